@@ -1,4 +1,5 @@
-//! Calls that are taken apart by hand, against prost's reading. Byte 0 selects the message, the rest is it.
+//! Hand-written parsing of calls, compared with prost. Byte 0 selects the message; the rest is the
+//! message.
 #![no_main]
 
 use regionserver::client::fuzzing;

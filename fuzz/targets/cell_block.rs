@@ -1,4 +1,4 @@
-//! A block of cells, in both codecs; byte 0 selects. What is read, written and read again is the same.
+//! A block of cells, in both codecs; byte 0 selects the codec. Cells survive writing and reading.
 #![no_main]
 
 use bytes::Bytes;
@@ -13,9 +13,13 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let view = cell.view(0);
         let start = written.len();
         codec.write(&view, &mut written);
-        assert_eq!(written.len() - start, codec.len(&view), "the length told is the length written");
+        assert_eq!(
+            written.len() - start,
+            codec.len(&view),
+            "the computed length must equal the written length"
+        );
         let mut again = codec.read(Bytes::copy_from_slice(&written[start..]));
-        let again = again.next().expect("one cell").expect("what we write is read");
+        let again = again.next().expect("one cell").expect("our own output must be readable");
         assert_eq!((again.view(0).key, again.view(0).value), (view.key, view.value));
     }
     let mut skipped = codec.read(Bytes::copy_from_slice(block));

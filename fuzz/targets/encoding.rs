@@ -1,4 +1,4 @@
-//! Values of typed columns: an encoding, a scale, and the bytes of a cell.
+//! Values of typed columns. Byte 0: the encoding; byte 1: the scale; the rest: the value of a cell.
 #![no_main]
 
 use columnar::{Encoding, Value};

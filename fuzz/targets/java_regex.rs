@@ -1,11 +1,11 @@
-//! Regular expressions of Java: two bytes of flags, the expression, a zero, the text that is searched.
+//! Java regular expressions: two bytes of flags, the expression, a zero byte, the text to search.
 #![no_main]
 
 use javaregex::{Charset, Regex};
 
-/// Steps of a search: few, so that the fuzzer tries many.
+/// Maximum number of steps of a search: few, so that the fuzzer runs many inputs.
 const STEPS_MAX: u64 = 20_000;
-/// Flags of `java.util.regex.Pattern`.
+/// The flags of `java.util.regex.Pattern`.
 const FLAGS: i32 = 0x1ff;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -20,6 +20,6 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let backtracking = regex.find_backtracking(text, Charset::Utf8, STEPS_MAX);
     assert!(backtracking.steps <= STEPS_MAX + 2 * text.len() as u64 + 1);
     if let (Ok(either), Ok(backtracking)) = (either.found, backtracking.found) {
-        assert_eq!(either, backtracking, "both engines find the same");
+        assert_eq!(either, backtracking, "both engines must find the same match");
     }
 });

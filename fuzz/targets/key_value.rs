@@ -1,4 +1,4 @@
-//! One serialized KeyValue: accepted only if all its parts are within it.
+//! A serialized KeyValue: accepted only if all its parts are inside it.
 #![no_main]
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let view = cell.view(7);
     let parts = view.row().len() + view.family().len() + view.qualifier().len();
     assert!(parts < data.len());
-    // A length of tags may be there with no tags behind it; it is not written again.
+    // There may be a length of tags without tags; it is not written again.
     let again = view.to_key_value();
     assert_eq!(view.serialized_len(), again.bytes().len());
     assert_eq!(

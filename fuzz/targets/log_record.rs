@@ -1,4 +1,5 @@
-//! A record of logs, as it is read at a start. Its checksum would keep the fuzzer out, so a second reading has it right.
+//! A log record file, as it is read at startup. The fuzzer cannot guess its checksum, so a second
+//! read has the correct one.
 #![no_main]
 
 use fs::FilePath;
@@ -11,6 +12,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let checked = format!("crc32c {:08x}\n", base::checksum::crc32c(data));
     for content in [data.to_vec(), [data, checked.as_bytes()].concat()] {
         memory.put(&path, content);
-        let _ = wal::record::read(&memory, &path).now_or_never().expect("files in memory never wait");
+        let _ = wal::record::read(&memory, &path).now_or_never().expect("in-memory files never wait");
     }
 });

@@ -1,4 +1,4 @@
-//! The first bytes of a connection: a preamble, or one of the questions asked without one.
+//! The first bytes of a connection: a preamble, or one of the requests that need none.
 #![no_main]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let parsed = rpc::preamble::parse(data);
     if let Some(preamble) = parsed {
         let longer = [data, &[0; 64]].concat();
-        assert_eq!(rpc::preamble::parse(&longer), Some(preamble), "more bytes change what is known");
+        assert_eq!(rpc::preamble::parse(&longer), Some(preamble), "more bytes must not change the result");
         _ = rpc::preamble::refusal(preamble, peer);
     }
 });

@@ -1,6 +1,6 @@
-//! Messages of the data path with a cell block behind them, turned into what the engine is asked for.
+//! Messages of the data path, followed by a cell block, converted to the engine's requests.
 //!
-//! Byte 0 selects the message; two bytes give its length; the rest is the cell block.
+//! Byte 0 selects the message, the next two bytes are its length, and the rest is the cell block.
 #![no_main]
 
 use bytes::Bytes;
@@ -33,13 +33,14 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A Get means the same whether it is the first of its kind or one is remembered.
+/// A Get is decoded to the same result whether it is the first of its kind or like the remembered
+/// one.
 fn get(message: &Bytes) {
     let alone = proto::Get::decode(message.clone()).map(|get| from_proto::get(&get));
     let mut gets = Gets::default();
     for _ in 0..2 {
         match (&alone, gets.read(message, 0..message.len())) {
-            // As text: a filter may hold a number that is not equal to itself.
+            // Compared as text: a filter may contain NaN, which does not equal itself.
             (Ok(alone), Ok(read)) => assert_eq!(format!("{alone:?}"), format!("{read:?}")),
             (alone, read) => assert_eq!(alone.is_err(), read.is_err()),
         }

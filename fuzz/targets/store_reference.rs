@@ -1,4 +1,4 @@
-//! The content of a reference to a file of another region, and names of store files.
+//! The content of a reference to a file of another region, and the names of store files.
 #![no_main]
 
 use layout::Reference;

@@ -1,4 +1,4 @@
-//! What the ZooKeeper endpoint reads of its clients, and our client of an endpoint.
+//! Messages that the ZooKeeper endpoint receives from clients, and those that our client receives.
 #![no_main]
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! Groups of a table's rows: the part of a plan that aggregates them where they are.
+//! Groups of a table's rows: the plan node that aggregates rows on the region servers.
 //!
-//! All regions work side by side; what they found is put together here, and given out as finished values.
+//! All regions work in parallel. Their results are merged here and returned as final values.
 
 pub mod function;
 pub mod rule;
@@ -30,38 +30,38 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use proto::grampus::{Aggregate, AggregateRequest};
 
 use crate::arrays;
-use crate::request::{Declared, Places, Wanted};
-use function::Pushed;
+use crate::request::{ColumnIndexes, Declared, RowSelection};
+use function::PushedAggregate;
 
-/// Regions that are worked on at a time.
+/// Maximum number of regions that are aggregated concurrently.
 const PARALLEL: usize = 64;
-/// Bytes of memory for a group beside its key and states, about.
+/// Estimated memory in bytes of a group, excluding its key and states.
 const GROUP_BYTES: usize = 256;
-/// Bytes of memory for a state, about.
+/// Estimated memory in bytes of a state.
 const STATE_BYTES: usize = 64;
 
 /// Aggregates the rows of a table.
 #[derive(Debug)]
 pub struct GrampusAggregate {
-    wanted: Wanted,
+    selection: RowSelection,
     /// Declared columns.
     group_by: Vec<usize>,
-    aggregates: Vec<Pushed>,
+    aggregates: Vec<PushedAggregate>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What is needed of the plan while it runs.
+/// The state that turns a merged result into record batches.
 struct Finisher {
     table: Arc<Declared>,
     schema: SchemaRef,
     group_by: Vec<usize>,
-    aggregates: Vec<Pushed>,
-    /// Of each aggregate the place of its state.
+    aggregates: Vec<PushedAggregate>,
+    /// For each aggregate, the index of its state.
     states: Vec<usize>,
 }
 
-/// Counts of what servers did.
+/// Counters of the servers' work.
 struct Counts {
     rows: Count,
     rows_matched: Count,
@@ -70,11 +70,11 @@ struct Counts {
 }
 
 impl GrampusAggregate {
-    /// An aggregation that gives `schema`: the columns of the groups, then the aggregates.
+    /// An aggregation with the output `schema`: the group columns, followed by the aggregates.
     pub fn new(
-        wanted: Wanted,
+        selection: RowSelection,
         group_by: Vec<usize>,
-        aggregates: Vec<Pushed>,
+        aggregates: Vec<PushedAggregate>,
         schema: SchemaRef,
     ) -> GrampusAggregate {
         let properties = PlanProperties::new(
@@ -84,26 +84,27 @@ impl GrampusAggregate {
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        GrampusAggregate { wanted, group_by, aggregates, properties: Arc::new(properties), metrics }
+        GrampusAggregate { selection, group_by, aggregates, properties: Arc::new(properties), metrics }
     }
 
-    /// The request, and of each aggregate the place of its state: equal ones are asked for once.
+    /// The request, and for each aggregate the index of its state: equal aggregates are requested
+    /// once.
     fn request(&self) -> (AggregateRequest, Vec<usize>) {
-        let mut places = Places::default();
-        let group_by = self.group_by.iter().map(|column| places.of(*column as u32)).collect();
-        let (mut asked, mut states) = (Vec::<Aggregate>::new(), Vec::new());
-        for Pushed { function, column, .. } in &self.aggregates {
-            let column = column.map(|column| places.of(column as u32));
-            let aggregate = Aggregate { function: Some(function.asked().into()), column };
-            states.push(asked.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
-                asked.push(aggregate);
-                asked.len() - 1
+        let mut indexes = ColumnIndexes::default();
+        let group_by = self.group_by.iter().map(|column| indexes.index_of(*column as u32)).collect();
+        let (mut requested, mut states) = (Vec::<Aggregate>::new(), Vec::new());
+        for PushedAggregate { function, column, .. } in &self.aggregates {
+            let column = column.map(|column| indexes.index_of(column as u32));
+            let aggregate = Aggregate { function: Some(function.endpoint_function().into()), column };
+            states.push(requested.iter().position(|other| *other == aggregate).unwrap_or_else(|| {
+                requested.push(aggregate);
+                requested.len() - 1
             }));
         }
         let request = AggregateRequest {
-            rows: Some(self.wanted.rows(places)),
+            rows: Some(self.selection.rows(indexes)),
             group_by,
-            aggregate: asked,
+            aggregate: requested,
             groups_bytes_max: None,
             time_ms_max: None,
         };
@@ -123,16 +124,17 @@ impl GrampusAggregate {
 
 impl DisplayAs for GrampusAggregate {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let groups: Vec<&str> = self.group_by.iter().map(|at| self.wanted.name(*at)).collect();
-        let aggregates = self.aggregates.iter().map(|pushed| pushed.shown(&self.wanted.table.declaration));
+        let groups: Vec<&str> = self.group_by.iter().map(|at| self.selection.name(*at)).collect();
+        let aggregates =
+            self.aggregates.iter().map(|pushed| pushed.explain(&self.selection.table.declaration));
         let aggregates: Vec<String> = aggregates.collect();
         write!(
             f,
             "GrampusAggregate: table={}, group_by=[{}], aggregates=[{}]{}",
-            self.wanted.table.declaration.table,
+            self.selection.table.declaration.table,
             groups.join(", "),
             aggregates.join(", "),
-            self.wanted.shown()
+            self.selection.explain()
         )
     }
 }
@@ -171,8 +173,8 @@ impl ExecutionPlan for GrampusAggregate {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (request, states) = self.request();
-        let (table, schema) = (Arc::clone(&self.wanted.table), self.schema());
-        let ranges = self.wanted.ranges.clone();
+        let (table, schema) = (Arc::clone(&self.selection.table), self.schema());
+        let ranges = self.selection.ranges.clone();
         let finisher = Finisher {
             table: Arc::clone(&table),
             schema: Arc::clone(&schema),
@@ -185,8 +187,9 @@ impl ExecutionPlan for GrampusAggregate {
         let batch_rows = context.session_config().batch_size();
         let found = async move {
             let reservation = memory;
-            let mut watched = Watched { reservation: &reservation, counts: &counts, finisher: &finisher };
-            let watch = Box::new(|progress: &_, merger: &_| watched.see(progress, merger));
+            let mut watcher =
+                ProgressWatcher { reservation: &reservation, counts: &counts, finisher: &finisher };
+            let watch = Box::new(|progress: &_, merger: &_| watcher.update(progress, merger));
             let source = &table.source;
             let partial =
                 source.aggregate(&table.declaration.table, &request, &ranges, PARALLEL, watch).await?;
@@ -206,55 +209,55 @@ impl ExecutionPlan for GrampusAggregate {
     }
 }
 
-/// Looks on while answers come: memory is asked for, what servers did is counted.
-struct Watched<'a> {
+/// Observes responses as they arrive: reserves memory and updates the counters.
+struct ProgressWatcher<'a> {
     reservation: &'a MemoryReservation,
     counts: &'a Counts,
     finisher: &'a Finisher,
 }
 
-impl Watched<'_> {
-    fn see(&mut self, progress: &client::columns::Progress, merger: &columnar::Merger) -> Result<()> {
+impl ProgressWatcher<'_> {
+    fn update(&mut self, progress: &client::columns::Progress, merger: &columnar::Merger) -> Result<()> {
         let work = &progress.work;
-        let raise = |count: &Count, sum: Option<u64>| {
+        let increase_to = |count: &Count, sum: Option<u64>| {
             count.add((sum.unwrap_or(0) as usize).saturating_sub(count.value()));
         };
-        raise(&self.counts.rows, work.rows);
-        raise(&self.counts.rows_matched, work.rows_matched);
-        raise(&self.counts.rows_in_vectors, work.rows_in_vectors);
-        raise(&self.counts.rows_skipped, work.rows_skipped);
+        increase_to(&self.counts.rows, work.rows);
+        increase_to(&self.counts.rows_matched, work.rows_matched);
+        increase_to(&self.counts.rows_in_vectors, work.rows_in_vectors);
+        increase_to(&self.counts.rows_skipped, work.rows_skipped);
         let group = GROUP_BYTES + STATE_BYTES * self.finisher.aggregates.len();
         self.reservation.try_resize(merger.len() * group).map_err(|error| {
             let groups = merger.len();
             error.context(format!(
-                "{groups} groups do not fit: allow more with --memory, or ask for fewer groups"
+                "{groups} groups exceed the memory limit: raise --memory, or query fewer groups"
             ))
         })
     }
 }
 
 impl Finisher {
-    /// All groups as columns.
+    /// Converts all groups to columns.
     fn batch(&self, partial: Partial) -> std::result::Result<RecordBatch, String> {
         let groups = &partial.groups;
         let width = self.group_by.len();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         if groups.iter().any(|(key, _)| key.len() != width) {
-            return Err("an answer has groups of another key".into());
+            return Err("response has groups with a different number of keys".into());
         }
         for (at, column) in self.group_by.iter().enumerate() {
             let column = &self.table.declaration.columns[*column];
-            arrays.push(arrays::of_values(groups.iter().map(|(key, _)| &key[at]), column)?);
+            arrays.push(arrays::from_values(groups.iter().map(|(key, _)| &key[at]), column)?);
         }
         for (pushed, state) in self.aggregates.iter().zip(&self.states) {
             let output = self.schema.field(arrays.len()).data_type();
             let column = pushed.column.map(|column| &self.table.declaration.columns[column]);
             let scalars =
                 groups.iter().map(|(_, states)| pushed.function.finish(&states[*state], column, output));
-            arrays.push(arrays::of_scalars(scalars.collect::<std::result::Result<_, String>>()?, output)?);
+            arrays.push(arrays::from_scalars(scalars.collect::<std::result::Result<_, String>>()?, output)?);
         }
         let fields = self.schema.fields().iter();
-        let arrays = arrays.into_iter().zip(fields).map(|(array, field)| widened(array, field.data_type()));
+        let arrays = arrays.into_iter().zip(fields).map(|(array, field)| cast_to(array, field.data_type()));
         let arrays = arrays.collect::<std::result::Result<Vec<_>, String>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(groups.len()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
@@ -262,8 +265,8 @@ impl Finisher {
     }
 }
 
-/// A column as the type it was widened to in the query.
-fn widened(array: ArrayRef, data_type: &DataType) -> std::result::Result<ArrayRef, String> {
+/// Casts a column to the type to which the query widened it.
+fn cast_to(array: ArrayRef, data_type: &DataType) -> std::result::Result<ArrayRef, String> {
     match array.data_type() == data_type {
         true => Ok(array),
         false => cast(&array, data_type).map_err(|error| error.to_string()),

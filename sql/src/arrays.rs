@@ -1,4 +1,4 @@
-//! Columns of answers as arrow's arrays.
+//! Converts columns of responses to Arrow arrays.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use wire::convert::columns;
 use crate::declaration::DeclaredColumn;
 use crate::value;
 
-/// A column of `rows` rows.
+/// Converts a vector of `rows` rows.
 ///
 /// # Errors
-/// A sentence: a value is none of the column's type, or the vector is of another kind or length.
-pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result<ArrayRef, String> {
+/// A message: a value does not fit the column's type, or the vector has another kind or length.
+pub fn from_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result<ArrayRef, String> {
     let present = vector.present.as_ref().map(|bits| present(bits, rows)).transpose()?;
     let data_type = column.sql_type.arrow();
     Ok(match data_type {
         DataType::Float32 | DataType::Float64 => {
             let mut values = full(vector.real, rows, &present)?;
-            values.iter_mut().for_each(|value| *value = alike(*value));
+            values.iter_mut().for_each(|value| *value = normalize_real(*value));
             reals(values, present, data_type)
         }
         DataType::Decimal128(digits, scale) => {
             let unscaled = full(vector.decimal, rows, &present)?.into_iter().map(unscaled);
             let unscaled = unscaled.collect::<Result<Vec<i128>, String>>()?;
-            let beyond = |number: &&i128| number.unsigned_abs() >= 10_u128.pow((*digits).into());
-            if unscaled.iter().find(beyond).is_some() {
+            let invalid = |number: &&i128| number.unsigned_abs() >= 10_u128.pow((*digits).into());
+            if unscaled.iter().find(invalid).is_some() {
                 return Err(no_value(column));
             }
             let array =
@@ -70,41 +70,38 @@ pub fn of_vector(vector: Vector, rows: usize, column: &DeclaredColumn) -> Result
     })
 }
 
-/// A column of single values.
+/// Converts a column of single values.
 ///
 /// # Errors
-/// A sentence: a value is none of the column's type.
-pub fn of_values<'a>(
+/// A message: a value does not fit the column's type.
+pub fn from_values<'a>(
     values: impl Iterator<Item = &'a Value>,
     column: &DeclaredColumn,
 ) -> Result<ArrayRef, String> {
     let scalars = values.map(|value| value::scalar(value, column)).collect::<Result<Vec<_>, String>>()?;
-    of_scalars(scalars, column.sql_type.arrow())
+    from_scalars(scalars, column.sql_type.arrow())
 }
 
-/// A column of scalars that are all of a type.
+/// Converts scalars of one type to an array.
 ///
 /// # Errors
-/// A sentence: they are not.
-pub fn of_scalars(scalars: Vec<ScalarValue>, data_type: &DataType) -> Result<ArrayRef, String> {
+/// A message: a scalar has another type.
+pub fn from_scalars(scalars: Vec<ScalarValue>, data_type: &DataType) -> Result<ArrayRef, String> {
     match scalars.is_empty() {
         true => Ok(datafusion::arrow::array::new_empty_array(data_type)),
         false => ScalarValue::iter_to_array(scalars).map_err(|error| error.to_string()),
     }
 }
 
-/// Which rows have a value, a bit each from the lowest of a byte on.
+/// Decodes which rows have a value: one bit per row, starting with the lowest bit of each byte.
 fn present(bits: &[u8], rows: usize) -> Result<NullBuffer, String> {
     if bits.len() < rows.div_ceil(8) {
-        return Err(format!(
-            "an answer tells of {} rows whether they have a value, of {rows}",
-            bits.len() * 8
-        ));
+        return Err(format!("response has {} presence bits for {rows} rows", bits.len() * 8));
     }
     Ok(NullBuffer::new(BooleanBuffer::new(Buffer::from(bits), 0, rows)))
 }
 
-/// One item for each row: a vector may come without any if no row has a value.
+/// Returns one item per row. A vector may have no items if no row has a value.
 fn full<T: Clone + Default>(
     items: Vec<T>,
     rows: usize,
@@ -116,25 +113,26 @@ fn full<T: Clone + Default>(
     let mut all = vec![T::default(); rows];
     match present {
         Some(present) if items.is_empty() && present.null_count() == rows => Ok(all),
-        // Only those that are there.
+        // Items only for the rows that have a value.
         Some(present) if items.len() == rows - present.null_count() => {
             present.valid_indices().zip(items).for_each(|(at, item)| all[at] = item);
             Ok(all)
         }
-        _ => Err(format!("an answer has {} values for {rows} rows", items.len())),
+        _ => Err(format!("response has {} values for {rows} rows", items.len())),
     }
 }
 
 fn unscaled(bytes: Bytes) -> Result<i128, String> {
     match columns::value(&proto::grampus::Value { decimal: Some(bytes), ..Default::default() }) {
         Ok(Value::Decimal(unscaled)) => Ok(unscaled),
-        Ok(_) => Err("a decimal is none".into()),
+        Ok(_) => Err("value is not a decimal".into()),
         Err(refused) => Err(refused.to_string()),
     }
 }
 
-/// One zero and one NaN for all that are equal: DataFusion's groups and joins compare bits, servers compare numbers.
-fn alike(value: f64) -> f64 {
+/// Normalizes zeros and NaNs: DataFusion's groups and joins compare bits, while servers compare
+/// numbers.
+fn normalize_real(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
 
@@ -181,20 +179,21 @@ fn wholes(
 }
 
 fn no_value(column: &DeclaredColumn) -> String {
-    format!("column {} holds a value that is no {}", column.name, column.sql_type)
+    format!("column {} contains a value that is not a valid {}", column.name, column.sql_type)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// count(DISTINCT x) beside other aggregates, which DataFusion counts, found one value more where 0 and -0 were among them.
+    /// count(DISTINCT x) next to other aggregates, counted by DataFusion, returned one value too
+    /// many if both 0 and -0 occurred.
     #[test]
     fn equal_reals_have_equal_bits() {
         let negative_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63 | 1);
         for (one, other) in [(0.0, -0.0), (f64::NAN, negative_nan)] {
-            assert_eq!(alike(one).to_bits(), alike(other).to_bits(), "{one} {other}");
+            assert_eq!(normalize_real(one).to_bits(), normalize_real(other).to_bits(), "{one} {other}");
         }
-        assert_eq!(alike(-1.5).to_bits(), (-1.5_f64).to_bits());
+        assert_eq!(normalize_real(-1.5).to_bits(), (-1.5_f64).to_bits());
     }
 }

@@ -1,4 +1,4 @@
-//! The tables that SQL sees: declarations as they are in the cluster, remembered for a short time.
+//! The tables that SQL sees: the cluster's declarations, cached for a short time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,27 +18,27 @@ use crate::source::{Source, external};
 use crate::system_table::Declarations;
 use crate::table::GrampusTable;
 
-/// How long declarations are believed: what another server declared is seen after that.
-const FRESH: Duration = Duration::from_secs(1);
-/// DataFusion's schema of all declared tables.
+/// How long cached declarations are used. Declarations of other servers become visible after that.
+const CACHE_LIFETIME: Duration = Duration::from_secs(1);
+/// DataFusion's schema that contains all declared tables.
 pub const SCHEMA: &str = "public";
-/// What tables are STORED AS.
+/// The format of tables in STORED AS.
 const FORMAT: &str = "GRAMPUS";
 
-/// All declared tables, as a schema of DataFusion's.
+/// All declared tables, as a schema for DataFusion.
 pub struct Catalog {
     declarations: Arc<dyn Declarations>,
     source: Arc<dyn Source>,
     env: Env,
-    known: Mutex<Known>,
+    cached: Mutex<CachedDeclarations>,
 }
 
 #[derive(Default)]
-struct Known {
+struct CachedDeclarations {
     tables: BTreeMap<String, Arc<GrampusTable>>,
     /// When they were read.
     read_at: Option<Duration>,
-    /// What was left out.
+    /// Messages about declarations that were skipped.
     unreadable: Vec<String>,
 }
 
@@ -49,129 +49,130 @@ impl fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// The tables that `declarations` has, their rows from `source`.
+    /// A catalog of the tables in `declarations`, with rows from `source`.
     pub fn new(declarations: Arc<dyn Declarations>, source: Arc<dyn Source>, env: Env) -> Catalog {
-        Catalog { declarations, source, env, known: Mutex::default() }
+        Catalog { declarations, source, env, cached: Mutex::default() }
     }
 
-    /// Reads the declarations again, unless that was done just now. To be called before a statement.
+    /// Rereads the declarations if the cached ones are too old. Call this before each statement.
     ///
     /// # Errors
     /// The cluster's.
     pub async fn refresh(&self) -> Result<()> {
         let now = self.env.clock.monotonic();
-        let is_fresh = self.known().read_at.is_some_and(|read_at| now < read_at + FRESH);
+        let is_fresh = self.cached().read_at.is_some_and(|read_at| now < read_at + CACHE_LIFETIME);
         if is_fresh {
             return Ok(());
         }
         let (declarations, unreadable) = self.declarations.load().await.map_err(external)?;
-        let mut known = self.known();
-        let old = std::mem::take(&mut known.tables);
-        known.tables = declarations
+        let mut cached = self.cached();
+        let old = std::mem::take(&mut cached.tables);
+        cached.tables = declarations
             .into_iter()
             .map(|declaration| {
-                let same = old.get(&declaration.name).filter(|table| *table.declaration() == declaration);
-                let table = same.cloned().unwrap_or_else(|| self.table_of(declaration));
+                let unchanged =
+                    old.get(&declaration.name).filter(|table| *table.declaration() == declaration);
+                let table = unchanged.cloned().unwrap_or_else(|| self.new_table(declaration));
                 (table.declaration().name.clone(), table)
             })
             .collect();
-        known.unreadable = unreadable;
-        known.read_at = Some(now);
+        cached.unreadable = unreadable;
+        cached.read_at = Some(now);
         Ok(())
     }
 
-    /// Declarations that could not be read, in words.
+    /// Messages about unreadable declarations.
     pub fn unreadable(&self) -> Vec<String> {
-        self.known().unreadable.clone()
+        self.cached().unreadable.clone()
     }
 
-    /// How a table was declared.
+    /// The declaration of a table.
     pub fn declaration(&self, name: &str) -> Option<Declaration> {
-        self.known().tables.get(name).map(|table| table.declaration().clone())
+        self.cached().tables.get(name).map(|table| table.declaration().clone())
     }
 
-    /// `CREATE EXTERNAL TABLE .. STORED AS GRAMPUS`.
+    /// Executes `CREATE EXTERNAL TABLE .. STORED AS GRAMPUS`.
     ///
     /// # Errors
-    /// What is wrong with the declaration; then nothing was changed. The cluster's.
+    /// What is wrong with the declaration; nothing was changed then. The cluster's.
     pub async fn declare(&self, create: &CreateExternalTable) -> Result<()> {
-        let name = own_name(&create.name)?;
+        let name = table_name(&create.name)?;
         if !create.file_type.eq_ignore_ascii_case(FORMAT) {
             return plan_err!(
-                "tables here are STORED AS {FORMAT}, with the name in the cluster as LOCATION; there is no {}",
+                "tables must be STORED AS {FORMAT}, with the table's name in the cluster as LOCATION; unsupported format {}",
                 create.file_type
             );
         }
-        // What another server declared counts as well, however short ago.
-        self.known().read_at = None;
+        // Also considers the most recent declarations of other servers.
+        self.cached().read_at = None;
         self.refresh().await?;
         match self.table_exist(name) {
             true if create.if_not_exists => return Ok(()),
             true if !create.or_replace => {
                 return plan_err!(
-                    "table '{name}' is declared already: DROP TABLE, or CREATE OR REPLACE EXTERNAL TABLE"
+                    "table '{name}' is already declared: use DROP TABLE or CREATE OR REPLACE EXTERNAL TABLE"
                 );
             }
             _ => {}
         }
         let location = create.locations.first().cloned().unwrap_or_default();
         let table = TableName::parse(&location)
-            .map_err(|error| plan_datafusion_err!("LOCATION '{location}' names no table: {error}"))?;
+            .map_err(|error| plan_datafusion_err!("LOCATION '{location}' is not a table name: {error}"))?;
         let families = match self.declarations.families(&table).await {
             Ok(families) => families,
             Err(client::Error::TableNotFound(table)) => {
                 return plan_err!(
-                    "there is no table {table}; LOCATION names one that is there, as list in the shell shows them"
+                    "there is no table {table}; LOCATION must name an existing table, as `list` in the shell shows it"
                 );
             }
             Err(error) => return Err(external(error)),
         };
-        let declaration =
-            Declaration::of_statement(create, &families).map_err(|error| plan_datafusion_err!("{error}"))?;
+        let declaration = Declaration::from_statement(create, &families)
+            .map_err(|error| plan_datafusion_err!("{error}"))?;
         self.declarations.store(&declaration).await.map_err(external)?;
-        let table = self.table_of(declaration);
-        self.known().tables.insert(name.to_string(), table);
+        let table = self.new_table(declaration);
+        self.cached().tables.insert(name.to_string(), table);
         Ok(())
     }
 
-    /// `DROP TABLE`: forgets a declaration.
+    /// Executes `DROP TABLE`: removes a declaration.
     ///
     /// # Errors
-    /// There is none, unless `if_exists`. The cluster's.
-    pub async fn forget(&self, name: &TableReference, if_exists: bool) -> Result<()> {
-        let name = own_name(name)?;
+    /// If it does not exist, unless `if_exists`. The cluster's.
+    pub async fn undeclare(&self, name: &TableReference, if_exists: bool) -> Result<()> {
+        let name = table_name(name)?;
         match self.table_exist(name) {
             true => {
                 self.declarations.remove(name).await.map_err(external)?;
-                self.known().tables.remove(name);
+                self.cached().tables.remove(name);
                 Ok(())
             }
             false if if_exists => Ok(()),
-            false => plan_err!("table '{name}' is not declared; SHOW TABLES lists those that are"),
+            false => plan_err!("table '{name}' is not declared; SHOW TABLES lists declared tables"),
         }
     }
 
-    fn table_of(&self, declaration: Declaration) -> Arc<GrampusTable> {
+    fn new_table(&self, declaration: Declaration) -> Arc<GrampusTable> {
         Arc::new(GrampusTable::new(declaration, Arc::clone(&self.source)))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, CachedDeclarations> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl SchemaProvider for Catalog {
     fn table_names(&self) -> Vec<String> {
-        self.known().tables.keys().cloned().collect()
+        self.cached().tables.keys().cloned().collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(self.known().tables.get(name).map(|table| Arc::clone(table) as Arc<dyn TableProvider>))
+        Ok(self.cached().tables.get(name).map(|table| Arc::clone(table) as Arc<dyn TableProvider>))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.known().tables.contains_key(name)
+        self.cached().tables.contains_key(name)
     }
 
     fn register_table(
@@ -181,14 +182,14 @@ impl SchemaProvider for Catalog {
     ) -> Result<Option<Arc<dyn TableProvider>>> {
         let _ = (name, table);
         plan_err!(
-            "views and tables of queries are not kept: there are CREATE EXTERNAL TABLE .. STORED AS GRAMPUS and \
+            "views and tables of queries are not supported: use CREATE EXTERNAL TABLE .. STORED AS GRAMPUS or \
              WITH .. AS (SELECT ..)"
         )
     }
 }
 
-/// The name of a table in the one schema that has declared ones.
-fn own_name(name: &TableReference) -> Result<&str> {
+/// The name of a table in the only schema with declared tables.
+fn table_name(name: &TableReference) -> Result<&str> {
     match name.schema().is_none_or(|schema| schema == SCHEMA) {
         true => Ok(name.table()),
         false => plan_err!(

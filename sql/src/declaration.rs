@@ -1,10 +1,10 @@
-//! Tables as SQL sees them: what `CREATE EXTERNAL TABLE` says of a table and its columns.
+//! Tables as SQL sees them: the contents of `CREATE EXTERNAL TABLE` for a table and its columns.
 
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use columnar::{Column, Encoding, Kind, Place};
+use columnar::{Column, ColumnLocation, Encoding, Kind};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::{Constraint, Constraints};
 use datafusion::logical_expr::CreateExternalTable;
@@ -13,20 +13,20 @@ use wire::convert::columns::request::column_message;
 use crate::mapping::Mapping;
 use crate::types::{Family, SqlType};
 
-/// Options of the table rather than of a column.
+/// Options of the table, not of a column.
 const ENCODING_OPTION: &str = "table.encoding";
 const FAMILY_OPTION: &str = "table.family";
-/// What DataFusion puts before options without a point in them.
+/// The prefix that DataFusion adds to options without a dot.
 const FORMAT_PREFIX: &str = "format.";
-/// Before a column's name, for one that is called as an option of DataFusion's own is.
+/// An optional prefix for column names, for a column whose name equals an option of DataFusion.
 const COLUMN_PREFIX: &str = "column.";
 
-/// A table of the cluster with names and types for its columns.
+/// A table of the cluster, with names and types for its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// What SQL calls it.
+    /// Its name in SQL.
     pub name: String,
-    /// What the cluster calls it.
+    /// Its name in the cluster.
     pub table: TableName,
     /// Its columns, at least one.
     pub columns: Vec<DeclaredColumn>,
@@ -39,22 +39,22 @@ pub struct DeclaredColumn {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// Where its values are.
-    pub place: Place,
-    /// How they are written.
+    /// The location of its values.
+    pub location: ColumnLocation,
+    /// The encoding of its values.
     pub encoding: Encoding,
 }
 
 impl Declaration {
-    /// What a statement declares. `families` are those of the table.
+    /// The declaration in a statement. `families` are the families of the table.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and how to say it right.
-    pub fn of_statement(create: &CreateExternalTable, families: &[Bytes]) -> Result<Declaration, String> {
+    /// A message that states what is wrong and how to fix it.
+    pub fn from_statement(create: &CreateExternalTable, families: &[Bytes]) -> Result<Declaration, String> {
         let table =
             create.locations.first().ok_or("LOCATION is missing: it names the table in the cluster")?;
         let table = TableName::parse(table).map_err(|error| format!("LOCATION '{table}': {error}"))?;
-        let mut options = Options::of(&create.options)?;
+        let mut options = Options::parse(&create.options)?;
         let key = key_column(&create.constraints)?;
         let fields = create.schema.fields().iter().enumerate();
         let columns = fields.map(|(at, field)| {
@@ -63,20 +63,22 @@ impl Declaration {
             let mapping = match (mapping, key == Some(at)) {
                 (Some(mapping), _) => mapping,
                 (None, true) => {
-                    let place = Place::RowBytes { offset: 0, length: None };
-                    Mapping { place, encoding: None, unit: None }
+                    let location = ColumnLocation::RowBytes { offset: 0, length: None };
+                    Mapping { location, encoding: None, unit: None }
                 }
                 (None, false) => {
                     let family = options.family(families).map_err(in_column)?;
-                    let place =
-                        Place::Cell { family, qualifier: Bytes::copy_from_slice(field.name().as_bytes()) };
-                    Mapping { place, encoding: None, unit: None }
+                    let location = ColumnLocation::Cell {
+                        family,
+                        qualifier: Bytes::copy_from_slice(field.name().as_bytes()),
+                    };
+                    Mapping { location, encoding: None, unit: None }
                 }
             };
             DeclaredColumn::new(field, &mapping, options.encoding, families).map_err(in_column)
         });
         let columns = columns.collect::<Result<Vec<_>, String>>()?;
-        options.none_left()?;
+        options.check_unused()?;
         if columns.is_empty() {
             return Err(
                 "a table needs columns: CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, ..)"
@@ -86,7 +88,7 @@ impl Declaration {
         Ok(Declaration { name: create.name.table().to_string(), table, columns })
     }
 
-    /// The statement that declares the same.
+    /// An equivalent statement.
     pub fn to_sql(&self) -> String {
         let name = |name: &str| {
             let is_plain =
@@ -111,7 +113,7 @@ impl Declaration {
         )
     }
 
-    /// Arrow's schema of its rows.
+    /// The Arrow schema of its rows.
     pub fn schema(&self) -> Schema {
         let field = |column: &DeclaredColumn| {
             Field::new(&column.name, column.sql_type.arrow().clone(), column.is_nullable())
@@ -119,10 +121,11 @@ impl Declaration {
         Schema::new(self.columns.iter().map(field).collect::<Vec<_>>())
     }
 
-    /// The families its columns are in, all of them together decide which rows there are; none for those of the table.
+    /// The families of its columns, which together determine the rows of the table; empty means all
+    /// families of the table.
     pub fn families(&self) -> Vec<Bytes> {
-        let family = |column: &DeclaredColumn| match &column.place {
-            Place::Cell { family, .. } => Some(family.clone()),
+        let family = |column: &DeclaredColumn| match &column.location {
+            ColumnLocation::Cell { family, .. } => Some(family.clone()),
             _ => None,
         };
         self.columns.iter().filter_map(family).collect::<BTreeSet<_>>().into_iter().collect()
@@ -136,66 +139,73 @@ impl DeclaredColumn {
         default: Family,
         families: &[Bytes],
     ) -> Result<DeclaredColumn, String> {
-        let mut sql_type = SqlType::of_arrow(field.data_type())?;
+        let mut sql_type = SqlType::from_arrow(field.data_type())?;
         if let Some(unit) = mapping.unit {
             let named = sql_type.counted_in(unit);
             sql_type =
-                named.ok_or_else(|| format!("{sql_type} is not counted in {unit:?}s: only TIMESTAMP is"))?;
+                named.ok_or_else(|| format!("{sql_type} has no unit {unit:?}: only TIMESTAMP has one"))?;
         } else if mapping.encoding == Some(Encoding::PhoenixTimestamp) {
             sql_type = sql_type.counted_in(TimeUnit::Nanosecond).unwrap_or(sql_type);
         }
-        if let Place::Cell { family, .. } = &mapping.place
+        if let ColumnLocation::Cell { family, .. } = &mapping.location
             && !families.contains(family)
         {
-            let (family, there) = (family.escape_ascii(), words(families));
-            return Err(format!("the table has no family '{family}', it has {there}"));
+            let (family, existing) = (family.escape_ascii(), family_list(families));
+            return Err(format!("the table has no family '{family}', it has {existing}"));
         }
-        let encoding = mapping.encoding.unwrap_or_else(|| match mapping.place {
-            // Parts of row keys end where they end, so what has no type of its own width is text.
-            Place::RowPart { .. } if default == Family::Bytes => sql_type.default_encoding(Family::Text),
+        let encoding = mapping.encoding.unwrap_or_else(|| match mapping.location {
+            // The parts of a row key have variable lengths, so the default for non-binary types is
+            // text.
+            ColumnLocation::RowPart { .. } if default == Family::Bytes => {
+                sql_type.default_encoding(Family::Text)
+            }
             _ => sql_type.default_encoding(default),
         });
-        let column =
-            DeclaredColumn { name: field.name().clone(), sql_type, place: mapping.place.clone(), encoding };
+        let column = DeclaredColumn {
+            name: field.name().clone(),
+            sql_type,
+            location: mapping.location.clone(),
+            encoding,
+        };
         match column.sql_type.reads(encoding) {
             true => Ok(column),
             false => {
                 let (wrong, right) = (encoding.name(), column.sql_type.default_encoding(default).name());
-                Err(format!("{} cannot be read from {wrong}; {right} would do", column.sql_type))
+                Err(format!("{} cannot be read from {wrong}; use {right}", column.sql_type))
             }
         }
     }
 
-    /// As the system table keeps it: `name TYPE mapping`.
+    /// The form in the system table: `name TYPE mapping`.
     pub fn to_text(&self) -> String {
         let name = self.name.replace('\\', "\\x5c").replace(' ', "\\x20");
         format!("{name} {} {}", self.sql_type, self.mapping())
     }
 
-    /// Where its values are and how they are written, all said.
+    /// The complete mapping of its values: location, encoding and unit.
     fn mapping(&self) -> Mapping {
         let unit = match self.sql_type.arrow() {
             DataType::Timestamp(unit, _) => Some(*unit),
             _ => None,
         };
-        Mapping { place: self.place.clone(), encoding: Some(self.encoding), unit }
+        Mapping { location: self.location.clone(), encoding: Some(self.encoding), unit }
     }
 
-    /// Reads what [`DeclaredColumn::to_text`] wrote.
+    /// Parses the output of [`DeclaredColumn::to_text`].
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn from_text(text: &str) -> Result<DeclaredColumn, String> {
         let mut parts = text.splitn(3, ' ');
         let (Some(name), Some(sql_type), Some(mapping)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(format!("'{text}' is no column"));
+            return Err(format!("'{text}' is not a column"));
         };
         let mapping = Mapping::parse(mapping)?;
         let sql_type: SqlType = sql_type.parse()?;
         let sql_type = mapping.unit.and_then(|unit| sql_type.counted_in(unit)).unwrap_or(sql_type);
         let encoding = mapping.encoding.ok_or_else(|| format!("'{text}' has no encoding"))?;
         let name = name.replace("\\x20", " ").replace("\\x5c", "\\");
-        Ok(DeclaredColumn { name, sql_type, place: mapping.place, encoding })
+        Ok(DeclaredColumn { name, sql_type, location: mapping.location, encoding })
     }
 
     /// The kind of its values.
@@ -203,20 +213,20 @@ impl DeclaredColumn {
         self.encoding.kind(self.sql_type.scale())
     }
 
-    /// Whether a row may have none.
+    /// Whether a row may lack a value.
     pub fn is_nullable(&self) -> bool {
         // Every row has a key.
-        self.place != Place::RowBytes { offset: 0, length: None }
+        self.location != ColumnLocation::RowBytes { offset: 0, length: None }
     }
 
-    /// The column in the endpoint's words.
+    /// The column as a message for the endpoint.
     pub fn to_proto(&self) -> proto::grampus::Column {
-        let (place, encoding) = (self.place.clone(), self.encoding);
-        column_message(&Column { place, encoding, scale: self.sql_type.scale() })
+        let (location, encoding) = (self.location.clone(), self.encoding);
+        column_message(&Column { location, encoding, scale: self.sql_type.scale() })
     }
 }
 
-/// What OPTIONS says, by the names it says it of.
+/// The contents of OPTIONS, by column and for the table.
 struct Options {
     columns: HashMap<String, String>,
     encoding: Family,
@@ -224,7 +234,7 @@ struct Options {
 }
 
 impl Options {
-    fn of(options: &HashMap<String, String>) -> Result<Options, String> {
+    fn parse(options: &HashMap<String, String>) -> Result<Options, String> {
         let mut columns = HashMap::new();
         let (mut encoding, mut family) = (Family::default(), None);
         for (name, value) in options {
@@ -241,52 +251,55 @@ impl Options {
         Ok(Options { columns, encoding, family })
     }
 
-    /// What is said of a column. Options come in small letters, whatever the column's name is written in.
+    /// Takes the mapping of a column. Option names are lower case, whatever the case of the
+    /// column's name.
     fn take(&mut self, column: &str) -> Result<Option<Mapping>, String> {
         self.columns.remove(&column.to_lowercase()).map(|text| Mapping::parse(&text)).transpose()
     }
 
-    /// The family of columns of which nothing is said.
+    /// The family of columns without a mapping.
     fn family(&self, families: &[Bytes]) -> Result<Bytes, String> {
         match (&self.family, families) {
             (Some(family), _) => Ok(family.clone()),
             (None, [only]) => Ok(only.clone()),
             (None, several) => Err(format!(
-                "the table has the families {}: say which, with OPTIONS ('{FAMILY_OPTION}' '..') for all columns or \
+                "the table has the families {}: choose one with OPTIONS ('{FAMILY_OPTION}' '..') for all columns or \
                  ('column' 'family:qualifier') for one",
-                words(several)
+                family_list(several)
             )),
         }
     }
 
-    fn none_left(&self) -> Result<(), String> {
+    fn check_unused(&self) -> Result<(), String> {
         match self.columns.keys().min() {
             None => Ok(()),
             Some(name) => Err(format!(
-                "OPTIONS names '{name}', which is no column; of the table there are '{ENCODING_OPTION}' and '{FAMILY_OPTION}'"
+                "OPTIONS names '{name}', which is not a column; table options are '{ENCODING_OPTION}' and '{FAMILY_OPTION}'"
             )),
         }
     }
 }
 
-/// The column that is the row key, by PRIMARY KEY.
+/// The row key column, from PRIMARY KEY.
 fn key_column(constraints: &Constraints) -> Result<Option<usize>, String> {
     let mut key = None;
     for constraint in constraints.iter() {
         match constraint {
             Constraint::PrimaryKey(columns) if columns.len() == 1 && key.is_none() => key = Some(columns[0]),
             Constraint::PrimaryKey(_) => {
-                return Err("PRIMARY KEY is for one column, the whole row key; say where parts of it are with OPTIONS \
+                return Err(
+                    "PRIMARY KEY must be one column, the whole row key; locate parts of it with OPTIONS \
                             ('column' 'row part 1 by |') or ('column' 'row[0..8]')"
-                    .into());
+                        .into(),
+                );
             }
-            Constraint::Unique(_) => return Err("UNIQUE cannot be promised: leave it out".into()),
+            Constraint::Unique(_) => return Err("UNIQUE is not supported: remove it".into()),
         }
     }
     Ok(key)
 }
 
-fn words(families: &[Bytes]) -> String {
+fn family_list(families: &[Bytes]) -> String {
     families.iter().map(|family| family.escape_ascii().to_string()).collect::<Vec<_>>().join(", ")
 }
 
@@ -297,14 +310,14 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What a statement declares of a table with these families.
+    /// The declaration in a statement, for a table with these families.
     pub(crate) fn declared(sql: &str, families: &[&'static str]) -> Result<Declaration, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let plan = runtime.block_on(SessionContext::new().state().create_logical_plan(sql)).unwrap();
         let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
-            panic!("{sql} creates no external table");
+            panic!("{sql} does not create an external table");
         };
-        Declaration::of_statement(
+        Declaration::from_statement(
             &create,
             &families.iter().map(|family| (*family).into()).collect::<Vec<_>>(),
         )
@@ -335,7 +348,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn options_say_where_and_how() {
+    fn options_set_location_and_encoding() {
         let columns = texts(
             "CREATE EXTERNAL TABLE t (region VARCHAR, day INT, a BIGINT, B DOUBLE, at TIMESTAMP, c SMALLINT) \
              STORED AS GRAMPUS LOCATION 't' OPTIONS ('region' 'row part 1 by |', 'day' 'row part 2 by |', \
@@ -355,7 +368,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_what_was_declared() {
+    fn declared_columns_round_trip_as_text() {
         let sql = "CREATE EXTERNAL TABLE t (\"a b\\\" VARCHAR, at TIMESTAMP, d DECIMAL(9,3), k INT) STORED AS GRAMPUS \
                    LOCATION 't' OPTIONS ('at' 'f:at phoenix_timestamp', 'k' 'row[0..4] phoenix_integer')";
         let declaration = declared(sql, &["f"]).unwrap();
@@ -366,18 +379,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
-        let check = |columns: &str, options: &str, told: &str| {
+    fn invalid_declarations_are_rejected_with_the_valid_values() {
+        let check = |columns: &str, options: &str, expected: &str| {
             let sql = format!(
                 "CREATE EXTERNAL TABLE t ({columns}) STORED AS GRAMPUS LOCATION 't' OPTIONS ('table.encoding' 'bytes'{options})"
             );
             let error = declared(&sql, &["f", "g"]).unwrap_err();
-            assert!(error.contains(told), "{sql}: {error}");
+            assert!(error.contains(expected), "{sql}: {error}");
         };
         check("a BIGINT", "", "families f, g");
         check("a BIGINT", ", 'a' 'h:a'", "no family 'h'");
-        check("a BIGINT", ", 'a' 'f:a bytes_double'", "bytes_long would do");
-        check("a BIGINT", ", 'a' 'f:a', 'b' 'f:a'", "'b', which is no column");
+        check("a BIGINT", ", 'a' 'f:a bytes_double'", "use bytes_long");
+        check("a BIGINT", ", 'a' 'f:a', 'b' 'f:a'", "'b', which is not a column");
         check("a DATE", ", 'a' 'f:a'", "declare TIMESTAMP");
         check("a INT, b INT, PRIMARY KEY (a, b)", "", "one column");
         check("a BIGINT", ", 'a' 'f:a seconds'", "only TIMESTAMP");

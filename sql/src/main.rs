@@ -1,17 +1,23 @@
-//! The binary `grampus-sql`: SQL over the tables of a cluster, which may be Grampus' or, for what needs no endpoint, HBase's.
+//! The binary `grampus-sql`: SQL over the tables of a Grampus cluster. Operations that need no
+//! endpoint also work with HBase.
 //!
 //! ```text
-//! statements        parsed and run: by shell (a person, a script, a pipe) or postgres (PostgreSQL's wire)
-//! session, catalog  DataFusion's context, and the tables that it finds: declaration, mapping, types, system_table
-//! table, predicate  a table as DataFusion asks for it: which conditions the servers look at, which rows can meet them
-//! scan, aggregate   the parts of plans that are done by the servers; aggregate::rule finds what can be
-//! narrowing         what a scan is told, while it runs, that nobody wants any more
-//! request, arrays   questions to the servers, and their answers as arrow's arrays
-//! yielding          joins that can be cancelled
-//! source            the servers; os: clocks, sockets and threads
+//! statements  parses and runs statements, from shell (terminal, script, pipe)
+//!             or postgres (PostgreSQL's protocol)
+//! session     DataFusion's context
+//! catalog     the declared tables: declaration, mapping, types, system_table
+//! table       a table for DataFusion
+//! predicate   conditions that are pushed down, and the row ranges that can meet them
+//! scan        plan nodes that run on the servers; also aggregate, whose aggregate::rule
+//!             finds aggregates to push down
+//! narrowing   conditions from dynamic filters, which are added while a scan runs
+//! request     requests to the servers; arrays: their responses as Arrow arrays
+//! yielding    joins that can be cancelled
+//! source      the servers; os: clocks, sockets and threads
 //! ```
 //!
-//! Knows nothing about: how servers find what they are asked for (crates `coprocessor`, `engine`, `columnar`).
+//! Does not depend on how servers compute their results (crates `coprocessor`, `engine`,
+//! `columnar`).
 
 mod aggregate;
 mod arrays;
@@ -35,7 +41,7 @@ mod value;
 mod yielding;
 
 #[cfg(test)]
-mod pretend;
+mod fake_cluster;
 #[cfg(test)]
 mod tests;
 
@@ -54,45 +60,46 @@ use source::Cluster;
 use statements::Engine;
 use system_table::SystemTable;
 
-/// Tries after the first: a person waits for the answer.
+/// Retries after the first attempt: few, because a user waits for the result.
 const RETRIES_MAX: u32 = 7;
-/// ZooKeeper's port where none is named.
+/// ZooKeeper's default port.
 const ZOOKEEPER_PORT: u16 = 2181;
-/// Turns of tasks between two looks at the sockets: a turn of a join is long.
+/// Task polls between two polls of the sockets: few, because one poll of a join is long.
 const SOCKETS_EVERY: u32 = 2;
-/// Bytes of a thread's stack: plans are trees, and are walked by recursion.
+/// Stack size of a thread in bytes: plans are trees that are traversed by recursion.
 const STACK_BYTES: usize = 8 << 20;
 
 /// SQL over the cluster's tables: a shell, or a port that speaks PostgreSQL's protocol
 #[derive(Debug, Parser)]
 #[command(name = "grampus sql", version)]
 struct Arguments {
-    /// Statements to run, separated by semicolons; the first that fails ends the shell with status 1
+    /// Statements to run, separated by semicolons; the first failure ends the shell with status 1
     #[arg(short = 'e', long = "execute", value_name = "SQL", conflicts_with_all = ["file", "listen"])]
     execute: Option<String>,
-    /// A file of statements to run, as --execute does
+    /// File of statements to run, like --execute
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "listen")]
     file: Option<PathBuf>,
-    /// Serve PostgreSQL's protocol at this address. Nobody is asked for a password
+    /// Serve PostgreSQL's protocol on this address, without authentication
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// How rows are shown
+    /// Output format of rows
     #[arg(long, value_name = "STYLE", default_value = "table")]
     format: Style,
     /// Memory for groups, sorts and joins, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     memory: usize,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// Address of the cluster's ZooKeeper; separate several servers with commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to ZooKeeper's port, for a server started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     port_offset: u16,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A query keeps as many threads at work as there are cores. Others are there for who connects meanwhile, or cancels.
+    // A query uses as many threads as there are cores. The others handle new connections and cancel
+    // requests.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2 * cores)
@@ -108,7 +115,7 @@ fn main() -> ExitCode {
         }
     };
     let env = os::env(runtime.handle().clone());
-    // On a thread of the runtime, whose stack is as large as was asked for.
+    // Run on a thread of the runtime, which has the configured stack size.
     let work = runtime.spawn(async move { run(arguments, env).await });
     match runtime.block_on(work) {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -126,8 +133,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments, env: Env) -> Result<(), Failed> {
-    let tell = |text: String| Failed(Some(text));
-    let quorum = with_offset(&arguments.zookeeper, arguments.port_offset).map_err(tell)?;
+    let failed = |text: String| Failed(Some(text));
+    let quorum = with_offset(&arguments.zookeeper, arguments.port_offset).map_err(failed)?;
     let options = ClientOptions { user: user(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
     let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
     let declarations = Arc::new(SystemTable::new(client.clone(), env.clone()));
@@ -136,13 +143,13 @@ async fn run(arguments: Arguments, env: Env) -> Result<(), Failed> {
     let context = context.map_err(|error| Failed(Some(error.to_string())))?;
     let engine = Engine { context, catalog };
     if let Some(address) = arguments.listen {
-        return postgres::serve(engine, &env, address).await.map_err(tell);
+        return postgres::serve(engine, &env, address).await.map_err(failed);
     }
     let shell = Shell::new(engine, env, arguments.format);
     match (arguments.execute, arguments.file) {
         (Some(sql), _) => shell.script(&sql).await,
-        (None, Some(path)) => shell.script(&read(&path).map_err(tell)?).await,
-        (None, None) => shell.converse().await,
+        (None, Some(path)) => shell.script(&read(&path).map_err(failed)?).await,
+        (None, None) => shell.run_interactive().await,
     }
 }
 
@@ -153,25 +160,25 @@ fn read(path: &std::path::Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8"))
 }
 
-/// `host:port,..` with `offset` added to each port.
+/// Adds `offset` to each port of `host:port,..`.
 fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
     let add = |server: &str| {
         let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
         let port = match port {
             "" => ZOOKEEPER_PORT,
-            port => port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is no port"))?,
+            port => port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is not a port"))?,
         };
         let port = port.checked_add(offset);
         Ok(format!(
             "{host}:{}",
-            port.ok_or_else(|| format!("--port-offset {offset} leads beyond the last port"))?
+            port.ok_or_else(|| format!("--port-offset {offset} exceeds the largest port"))?
         ))
     };
     let servers = quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
     Ok(servers.map(add).collect::<Result<Vec<String>, String>>()?.join(","))
 }
 
-/// The user that servers are told, as an insecure HBase takes it.
+/// The user name that is sent to servers, as HBase without authentication accepts it.
 fn user() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "grampus".to_string())
 }

@@ -1,10 +1,12 @@
-//! Conditions that become narrower while a query runs.
+//! Conditions that become stricter while a query runs.
 //!
-//! `ORDER BY .. LIMIT 10` needs no row that is behind the ten best which it has by now, and a join none without a partner. DataFusion
-//! tells its scans so by filters that change (`DynamicFilterPhysicalExpr`). What such a filter says at the time is a part of
-//! what servers are asked for next, so that they pass over what nobody wants any more.
+//! `ORDER BY .. LIMIT 10` needs no row that sorts after the ten best rows found so far. A join
+//! needs no row without a partner. DataFusion passes this to its scans as dynamic filters
+//! (`DynamicFilterPhysicalExpr`). The current state of such a filter is part of the next request,
+//! so that servers skip rows that are no longer needed.
 //!
-//! A filter is looked at again where it came from: it may be weaker here than it says, never stronger.
+//! DataFusion still evaluates the filter above the scan. So the pushed condition may be weaker than
+//! the filter, but never stronger.
 
 use std::sync::Arc;
 
@@ -21,28 +23,29 @@ use proto::grampus::Predicate;
 use crate::declaration::Declaration;
 use crate::predicate;
 
-/// What is still wanted of a scan, by those above it.
+/// The dynamic filters of a scan, set by the plan nodes above it.
 #[derive(Debug, Clone, Default)]
 pub struct Narrowing(Vec<Arc<dyn PhysicalExpr>>);
 
 impl Narrowing {
-    /// Whether a filter is one that changes.
-    pub fn takes(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    /// Whether a filter is dynamic.
+    pub fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
         DynamicFilterTracking::classify(filter).contains_dynamic_filter()
     }
 
-    /// Adds a filter that changes, over the scan's columns.
+    /// Adds a dynamic filter over the scan's columns.
     pub fn add(&mut self, filter: Arc<dyn PhysicalExpr>) {
         self.0.push(filter);
     }
 
-    /// Whether nothing will ever change.
+    /// Whether there are no dynamic filters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is wanted by now of a scan that gives the columns of `schema`, as far as servers can look at it.
-    pub fn now(&self, schema: &Schema, declaration: &Declaration) -> Vec<Predicate> {
+    /// The current conditions on a scan with the output `schema`, restricted to those that servers
+    /// can evaluate.
+    pub fn current_predicates(&self, schema: &Schema, declaration: &Declaration) -> Vec<Predicate> {
         let snapshots = self.0.iter().filter_map(|filter| snapshot_physical_expr(Arc::clone(filter)).ok());
         let parts = |filter: Arc<dyn PhysicalExpr>| {
             split_conjunction(&filter)
@@ -54,7 +57,8 @@ impl Narrowing {
     }
 }
 
-/// An expression as a query would have it, as far as it is one of those that filters are made of.
+/// Converts a physical expression to a logical one; `None` for kinds of expressions that dynamic
+/// filters do not use.
 fn logical(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expr> {
     let within = |expr| logical(expr, schema).map(Box::new);
     if let Some(column) = expr.downcast_ref::<Column>() {
@@ -73,7 +77,7 @@ fn logical(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expr> {
     let binary = expr.downcast_ref::<BinaryExpr>()?;
     let is_real = binary.left().data_type(schema).is_ok_and(|data_type| data_type.is_floating());
     let op = match *binary.op() {
-        // A zero that is negative is less than one that is not to arrow, and the same to servers.
+        // Arrow orders -0 before 0, but servers treat them as equal.
         Operator::Lt if is_real => Operator::LtEq,
         Operator::Gt if is_real => Operator::GtEq,
         op => op,

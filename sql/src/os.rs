@@ -1,7 +1,7 @@
 //! The operating system as an [`Env`]: clocks, random numbers, sockets, and tokio's threads.
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are the clocks, sockets and threads that all others take through Env"
+    reason = "implements the clocks, sockets and threads that other code uses through Env"
 )]
 
 use std::hash::{BuildHasher, RandomState};
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// The environment of this process, its tasks on the threads of `runtime`.
+/// The environment of this process, whose tasks run on the threads of `runtime`.
 pub fn env(runtime: Handle) -> Env {
     Env {
         clock: Arc::new(SystemClock { start: Instant::now() }),
@@ -33,7 +33,7 @@ struct SystemClock {
 
 impl Clock for SystemClock {
     fn now_ms(&self) -> u64 {
-        // A clock before 1970 is broken; 0 lets the rest work.
+        // A clock before 1970 is broken; 0 keeps the rest working.
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
     }
 
@@ -61,7 +61,8 @@ impl Random for SeededRandom {
     }
 }
 
-/// All classes of tasks on the same threads: this process holds no rows, its tasks wait most of the time.
+/// Runs all classes of tasks on the same threads: this process stores no rows, and its tasks mostly
+/// wait.
 struct Threads(Handle);
 
 impl Spawner for Threads {

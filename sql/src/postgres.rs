@@ -1,11 +1,11 @@
-//! PostgreSQL's wire: psql, DBeaver, Grafana, and drivers of all languages.
+//! PostgreSQL's protocol: for psql, DBeaver, Grafana, and drivers of all languages.
 //!
-//! Queries, parameters, cursors, SET and SHOW, and what clients ask of `pg_catalog` are datafusion-postgres'; here are the
-//! statements that PostgreSQL has not (`CREATE EXTERNAL TABLE`) or that name what they changed (`DROP TABLE`), and errors
-//! with the codes of PostgreSQL's.
+//! datafusion-postgres implements queries, parameters, cursors, SET, SHOW, and clients' queries of
+//! `pg_catalog`. This module adds statements that PostgreSQL lacks (`CREATE EXTERNAL TABLE`),
+//! completion tags that name the change (`DROP TABLE`), and errors with PostgreSQL's codes.
 //!
-//! Nobody is asked for a password, and nothing is encrypted.
-#![allow(clippy::disallowed_methods, reason = "pgwire takes tokio's sockets")]
+//! There is no authentication and no encryption.
+#![allow(clippy::disallowed_methods, reason = "pgwire requires tokio's sockets")]
 
 mod cancel;
 
@@ -36,19 +36,19 @@ use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use tokio::net::TcpListener;
 
-use crate::statements::{Engine, Outcome, is_show_tables, told};
+use crate::statements::{Engine, Outcome, is_show_tables, user_message};
 use cancel::cancellable;
 
 /// PostgreSQL's code for numeric_value_out_of_range.
 const OUT_OF_RANGE: &str = "22003";
 
-/// A statement that was prepared: its text, and what it was understood to be.
+/// A prepared statement: its text, and the parsed statement with its plan.
 type Prepared = (String, Option<(Statement, LogicalPlan)>);
 
-/// Serves clients until the listener fails.
+/// Serves clients until the process ends.
 ///
 /// # Errors
-/// A sentence: the address cannot be listened on.
+/// A message: cannot listen on the address.
 pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot listen on {address}: {error}");
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -59,13 +59,13 @@ pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(),
         let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                eprintln!("grampus-sql: a connection was not accepted: {error}");
+                eprintln!("grampus-sql: cannot accept a connection: {error}");
                 env.clock.sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             }
         };
-        // Each with a session of its own: SET is of one connection.
-        let handlers = Arc::new(Handlers::new(engine.apart(), Arc::clone(&connections)));
+        // Each connection has its own session: SET affects only one connection.
+        let handlers = Arc::new(Handlers::new(engine.new_session(), Arc::clone(&connections)));
         env.spawn(TaskClass::Connection, async move {
             if let Err(error) = pgwire::tokio::process_socket(socket, None, handlers).await {
                 eprintln!("grampus-sql: {peer}: {error}");
@@ -108,7 +108,7 @@ impl PgWireServerHandlers for Handlers {
     }
 }
 
-/// Lets everybody in.
+/// Accepts every client.
 struct Startup {
     connections: Arc<ConnectionManager>,
 }
@@ -126,7 +126,7 @@ struct Service {
     preparer: Arc<Preparer>,
 }
 
-/// Understands statements that are to be run later, maybe with parameters.
+/// Parses and plans statements for later execution, possibly with parameters.
 struct Preparer {
     engine: Engine,
     inner: Arc<Parser>,
@@ -139,7 +139,7 @@ impl Service {
         Service { engine, inner, preparer }
     }
 
-    async fn run_own(&self, statement: DataFusionStatement) -> PgWireResult<Response> {
+    async fn run_in_engine(&self, statement: DataFusionStatement) -> PgWireResult<Response> {
         match self.engine.run(statement).await.map_err(|error| coded(&error))? {
             Outcome::Done(name) => Ok(Response::Execution(Tag::new(name))),
             Outcome::Rows(rows) => {
@@ -160,7 +160,7 @@ impl SimpleQueryHandler for Service {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let Some(statements) = own_statements(query) else {
+        let Some(statements) = engine_statements(query) else {
             self.engine.catalog.refresh().await.map_err(|error| coded(&error))?;
             let responses =
                 SimpleQueryHandler::do_query(&self.inner, client, query).await.map_err(readable)?;
@@ -168,8 +168,8 @@ impl SimpleQueryHandler for Service {
         };
         let mut responses = Vec::new();
         for statement in statements {
-            if is_own(&statement) {
-                responses.push(self.run_own(statement).await?);
+            if runs_in_engine(&statement) {
+                responses.push(self.run_in_engine(statement).await?);
             } else {
                 let text = statement.to_string();
                 let more = SimpleQueryHandler::do_query(&self.inner, client, &text).await;
@@ -201,10 +201,10 @@ impl ExtendedQueryHandler for Service {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        if let Some(statements) = own_statements(&portal.statement.statement.0)
+        if let Some(statements) = engine_statements(&portal.statement.statement.0)
             && let Some(statement) = statements.into_iter().next()
         {
-            return self.run_own(statement).await;
+            return self.run_in_engine(statement).await;
         }
         let response = ExtendedQueryHandler::do_query(&self.inner, client, portal, max_rows).await;
         let responses = cancellable(client, vec![response.map_err(readable)?]).await;
@@ -226,8 +226,8 @@ impl QueryParser for Preparer {
         C: ClientInfo + Unpin + Send + Sync,
     {
         self.engine.catalog.refresh().await.map_err(|error| coded(&error))?;
-        match own_statements(sql) {
-            // It is understood when it is run: it has no parameters, and gives no rows.
+        match engine_statements(sql) {
+            // It is planned when it runs: it has no parameters and returns no rows.
             Some(_) => Ok(Some((sql.to_string(), None))),
             None => self.inner.parse_sql(client, sql, types).await.map_err(readable),
         }
@@ -246,17 +246,17 @@ impl QueryParser for Preparer {
     }
 }
 
-/// All statements of a query, if one of them is ours to run.
-fn own_statements(sql: &str) -> Option<Vec<DataFusionStatement>> {
-    // What only PostgreSQL's dialect has is not ours either.
+/// All statements of a query, if at least one of them is handled here.
+fn engine_statements(sql: &str) -> Option<Vec<DataFusionStatement>> {
+    // A statement that only PostgreSQL's dialect has is not handled here either.
     let statements = Engine::parse(sql).ok()?;
-    statements.iter().any(is_own).then(|| statements.into())
+    statements.iter().any(runs_in_engine).then(|| statements.into())
 }
 
-fn is_own(statement: &DataFusionStatement) -> bool {
+fn runs_in_engine(statement: &DataFusionStatement) -> bool {
     match statement {
         DataFusionStatement::CreateExternalTable(_) => true,
-        // Files of this machine are not written.
+        // Files of this machine are never written.
         DataFusionStatement::CopyTo(_) => true,
         DataFusionStatement::Statement(inner) => {
             matches!(
@@ -268,7 +268,7 @@ fn is_own(statement: &DataFusionStatement) -> bool {
     }
 }
 
-/// An error of datafusion-postgres' in words for a person.
+/// Converts an error of datafusion-postgres to a readable one.
 fn readable(error: PgWireError) -> PgWireError {
     match error {
         PgWireError::ApiError(inner) => match inner.downcast::<DataFusionError>() {
@@ -280,17 +280,17 @@ fn readable(error: PgWireError) -> PgWireError {
         },
         PgWireError::UserError(info) if info.code == OUT_OF_RANGE && info.message.starts_with("Numeric") => user_error(
             OUT_OF_RANGE,
-            "a DECIMAL of the answer has more than 28 digits, which PostgreSQL's wire here does not carry; CAST(.. AS VARCHAR) \
-             gives all of them"
+            "a DECIMAL of the result has more than 28 digits, which this protocol server does not support; CAST(.. AS VARCHAR) \
+             returns all of them"
                 .to_string(),
         ),
         other => other,
     }
 }
 
-/// An error with the code that PostgreSQL has for its like.
+/// Converts an error, with PostgreSQL's code for errors of its kind.
 fn coded(error: &DataFusionError) -> PgWireError {
-    let text = told(error);
+    let text = user_message(error);
     let code = match error.find_root() {
         DataFusionError::SQL(..) => "42601",
         DataFusionError::Plan(_) if text.contains("table '") && text.contains("not found") => "42P01",

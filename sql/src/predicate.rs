@@ -1,11 +1,11 @@
-//! Conditions of SQL in the endpoint's words, as far as it has words for them.
+//! Translates SQL conditions to the endpoint's predicates, if possible.
 //!
-//! What is translated is meant exactly so: the condition is then not looked at again. Columns are named by their places in
-//! the declaration; [`renumber`] makes them those of a request.
+//! A translation is exact, so the condition is not evaluated again. Columns are identified by their
+//! indexes in the declaration; [`renumber`] converts these to the indexes of a request.
 
+pub mod display;
 mod literal;
 pub mod range;
-pub mod shown;
 
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator};
@@ -18,27 +18,30 @@ use crate::declaration::Declaration;
 pub use literal::is_widening;
 use literal::{Bound, bound, literal};
 
-/// How deep the endpoint lets conditions be nested (`columnar::predicate::DEPTH_MAX`).
+/// Maximum nesting depth of conditions at the endpoint (`columnar::predicate::DEPTH_MAX`).
 const DEPTH_MAX: usize = columnar::predicate::DEPTH_MAX;
 
-/// How many parts and listed values of conditions are pushed down at most: fewer than the endpoint takes, for some may be added.
+/// Maximum number of parts and listed values that are pushed down: fewer than the endpoint accepts,
+/// because some may be added.
 const PARTS_MAX: usize = CONDITIONS_MAX - 1024;
-/// Of one condition, for it to be left to servers alone: of several that are longer not all may find room.
+/// Maximum size of one condition that only the servers evaluate. Of several larger ones, not all
+/// may fit.
 const PARTS_OF_SMALL_MAX: usize = PARTS_MAX / 4;
 
-/// Translates a condition; nothing if that cannot be done exactly, or it is more than servers look at.
+/// Translates a condition; `None` if it cannot be done exactly, or if the condition exceeds the
+/// servers' limits.
 pub fn translate(expr: &Expr, declaration: &Declaration) -> Option<Predicate> {
     let predicate = Translator { declaration }.translate(expr)?;
     (depth(&predicate) <= DEPTH_MAX / 2 && parts(&predicate) <= PARTS_MAX).then_some(predicate)
 }
 
-/// Whether there is always room for it.
+/// Whether the condition always fits.
 pub fn is_small(predicate: &Predicate) -> bool {
     parts(predicate) <= PARTS_OF_SMALL_MAX
 }
 
-/// As many of some conditions as are pushed down together: all that are small, and of the others those that there is room for.
-pub fn fitting(mut predicates: Vec<Predicate>) -> Vec<Predicate> {
+/// Selects the conditions to push down together: all small ones, and large ones while they fit.
+pub fn select_fitting(mut predicates: Vec<Predicate>) -> Vec<Predicate> {
     predicates.sort_by_key(|predicate| !is_small(predicate));
     let mut left = PARTS_MAX;
     predicates.retain(|predicate| {
@@ -49,14 +52,14 @@ pub fn fitting(mut predicates: Vec<Predicate>) -> Vec<Predicate> {
     predicates
 }
 
-/// How many parts it has; values that are listed in it count each for one.
+/// The number of its parts; each listed value counts as one.
 fn parts(predicate: &Predicate) -> usize {
     let lists = [&predicate.all, &predicate.any].into_iter().flatten();
     let inner = lists.flat_map(|list| &list.predicate).chain(predicate.not.as_deref());
     1 + predicate.r#in.as_ref().map_or(0, |list| list.value.len()) + inner.map(parts).sum::<usize>()
 }
 
-/// All of them together; nothing if there are none.
+/// The conjunction of all conditions; `None` if there are none.
 pub fn all(mut predicates: Vec<Predicate>) -> Option<Predicate> {
     match predicates.len() {
         0 | 1 => predicates.pop(),
@@ -64,7 +67,7 @@ pub fn all(mut predicates: Vec<Predicate>) -> Option<Predicate> {
     }
 }
 
-/// The parts that all must hold.
+/// The parts of a conjunction.
 pub fn conjuncts(predicate: &Predicate) -> &[Predicate] {
     match &predicate.all {
         Some(list) => &list.predicate,
@@ -72,25 +75,25 @@ pub fn conjuncts(predicate: &Predicate) -> &[Predicate] {
     }
 }
 
-/// Names columns by other places.
-pub fn renumber(predicate: &mut Predicate, place: &mut impl FnMut(u32) -> u32) {
+/// Replaces the indexes of columns.
+pub fn renumber(predicate: &mut Predicate, map: &mut impl FnMut(u32) -> u32) {
     for list in [&mut predicate.all, &mut predicate.any].into_iter().flatten() {
-        list.predicate.iter_mut().for_each(|part| renumber(part, place));
+        list.predicate.iter_mut().for_each(|part| renumber(part, map));
     }
     if let Some(part) = &mut predicate.not {
-        renumber(part, place);
+        renumber(part, map);
     }
     if let Some(comparison) = &mut predicate.comparison {
-        comparison.column = comparison.column.map(&mut *place);
-        comparison.other_column = comparison.other_column.map(&mut *place);
+        comparison.column = comparison.column.map(&mut *map);
+        comparison.other_column = comparison.other_column.map(&mut *map);
     }
     if let Some(list) = &mut predicate.r#in {
-        list.column = list.column.map(&mut *place);
+        list.column = list.column.map(&mut *map);
     }
     if let Some(like) = &mut predicate.like {
-        like.column = like.column.map(&mut *place);
+        like.column = like.column.map(&mut *map);
     }
-    predicate.is_null = predicate.is_null.map(place);
+    predicate.is_null = predicate.is_null.map(map);
 }
 
 fn depth(predicate: &Predicate) -> usize {
@@ -123,13 +126,15 @@ impl Translator<'_> {
     fn translate(&self, expr: &Expr) -> Option<Predicate> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                self.connected(left, *op, right)
+                self.and_or(left, *op, right)
             }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.compared(left, operator(*op)?, right),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                self.comparison_of(left, operator(*op)?, right)
+            }
             Expr::Not(inner) => Some(not(self.translate(inner)?)),
             Expr::IsNull(inner) => Some(is_null(self.column(inner)?)),
             Expr::IsNotNull(inner) => Some(not(is_null(self.column(inner)?))),
-            Expr::InList(list) => self.listed(list),
+            Expr::InList(list) => self.in_list(list),
             Expr::Between(between) => self.between(between),
             Expr::Like(like) => self.like(like),
             Expr::Column(_) => self.truth(expr, true),
@@ -147,8 +152,8 @@ impl Translator<'_> {
         }
     }
 
-    /// AND and OR: chains become one list, so that they are not deep.
-    fn connected(&self, left: &Expr, op: Operator, right: &Expr) -> Option<Predicate> {
+    /// AND and OR. Chains become one flat list to limit the nesting depth.
+    fn and_or(&self, left: &Expr, op: Operator, right: &Expr) -> Option<Predicate> {
         let mut parts = Vec::new();
         for side in [left, right] {
             let part = self.translate(side)?;
@@ -164,26 +169,26 @@ impl Translator<'_> {
         }
     }
 
-    fn compared(&self, left: &Expr, op: message::Operator, right: &Expr) -> Option<Predicate> {
+    fn comparison_of(&self, left: &Expr, op: message::Operator, right: &Expr) -> Option<Predicate> {
         match (self.column(left), self.column(right)) {
-            (Some(left), Some(right)) => self.columns_compared(left, op, right),
-            (Some(column), None) => self.value_compared(column, op, literal(right)?),
-            (None, Some(column)) => self.value_compared(column, mirrored(op), literal(left)?),
+            (Some(left), Some(right)) => self.column_comparison(left, op, right),
+            (Some(column), None) => self.value_comparison(column, op, literal(right)?),
+            (None, Some(column)) => self.value_comparison(column, mirrored(op), literal(left)?),
             (None, None) => None,
         }
     }
 
-    fn columns_compared(&self, left: u32, op: message::Operator, right: u32) -> Option<Predicate> {
+    fn column_comparison(&self, left: u32, op: message::Operator, right: u32) -> Option<Predicate> {
         let column = |at: u32| &self.declaration.columns[at as usize];
         let (one, other) = (column(left), column(right));
-        // Times are counted in different units, strings are no bytes.
+        // Times may have different units, and strings are not bytes.
         let is_number = |kind| matches!(kind, columnar::Kind::Whole | columnar::Kind::Real);
-        let same = one.sql_type == other.sql_type
+        let comparable = one.sql_type == other.sql_type
             || (is_number(one.kind())
                 && one.kind() == other.kind()
                 && one.sql_type.arrow().is_numeric()
                 && other.sql_type.arrow().is_numeric());
-        same.then(|| {
+        comparable.then(|| {
             comparison(message::Comparison {
                 column: Some(left),
                 operator: Some(op.into()),
@@ -193,11 +198,11 @@ impl Translator<'_> {
         })
     }
 
-    fn value_compared(&self, at: u32, op: message::Operator, value: &ScalarValue) -> Option<Predicate> {
+    fn value_comparison(&self, at: u32, op: message::Operator, value: &ScalarValue) -> Option<Predicate> {
         use message::Operator as Op;
         let (op, value) = match bound(&self.declaration.columns[at as usize], value)? {
             Bound::Exact(value) => (op, value),
-            // There is no value between the bound and the one that is meant.
+            // No value of the column lies between the bound and the literal.
             Bound::Below(value) => match op {
                 Op::Less | Op::LessOrEqual => (Op::LessOrEqual, value),
                 Op::Greater | Op::GreaterOrEqual => (Op::Greater, value),
@@ -212,18 +217,18 @@ impl Translator<'_> {
         }))
     }
 
-    fn listed(&self, InList { expr, list, negated }: &InList) -> Option<Predicate> {
+    fn in_list(&self, InList { expr, list, negated }: &InList) -> Option<Predicate> {
         let column = self.column(expr)?;
         let value = |expr: &Expr| bound(&self.declaration.columns[column as usize], literal(expr)?)?.exact();
         let values = list.iter().map(value).collect::<Option<Vec<_>>>()?;
         let list = message::In { column: Some(column), value: values };
-        let listed = Predicate { r#in: Some(list), ..Predicate::default() };
-        Some(if *negated { not(listed) } else { listed })
+        let in_list = Predicate { r#in: Some(list), ..Predicate::default() };
+        Some(if *negated { not(in_list) } else { in_list })
     }
 
     fn between(&self, Between { expr, negated, low, high }: &Between) -> Option<Predicate> {
-        let low = self.compared(expr, message::Operator::GreaterOrEqual, low)?;
-        let high = self.compared(expr, message::Operator::LessOrEqual, high)?;
+        let low = self.comparison_of(expr, message::Operator::GreaterOrEqual, low)?;
+        let high = self.comparison_of(expr, message::Operator::LessOrEqual, high)?;
         let within = all(vec![low, high])?;
         Some(if *negated { not(within) } else { within })
     }
@@ -251,12 +256,16 @@ impl Translator<'_> {
         Some(if like.negated { not(found) } else { found })
     }
 
-    /// A boolean column by itself.
+    /// A boolean column used as a condition.
     fn truth(&self, expr: &Expr, wanted: bool) -> Option<Predicate> {
-        self.value_compared(self.column(expr)?, message::Operator::Equal, &ScalarValue::Boolean(Some(wanted)))
+        self.value_comparison(
+            self.column(expr)?,
+            message::Operator::Equal,
+            &ScalarValue::Boolean(Some(wanted)),
+        )
     }
 
-    /// The place of the column that an expression is, however widened.
+    /// The index of the column that an expression refers to, through widening casts.
     fn column(&self, expr: &Expr) -> Option<u32> {
         match expr {
             Expr::Column(column) => {
@@ -274,7 +283,8 @@ impl Translator<'_> {
     }
 }
 
-/// `a = 1 OR a IN (2, 3)` as one list, which tells more of where rows can be; nothing if they are not all of this form.
+/// Merges `a = 1 OR a IN (2, 3)` into one list, which yields narrower row ranges; `None` if a part
+/// has another form.
 fn listed_values(parts: &[Predicate]) -> Option<Predicate> {
     let (mut column, mut value) = (None, Vec::new());
     for part in parts {
@@ -308,7 +318,7 @@ fn operator(op: Operator) -> Option<message::Operator> {
     })
 }
 
-/// The operator with its sides changed.
+/// The operator for swapped operands.
 fn mirrored(op: message::Operator) -> message::Operator {
     use message::Operator as Op;
     match op {

@@ -1,4 +1,4 @@
-//! What all requests for a table's rows have in common.
+//! The common parts of all requests for a table's rows.
 
 use std::sync::Arc;
 
@@ -8,73 +8,73 @@ use proto::grampus::{Predicate, Rows};
 
 use crate::declaration::Declaration;
 use crate::predicate;
-use crate::predicate::shown::Shown;
+use crate::predicate::display::PredicateDisplay;
 use crate::source::Source;
 
-/// Ranges of rows that EXPLAIN shows; more are counted.
+/// Maximum number of row ranges that EXPLAIN shows; further ones are counted.
 const RANGES_SHOWN_MAX: usize = 8;
 
-/// A declared table and where its rows come from.
+/// A declared table and the source of its rows.
 #[derive(Debug)]
 pub struct Declared {
-    /// What was declared.
+    /// The declaration.
     pub declaration: Declaration,
-    /// Arrow's schema of its rows.
+    /// The Arrow schema of its rows.
     pub schema: SchemaRef,
-    /// Where they come from.
+    /// The source of its rows.
     pub source: Arc<dyn Source>,
 }
 
-/// Which rows of a table.
+/// The rows of a table that a plan node needs.
 #[derive(Debug, Clone)]
-pub struct Wanted {
-    /// Of which table.
+pub struct RowSelection {
+    /// The table.
     pub table: Arc<Declared>,
-    /// Those that meet this; its columns are those of the declaration.
+    /// The condition that rows must meet; its columns are indexes into the declaration.
     pub predicate: Option<Predicate>,
-    /// Those in here, in order.
+    /// The row ranges, in order.
     pub ranges: Vec<RowRange>,
-    /// What of them is in each region that has some.
+    /// The parts of the ranges in each region; regions without any are omitted.
     pub regions: Vec<Vec<RowRange>>,
 }
 
-/// The columns of a request, each once.
+/// The distinct columns of a request.
 #[derive(Default)]
-pub struct Places(Vec<u32>);
+pub struct ColumnIndexes(Vec<u32>);
 
-impl Places {
-    /// The place of a declared column in the request.
-    pub fn of(&mut self, column: u32) -> u32 {
-        let place = self.0.iter().position(|known| *known == column).unwrap_or_else(|| {
+impl ColumnIndexes {
+    /// The index of a declared column in the request, which is added if it is missing.
+    pub fn index_of(&mut self, column: u32) -> u32 {
+        let index = self.0.iter().position(|listed| *listed == column).unwrap_or_else(|| {
             self.0.push(column);
             self.0.len() - 1
         });
-        u32::try_from(place).expect("no table has so many columns")
+        u32::try_from(index).expect("a table has fewer than 2^32 columns")
     }
 }
 
-impl Wanted {
-    /// The rows in the endpoint's words but for their ranges, with the columns of `places` and those of the condition.
-    pub fn rows(&self, mut places: Places) -> Rows {
+impl RowSelection {
+    /// The request's rows without their ranges, with the columns of `indexes` and of the condition.
+    pub fn rows(&self, mut indexes: ColumnIndexes) -> Rows {
         let mut predicate = self.predicate.clone();
         if let Some(predicate) = &mut predicate {
-            predicate::renumber(predicate, &mut |column| places.of(column));
+            predicate::renumber(predicate, &mut |column| indexes.index_of(column));
         }
         let Declaration { columns, .. } = &self.table.declaration;
         Rows {
-            // Which rows there are does not depend on which columns are asked for.
+            // The set of rows must not depend on the requested columns.
             family: self.table.declaration.families(),
-            column: places.0.iter().map(|column| columns[*column as usize].to_proto()).collect(),
+            column: indexes.0.iter().map(|column| columns[*column as usize].to_proto()).collect(),
             predicate,
             ..Rows::default()
         }
     }
 
-    /// For EXPLAIN: which condition, which rows, how many regions.
-    pub fn shown(&self) -> String {
+    /// For EXPLAIN: the condition, the rows, the number of regions.
+    pub fn explain(&self) -> String {
         let mut text = String::new();
         if let Some(predicate) = &self.predicate {
-            text.push_str(&format!(", predicate={}", Shown(predicate, &self.table.declaration)));
+            text.push_str(&format!(", predicate={}", PredicateDisplay(predicate, &self.table.declaration)));
         }
         let range =
             |RowRange { start, stop }: &RowRange| format!("[{}..{})", key_text(start), key_text(stop));
@@ -92,7 +92,7 @@ impl Wanted {
     }
 }
 
-/// A row key for a person, as HBase's shell writes it.
+/// A row key for display, formatted as in HBase's shell.
 fn key_text(row: &[u8]) -> String {
     let shown = |byte: &u8| match byte {
         b' '..=b'~' => char::from(*byte).to_string(),

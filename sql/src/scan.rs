@@ -1,4 +1,4 @@
-//! Rows of a table: the part of a plan that selects them where they are.
+//! Rows of a table: the plan node that selects rows on the region servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,27 +28,28 @@ use proto::grampus::{Rows, SelectRequest, SelectResponse};
 use crate::arrays;
 use crate::narrowing::Narrowing;
 use crate::predicate;
-use crate::request::{Places, Wanted};
-use crate::source::Amend;
+use crate::request::{ColumnIndexes, RowSelection};
+use crate::source::RequestUpdater;
 
-/// Bytes of one answer.
-const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Bytes of one that is to tell which rows are wanted of those behind it.
-const TELLING_ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Maximum size in bytes of a response.
+const RESPONSE_BYTES_MAX: u64 = 4 << 20;
+/// Maximum size in bytes of a first response whose rows tighten the condition for the following
+/// ones.
+const FIRST_RESPONSE_BYTES_MAX: u64 = 64 << 10;
 
-/// Selects rows, some regions in each partition.
+/// Selects rows. Each partition covers some regions.
 #[derive(Debug)]
 pub struct GrampusScan {
-    wanted: Wanted,
-    /// Declared columns, in their order.
+    selection: RowSelection,
+    /// Indexes of declared columns, in output order.
     columns: Vec<usize>,
-    /// Rows at most of each partition, whichever they are.
+    /// Maximum number of rows of each partition; any rows will do.
     limit: Option<usize>,
-    /// Rows of each partition that are given at most: the first of them.
+    /// Maximum number of rows of each partition; the first rows in key order.
     first: Option<usize>,
-    /// The place of a column in whose order rows are given.
+    /// The index of the output column by which rows are sorted.
     key: Option<usize>,
-    /// What those above it still want.
+    /// The dynamic filters of the plan nodes above.
     narrowing: Narrowing,
     partitions: Vec<Vec<RowRange>>,
     properties: Arc<PlanProperties>,
@@ -56,30 +57,30 @@ pub struct GrampusScan {
 }
 
 impl GrampusScan {
-    /// A scan of `columns` in at most `partitions_max` partitions.
+    /// A scan of `columns` with at most `partitions_max` partitions.
     pub fn new(
-        wanted: Wanted,
+        selection: RowSelection,
         columns: Vec<usize>,
         limit: Option<usize>,
         partitions_max: usize,
     ) -> GrampusScan {
-        let fields = columns.iter().map(|at| Arc::clone(&wanted.table.schema.fields()[*at]));
+        let fields = columns.iter().map(|at| Arc::clone(&selection.table.schema.fields()[*at]));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let share = wanted.regions.len().div_ceil(partitions_max.max(1)).max(1);
-        let mut partitions: Vec<Vec<RowRange>> = wanted.regions.chunks(share).map(<[_]>::concat).collect();
+        let share = selection.regions.len().div_ceil(partitions_max.max(1)).max(1);
+        let mut partitions: Vec<Vec<RowRange>> = selection.regions.chunks(share).map(<[_]>::concat).collect();
         if partitions.is_empty() {
             partitions.push(Vec::new());
         }
         let properties = PlanProperties::new(
-            in_order(&wanted, &columns, schema),
+            ordering_by_key(&selection, &columns, schema),
             Partitioning::UnknownPartitioning(partitions.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        let key = columns.iter().position(|column| is_ordered_key(&wanted, *column));
+        let key = columns.iter().position(|column| is_ordered_key(&selection, *column));
         let metrics = ExecutionPlanMetricsSet::new();
         GrampusScan {
-            wanted,
+            selection,
             columns,
             limit,
             first: None,
@@ -91,80 +92,91 @@ impl GrampusScan {
         }
     }
 
-    /// Which rows.
-    pub fn wanted(&self) -> &Wanted {
-        &self.wanted
+    /// The rows that the scan selects.
+    pub fn selection(&self) -> &RowSelection {
+        &self.selection
     }
 
-    /// The declared column that is given in this place.
+    /// The declared column at this index of the output.
     pub fn column(&self, at: usize) -> usize {
         self.columns[at]
     }
 
-    /// The same, narrowed so.
-    fn narrowed(&self, narrowing: Narrowing) -> GrampusScan {
+    /// The same scan with other dynamic filters.
+    fn with_narrowing(&self, narrowing: Narrowing) -> GrampusScan {
         let partitions = self.partitions.len();
-        let scan = GrampusScan::new(self.wanted.clone(), self.columns.clone(), self.limit, partitions);
+        let scan = GrampusScan::new(self.selection.clone(), self.columns.clone(), self.limit, partitions);
         GrampusScan { first: self.first, narrowing, ..scan }
     }
 
-    /// Whether it gives only some of the rows.
+    /// Whether it returns only some of the rows.
     pub fn is_limited(&self) -> bool {
         self.fetch().is_some()
     }
 
     fn request(&self) -> SelectRequest {
         SelectRequest {
-            rows: Some(rows_of(&self.wanted, &self.columns)),
-            // The places of columns in `rows`, which has those that are given first.
+            rows: Some(request_rows(&self.selection, &self.columns)),
+            // Indexes of columns in `rows`, which lists the output columns first.
             give: (0..self.columns.len() as u32).collect(),
             limit: self.limit.map(|limit| limit as u64),
-            bytes_max: Some(ANSWER_BYTES_MAX),
+            bytes_max: Some(RESPONSE_BYTES_MAX),
             time_ms_max: None,
         }
     }
 
-    /// What is changed in a request before each answer.
-    fn amend(&self) -> Amend {
+    /// A function that updates the request before each response.
+    fn request_updater(&self) -> RequestUpdater {
         if self.narrowing.is_empty() {
             return Box::new(|_| ());
         }
-        let (wanted, columns) = (self.wanted.clone(), self.columns.clone());
+        let (selection, columns) = (self.selection.clone(), self.columns.clone());
         let (narrowing, schema) = (self.narrowing.clone(), self.schema());
         let mut is_first = true;
         Box::new(move |request| {
-            let narrower = narrowing.now(&schema, &wanted.table.declaration);
-            let is_told = std::mem::replace(&mut is_first, false) && narrower.is_empty();
-            request.bytes_max = Some(if is_told { TELLING_ANSWER_BYTES_MAX } else { ANSWER_BYTES_MAX });
-            let all = wanted.predicate.iter().flat_map(predicate::conjuncts).cloned().chain(narrower);
-            let wanted = Wanted { predicate: predicate::all(all.collect()), ..wanted.clone() };
-            request.rows = Some(rows_of(&wanted, &columns));
+            let narrowing_predicates = narrowing.current_predicates(&schema, &selection.table.declaration);
+            let is_first_without_filter =
+                std::mem::replace(&mut is_first, false) && narrowing_predicates.is_empty();
+            request.bytes_max =
+                Some(if is_first_without_filter { FIRST_RESPONSE_BYTES_MAX } else { RESPONSE_BYTES_MAX });
+            let all = selection
+                .predicate
+                .iter()
+                .flat_map(predicate::conjuncts)
+                .cloned()
+                .chain(narrowing_predicates);
+            let selection = RowSelection { predicate: predicate::all(all.collect()), ..selection.clone() };
+            request.rows = Some(request_rows(&selection, &columns));
         })
     }
 
-    /// The columns of an answer.
+    /// A function that converts a response to a record batch.
     fn reader(&self) -> impl Fn(SelectResponse) -> Result<RecordBatch> + Send + 'static {
-        let (schema, table, columns) = (self.schema(), Arc::clone(&self.wanted.table), self.columns.clone());
+        let (schema, table, columns) =
+            (self.schema(), Arc::clone(&self.selection.table), self.columns.clone());
         let key = self.key;
-        move |answer: SelectResponse| {
-            let rows = answer.rows() as usize;
-            if rows > 0 && answer.vector.len() != columns.len() {
-                let (told, asked) = (answer.vector.len(), columns.len());
-                return Err(DataFusionError::External(format!("{told} columns came, of {asked}").into()));
+        move |response: SelectResponse| {
+            let rows = response.rows() as usize;
+            if rows > 0 && response.vector.len() != columns.len() {
+                let (received, expected) = (response.vector.len(), columns.len());
+                return Err(DataFusionError::External(
+                    format!("response has {received} columns instead of {expected}").into(),
+                ));
             }
             if rows == 0 {
                 return Ok(RecordBatch::new_empty(Arc::clone(&schema)));
             }
             let array = |(vector, column): (_, &usize)| {
-                arrays::of_vector(vector, rows, &table.declaration.columns[*column])
+                arrays::from_vector(vector, rows, &table.declaration.columns[*column])
             };
             let arrays =
-                answer.vector.into_iter().zip(&columns).map(array).collect::<Result<Vec<_>, String>>();
+                response.vector.into_iter().zip(&columns).map(array).collect::<Result<Vec<_>, String>>();
             let arrays = arrays.map_err(|error| DataFusionError::External(error.into()))?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
             let rows = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
             match key {
-                // All rows of an answer are before those of the next, but among themselves in no order.
+                // All rows of a response precede those of the next one, but within a response they
+                // are unordered.
                 Some(key) => Ok(take_record_batch(&rows, &sort_to_indices(rows.column(key), None, None)?)?),
                 None => Ok(rows),
             }
@@ -174,9 +186,14 @@ impl GrampusScan {
 
 impl DisplayAs for GrampusScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns: Vec<&str> = self.columns.iter().map(|at| self.wanted.name(*at)).collect();
-        let table = &self.wanted.table.declaration.table;
-        write!(f, "GrampusScan: table={table}, columns=[{}]{}", columns.join(", "), self.wanted.shown())?;
+        let columns: Vec<&str> = self.columns.iter().map(|at| self.selection.name(*at)).collect();
+        let table = &self.selection.table.declaration.table;
+        write!(
+            f,
+            "GrampusScan: table={table}, columns=[{}]{}",
+            columns.join(", "),
+            self.selection.explain()
+        )?;
         self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))?;
         self.first.map_or(Ok(()), |first| write!(f, ", first={first}"))?;
         if self.narrowing.is_empty() { Ok(()) } else { f.write_str(", narrowed by what was found") }
@@ -222,14 +239,14 @@ impl ExecutionPlan for GrampusScan {
     fn with_fetch(&self, first: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         let partitions = self.partitions.len();
         let scan = match self.key {
-            // The plan may count on the order; servers have none among the rows of an answer.
+            // The plan may rely on the order, but servers do not order the rows within a response.
             Some(_) => GrampusScan {
                 first,
-                ..GrampusScan::new(self.wanted.clone(), self.columns.clone(), self.limit, partitions)
+                ..GrampusScan::new(self.selection.clone(), self.columns.clone(), self.limit, partitions)
             },
-            None => GrampusScan::new(self.wanted.clone(), self.columns.clone(), first, partitions),
+            None => GrampusScan::new(self.selection.clone(), self.columns.clone(), first, partitions),
         };
-        // Not narrowed any more, if it was: what is first would be another row then.
+        // Drops the dynamic filters: they could change which rows are the first.
         Some(Arc::new(scan))
     }
 
@@ -239,34 +256,35 @@ impl ExecutionPlan for GrampusScan {
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        // All are looked at above, too: here they may be weaker.
-        let told = FilterPushdownPropagation::all_unsupported(pushed.clone());
+        // All filters are still evaluated above; the pushed ones may be weaker.
+        let propagation = FilterPushdownPropagation::all_unsupported(pushed.clone());
         let filters = pushed.parent_filters.into_iter().map(|pushed| pushed.filter);
-        let changing: Vec<_> = filters.filter(Narrowing::takes).collect();
-        // Which rows are the first does not depend on what is wanted of them.
+        let changing: Vec<_> = filters.filter(Narrowing::is_dynamic).collect();
+        // The first rows must not depend on filters that are applied to them later.
         if changing.is_empty() || self.is_limited() {
-            return Ok(told);
+            return Ok(propagation);
         }
         let mut narrowing = self.narrowing.clone();
         changing.into_iter().for_each(|filter| narrowing.add(filter));
-        Ok(told.with_updated_node(Arc::new(self.narrowed(narrowing))))
+        Ok(propagation.with_updated_node(Arc::new(self.with_narrowing(narrowing))))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        // What was found is nothing to who asks once more.
-        Ok(Arc::new(self.narrowed(Narrowing::default())))
+        // The state of dynamic filters must not affect the next execution.
+        Ok(Arc::new(self.with_narrowing(Narrowing::default())))
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (source, table) = (&self.wanted.table.source, &self.wanted.table.declaration.table);
+        let (source, table) = (&self.selection.table.source, &self.selection.table.declaration.table);
         let (source, table, request) = (Arc::clone(source), table.clone(), self.request());
         let ranges = self.partitions[partition].clone();
-        let ranges: Vec<_> = ranges.into_iter().map(|range| (range, self.amend())).collect();
-        let answers = stream::iter(ranges)
-            .flat_map(move |(range, amend)| source.select(&table, request.clone(), range, amend));
+        let ranges: Vec<_> = ranges.into_iter().map(|range| (range, self.request_updater())).collect();
+        let responses = stream::iter(ranges).flat_map(move |(range, update_request)| {
+            source.select(&table, request.clone(), range, update_request)
+        });
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let read = self.reader();
-        let batches = answers.map(move |answer| read(answer?)).inspect_ok(move |batch| {
+        let batches = responses.map(move |response| read(response?)).inspect_ok(move |batch| {
             metrics.record_output(batch.num_rows());
         });
         let some = batches.try_filter(|batch| std::future::ready(batch.num_rows() > 0));
@@ -279,33 +297,33 @@ impl ExecutionPlan for GrampusScan {
     }
 }
 
-/// The rows of a request for these columns, which come first among its own.
-fn rows_of(wanted: &Wanted, columns: &[usize]) -> Rows {
-    let mut places = Places::default();
+/// The request's rows with these columns first, followed by those of the condition.
+fn request_rows(selection: &RowSelection, columns: &[usize]) -> Rows {
+    let mut indexes = ColumnIndexes::default();
     columns.iter().for_each(|column| {
-        places.of(*column as u32);
+        indexes.index_of(*column as u32);
     });
-    wanted.rows(places)
+    selection.rows(indexes)
 }
 
-/// Whether a declared column is the whole row key, and ordered as its bytes are.
-fn is_ordered_key(wanted: &Wanted, column: usize) -> bool {
-    let column = &wanted.table.declaration.columns[column];
+/// Whether a declared column is the whole row key and its encoding preserves order.
+fn is_ordered_key(selection: &RowSelection, column: usize) -> bool {
+    let column = &selection.table.declaration.columns[column];
     !column.is_nullable() && column.encoding.keeps_order()
 }
 
-/// That rows come in the order of their keys: then nothing is sorted for ORDER BY, and with a LIMIT what is behind the first
-/// answers is not asked for.
-fn in_order(wanted: &Wanted, columns: &[usize], schema: SchemaRef) -> EquivalenceProperties {
-    let keys = columns.iter().enumerate().filter(|(_, column)| is_ordered_key(wanted, **column));
+/// Declares that rows are sorted by key. Then ORDER BY needs no sort, and with a LIMIT no more
+/// responses are requested than needed.
+fn ordering_by_key(selection: &RowSelection, columns: &[usize], schema: SchemaRef) -> EquivalenceProperties {
+    let keys = columns.iter().enumerate().filter(|(_, column)| is_ordered_key(selection, **column));
     let ordering = |(at, column): (usize, &usize)| {
-        let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new(wanted.name(*column), at));
+        let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new(selection.name(*column), at));
         [PhysicalSortExpr::new(key, SortOptions::default())]
     };
     EquivalenceProperties::new_with_orderings(schema, keys.map(ordering))
 }
 
-/// The first rows of a partition; each of its ranges gives as many by itself.
+/// The first rows of a partition; each of its ranges alone may return that many.
 fn limited(
     batches: stream::BoxStream<'static, Result<RecordBatch>>,
     limit: Option<usize>,

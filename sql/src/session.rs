@@ -1,4 +1,4 @@
-//! DataFusion, set up for the tables of a cluster.
+//! Configures DataFusion for the tables of a cluster.
 
 use std::sync::Arc;
 
@@ -19,22 +19,23 @@ use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
 use crate::catalog::{Catalog, SCHEMA};
-use crate::statements::only_reads;
+use crate::statements::read_only_error;
 use crate::yielding::YieldingJoins;
 
 /// The database's name.
 pub const DATABASE: &str = "grampus";
 
-/// What statements run in.
+/// The context in which statements run.
 ///
 /// # Errors
-/// DataFusion's, if it cannot be set up.
+/// DataFusion's, if the configuration fails.
 pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema(DATABASE, SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(true);
-    // Strings of cells come as they are; views of them would be made only to be unmade at the wire.
+    // Use strings as they are stored in cells: string views would have to be converted back for the
+    // protocol.
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     let memory = Arc::new(FairSpillPool::new(memory_bytes_max));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory).build_arc()?;
@@ -46,7 +47,7 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
         .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules)
-        .with_analyzer_rule(Arc::new(OnlyReads))
+        .with_analyzer_rule(Arc::new(RejectCopy))
         .build();
     let context = SessionContext::new_with_state(state);
     let database = MemoryCatalogProvider::new();
@@ -54,19 +55,19 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
     context.register_catalog(DATABASE, Arc::new(database));
     setup_pg_catalog(&context, DATABASE, EmptyContextProvider)
         .map_err(|error| DataFusionError::External(error))?;
-    // From now on no schema comes or goes.
-    let database = context.catalog(DATABASE).map(|catalog| Arc::new(Fixed(catalog)));
+    // From here on, schemas are fixed.
+    let database = context.catalog(DATABASE).map(|catalog| Arc::new(FixedCatalog(catalog)));
     let database =
         database.ok_or_else(|| DataFusionError::Internal(format!("{DATABASE} is not registered")))?;
     context.register_catalog(DATABASE, database);
     Ok(context)
 }
 
-/// A catalog whose schemas stay: none can be registered, none deregistered.
+/// A catalog with fixed schemas: none can be registered or deregistered.
 #[derive(Debug)]
-struct Fixed(Arc<dyn CatalogProvider>);
+struct FixedCatalog(Arc<dyn CatalogProvider>);
 
-impl CatalogProvider for Fixed {
+impl CatalogProvider for FixedCatalog {
     fn schema_names(&self) -> Vec<String> {
         self.0.schema_names()
     }
@@ -76,14 +77,14 @@ impl CatalogProvider for Fixed {
     }
 }
 
-/// Refuses what would write files: COPY, whoever asks for it. Tables refuse changes by themselves.
+/// Rejects COPY, which would write files, from every client. Tables reject changes themselves.
 #[derive(Debug)]
-struct OnlyReads;
+struct RejectCopy;
 
-impl AnalyzerRule for OnlyReads {
+impl AnalyzerRule for RejectCopy {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         match plan.exists(|part| Ok(matches!(part, LogicalPlan::Copy(_))))? {
-            true => Err(only_reads("COPY")),
+            true => Err(read_only_error("COPY")),
             false => Ok(plan),
         }
     }

@@ -1,4 +1,4 @@
-//! Statements of a person, a script or a pipe: run one after the other, their rows shown.
+//! Runs statements from a terminal, a script or a pipe in sequence, and shows their rows.
 
 mod editor;
 mod output;
@@ -10,63 +10,63 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement;
 use futures_util::StreamExt;
 
-use crate::statements::{Engine, Outcome, told};
+use crate::statements::{Engine, Outcome, user_message};
 use editor::{Entered, LineEditor};
 pub use output::Style;
 use output::{Output, seconds};
 
 const BANNER: &str =
-    "Grampus SQL. Statements end with a semicolon; \"help\" tells more, \"exit\" or Ctrl-D leaves.";
+    "Grampus SQL. Statements end with a semicolon; \"help\" shows help, \"exit\" or Ctrl-D exits.";
 const HELP: &str = "\
-SHOW TABLES;                what is declared; also \\dt
-\\d TABLE                    how a table was declared
+SHOW TABLES;                lists declared tables; also \\dt
+\\d TABLE                    shows how a table was declared
 CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, a BIGINT, b DOUBLE) STORED AS GRAMPUS LOCATION 'ns:table';
                             declares a table of the cluster; OPTIONS ('a' 'f:a text_long', 'table.encoding' 'text')
-                            say where values are and how they are written, see docs/sql.md
+                            set the location and encoding of values, see docs/sql.md
 DROP TABLE t;               removes the declaration, not the table
-EXPLAIN SELECT ..;          what is done where: GrampusAggregate and GrampusScan are done by the servers
-exit                        leaves; also \\q";
+EXPLAIN SELECT ..;          shows the plan: GrampusAggregate and GrampusScan run on the servers
+exit                        exits; also \\q";
 
-/// Why the shell ended with a failure: told already, or still to be told.
+/// Why the shell failed: the error message, or `None` if it was already printed.
 pub struct Failed(pub Option<String>);
 
-/// Runs statements and shows what comes of them.
+/// Runs statements and prints their results.
 pub struct Shell {
     engine: Engine,
     env: Env,
     style: Style,
 }
 
-/// What follows a statement or a command.
-enum Step {
+/// What to do after a statement or a command.
+enum ShellAction {
     Done,
     Exit,
     Failed,
 }
 
 impl Shell {
-    /// A shell that shows rows in this style.
+    /// A shell that prints rows in this style.
     pub fn new(engine: Engine, env: Env, style: Style) -> Shell {
         Shell { engine, env, style }
     }
 
-    /// Runs a script; the first failure ends it.
+    /// Runs a script up to the first failure.
     ///
     /// # Errors
     /// [`Failed`].
     pub async fn script(&self, sql: &str) -> Result<(), Failed> {
         match self.run_all(sql, false).await {
-            Ok(Step::Failed) => Err(Failed(None)),
+            Ok(ShellAction::Failed) => Err(Failed(None)),
             Ok(_) => Ok(()),
-            Err(error) => ended(error),
+            Err(error) => exit_result(error),
         }
     }
 
-    /// Runs what comes from standard input.
+    /// Runs statements from standard input.
     ///
     /// # Errors
     /// [`Failed`].
-    pub async fn converse(&self) -> Result<(), Failed> {
+    pub async fn run_interactive(&self) -> Result<(), Failed> {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             let mut sql = String::new();
             let lines = io::stdin().lock().lines();
@@ -83,18 +83,19 @@ impl Shell {
         loop {
             match editor.read("sql> ") {
                 Ok(Entered::Statements(sql)) => {
-                    // Ctrl-C drops what runs: requests that are out come to nothing.
-                    let step = tokio::select! {
-                        step = self.run_all(&sql, true) => step,
+                    // Ctrl-C drops the running query; the results of pending requests are
+                    // discarded.
+                    let action = tokio::select! {
+                        action = self.run_all(&sql, true) => action,
                         _ = tokio::signal::ctrl_c() => {
                             println!("^C");
-                            Ok(Step::Done)
+                            Ok(ShellAction::Done)
                         }
                     };
-                    match step {
-                        Ok(Step::Exit) => return Ok(()),
+                    match action {
+                        Ok(ShellAction::Exit) => return Ok(()),
                         Ok(_) => {}
-                        Err(error) => return ended(error),
+                        Err(error) => return exit_result(error),
                     }
                 }
                 Ok(Entered::Dropped) => {}
@@ -105,24 +106,24 @@ impl Shell {
     }
 
     /// Runs statements up to the first that fails.
-    async fn run_all(&self, sql: &str, with_times: bool) -> io::Result<Step> {
-        if let Some(step) = self.command(sql.trim()).await? {
-            return Ok(step);
+    async fn run_all(&self, sql: &str, with_times: bool) -> io::Result<ShellAction> {
+        if let Some(action) = self.command(sql.trim()).await? {
+            return Ok(action);
         }
         let statements = match Engine::parse(sql) {
             Ok(statements) => statements,
-            Err(error) => return complain(&told(&error)),
+            Err(error) => return print_error(&user_message(&error)),
         };
         for statement in statements {
             match self.run(statement, with_times).await? {
-                Step::Done => {}
-                step => return Ok(step),
+                ShellAction::Done => {}
+                action => return Ok(action),
             }
         }
-        Ok(Step::Done)
+        Ok(ShellAction::Done)
     }
 
-    async fn run(&self, statement: Statement, with_times: bool) -> io::Result<Step> {
+    async fn run(&self, statement: Statement, with_times: bool) -> io::Result<ShellAction> {
         let start = self.env.clock.monotonic();
         let mut output = Output::new(self.style);
         let run = async {
@@ -147,29 +148,29 @@ impl Shell {
             Ok(Some(_)) => {}
             Ok(None) if self.style == Style::Table => {
                 let time = if with_times { format!(" in {}", seconds(took)) } else { String::new() };
-                writeln!(out, "{}{time}", output.rows_told())?;
+                writeln!(out, "{}{time}", output.row_count_text())?;
             }
             Ok(None) => {}
             Err(DataFusionError::IoError(error)) => return Err(error),
-            Err(error) => return complain(&told(&error)),
+            Err(error) => return print_error(&user_message(&error)),
         }
         out.flush()?;
-        Ok(Step::Done)
+        Ok(ShellAction::Done)
     }
 
-    /// What is no SQL; nothing if it is.
-    async fn command(&self, text: &str) -> io::Result<Option<Step>> {
+    /// Runs a shell command; `None` if the text is SQL.
+    async fn command(&self, text: &str) -> io::Result<Option<ShellAction>> {
         let mut words = text.trim_end_matches(';').split_whitespace();
         let (first, second) = (words.next().unwrap_or_default().to_ascii_lowercase(), words.next());
         if words.next().is_some() {
             return Ok(None);
         }
         Ok(match (&first[..], second) {
-            ("", None) => Some(Step::Done),
-            ("exit" | "quit" | "\\q", None) => Some(Step::Exit),
+            ("", None) => Some(ShellAction::Done),
+            ("exit" | "quit" | "\\q", None) => Some(ShellAction::Exit),
             ("help" | "\\?", None) => {
                 println!("{HELP}");
-                Some(Step::Done)
+                Some(ShellAction::Done)
             }
             ("\\d" | "\\dt", None) => {
                 let statements = Engine::parse("SHOW TABLES").map_err(io::Error::other)?;
@@ -179,36 +180,38 @@ impl Shell {
                 for unreadable in self.engine.catalog.unreadable() {
                     println!("{unreadable}");
                 }
-                Some(Step::Done)
+                Some(ShellAction::Done)
             }
             ("\\d", Some(name)) => Some(self.show_declaration(name).await?),
             _ => None,
         })
     }
 
-    async fn show_declaration(&self, name: &str) -> io::Result<Step> {
+    async fn show_declaration(&self, name: &str) -> io::Result<ShellAction> {
         if let Err(error) = self.engine.catalog.refresh().await {
-            return complain(&told(&error));
+            return print_error(&user_message(&error));
         }
         match self.engine.catalog.declaration(name) {
             Some(declaration) => {
                 println!("{};", declaration.to_sql());
-                Ok(Step::Done)
+                Ok(ShellAction::Done)
             }
-            None => complain(&format!("table '{name}' is not declared; SHOW TABLES lists those that are")),
+            None => {
+                print_error(&format!("table '{name}' is not declared; SHOW TABLES lists declared tables"))
+            }
         }
     }
 }
 
-fn complain(text: &str) -> io::Result<Step> {
+fn print_error(text: &str) -> io::Result<ShellAction> {
     io::stdout().flush()?;
     eprintln!("ERROR: {text}");
-    Ok(Step::Failed)
+    Ok(ShellAction::Failed)
 }
 
-fn ended(error: io::Error) -> Result<(), Failed> {
+fn exit_result(error: io::Error) -> Result<(), Failed> {
     match error.kind() {
-        // Nobody listens any more, as behind `| head`: no failure of ours.
+        // The reader closed the pipe, as in `| head`: not an error.
         io::ErrorKind::BrokenPipe => Ok(()),
         _ => Err(Failed(Some(format!("cannot write: {error}")))),
     }

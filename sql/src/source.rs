@@ -1,4 +1,4 @@
-//! Where rows come from: the cluster, or in tests something that acts like it.
+//! The source of rows: the cluster, or a fake one in tests.
 
 use std::fmt;
 
@@ -10,42 +10,44 @@ use columnar::{Merger, Partial};
 use datafusion::error::{DataFusionError, Result};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use proto::exception::class;
 use proto::grampus::{AggregateRequest, SelectRequest, SelectResponse};
-use wire::exception::class;
 
-/// Told how far an aggregation is and how many groups there are; its error ends it.
-pub type Watch<'a> = Box<dyn FnMut(&Progress, &Merger) -> Result<()> + Send + 'a>;
+/// Observes the progress and the number of groups of an aggregation; its error aborts the
+/// aggregation.
+pub type ProgressCallback<'a> = Box<dyn FnMut(&Progress, &Merger) -> Result<()> + Send + 'a>;
 
-/// Changes what is asked for, before each answer: which rows are wanted, and how many bytes of them. What is given stays.
-pub type Amend = Box<dyn FnMut(&mut SelectRequest) + Send>;
+/// Changes a request before each response: the condition on rows, and the maximum number of bytes.
+/// The output columns stay.
+pub type RequestUpdater = Box<dyn FnMut(&mut SelectRequest) + Send>;
 
-/// Tables that rows are selected and aggregated from.
+/// Tables whose rows can be selected and aggregated.
 #[async_trait]
 pub trait Source: fmt::Debug + Send + Sync + 'static {
-    /// What of some ranges, which are in order, is in each region that has some.
+    /// The parts of sorted ranges in each region; regions without any are omitted.
     async fn regions(&self, table: &TableName, ranges: &[RowRange]) -> Result<Vec<Vec<RowRange>>>;
 
-    /// Rows of one range in order, answer by answer.
+    /// Selects the rows of one range in order, one response at a time.
     fn select(
         &self,
         table: &TableName,
         request: SelectRequest,
         range: RowRange,
-        amend: Amend,
+        update_request: RequestUpdater,
     ) -> BoxStream<'static, Result<SelectResponse>>;
 
-    /// Aggregates all rows of a request in some ranges, which are in order.
+    /// Aggregates all rows of a request in some sorted ranges.
     async fn aggregate(
         &self,
         table: &TableName,
         request: &AggregateRequest,
         ranges: &[RowRange],
         parallel: usize,
-        watch: Watch<'_>,
+        on_progress: ProgressCallback<'_>,
     ) -> Result<Partial>;
 }
 
-/// Tables of a cluster.
+/// The tables of a cluster.
 pub struct Cluster(pub Client);
 
 impl fmt::Debug for Cluster {
@@ -65,14 +67,17 @@ impl Source for Cluster {
         table: &TableName,
         request: SelectRequest,
         range: RowRange,
-        amend: Amend,
+        update_request: RequestUpdater,
     ) -> BoxStream<'static, Result<SelectResponse>> {
         let selection = self.0.table(table.clone()).select(request, range);
-        futures_util::stream::try_unfold((selection, amend), |(mut selection, mut amend)| async {
-            amend(selection.request_mut());
-            let answer = selection.next().await.map_err(external)?;
-            Ok(answer.map(|answer| (answer, (selection, amend))))
-        })
+        futures_util::stream::try_unfold(
+            (selection, update_request),
+            |(mut selection, mut update_request)| async {
+                update_request(selection.request_mut());
+                let response = selection.next().await.map_err(external)?;
+                Ok(response.map(|response| (response, (selection, update_request))))
+            },
+        )
         .boxed()
     }
 
@@ -82,38 +87,38 @@ impl Source for Cluster {
         request: &AggregateRequest,
         ranges: &[RowRange],
         parallel: usize,
-        mut watch: Watch<'_>,
+        mut on_progress: ProgressCallback<'_>,
     ) -> Result<Partial> {
         let table = self.0.table(table.clone());
-        let watched = table.aggregate(request, ranges, parallel, |progress, merger| {
-            watch(progress, merger).map_err(Stopped::ByWatch)
+        let result = table.aggregate(request, ranges, parallel, |progress, merger| {
+            on_progress(progress, merger).map_err(AggregateError::ByCallback)
         });
-        watched.await.map_err(|stopped| match stopped {
-            Stopped::ByCluster(error) => external(error),
-            Stopped::ByWatch(error) => error,
+        result.await.map_err(|stopped| match stopped {
+            AggregateError::ByCluster(error) => external(error),
+            AggregateError::ByCallback(error) => error,
         })
     }
 }
 
-enum Stopped {
+enum AggregateError {
     ByCluster(Error),
-    ByWatch(DataFusionError),
+    ByCallback(DataFusionError),
 }
 
-impl From<Error> for Stopped {
-    fn from(error: Error) -> Stopped {
-        Stopped::ByCluster(error)
+impl From<Error> for AggregateError {
+    fn from(error: Error) -> AggregateError {
+        AggregateError::ByCluster(error)
     }
 }
 
-/// A failure of the cluster's, with what to do about it where that is known.
+/// Converts an error of the cluster, and adds advice for known causes.
 pub fn external(error: Error) -> DataFusionError {
     let advice = match &error {
-        Error::TableNotFound(_) => "; it was there when it was declared: DROP TABLE removes the declaration",
+        Error::TableNotFound(_) => "; it existed when it was declared: DROP TABLE removes the declaration",
         Error::TableNotEnabled(_) => "; enable it in the shell",
         Error::Registry(_) => "; is the server running, and is --zookeeper right?",
         _ if error.is_class(class::UNKNOWN_PROTOCOL) => {
-            "; SQL needs the columns' endpoint, which Grampus has and HBase has not"
+            "; SQL needs the column endpoint of Grampus, which HBase lacks"
         }
         _ => "",
     };

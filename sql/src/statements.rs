@@ -1,4 +1,4 @@
-//! Statements one after the other, as the shell and the wire both run them.
+//! Runs statements one at a time, for both the shell and the PostgreSQL protocol.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use datafusion::sql::parser::{DFParser, Statement};
 
 use crate::catalog::Catalog;
 
-/// What SHOW TABLES is: DataFusion's would show the tables of catalogs too.
+/// The query for SHOW TABLES: DataFusion's own would list the tables of catalogs too.
 const SHOW_TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
                            WHERE table_catalog = 'grampus' AND table_schema = 'public' ORDER BY table_name";
 
-/// Where statements are run.
+/// The environment in which statements run.
 #[derive(Clone)]
 pub struct Engine {
     /// DataFusion's context.
@@ -25,32 +25,32 @@ pub struct Engine {
     pub catalog: Arc<Catalog>,
 }
 
-/// What came of a statement.
+/// The result of a statement.
 pub enum Outcome {
-    /// Rows, to be asked for.
+    /// Rows, not read yet.
     Rows(DataFrame),
-    /// Something was done; its name in capitals.
+    /// A completed action; its name in capitals.
     Done(&'static str),
 }
 
 impl Engine {
-    /// The same with settings of its own, which SET changes for it alone.
-    pub fn apart(&self) -> Engine {
+    /// An engine with a separate session, so that SET changes only its own settings.
+    pub fn new_session(&self) -> Engine {
         Engine {
             context: SessionContext::new_with_state(self.context.state()),
             catalog: Arc::clone(&self.catalog),
         }
     }
 
-    /// Takes statements apart.
+    /// Parses statements.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// A syntax error in one of them.
     pub fn parse(sql: &str) -> Result<VecDeque<Statement>> {
         DFParser::parse_sql(sql)
     }
 
-    /// Runs a statement. Rows are not read before they are asked for.
+    /// Runs a statement. Rows are read only when they are requested.
     ///
     /// # Errors
     /// DataFusion's, and the cluster's.
@@ -67,30 +67,30 @@ impl Engine {
                 return Ok(Outcome::Done("CREATE EXTERNAL TABLE"));
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(dropped)) => {
-                self.catalog.forget(&dropped.name, dropped.if_exists).await?;
+                self.catalog.undeclare(&dropped.name, dropped.if_exists).await?;
                 return Ok(Outcome::Done("DROP TABLE"));
             }
-            // The catalog tells of these that they are not kept.
+            // The catalog rejects these with a message.
             LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_)) => {}
             LogicalPlan::Ddl(_) => {
-                return Err(only_reads("A statement that creates, changes or drops something"));
+                return Err(read_only_error("A statement that creates, changes or drops something"));
             }
             _ => {}
         }
-        let done = name_of_change(&plan);
+        let done = session_change(&plan);
         let rows = self.context.execute_logical_plan(plan).await?;
         Ok(done.map_or(Outcome::Rows(rows), Outcome::Done))
     }
 }
 
-/// Whether a statement asks for the tables there are.
+/// Whether the statement is SHOW TABLES.
 pub fn is_show_tables(statement: &Statement) -> bool {
     let text = statement.to_string().to_ascii_uppercase();
     text.trim_end_matches(';').split_whitespace().eq(["SHOW", "TABLES"])
 }
 
-/// What a plan changes of the session; nothing of one that gives rows.
-fn name_of_change(plan: &LogicalPlan) -> Option<&'static str> {
+/// The name of a plan that changes the session; `None` if it returns rows.
+fn session_change(plan: &LogicalPlan) -> Option<&'static str> {
     match plan {
         LogicalPlan::Statement(LogicalStatement::SetVariable(_)) => Some("SET"),
         LogicalPlan::Statement(LogicalStatement::ResetVariable(_)) => Some("RESET"),
@@ -100,36 +100,36 @@ fn name_of_change(plan: &LogicalPlan) -> Option<&'static str> {
     }
 }
 
-/// What is said of a statement that would write something.
-pub fn only_reads(what: &str) -> DataFusionError {
+/// The error for a statement that would write something.
+pub fn read_only_error(what: &str) -> DataFusionError {
     DataFusionError::Plan(format!(
         "{what} is not possible, SQL here only reads; tables are declared by CREATE EXTERNAL TABLE and DROP TABLE"
     ))
 }
 
-/// An error for a person: what is wrong, without the layers it came through.
-pub fn told(error: &DataFusionError) -> String {
+/// An error message for users: the root cause, without the layers above it.
+pub fn user_message(error: &DataFusionError) -> String {
     let text = match error.find_root() {
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::SQL(error, _) => error.to_string().replace("sql parser error: ", ""),
         DataFusionError::Plan(text)
         | DataFusionError::Execution(text)
         | DataFusionError::NotImplemented(text) => text.clone(),
-        DataFusionError::ArrowError(error, _) => told_of_values(error),
+        DataFusionError::ArrowError(error, _) => arrow_message(error),
         DataFusionError::SchemaError(error, _) => error.to_string(),
         root => root.strip_backtrace(),
     };
     let advice = match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => "; --memory allows more",
+        DataFusionError::ResourcesExhausted(_) => "; raise --memory",
         _ if text.contains("' not found") && text.contains("table '") => {
-            "; SHOW TABLES lists what is declared, CREATE EXTERNAL TABLE declares another"
+            "; SHOW TABLES lists declared tables, CREATE EXTERNAL TABLE declares one"
         }
         _ => "",
     };
     format!("{text}{advice}")
 }
 
-fn told_of_values(error: &ArrowError) -> String {
+fn arrow_message(error: &ArrowError) -> String {
     match error {
         ArrowError::DivideByZero => "division by zero".to_string(),
         ArrowError::CastError(text)

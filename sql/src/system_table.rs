@@ -1,17 +1,18 @@
-//! Where declarations are kept: the table `grampus:sql_tables` of the cluster, so that all who ask in SQL see the same tables.
+//! Stores declarations in the table `grampus:sql_tables` of the cluster, so that all SQL clients
+//! see the same tables.
 //!
-//! A row is a declaration, its key the name that SQL has for the table. All cells are text:
+//! A row is a declaration; its key is the table's name in SQL. All cells are text:
 //!
 //! ```text
-//! d:table      ns:sales
-//! d:columns    3
-//! c:0000       id VARCHAR row raw
-//! c:0001       amount BIGINT f:amount bytes_long
-//! c:0002       at TIMESTAMP f:at bytes_long millis
+//! d:table   ns:sales
+//! d:columns 3
+//! c:0000    id VARCHAR row raw
+//! c:0001    amount BIGINT f:amount bytes_long
+//! c:0002    at TIMESTAMP f:at bytes_long millis
 //! ```
 //!
-//! A declaration that takes another's place has all its cells put at once; of those with higher numbers, which stay, none
-//! counts.
+//! Replacing a declaration writes all its cells atomically. Cells with higher numbers remain and
+//! are ignored.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use cell::query::Scan;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Client, Error, Row};
-use wire::exception::class;
+use proto::exception::class;
 
 use crate::declaration::{Declaration, DeclaredColumn};
 
@@ -31,17 +32,17 @@ const NAMESPACE: &str = "grampus";
 const TABLE: &str = "sql_tables";
 const DECLARATION: &[u8] = b"d";
 const COLUMNS: &[u8] = b"c";
-/// More than a clock's step: what is put behind a delete has a later time.
+/// More than the clock's resolution: a put after a delete gets a later timestamp.
 const AFTER_DELETE: Duration = Duration::from_millis(2);
 
-/// Where declarations are kept, and what is known of the tables they are of.
+/// The storage of declarations, and information about the tables that they declare.
 #[async_trait]
 pub trait Declarations: std::fmt::Debug + Send + Sync + 'static {
-    /// All there are. What cannot be read is left out, and told in words.
+    /// Loads all declarations. Unreadable ones are skipped and reported as messages.
     async fn load(&self) -> client::Result<(Vec<Declaration>, Vec<String>)>;
-    /// Keeps one, in place of another of its name.
+    /// Stores a declaration, replacing another one of its name.
     async fn store(&self, declaration: &Declaration) -> client::Result<()>;
-    /// Forgets one.
+    /// Removes a declaration.
     async fn remove(&self, name: &str) -> client::Result<()>;
     /// The families of a table of the cluster.
     async fn families(&self, table: &TableName) -> client::Result<Vec<Bytes>>;
@@ -61,19 +62,19 @@ impl std::fmt::Debug for SystemTable {
 }
 
 impl SystemTable {
-    /// Those of a cluster.
+    /// The declarations of a cluster.
     pub fn new(client: Client, env: Env) -> SystemTable {
-        let name = TableName::new(NAMESPACE, TABLE).expect("the name is a good one");
+        let name = TableName::new(NAMESPACE, TABLE).expect("the name is valid");
         SystemTable { client, env, name }
     }
 
-    /// Makes the table, if there is none.
+    /// Creates the table if it does not exist.
     async fn create(&self) -> client::Result<()> {
         let admin = self.client.admin();
         if admin.table_exists(&self.name).await? {
             return Ok(());
         }
-        let namespace = NamespaceDescriptor::new(NAMESPACE).expect("the name is a good one");
+        let namespace = NamespaceDescriptor::new(NAMESPACE).expect("the name is valid");
         unless(admin.create_namespace(&namespace).await, class::NAMESPACE_EXISTS)?;
         let family = |name: &'static [u8]| FamilyDescriptor::new(name);
         let table = TableDescriptor::new(self.name.clone())
@@ -83,8 +84,8 @@ impl SystemTable {
     }
 }
 
-/// Success, and that somebody else was there first.
-fn unless(outcome: client::Result<()>, known: wire::exception::JavaClass) -> client::Result<()> {
+/// Treats the error `known` as success: another client was first.
+fn unless(outcome: client::Result<()>, known: proto::exception::JavaClass) -> client::Result<()> {
     match outcome {
         Err(error) if error.is_class(known) => Ok(()),
         outcome => outcome,
@@ -105,7 +106,7 @@ impl Declarations for SystemTable {
                 Ok(declaration) => declarations.push(declaration),
                 Err(error) => {
                     let name = row.key().escape_ascii();
-                    unreadable.push(format!("{name} is left out: row {name} of {}: {error}", self.name));
+                    unreadable.push(format!("skipping {name}: row {name} of {}: {error}", self.name));
                 }
             }
         }
@@ -153,14 +154,14 @@ fn read(row: &Row) -> Result<Declaration, String> {
     let text = |family: &[u8], qualifier: &str| {
         let value = row.value(family, qualifier.as_bytes());
         let value = value.ok_or_else(|| format!("{}:{qualifier} is missing", family.escape_ascii()))?;
-        std::str::from_utf8(value).map_err(|_| format!("{}:{qualifier} is no text", family.escape_ascii()))
+        std::str::from_utf8(value).map_err(|_| format!("{}:{qualifier} is not UTF-8", family.escape_ascii()))
     };
     let table = text(DECLARATION, "table")?;
     let count: usize =
-        text(DECLARATION, "columns")?.parse().map_err(|_| "d:columns is no number".to_string())?;
+        text(DECLARATION, "columns")?.parse().map_err(|_| "d:columns is not a number".to_string())?;
     let columns = (0..count).map(|at| DeclaredColumn::from_text(text(COLUMNS, &qualifier(at))?));
     Ok(Declaration {
-        name: std::str::from_utf8(row.key()).map_err(|_| "the name is no text".to_string())?.to_string(),
+        name: std::str::from_utf8(row.key()).map_err(|_| "the name is not UTF-8".to_string())?.to_string(),
         table: TableName::parse(table).map_err(|error| error.to_string())?,
         columns: columns.collect::<Result<_, String>>()?,
     })
@@ -172,14 +173,14 @@ mod tests {
     use crate::declaration::tests::declared;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_parsed() {
         let sql = "CREATE EXTERNAL TABLE sales (id VARCHAR PRIMARY KEY, a BIGINT, at TIMESTAMP) STORED AS GRAMPUS \
                    LOCATION 'ns:sales' OPTIONS ('at' 'f:at seconds')";
         let declaration = declared(sql, &["f"]).unwrap();
         let mutation = written(&declaration);
         let mut cells = mutation.cells.clone();
         assert_eq!(read(&Row { cells: cells.clone() }), Ok(declaration.clone()));
-        // What an older declaration had more does not count.
+        // Extra cells of an older declaration are ignored.
         let stale =
             KeyValue::new(b"sales", COLUMNS, b"0003", LATEST_TIMESTAMP, CellType::Put, b"old INT f:old raw");
         cells.push(stale);

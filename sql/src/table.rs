@@ -1,4 +1,4 @@
-//! Declared tables as DataFusion asks for them.
+//! Declared tables, as table providers for DataFusion.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::declaration::Declaration;
 use crate::predicate::{self, range};
-use crate::request::{Declared, Wanted};
+use crate::request::{Declared, RowSelection};
 use crate::scan::GrampusScan;
 use crate::source::Source;
 
@@ -37,7 +37,7 @@ impl GrampusTable {
         GrampusTable { declared: Arc::new(Declared { declaration, schema, source }) }
     }
 
-    /// What was declared.
+    /// The table's declaration.
     pub fn declaration(&self) -> &Declaration {
         &self.declared.declaration
     }
@@ -81,19 +81,21 @@ impl TableProvider for GrampusTable {
         let mut parts = Vec::new();
         for filter in filters {
             let Some(part) = predicate::translate(filter, declaration) else {
-                return plan_err!("the condition {filter} was promised to be looked at, and cannot be");
+                return plan_err!(
+                    "the condition {filter} was accepted for pushdown but cannot be translated"
+                );
             };
             parts.push(part);
         }
-        let parts = predicate::fitting(parts);
+        let parts = predicate::select_fitting(parts);
         let predicate = predicate::all(parts.iter().flat_map(predicate::conjuncts).cloned().collect());
         let all = || vec![RowRange::default()];
-        let ranges = predicate.as_ref().map_or_else(all, |one| range::of(one, declaration));
+        let ranges = predicate.as_ref().map_or_else(all, |one| range::row_ranges(one, declaration));
         let regions = self.declared.source.regions(&declaration.table, &ranges).await?;
-        let wanted = Wanted { table: Arc::clone(&self.declared), predicate, ranges, regions };
+        let selection = RowSelection { table: Arc::clone(&self.declared), predicate, ranges, regions };
         let columns = projection.cloned().unwrap_or_else(|| (0..declaration.columns.len()).collect());
         let partitions_max = state.config().target_partitions();
-        Ok(Arc::new(GrampusScan::new(wanted, columns, limit, partitions_max)))
+        Ok(Arc::new(GrampusScan::new(selection, columns, limit, partitions_max)))
     }
 
     async fn insert_into(

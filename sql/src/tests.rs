@@ -1,5 +1,5 @@
-//! Queries over a pretended cluster give what DataFusion gives over the same rows in memory, and plans say what the servers
-//! do of them.
+//! Queries over a fake cluster return the same results as DataFusion over the same rows in memory,
+//! and plans show what is pushed down.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaPr
 use datafusion::datasource::MemTable;
 
 use crate::catalog::Catalog;
-use crate::pretend::{Cells, Pretend, Shared};
+use crate::fake_cluster::{Cells, FakeCluster, Shared};
 use crate::session;
-use crate::statements::{Engine, Outcome, told};
+use crate::statements::{Engine, Outcome, user_message};
 
-/// Rows of the table.
+/// Number of rows in the table.
 const ROWS: i64 = 300;
 /// The start of 2024, in milliseconds.
 const START_MS: i64 = 1_704_067_200_000;
@@ -47,7 +47,7 @@ fn records() -> Vec<Record> {
             )
         })
         .collect();
-    // What adds up to more than 64 bits.
+    // Sums to more than 64 bits.
     records[5].1 = Some(i64::MAX - 3);
     records
 }
@@ -62,7 +62,7 @@ fn cells(record: &Record) -> Cells {
         ("at", at.as_ref().map(long)),
         ("i", i.map(|value| long(&value.into()))),
         ("n", n.map(|value| long(&value.into()))),
-        // A row is there even if all that is declared of it is null.
+        // A row exists even if all its declared columns are null.
         ("other", Some(Bytes::from_static(b"x"))),
     ]
     .into();
@@ -100,13 +100,13 @@ fn in_memory(records: &[Record]) -> MemTable {
     MemTable::try_new(schema, vec![vec![batch.unwrap()]]).unwrap()
 }
 
-/// An engine over the records in four regions, with the same in memory as `memory.public.t`.
-async fn engine() -> (Engine, Arc<Pretend>) {
+/// An engine over the records in four regions, with the same rows in memory as `memory.public.t`.
+async fn engine() -> (Engine, Arc<FakeCluster>) {
     let records = records();
     let rows = records.iter().map(|record| (Bytes::from(record.0.clone()), cells(record))).collect();
     let splits = ["050", "120|m", "200"].map(Bytes::from).to_vec();
-    let pretend = Arc::new(Pretend { rows, splits, ..Pretend::default() });
-    let shared = Shared(Arc::clone(&pretend));
+    let cluster = Arc::new(FakeCluster { rows, splits, ..FakeCluster::default() });
+    let shared = Shared(Arc::clone(&cluster));
     let env = base::testing::env(7);
     let catalog = Arc::new(Catalog::new(Arc::new(shared.clone()), Arc::new(shared), env));
     let context = session::context(&catalog, 64 << 20).unwrap();
@@ -117,21 +117,22 @@ async fn engine() -> (Engine, Arc<Pretend>) {
     context.register_catalog("memory", Arc::new(memory));
     let engine = Engine { context, catalog };
     run(&engine, DECLARATION).await.unwrap();
-    (engine, pretend)
+    (engine, cluster)
 }
 
 async fn run(engine: &Engine, sql: &str) -> Result<Vec<RecordBatch>, String> {
     let mut batches = Vec::new();
-    for statement in Engine::parse(sql).map_err(|error| told(&error))? {
-        match engine.run(statement).await.map_err(|error| told(&error))? {
+    for statement in Engine::parse(sql).map_err(|error| user_message(&error))? {
+        match engine.run(statement).await.map_err(|error| user_message(&error))? {
             Outcome::Done(_) => {}
-            Outcome::Rows(rows) => batches = rows.collect().await.map_err(|error| told(&error))?,
+            Outcome::Rows(rows) => batches = rows.collect().await.map_err(|error| user_message(&error))?,
         }
     }
     Ok(batches)
 }
 
-/// Rows as text, in order; reals with as many digits as sums in another order agree in.
+/// Rows as sorted text; floating-point numbers with the digits that do not depend on the order of
+/// summation.
 fn texts(batches: &[RecordBatch]) -> Vec<String> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -158,14 +159,14 @@ async fn explained(engine: &Engine, sql: &str) -> String {
     plans.last().unwrap()
 }
 
-/// What the servers do of a query.
+/// What is pushed down for a query.
 #[derive(Debug, PartialEq)]
 enum Pushed {
-    /// All of the aggregate.
+    /// The whole aggregate.
     Aggregate,
-    /// The condition, all of it.
+    /// The whole condition.
     Filter,
-    /// Columns only.
+    /// Only the columns.
     Scan,
 }
 
@@ -232,7 +233,7 @@ const QUERIES: &[(Pushed, &str)] = &[
     (Pushed::Scan, "SELECT sum(i) FROM t WHERE CAST(b AS BIGINT) = 12"),
     (Pushed::Scan, "SELECT * FROM t"),
     (Pushed::Scan, "SELECT id, length(c) FROM t ORDER BY id DESC LIMIT 3"),
-    // The id tells apart what is otherwise equal.
+    // The id makes the order unique.
     (Pushed::Scan, "SELECT id, a FROM t ORDER BY a DESC, id LIMIT 5"),
     (Pushed::Scan, "SELECT id, a FROM t ORDER BY a DESC NULLS LAST, id DESC LIMIT 5"),
     (Pushed::Scan, "SELECT id, b FROM t ORDER BY b NULLS FIRST, id LIMIT 80"),
@@ -247,7 +248,7 @@ const QUERIES: &[(Pushed, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_those_of_the_same_rows_in_memory() {
+async fn results_equal_those_of_the_same_rows_in_memory() {
     let (engine, _) = engine().await;
     for (pushed, query) in QUERIES {
         let found = texts(&run(&engine, query).await.unwrap_or_else(|error| panic!("{query}: {error}")));
@@ -260,7 +261,7 @@ async fn answers_are_those_of_the_same_rows_in_memory() {
             (_, false) if plan.contains("predicate=") => Pushed::Filter,
             _ => Pushed::Scan,
         };
-        // HAVING is a filter of groups, which are few; of two steps, either may be pushed.
+        // HAVING filters the few groups; of two steps, either may be pushed down.
         if !query.contains("HAVING") && !query.contains("(SELECT min") {
             assert_eq!(did, *pushed, "{query}\n{plan}");
         }
@@ -268,7 +269,7 @@ async fn answers_are_those_of_the_same_rows_in_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_beyond_what_servers_take_are_looked_at_here() {
+async fn conditions_that_servers_do_not_support_are_evaluated_here() {
     let (engine, _) = engine().await;
     let listed = |count: i32| (0..count).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
     for (query, is_pushed) in [
@@ -308,9 +309,9 @@ async fn approximations_are_near() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_tell_what_the_servers_do() {
+async fn plans_show_the_work_of_the_servers() {
     let (engine, _) = engine().await;
-    for (query, told) in [
+    for (query, expected) in [
         (
             "SELECT c, sum(a), count(*) FROM t WHERE i = 3 GROUP BY c",
             "GrampusAggregate: table=t, group_by=[c], aggregates=[sum(a), count(*)], predicate=i = 3, rows=[..), regions=4",
@@ -335,17 +336,17 @@ async fn plans_tell_what_the_servers_do() {
         ("SELECT avg(i), stddev(b) FROM t", "aggregates=[avg(i), stddev_samp(b)]"),
     ] {
         let plan = explained(&engine, query).await;
-        assert!(plan.contains(told), "{query}\n{plan}\nlacks {told}");
+        assert!(plan.contains(expected), "{query}\n{plan}\nlacks {expected}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_come_in_the_order_of_their_keys() {
-    let (engine, pretend) = engine().await;
+async fn rows_are_returned_in_key_order() {
+    let (engine, cluster) = engine().await;
     let query = "SELECT id, a FROM t WHERE id > '045' ORDER BY id LIMIT 100";
     let plan = explained(&engine, query).await;
     assert!(plan.contains("fetch=100") && !plan.contains("SortExec"), "{plan}");
-    pretend.asked.lock().unwrap().clear();
+    cluster.requests.lock().unwrap().clear();
     let ids = run(&engine, "SELECT id FROM t WHERE id > '045' ORDER BY id LIMIT 100").await.unwrap();
     let ids: Vec<String> = ids
         .iter()
@@ -353,7 +354,7 @@ async fn rows_come_in_the_order_of_their_keys() {
             (0..batch.num_rows()).map(|row| array_value_to_string(batch.column(0), row).unwrap())
         })
         .collect();
-    let expected: Vec<String> = pretend
+    let expected: Vec<String> = cluster
         .rows
         .keys()
         .map(|key| String::from_utf8(key.to_vec()).unwrap())
@@ -361,15 +362,15 @@ async fn rows_come_in_the_order_of_their_keys() {
         .take(100)
         .collect();
     assert_eq!(ids, expected);
-    // The other way round they are sorted here.
+    // The reverse order is sorted here.
     let plan = explained(&engine, "SELECT id FROM t ORDER BY id DESC LIMIT 3").await;
     assert!(plan.contains("TopK(fetch=3)"), "{plan}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_behind_the_best_is_not_asked_for() {
-    let (engine, pretend) = engine().await;
-    // One region after the other, so that it is known which are asked with what was found before.
+async fn rows_after_the_limit_are_not_requested() {
+    let (engine, cluster) = engine().await;
+    // One region at a time, so that it is known which requests contain earlier results.
     run(&engine, "SET datafusion.execution.target_partitions = 1").await.unwrap();
     for (query, first, last) in [
         ("SELECT id, a FROM t WHERE i <> 4 ORDER BY a DESC NULLS LAST LIMIT 2", 1, 2),
@@ -378,64 +379,64 @@ async fn what_is_behind_the_best_is_not_asked_for() {
         ("SELECT id, at, n FROM t ORDER BY at DESC NULLS LAST, n LIMIT 2", 0, 3),
     ] {
         assert!(explained(&engine, query).await.contains("narrowed by what was found"), "{query}");
-        pretend.asked.lock().unwrap().clear();
+        cluster.requests.lock().unwrap().clear();
         run(&engine, query).await.unwrap();
         let comparisons = |rows: &proto::grampus::Rows| {
             rows.predicate.iter().map(|all| format!("{all:?}").matches("comparison: Some").count()).sum()
         };
-        let asked: Vec<usize> = pretend.asked.lock().unwrap().iter().map(comparisons).collect();
-        assert_eq!((asked.len(), asked[0], asked[3]), (4, first, last), "{query}: {asked:?}");
+        let requests: Vec<usize> = cluster.requests.lock().unwrap().iter().map(comparisons).collect();
+        assert_eq!((requests.len(), requests[0], requests[3]), (4, first, last), "{query}: {requests:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn equal_aggregates_are_asked_for_once_and_columns_too() {
-    let (engine, pretend) = engine().await;
-    pretend.asked.lock().unwrap().clear();
+async fn equal_aggregates_and_columns_are_requested_once() {
+    let (engine, cluster) = engine().await;
+    cluster.requests.lock().unwrap().clear();
     run(&engine, "SELECT c, var_pop(b), stddev(b), var_samp(b) FROM t WHERE b > 1 AND c <> '' GROUP BY c")
         .await
         .unwrap();
-    let asked = pretend.asked.lock().unwrap();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].column.len(), 2);
-    assert_eq!(asked[0].family, ["f"]);
+    let requests = cluster.requests.lock().unwrap();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].column.len(), 2);
+    assert_eq!(requests[0].family, ["f"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_declared_shown_and_dropped() {
-    let (engine, pretend) = engine().await;
+    let (engine, cluster) = engine().await;
     let tables = texts(&run(&engine, "SHOW TABLES").await.unwrap());
     assert_eq!(tables, ["t | BASE TABLE"]);
     let again = run(&engine, DECLARATION).await.unwrap_err();
-    assert!(again.contains("declared already"), "{again}");
+    assert!(again.contains("already declared"), "{again}");
     let replaced = DECLARATION.replace("CREATE", "CREATE OR REPLACE").replace("n SMALLINT", "n INT");
     run(&engine, &replaced).await.unwrap();
-    // One that is wrong leaves the one before.
+    // An invalid declaration leaves the previous one in place.
     let wrong = replaced.replace("f:i", "g:i");
     assert!(run(&engine, &wrong).await.unwrap_err().contains("no family 'g'"));
     run(&engine, &DECLARATION.replace("TABLE t", "TABLE IF NOT EXISTS t")).await.unwrap();
-    let kept = pretend.declarations.lock().unwrap()["t"].clone();
-    assert_eq!(kept.columns[6].sql_type.to_string(), "INT");
-    // What is told of a declaration declares the same.
+    let stored = cluster.declarations.lock().unwrap()["t"].clone();
+    assert_eq!(stored.columns[6].sql_type.to_string(), "INT");
+    // The printed declaration is equivalent to the original.
     run(&engine, "DROP TABLE t").await.unwrap();
-    assert!(pretend.declarations.lock().unwrap().is_empty());
-    let gone = run(&engine, "SELECT * FROM t").await.unwrap_err();
-    assert!(gone.contains("CREATE EXTERNAL TABLE declares"), "{gone}");
-    run(&engine, &kept.to_sql()).await.unwrap();
-    assert_eq!(pretend.declarations.lock().unwrap()["t"], kept);
+    assert!(cluster.declarations.lock().unwrap().is_empty());
+    let dropped = run(&engine, "SELECT * FROM t").await.unwrap_err();
+    assert!(dropped.contains("CREATE EXTERNAL TABLE declares"), "{dropped}");
+    run(&engine, &stored.to_sql()).await.unwrap();
+    assert_eq!(cluster.declarations.lock().unwrap()["t"], stored);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_is_told_with_what_can() {
+async fn unsupported_statements_are_rejected_with_alternatives() {
     let (engine, _) = engine().await;
-    for (sql, told) in [
+    for (sql, expected) in [
         ("INSERT INTO t (id) VALUES ('x')", "only reads"),
         ("DELETE FROM t WHERE a = 1", "only reads"),
         ("UPDATE t SET a = 1", "only reads"),
-        ("CREATE VIEW v AS SELECT 1", "views and tables of queries are not kept"),
-        ("CREATE TABLE v AS SELECT 1", "views and tables of queries are not kept"),
+        ("CREATE VIEW v AS SELECT 1", "views and tables of queries are not supported"),
+        ("CREATE TABLE v AS SELECT 1", "views and tables of queries are not supported"),
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS GRAMPUS LOCATION 'u'", "there is no table u"),
-        ("CREATE EXTERNAL TABLE u (a INT) STORED AS GRAMPUS LOCATION 'a b'", "names no table"),
+        ("CREATE EXTERNAL TABLE u (a INT) STORED AS GRAMPUS LOCATION 'a b'", "is not a table name"),
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS HBASE LOCATION 't'", "STORED AS GRAMPUS"),
         ("CREATE EXTERNAL TABLE other.u (a INT) STORED AS GRAMPUS LOCATION 't'", "in the schema public"),
         ("DROP TABLE u", "not declared"),
@@ -450,16 +451,16 @@ async fn what_cannot_be_done_is_told_with_what_can() {
         ("SELEC 1", "Expected"),
     ] {
         let error = run(&engine, sql).await.expect_err(sql);
-        assert!(error.contains(told), "{sql}: {error}");
+        assert!(error.contains(expected), "{sql}: {error}");
     }
 }
 
-/// A join of a few rows with themselves made thousands of millions, and its thread did nothing else meanwhile: who cancelled waited
-/// for all of them.
+/// A join of a few rows with themselves produced billions of rows and occupied its thread, so a
+/// cancel request had to wait for all of them.
 #[tokio::test]
 #[allow(
     clippy::disallowed_methods,
-    reason = "as a connection's own select, of which no environment is at hand"
+    reason = "stands for a connection's select, and no environment is available"
 )]
 async fn a_large_join_can_be_cancelled() {
     let (engine, _) = engine().await;
@@ -468,20 +469,20 @@ async fn a_large_join_can_be_cancelled() {
             "SELECT count(*) FROM t a, t b, t c, t d WHERE {condition} AND a.a + b.a + c.a + d.a <> 1"
         );
         let query = run(&engine, &query);
-        // On one thread, so that the time is looked at only if the query gives way.
+        // On one thread, so the timeout can only fire if the query yields.
         let cancelled = tokio::time::timeout(std::time::Duration::from_millis(200), query).await;
-        assert!(cancelled.is_err(), "it was done in no time");
+        assert!(cancelled.is_err(), "the query finished before it was cancelled");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_of_one_session() {
     let (engine, _) = engine().await;
-    let other = engine.apart();
+    let other = engine.new_session();
     run(&other, "SET datafusion.execution.batch_size = 17").await.unwrap();
     let size = |engine: &Engine| engine.context.state().config().batch_size();
     assert_eq!((size(&other), size(&engine) == 17), (17, false));
-    // Tables are everybody's.
+    // Tables are shared.
     run(&other, "DROP TABLE t").await.unwrap();
     assert!(run(&engine, "SELECT * FROM t").await.is_err());
 }

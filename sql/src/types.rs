@@ -1,18 +1,18 @@
-//! Types of SQL over values of cells: which encodings a type can be read from, and which is taken where none is named.
+//! SQL types of cell values: the encodings that each type can be read from, and the defaults.
 
 use std::fmt;
 
 use columnar::{Encoding, Kind};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-/// Digits of a decimal at most.
+/// Maximum number of digits of a decimal.
 const DECIMAL_DIGITS_MAX: u8 = columnar::column::DECIMAL_DIGITS_MAX;
 
 /// The type of a declared column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlType(DataType);
 
-/// How numbers are written in cells, for all columns that name no encoding of their own.
+/// The encoding family of columns that do not specify an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Family {
     /// `org.apache.hadoop.hbase.util.Bytes`.
@@ -27,11 +27,11 @@ pub enum Family {
 }
 
 impl SqlType {
-    /// The type that arrow's stands for.
+    /// The SQL type of an Arrow type.
     ///
     /// # Errors
-    /// A sentence, if no column can have it.
-    pub fn of_arrow(data_type: &DataType) -> Result<SqlType, String> {
+    /// A message, if no column can have the type.
+    pub fn from_arrow(data_type: &DataType) -> Result<SqlType, String> {
         let own = match data_type {
             DataType::Boolean
             | DataType::Int8
@@ -49,11 +49,14 @@ impl SqlType {
                 data_type.clone()
             }
             DataType::Date32 | DataType::Date64 => {
-                return Err("cells hold no DATE: declare TIMESTAMP, and write column::date in queries".into());
+                return Err(
+                    "DATE is not supported in cells: declare TIMESTAMP, and use column::date in queries"
+                        .into(),
+                );
             }
             other => {
                 return Err(format!(
-                    "no column can be of type {other}; there are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, REAL, DOUBLE, \
+                    "columns cannot have type {other}; supported types are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, REAL, DOUBLE, \
                      DECIMAL(p,s) up to {DECIMAL_DIGITS_MAX} digits, TIMESTAMP, VARCHAR and BYTEA"
                 ));
             }
@@ -61,17 +64,17 @@ impl SqlType {
         Ok(SqlType(own))
     }
 
-    /// Arrow's type.
+    /// The Arrow type.
     pub fn arrow(&self) -> &DataType {
         &self.0
     }
 
-    /// The same type with times counted in `unit`, if it is one of times.
+    /// The same type with the time unit `unit`; `None` if it is not TIMESTAMP.
     pub fn counted_in(&self, unit: TimeUnit) -> Option<SqlType> {
         matches!(self.0, DataType::Timestamp(..)).then_some(SqlType(DataType::Timestamp(unit, None)))
     }
 
-    /// Digits behind the point; 0 of what is no decimal.
+    /// The number of decimal places; 0 for types other than DECIMAL.
     pub fn scale(&self) -> u8 {
         match self.0 {
             DataType::Decimal128(_, scale) => scale.unsigned_abs(),
@@ -79,12 +82,12 @@ impl SqlType {
         }
     }
 
-    /// The encoding of `family` that fits best.
+    /// The default encoding of this type in `family`.
     pub fn default_encoding(&self, family: Family) -> Encoding {
         use Encoding as E;
         let [bytes, text, ordered, phoenix] = match &self.0 {
             DataType::Boolean => {
-                // OrderedBytes has none of its own.
+                // OrderedBytes has no boolean encoding.
                 [E::BytesBoolean, E::TextBoolean, E::BytesBoolean, E::PhoenixBoolean]
             }
             DataType::Int8 => [E::BytesByte, E::TextLong, E::OrderedInt8, E::PhoenixTinyint],
@@ -111,7 +114,7 @@ impl SqlType {
         }
     }
 
-    /// Whether values of `encoding` can be shown as this type.
+    /// Whether this type can represent values of `encoding`.
     pub fn reads(&self, encoding: Encoding) -> bool {
         let is_boolean =
             matches!(encoding, Encoding::BytesBoolean | Encoding::TextBoolean | Encoding::PhoenixBoolean);
@@ -149,9 +152,9 @@ impl fmt::Display for SqlType {
 impl std::str::FromStr for SqlType {
     type Err = String;
 
-    /// What [`SqlType`]'s `Display` writes.
+    /// Parses the output of [`SqlType`]'s `Display`.
     fn from_str(text: &str) -> Result<SqlType, String> {
-        let unknown = || format!("{text} is no type of a column");
+        let unknown = || format!("{text} is not a column type");
         let data_type = match text {
             "BOOLEAN" => DataType::Boolean,
             "TINYINT" => DataType::Int8,
@@ -170,7 +173,7 @@ impl std::str::FromStr for SqlType {
                 DataType::Decimal128(number(digits)?, number(scale)?.cast_signed())
             }
         };
-        SqlType::of_arrow(&data_type)
+        SqlType::from_arrow(&data_type)
     }
 }
 
@@ -183,7 +186,7 @@ impl std::str::FromStr for Family {
             "text" => Ok(Family::Text),
             "ordered" => Ok(Family::Ordered),
             "phoenix" => Ok(Family::Phoenix),
-            _ => Err(format!("'table.encoding' '{text}': there are bytes, text, ordered and phoenix")),
+            _ => Err(format!("'table.encoding' '{text}': expected bytes, text, ordered or phoenix")),
         }
     }
 }

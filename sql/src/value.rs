@@ -1,4 +1,4 @@
-//! Single values of the endpoint: made of literals, and shown.
+//! Single values of the endpoint: built from literals, converted to scalars, and formatted.
 
 use bytes::Bytes;
 use columnar::Kind;
@@ -9,45 +9,46 @@ use wire::convert::columns::{self, value_message};
 
 use crate::declaration::DeclaredColumn;
 
-/// A whole number.
+/// The message of a whole number.
 pub fn whole(whole: i64) -> Value {
     value_message(&columnar::Value::Whole(whole))
 }
 
-/// A real number.
+/// The message of a floating-point number.
 pub fn real(real: f64) -> Value {
     value_message(&columnar::Value::Real(real))
 }
 
-/// A decimal's unscaled number.
+/// The message of a decimal's unscaled number.
 pub fn decimal(unscaled: i128) -> Value {
     value_message(&columnar::Value::Decimal(unscaled))
 }
 
-/// Bytes.
+/// The message of bytes.
 pub fn raw(bytes: &[u8]) -> Value {
     value_message(&columnar::Value::Raw(Bytes::copy_from_slice(bytes)))
 }
 
-/// The value of a column as SQL has it.
+/// Converts a column's value to a SQL scalar.
 ///
 /// # Errors
-/// A sentence: the value is none of the column's type.
+/// A message: the value does not fit the column's type.
 pub fn scalar(value: &columnar::Value, column: &DeclaredColumn) -> Result<ScalarValue, String> {
     use columnar::Value as V;
     let data_type = column.sql_type.arrow();
-    let beyond = || format!("column {} holds a value that is no {}", column.name, column.sql_type);
+    let invalid =
+        || format!("column {} contains a value that is not a valid {}", column.name, column.sql_type);
     Ok(match (data_type, value) {
         (_, V::Null) => ScalarValue::try_from(data_type).map_err(|error| error.to_string())?,
         (DataType::Boolean, V::Whole(whole)) => ScalarValue::Boolean(Some(*whole != 0)),
         (DataType::Int8, V::Whole(whole)) => {
-            ScalarValue::Int8(Some((*whole).try_into().map_err(|_| beyond())?))
+            ScalarValue::Int8(Some((*whole).try_into().map_err(|_| invalid())?))
         }
         (DataType::Int16, V::Whole(whole)) => {
-            ScalarValue::Int16(Some((*whole).try_into().map_err(|_| beyond())?))
+            ScalarValue::Int16(Some((*whole).try_into().map_err(|_| invalid())?))
         }
         (DataType::Int32, V::Whole(whole)) => {
-            ScalarValue::Int32(Some((*whole).try_into().map_err(|_| beyond())?))
+            ScalarValue::Int32(Some((*whole).try_into().map_err(|_| invalid())?))
         }
         (DataType::Int64, V::Whole(whole)) => ScalarValue::Int64(Some(*whole)),
         (DataType::Timestamp(unit, None), V::Whole(whole)) => timestamp(*unit, *whole),
@@ -55,7 +56,7 @@ pub fn scalar(value: &columnar::Value, column: &DeclaredColumn) -> Result<Scalar
         (DataType::Float64, V::Real(real)) => ScalarValue::Float64(Some(*real)),
         (DataType::Decimal128(digits, scale), V::Decimal(unscaled)) => {
             if unscaled.unsigned_abs() >= 10_u128.pow((*digits).into()) {
-                return Err(beyond());
+                return Err(invalid());
             }
             ScalarValue::Decimal128(Some(*unscaled), *digits, *scale)
         }
@@ -64,13 +65,13 @@ pub fn scalar(value: &columnar::Value, column: &DeclaredColumn) -> Result<Scalar
             ScalarValue::Utf8(Some(text.to_string()))
         }
         (DataType::Binary, V::Raw(bytes)) => ScalarValue::Binary(Some(bytes.to_vec())),
-        _ => return Err(beyond()),
+        _ => return Err(invalid()),
     })
 }
 
-/// What is said of bytes in a column of text that are none.
+/// The error for a text column whose bytes are not UTF-8.
 pub fn no_text(column: &DeclaredColumn) -> String {
-    format!("column {} holds bytes that are no UTF-8; declare it BYTEA", column.name)
+    format!("column {} contains bytes that are not UTF-8; declare it BYTEA", column.name)
 }
 
 fn timestamp(unit: TimeUnit, count: i64) -> ScalarValue {
@@ -82,8 +83,8 @@ fn timestamp(unit: TimeUnit, count: i64) -> ScalarValue {
     }
 }
 
-/// A column's value for a person: as it would be written in SQL.
-pub fn shown(value: &Value, column: &DeclaredColumn) -> String {
+/// Formats a column's value as a SQL literal.
+pub fn format_value(value: &Value, column: &DeclaredColumn) -> String {
     let scalar =
         columns::value(value).map_err(|refused| refused.to_string()).and_then(|value| scalar(&value, column));
     match scalar {
@@ -95,7 +96,7 @@ pub fn shown(value: &Value, column: &DeclaredColumn) -> String {
             Kind::Whole | Kind::Real => plain(&scalar),
             _ => scalar.to_string(),
         },
-        // A bound that lies outside of the column's type.
+        // A bound outside the column's type.
         Err(_) => format!("{:?}", value.whole.unwrap_or_default()),
     }
 }

@@ -1,7 +1,8 @@
-//! Joins that let others have their turn.
+//! Joins that yield to other tasks.
 //!
-//! Of DataFusion's plans what reads gives way now and then, so that a query which is cancelled comes to its end. A join may make
-//! many rows of few that it has read, and would keep its thread, and who cancels would wait for all of them.
+//! DataFusion's plan nodes that read data yield periodically, so that a cancelled query ends. A
+//! join, however, may produce many rows from the few that it has read. Without yielding, it would
+//! occupy its thread, and a cancel request would wait for all of them.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 
-/// Puts what gives way over each join.
+/// Wraps each join in a node that yields.
 #[derive(Debug)]
 pub struct YieldingJoins;
 

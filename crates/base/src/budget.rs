@@ -1,17 +1,21 @@
-//! Bytes that a server holds for its clients, all connections together: one number for requests, one for answers.
+//! Limits on the bytes that all client connections hold together: one budget for requests, one for
+//! responses.
 //!
-//! A request's frame is admitted before it is buffered, and given back when its call is done. An answer is admitted as it
-//! grows by whoever makes it, and counted, there being nothing to refuse any more, until its client has taken it. Each
-//! taker has a [`Share`]: it takes from the shared number in steps, and gives all back when it has nothing to do, so that
-//! the calls of a busy connection do not each write to memory that all cores share.
+//! A request's frame is admitted before it is buffered, and released when its call is done. A
+//! response is admitted by its producer as it grows. A complete response can no longer be refused;
+//! its bytes stay counted until the client has received them.
+//!
+//! Each holder has a [`BudgetShare`]. A share takes from the shared counter in steps and returns
+//! everything when it is idle. So the calls of a busy connection do not all write to memory that
+//! all cores share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a connection takes at a time.
-const STEP: usize = 64 * 1024;
+/// Bytes that a share takes at a time.
+const STEP_BYTES: usize = 64 * 1024;
 
-/// The shared number of bytes.
+/// The shared counter of bytes.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
@@ -19,33 +23,34 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// At most `limit` bytes.
+    /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> Arc<Budget> {
         Arc::new(Budget { limit, used: AtomicUsize::new(0) })
     }
 
-    /// Bytes taken now.
+    /// Bytes in use, including the spare bytes of shares.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes at most. What is [forced](Share::force) goes beyond.
+    /// Maximum bytes in use. [Forced](BudgetShare::force) bytes may exceed it.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes that are left now.
-    pub fn left(&self) -> usize {
+    /// Bytes available now.
+    pub fn available(&self) -> usize {
         self.limit.saturating_sub(self.used())
     }
 
-    /// Bytes up to which what is large may go.
+    /// Maximum bytes in use after a large request is admitted.
     pub fn large_limit(&self) -> usize {
         self.limit / 4 * 3
     }
 
-    /// Whether so little is left that who holds much and does not go on should be parted with.
-    pub fn is_tight(&self) -> bool {
+    /// Whether memory is short: more than half is in use. Connections that hold memory without
+    /// making progress should then be closed sooner.
+    pub fn is_short(&self) -> bool {
         self.used() > self.limit / 2
     }
 
@@ -54,53 +59,55 @@ impl Budget {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    fn give(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    fn release(&self, bytes: usize) {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(bytes <= before, "only bytes that were taken are released");
     }
 }
 
 impl Budget {
-    /// Holds `bytes`, none more, for as long as the returned value lives; `None` if there are not that many left. What is
-    /// large leaves a quarter of all bytes to others.
-    pub fn hold(self: &Arc<Budget>, bytes: usize) -> Option<Held> {
-        let limit = if bytes > STEP { self.large_limit() } else { self.limit };
-        self.take(bytes, limit).then(|| Held { budget: Arc::clone(self), bytes })
+    /// Holds exactly `bytes` until the returned value is dropped; `None` if they are not available.
+    /// A large request must leave a quarter of the budget free.
+    pub fn hold(self: &Arc<Budget>, bytes: usize) -> Option<HeldBytes> {
+        let limit = if bytes > STEP_BYTES { self.large_limit() } else { self.limit };
+        self.take(bytes, limit).then(|| HeldBytes { budget: Arc::clone(self), bytes })
     }
 }
 
-/// Bytes of a [`Budget`] that are held for long; given back when dropped.
+/// Bytes of a [`Budget`] that are held for long; released when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldBytes {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.budget.give(self.bytes);
+        self.budget.release(self.bytes);
     }
 }
 
-/// One taker's share of a [`Budget`]; given back when dropped.
+/// One holder's share of a [`Budget`]; released when dropped.
 #[derive(Debug)]
-pub struct Share {
+pub struct BudgetShare {
     budget: Arc<Budget>,
     taken: usize,
     used: usize,
 }
 
-impl Share {
-    /// Nothing yet.
-    pub fn of(budget: &Arc<Budget>) -> Share {
-        Share { budget: Arc::clone(budget), taken: 0, used: 0 }
+impl BudgetShare {
+    /// An empty share.
+    pub fn of(budget: &Arc<Budget>) -> BudgetShare {
+        BudgetShare { budget: Arc::clone(budget), taken: 0, used: 0 }
     }
 
-    /// Takes `bytes`; `false` if there are not that many left.
+    /// Takes `bytes`; `false` if they are not available.
     pub fn take(&mut self, bytes: usize) -> bool {
         self.take_within(bytes, self.budget.limit)
     }
 
-    /// The same for what is large: it leaves a quarter of all bytes to others.
+    /// Like [`take`](Self::take) for a large request, which must leave a quarter of the budget
+    /// free.
     pub fn take_large(&mut self, bytes: usize) -> bool {
         self.take_within(bytes, self.budget.large_limit())
     }
@@ -108,16 +115,18 @@ impl Share {
     fn take_within(&mut self, bytes: usize, limit: usize) -> bool {
         let lacking = (self.used + bytes).saturating_sub(self.taken);
         if lacking > 0 {
-            // Near the limit a whole step may not be there while the bytes themselves are.
-            let step = [lacking.max(STEP), lacking].into_iter().find(|step| self.budget.take(*step, limit));
+            // Near the limit the bytes may be available although a whole step is not.
+            let step =
+                [lacking.max(STEP_BYTES), lacking].into_iter().find(|step| self.budget.take(*step, limit));
             let Some(step) = step else { return false };
             self.taken += step;
         }
         self.used += bytes;
+        debug_assert!(self.used <= self.taken, "a share uses at most what it has taken");
         true
     }
 
-    /// Takes `bytes` that are there already, whether there is room for them or not.
+    /// Takes `bytes` that are allocated already, even beyond the limit.
     pub fn force(&mut self, bytes: usize) {
         if self.take(bytes) {
             return;
@@ -128,11 +137,11 @@ impl Share {
         self.used += bytes;
     }
 
-    /// Takes or gives so that `bytes` are in use; they are there already.
+    /// Takes or releases bytes so that `bytes` are in use; they are allocated already.
     pub fn set(&mut self, bytes: usize) {
         match bytes.checked_sub(self.used) {
             Some(more) => self.force(more),
-            None => self.give(self.used - bytes),
+            None => self.release(self.used - bytes),
         }
     }
 
@@ -142,34 +151,35 @@ impl Share {
     }
 
     /// Bytes that could be taken now.
-    pub fn left(&self) -> usize {
-        self.budget.left() + (self.taken - self.used)
+    pub fn available(&self) -> usize {
+        self.budget.available() + (self.taken - self.used)
     }
 
-    /// The same for what is large.
-    pub fn left_large(&self) -> usize {
+    /// Bytes that a large request could take now.
+    pub fn available_large(&self) -> usize {
         (self.budget.large_limit() + self.taken - self.used).saturating_sub(self.budget.used())
     }
 
-    /// Gives `bytes` back.
-    pub fn give(&mut self, bytes: usize) {
+    /// Releases `bytes`.
+    pub fn release(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.used, "a share releases at most what it uses");
         self.used -= bytes;
         let spare = self.taken - self.used;
         let returned = match self.used {
             0 => spare,
-            _ => spare.saturating_sub(STEP),
+            _ => spare.saturating_sub(STEP_BYTES),
         };
         if returned > 0 {
             self.taken -= returned;
-            self.budget.give(returned);
+            self.budget.release(returned);
         }
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         if self.taken > 0 {
-            self.budget.give(self.taken);
+            self.budget.release(self.taken);
         }
     }
 }
@@ -179,10 +189,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_comes_back_when_it_is_dropped() {
+    fn held_bytes_are_released_on_drop() {
         let budget = Budget::new(1_000_000);
         let large = budget.hold(750_000).unwrap();
-        assert!(budget.hold(100_000).is_none(), "what is large leaves a quarter");
+        assert!(budget.hold(100_000).is_none(), "a large request must leave a quarter free");
         let small: Vec<_> = (0..5).map(|_| budget.hold(50_000).unwrap()).collect();
         assert_eq!(budget.used(), 1_000_000);
         assert!(budget.hold(1).is_none());
@@ -191,24 +201,24 @@ mod tests {
     }
 
     #[test]
-    fn shares_never_exceed_the_budget_and_come_back() {
+    fn shares_never_exceed_the_budget_and_are_released() {
         let budget = Budget::new(100_000);
-        let (mut a, mut b) = (Share::of(&budget), Share::of(&budget));
+        let (mut a, mut b) = (BudgetShare::of(&budget), BudgetShare::of(&budget));
         assert!(a.take(60_000));
-        assert!(b.take(30_000), "the bytes are there although a step is not");
+        assert!(b.take(30_000), "the bytes are available although a whole step is not");
         assert!(!b.take(5_000));
-        a.give(60_000);
+        a.release(60_000);
         assert!(b.take(5_000));
         assert!(budget.used() <= 100_000);
         drop(b);
         assert_eq!(budget.used(), 0);
         assert!(!a.take(usize::MAX - 70_000));
         a.set(150_000);
-        assert_eq!((budget.used(), budget.left()), (150_000, 0), "what is there is counted, room or not");
-        assert!(budget.is_tight() && !a.take(1));
-        assert_eq!(a.left_large(), 0);
+        assert_eq!((budget.used(), budget.available()), (150_000, 0), "counted even beyond the limit");
+        assert!(budget.is_short() && !a.take(1));
+        assert_eq!(a.available_large(), 0);
         a.set(0);
-        assert!(!budget.is_tight() && !a.take_large(75_001) && a.take_large(75_000) && a.take(25_000));
+        assert!(!budget.is_short() && !a.take_large(75_001) && a.take_large(75_000) && a.take(25_000));
         drop(a);
         assert_eq!(budget.used(), 0);
     }

@@ -1,6 +1,6 @@
 //! The two CRCs of HBase's files: CRC-32C (Castagnoli, the default) and CRC-32 (zlib's).
 //!
-//! Both come from `crc-fast`, which uses the processor's carry-less multiplication where there is one.
+//! Both come from `crc-fast`, which uses the CPU's carry-less multiplication where available.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -9,34 +9,35 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// CRC-32 (ISO-HDLC, as zlib and gzip have it) of `bytes`: HBase's checksum type CRC32.
+/// CRC-32 (ISO-HDLC, as in zlib and gzip) of `bytes`: HBase's checksum type CRC32.
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iso_hdlc(bytes)
 }
 
-/// Whether the checksum `found` over some bytes is the one they are `stored` with. The one place that compares them: in
-/// a fuzzed build all pass, so that what checksums guard is reached.
+/// Whether the `found` checksum equals the `stored` one. All checksum comparisons use this
+/// function: in a fuzzing build it always returns `true`, so that the fuzzer reaches the code that
+/// checksums protect.
 #[inline]
 pub fn matches(found: u32, stored: u32) -> bool {
     cfg!(fuzzing) || found == stored
 }
 
-/// A CRC-32C taken over several pieces.
+/// A CRC-32C computed over several pieces.
 #[derive(Clone, Debug)]
 pub struct Crc32c(Digest);
 
 impl Crc32c {
-    /// The state before any byte.
+    /// The checksum state before any byte.
     pub fn new() -> Crc32c {
         Crc32c(Digest::new(CrcAlgorithm::Crc32Iscsi))
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of all pieces so far; more may follow.
+    /// The checksum of all pieces so far. More pieces may follow.
     pub fn finish(&self) -> u32 {
         u32::try_from(self.0.finalize()).expect("a 32-bit CRC fits 32 bits")
     }
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_give_the_same_as_the_whole() {
+    fn pieces_have_the_checksum_of_the_whole() {
         let bytes: Vec<u8> = (0..5000u32).map(|i| (i * 31 % 251) as u8).collect();
         for cut in [0, 1, 63, 64, 65, 1000, 4999, 5000] {
             let mut crc = Crc32c::new();

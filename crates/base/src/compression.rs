@@ -1,10 +1,13 @@
-//! The codecs of files and cell blocks, in the stream formats that Hadoop's codecs of the same names write.
+//! The codecs of files and cell blocks, in the stream formats that Hadoop's codecs of the same
+//! names write.
 //!
-//! [`Algorithm::Gzip`], [`Algorithm::Zlib`] and [`Algorithm::Zstd`] are the streams of those libraries as they are;
-//! [`Algorithm::Snappy`] and [`Algorithm::Lz4`] are raw blocks within Hadoop's own framing ([`hadoop`]).
+//! [`Algorithm::Gzip`], [`Algorithm::Zlib`] and [`Algorithm::Zstd`] are the unmodified streams of
+//! those libraries. [`Algorithm::Snappy`] and [`Algorithm::Lz4`] are raw blocks within Hadoop's own
+//! framing ([`hadoop`]).
 //!
-//! Invariant: a decompressor never gives, and never makes room for, more than the limit it was called with, whatever
-//! the input says; and what a codec cannot gain from the bytes that are there is refused before room is made for it.
+//! Invariants: a decompressor never returns or allocates more than the limit of the call, whatever
+//! the input claims. A length that the codec cannot produce from the input's size is rejected
+//! before any allocation for it.
 
 mod deflate;
 mod expansion;
@@ -17,26 +20,26 @@ mod zstd;
 
 pub use expansion::Expansion;
 
-/// Why compressed bytes could not be expanded.
+/// A decompression error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are no such stream, are cut short, or fail the stream's own check.
-    #[error("not a sound {codec} stream: {what}")]
+    /// The bytes are not a stream of this codec, are truncated, or fail the stream's own check.
+    #[error("corrupt {codec} stream: {what}")]
     Malformed {
         /// Name of the codec.
         codec: &'static str,
-        /// What was found.
+        /// The defect.
         what: String,
     },
-    /// The stream holds another number of bytes than its surroundings say.
+    /// The stream's plain length differs from the length that the caller expects.
     #[error("{codec} stream does not hold {expected} bytes")]
     WrongLength {
         /// Name of the codec.
         codec: &'static str,
-        /// Bytes there should be.
+        /// Expected plain bytes.
         expected: usize,
     },
-    /// The stream holds more than the caller allows.
+    /// The stream holds more bytes than the caller allows.
     #[error("{codec} stream holds more than {limit} bytes")]
     TooLarge {
         /// Name of the codec.
@@ -46,7 +49,7 @@ pub enum Error {
     },
 }
 
-/// A way to compress bytes.
+/// A compression codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// One gzip member (Hadoop: `GzipCodec`).
@@ -57,21 +60,23 @@ pub enum Algorithm {
     Snappy,
     /// Raw LZ4 blocks in Hadoop's framing (`Lz4Codec`).
     Lz4,
-    /// One Zstandard frame (`ZStandardCodec`). Frames within Hadoop's framing, which HBase's own codecs write, are read.
+    /// One Zstandard frame (`ZStandardCodec`). Decompression also accepts frames within Hadoop's
+    /// framing, as HBase's own codecs write.
     Zstd,
 }
 
-/// Short streams may gain more than the ratio says: a codec's frame for nothing counts as well.
+/// Slack above the ratio for short streams, whose fixed framing overhead distorts the ratio.
 const RATIO_SLACK: usize = 64 << 10;
-/// Room made at first when the length is not known; the rest grows with what really comes out.
-const FIRST_ROOM_MAX: usize = 256 << 10;
+/// Bytes allocated initially when the length is unknown. After that, the output grows with the
+/// actual data.
+const FIRST_CAPACITY_MAX: usize = 256 << 10;
 
 impl Algorithm {
-    /// All of them.
+    /// All codecs.
     pub const ALL: [Algorithm; 5] =
         [Algorithm::Gzip, Algorithm::Zlib, Algorithm::Snappy, Algorithm::Lz4, Algorithm::Zstd];
 
-    /// Its name in messages.
+    /// The codec's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Gzip => deflate::GZIP,
@@ -82,7 +87,7 @@ impl Algorithm {
         }
     }
 
-    /// How many bytes one byte of a stream can become at most; what claims more is a lie.
+    /// The most plain bytes that one stored byte can produce. A stream that claims more is corrupt.
     pub fn ratio_max(self) -> usize {
         match self {
             Algorithm::Gzip | Algorithm::Zlib => deflate::RATIO_MAX,
@@ -92,12 +97,12 @@ impl Algorithm {
         }
     }
 
-    /// Whether `stored_len` bytes may become `plain_len`.
+    /// Whether `stored_len` bytes can expand to `plain_len`.
     pub fn is_possible(self, stored_len: usize, plain_len: usize) -> bool {
         plain_len <= stored_len.saturating_mul(self.ratio_max()).saturating_add(RATIO_SLACK)
     }
 
-    /// `input` as a stream, at the level that HBase uses by default.
+    /// Compresses `input` at HBase's default level.
     pub fn compress(self, input: &[u8]) -> Vec<u8> {
         match self {
             Algorithm::Gzip => deflate::gzip(input),
@@ -108,19 +113,20 @@ impl Algorithm {
         }
     }
 
-    /// Expands a stream that fills `input`.
+    /// Expands a stream that occupies all of `input`.
     ///
-    /// `expected_len`, where the surroundings tell it, must be met exactly.
+    /// If `expected_len` is given, the output must have exactly that length.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] before more than `limit` bytes are made; [`Error::WrongLength`]; [`Error::Malformed`].
+    /// [`Error::TooLarge`] before more than `limit` bytes are produced; [`Error::WrongLength`];
+    /// [`Error::Malformed`].
     pub fn decompress(
         self,
         input: &[u8],
         expected_len: Option<usize>,
         limit: usize,
     ) -> Result<Vec<u8>, Error> {
-        let wanted = Wanted { codec: self.name(), expected_len, limit };
+        let length = LengthLimit { codec: self.name(), expected_len, limit };
         if expected_len.is_some_and(|len| len > limit) {
             return Err(Error::TooLarge { codec: self.name(), limit });
         }
@@ -128,48 +134,48 @@ impl Algorithm {
             return Err(Error::WrongLength { codec: self.name(), expected });
         }
         match self {
-            Algorithm::Gzip => deflate::gunzip(input, wanted),
-            Algorithm::Zlib => deflate::inflate(input, wanted),
-            Algorithm::Snappy => hadoop::unframe(input, wanted, snappy::RATIO_MAX, snappy::decompress_block),
-            Algorithm::Lz4 => hadoop::unframe(input, wanted, lz4::RATIO_MAX, lz4::decompress_block),
-            Algorithm::Zstd => zstd::decompress(input, wanted),
+            Algorithm::Gzip => deflate::gunzip(input, length),
+            Algorithm::Zlib => deflate::inflate(input, length),
+            Algorithm::Snappy => hadoop::unframe(input, length, snappy::RATIO_MAX, snappy::decompress_block),
+            Algorithm::Lz4 => hadoop::unframe(input, length, lz4::RATIO_MAX, lz4::decompress_block),
+            Algorithm::Zstd => zstd::decompress(input, length),
         }
     }
 }
 
-/// How much a stream may hold, and what to say if it holds something else.
+/// The allowed length of a stream, and the errors for other lengths.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct LengthLimit {
     codec: &'static str,
-    // Not above the limit, and possible for the input.
+    // At most the limit, and possible for the input.
     expected_len: Option<usize>,
     limit: usize,
 }
 
-impl Wanted {
-    /// Bytes at which the stream must have ended.
+impl LengthLimit {
+    /// The length by which the stream must have ended.
     fn len_max(&self) -> usize {
         self.expected_len.unwrap_or(self.limit)
     }
 
-    /// Room to make at first.
-    fn first_room(&self) -> usize {
-        self.expected_len.unwrap_or_else(|| self.limit.min(FIRST_ROOM_MAX))
+    /// Bytes to allocate initially.
+    fn first_capacity(&self) -> usize {
+        self.expected_len.unwrap_or_else(|| self.limit.min(FIRST_CAPACITY_MAX))
     }
 
-    /// The output, if it is as long as it should be.
+    /// Returns the output if its length is allowed.
     fn check(&self, output: Vec<u8>) -> Result<Vec<u8>, Error> {
         match self.expected_len {
             Some(expected) if output.len() != expected => {
                 Err(Error::WrongLength { codec: self.codec, expected })
             }
-            None if output.len() > self.limit => Err(self.too_much()),
+            None if output.len() > self.limit => Err(self.too_long()),
             _ => Ok(output),
         }
     }
 
-    /// The stream goes on behind what it may hold.
-    fn too_much(&self) -> Error {
+    /// The error for a stream that exceeds its allowed length.
+    fn too_long(&self) -> Error {
         match self.expected_len {
             Some(expected) => Error::WrongLength { codec: self.codec, expected },
             None => Error::TooLarge { codec: self.codec, limit: self.limit },

@@ -1,20 +1,23 @@
-//! Options: declared once ([`OPTIONS`], in the order of `docs/config.md`), read from where HBase's users keep them.
+//! Options: declared once ([`OPTIONS`], in the order of `docs/config.md`), read from the places
+//! that HBase users know.
 //!
-//! From the weakest to the strongest: the default, `hbase-site.xml` of each directory given (a later one over an
-//! earlier, but for what is `final`), environment variables `GRAMPUS_…`, the command line's `--set`. Keys are HBase's
-//! where HBase has one, and a plain number means what HBase means by it. Invariants:
+//! From the weakest to the strongest source: the default, `hbase-site.xml` of each given directory
+//! (a later file overrides an earlier one, except `final` properties), environment variables
+//! `GRAMPUS_…`, `--set` on the command line. Keys are HBase's where HBase has one, and a plain
+//! number has HBase's unit. Invariants:
 //!
-//! * an unknown key is a warning: a cluster's file has many that mean nothing here. It is an error if it
-//!   [promises safety](unsafe_keys) or says where data is;
-//! * a known key with a value that cannot be meant is an error that names key, value and source;
-//! * what is read is bounded, and reads no other file.
+//! * an unknown key is a warning, because a cluster's file has many keys that mean nothing here. It
+//!   is an error if the key [promises safety](unsafe_keys) or locates data;
+//! * an invalid value of a known key is an error that names key, value and source;
+//! * input is bounded and includes no other files.
 //!
-//! Not here: flags of the command line (`server`), when a file is read.
+//! Elsewhere: command-line flags (`server`), and when a file is read.
 
 mod declare;
 mod document;
 mod layers;
 mod options;
+mod root_uri;
 mod site;
 mod substitute;
 mod superseded;
@@ -28,52 +31,53 @@ pub use declare::OptionInfo;
 pub use document::{document, variable_of};
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
-pub use value::{Checksum, RateLimiter, Share};
+pub use root_uri::RootUri;
+pub use value::{Checksum, MemoryShare};
 
 use layers::Layers;
 
 const SITE_FILE: &str = "hbase-site.xml";
 const VARIABLE_PREFIX: &str = "GRAMPUS_";
-// Source: HBase `HeapMemorySizeUtil`: a fifth of the memory stays for everything else.
+// Source: HBase `HeapMemorySizeUtil`: a fifth of the memory is left for everything else.
 const MEMSTORES_AND_CACHE_MAX: f64 = 0.8;
 
-/// Why there is no configuration; each is one line for a person.
+/// A configuration error; each is one line for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A file or directory that was named cannot be read.
+    /// A given file or directory cannot be read.
     #[error("cannot read {}: {message}", path.display())]
     Unreadable {
-        /// What was to be read.
+        /// The file or directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's message.
         message: String,
     },
-    /// A file is no configuration.
+    /// A file is not a valid configuration.
     #[error("{}:{line}: {what}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where it was noticed.
+        /// Line of the error, starting at 1.
         line: usize,
-        /// What was noticed.
+        /// The error.
         what: String,
     },
-    /// An option has a value that cannot be meant or is not supported.
+    /// An option's value is invalid or unsupported.
     #[error("{key} = '{value}' ({origin}): {reason}")]
     Invalid {
         /// The option.
         key: String,
         /// Its value, shortened if long.
         value: String,
-        /// Where it was given.
+        /// Source of the value.
         origin: Origin,
-        /// What was expected instead.
+        /// The expected value.
         reason: String,
     },
-    /// Keys that promise safety, or say where data is, are not honoured here.
+    /// Keys that promise safety or locate data, which this server does not support.
     #[error("{}", lines.join("\ngrampus: "))]
     Unsafe {
-        /// A line for each.
+        /// One line per key.
         lines: Vec<String>,
     },
     /// An argument of `--set` has no `=`.
@@ -84,21 +88,22 @@ pub enum Error {
     },
 }
 
-/// Where options are given.
+/// The sources of option values.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Directories with an `hbase-site.xml`, the strongest last.
     pub directories: Vec<PathBuf>,
-    /// Keys and values of the command line.
+    /// Keys and values of `--set` on the command line.
     pub overrides: Vec<(String, String)>,
     /// The process's environment: variables `GRAMPUS_…`, and all others for `${env.…}`.
     pub environment: Vec<(String, String)>,
-    /// Names of variables `GRAMPUS_…` that mean something else, so that nobody is warned of them.
+    /// Names of `GRAMPUS_…` variables with another purpose, which cause no warning.
     pub other_variables: Vec<String>,
 }
 
 impl Sources {
-    /// The environment of this process, and nothing else. Variables that are no text are left out.
+    /// The environment of this process as the only source. Variables that are not UTF-8 are
+    /// skipped.
     pub fn of_process() -> Sources {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -106,10 +111,10 @@ impl Sources {
         Sources { environment: std::env::vars_os().filter_map(text).collect(), ..Sources::default() }
     }
 
-    /// Adds an argument `key=value` of the command line.
+    /// Adds a `key=value` argument of the command line.
     ///
     /// # Errors
-    /// [`Error::NoValue`] if it is none.
+    /// [`Error::NoValue`] if the argument has no key or no `=`.
     pub fn set(&mut self, argument: &str) -> Result<(), Error> {
         match argument.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => {
@@ -122,55 +127,55 @@ impl Sources {
 }
 
 impl Config {
-    /// Reads the options from `sources`. Blocks; for the start of a process.
+    /// Reads the options from `sources`. Blocks; meant for process start.
     ///
     /// # Errors
-    /// Any of [`Error`]; an unknown key is none, see [`Config::warnings`].
+    /// Any of [`Error`]. An unknown key is not an error, see [`Config::warnings`].
     pub fn load(sources: &Sources) -> Result<Config, Error> {
         let mut layers = Layers::new(&sources.environment);
         add_sites(&mut layers, &sources.directories)?;
         add_environment(&mut layers, sources);
         layers.add(sources.overrides.clone(), |_| Origin::CommandLine);
         let mut config = Config::parse(&layers)?;
-        layers.check_promises(&options::list_of(&config.unsafe_ignored))?;
+        layers.check_unsafe_keys(&options::list_of(&config.unsafe_ignored))?;
         config.warnings = layers.warnings;
         config.check()?;
         config.shift_ports()?;
         Ok(config)
     }
 
-    /// What is worth telling the person who started the server: unknown keys, files that are missing.
+    /// Warnings for the operator: unknown keys, missing files.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Every option in force with its value as given and where it comes from, in the order of [`OPTIONS`].
+    /// Every effective option with its value as given and its source, in the order of [`OPTIONS`].
     pub fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// The error for an option whose value only its user can judge.
+    /// The error for an option that was parsed but rejected later by the code that uses it.
     ///
     /// # Panics
-    /// If there is no such option.
+    /// If the option does not exist.
     pub fn refused(&self, key: &str, reason: String) -> Error {
         let setting = self.settings.iter().find(|setting| setting.key == key);
         setting.expect("every option has a setting").refused(reason)
     }
 
-    // What no option can check by itself.
+    // Checks that involve several options.
     fn check(&self) -> Result<(), Error> {
         let sum = self.memstore_fraction + self.block_cache_fraction;
-        // A little above, since 0.4 + 0.4 is not 0.8 in binary.
+        // Tolerance, because 0.4 + 0.4 is not exactly 0.8 in binary.
         if sum > MEMSTORES_AND_CACHE_MAX + 1e-6 {
             let reason = format!(
-                "with {} of hbase.regionserver.global.memstore.size more than {MEMSTORES_AND_CACHE_MAX} of the memory",
+                "together with hbase.regionserver.global.memstore.size ({}) more than {MEMSTORES_AND_CACHE_MAX} of the memory",
                 self.memstore_fraction
             );
             return Err(self.refused("hfile.block.cache.size", reason));
         }
         if self.compaction_files_max < self.compaction_files_min {
-            let reason = format!("less than {} of hbase.hstore.compaction.min", self.compaction_files_min);
+            let reason = format!("less than hbase.hstore.compaction.min ({})", self.compaction_files_min);
             return Err(self.refused("hbase.hstore.compaction.max", reason));
         }
         Ok(())
@@ -195,9 +200,9 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Every option at its default.
+    /// Every option with its default value.
     fn default() -> Config {
-        Config::load(&Sources::default()).expect("the defaults are valid, as a test holds")
+        Config::load(&Sources::default()).expect("a test checks that the defaults are valid")
     }
 }
 
@@ -206,7 +211,7 @@ fn add_sites(layers: &mut Layers, directories: &[PathBuf]) -> Result<(), Error> 
     for directory in directories {
         let path = directory.join(SITE_FILE);
         let Some(text) = read_site(directory, &path)? else {
-            layers.warnings.push(format!("{}: no such file, so it sets nothing", path.display()));
+            layers.warnings.push(format!("{}: no such file, ignored", path.display()));
             continue;
         };
         let malformed = |site::Malformed { line, what }| Error::Malformed { path: path.clone(), line, what };
@@ -215,7 +220,7 @@ fn add_sites(layers: &mut Layers, directories: &[PathBuf]) -> Result<(), Error> 
             match finals.iter().find(|(key, _)| *key == property.key) {
                 Some((_, value)) if *value == property.value => {}
                 Some((key, _)) => {
-                    layers.warnings.push(format!("{key} ({}): final already, ignored", path.display()));
+                    layers.warnings.push(format!("{key} ({}): already final, ignored", path.display()));
                 }
                 None => {
                     if property.is_final {
@@ -232,7 +237,8 @@ fn add_sites(layers: &mut Layers, directories: &[PathBuf]) -> Result<(), Error> 
 
 // The text of a file, or `None` if the directory has no such file.
 //
-// Read directly and not through a FileSystem: this comes before there is an environment, and is no data of ours.
+// Read directly and not through a FileSystem: there is no environment yet, and the file is not
+// application data.
 #[allow(clippy::disallowed_methods)]
 fn read_site(directory: &Path, path: &Path) -> Result<Option<String>, Error> {
     let unreadable = |path: &Path, message: String| Error::Unreadable { path: path.to_owned(), message };
@@ -262,7 +268,7 @@ fn add_environment(layers: &mut Layers, sources: &Sources) {
         match keys.into_iter().find(|key| variable_of(key) == *name) {
             Some(key) => given.push(((*key).to_owned(), value.clone())),
             None => {
-                layers.warnings.push(format!("environment variable {name}: not known to Grampus, ignored"))
+                layers.warnings.push(format!("environment variable {name}: not a Grampus option, ignored"))
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Time, chance, tasks and network as values that are handed in.
+//! Time, random numbers, tasks and network as injected values.
 //!
-//! Product code never asks the operating system for these directly (clippy says so); it takes an [`Env`]. The
-//! server builds one from real clocks and sockets, tests build one from a seed and a paused clock, so a failing
-//! run can be repeated.
+//! Product code never uses the operating system's versions directly (clippy enforces this); it
+//! takes an [`Env`]. The server builds one from real clocks and sockets. Tests build one from a
+//! seed and a paused clock, so that a failing run can be repeated.
 
 use std::future::Future;
 use std::io;
@@ -15,14 +15,14 @@ use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
 
-/// What a component needs of the outside world apart from files.
+/// The environment of a component, apart from files.
 #[derive(Clone)]
 pub struct Env {
     /// Wall clock, monotonic clock and timers.
     pub clock: Arc<dyn Clock>,
     /// Random numbers (names, salts, jitter).
     pub random: Arc<dyn Random>,
-    /// Where tasks run.
+    /// Starts tasks.
     pub spawner: Arc<dyn Spawner>,
     /// Listening and connecting.
     pub net: Arc<dyn Network>,
@@ -30,9 +30,9 @@ pub struct Env {
 
 /// Wall clock, monotonic clock and timers.
 pub trait Clock: Send + Sync + 'static {
-    /// Milliseconds since the Unix epoch, as cell timestamps count them. May jump.
+    /// Milliseconds since the Unix epoch, the unit of cell timestamps. May jump.
     fn now_ms(&self) -> u64;
-    /// Time since some fixed start of the process; never goes back. For leases, durations, rates.
+    /// Time since some fixed start of the process; never decreases. For leases, durations, rates.
     fn monotonic(&self) -> Duration;
     /// Completes `duration` from now.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
@@ -58,17 +58,19 @@ pub enum TaskClass {
     Connection,
     /// The runtime of timers, chores and procedures; short steps only.
     Service,
-    /// Threads of lower priority for flush, compaction and other long computations; may compute, must not block
-    /// on input or output.
+    /// Threads of lower priority for flush, compaction and other long computations. Tasks may
+    /// compute, but must not block on I/O.
     Background,
-    /// Threads of lower priority, one a core, for questions that look at very many rows; the same rules.
+    /// Threads of lower priority, one per core, for calls that read a large number of rows; the
+    /// same rules.
     Scan,
 }
 
-/// Makes a task's future on the thread that will run it (sockets register with their runtime there).
+/// Creates a task's future on the thread that will run it (sockets register with their runtime
+/// there).
 pub type MakeTask = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// Starts tasks. A task started runs without being awaited; dropping its handle does not end it.
+/// Starts tasks. A started task runs without being awaited; dropping its handle does not end it.
 pub trait Spawner: Send + Sync + 'static {
     /// Starts a task on one of the threads of `class`.
     fn spawn_with(&self, class: TaskClass, make: MakeTask) -> JoinHandle<()>;
@@ -80,7 +82,8 @@ impl Env {
         self.spawner.spawn_with(class, Box::new(move || Box::pin(task)))
     }
 
-    /// Waits for `future`, but at most `limit`; `None` says that the time was up and the future was dropped.
+    /// Waits for `future` for at most `limit`. Returns `None` on a timeout, after dropping the
+    /// future.
     pub async fn timeout<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -94,21 +97,22 @@ impl Env {
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// An accepted connection that has not been tied to a runtime yet.
+/// An accepted connection that is not bound to a runtime yet.
 pub struct Incoming {
-    /// The other end.
+    /// Address of the remote end.
     pub peer: SocketAddr,
-    /// The address it came in on.
+    /// Local address of the connection.
     pub local: SocketAddr,
-    /// Ties the connection to the runtime that calls this, where it then stays.
+    /// Binds the connection permanently to the calling runtime.
     pub open: Box<dyn FnOnce() -> io::Result<Box<dyn Stream>> + Send>,
 }
 
 /// A socket that accepts connections.
 pub trait Listener: Send + Sync + 'static {
-    /// The address listened on (with the port chosen, if 0 was asked for).
+    /// The address of the listening socket (with the port chosen by the system, if 0 was
+    /// requested).
     fn local_addr(&self) -> SocketAddr;
-    /// Waits for the next connection. Errors of a single connection are to be logged and passed over.
+    /// Waits for the next connection. The caller should log and skip errors of single connections.
     fn accept(&self) -> BoxFuture<'_, io::Result<Incoming>>;
 }
 
@@ -116,6 +120,6 @@ pub trait Listener: Send + Sync + 'static {
 pub trait Network: Send + Sync + 'static {
     /// Listens on `address`; port 0 lets the system choose.
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
-    /// Connects to the first address that answers for `host`.
+    /// Connects to the first reachable address of `host`.
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
 }

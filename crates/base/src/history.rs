@@ -1,46 +1,47 @@
-//! The last hour of a process, kept by itself: a handful of series in a ring of fixed size.
+//! The last hour of a process, in memory: a few time series in a ring of fixed size.
 //!
-//! Somebody takes a sample every period and hands in the time and a value for each series ([`History::note`]); who
-//! looks gets all of them as they stand ([`History::window`]). Invariants:
+//! A sampler passes the time and one value per series once every period ([`History::record`]).
+//! Readers get a snapshot of all series ([`History::window`]). Invariants:
 //!
-//! * memory is taken once: four bytes for each value;
-//! * a value stands at the time it was taken at. Periods without a sample are gaps, and so are values that could not
-//!   be told;
-//! * nothing is taken for a gap that is only late: a sample that comes one or two periods late tells of those too.
+//! * memory is allocated once: four bytes per value;
+//! * a value is stored at the time of its sample. Periods without a sample are gaps, and so are
+//!   values that could not be measured;
+//! * a late sample leaves no gap: a sample that is one or two periods late also fills the missed
+//!   periods.
 //!
-//! Not here: what is sampled, and how it is drawn.
+//! Elsewhere: the choice of the sampled metrics, and charts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Samples that are kept: an hour of them at one in ten seconds.
+/// Samples retained: one hour at one sample per ten seconds.
 pub const SAMPLES: usize = 360;
-/// Periods that a late sample stands for beside its own.
+/// Missed periods that a late sample fills in addition to its own.
 const LATE_PERIODS_MAX: u64 = 2;
-/// By so much the wall clock may run ahead of the monotonic one before the difference is taken for sleep.
+/// If the wall clock runs ahead of the monotonic clock by more than this, the machine has slept.
 const DRIFT_MAX: Duration = Duration::from_secs(2);
 
-/// What values of a series are.
+/// Unit of a series' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things.
+    /// A plain count.
     Count,
-    /// Things in a second.
+    /// Events per second.
     PerSecond,
     /// Bytes.
     Bytes,
-    /// Bytes in a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// Microseconds.
     Microseconds,
-    /// Of a hundred.
+    /// Percent.
     Percent,
-    /// Processors at work.
+    /// CPU cores in use.
     Cores,
 }
 
 impl Unit {
-    /// As programs are told.
+    /// The unit's name in machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Count => "count",
@@ -54,34 +55,34 @@ impl Unit {
     }
 }
 
-/// A series, declared once.
+/// Declaration of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// By which it is asked for.
+    /// Unique name, used for look-ups.
     pub name: &'static str,
-    /// What its values are.
+    /// Unit of the values.
     pub unit: Unit,
-    /// What they mean.
+    /// Human-readable description.
     pub help: &'static str,
 }
 
-/// A moment by both clocks.
+/// A point in time on both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since the epoch; may jump.
+    /// Milliseconds since the Unix epoch; may jump.
     pub wall_ms: u64,
-    /// Time since some start; stands still while the machine sleeps.
+    /// Time since an arbitrary start; does not advance while the machine sleeps.
     pub monotonic: Duration,
 }
 
 impl Moment {
-    /// Now, by `clock`.
+    /// The current time of `clock`.
     pub fn of(clock: &dyn crate::env::Clock) -> Moment {
         Moment { wall_ms: clock.now_ms(), monotonic: clock.monotonic() }
     }
 }
 
-/// The ring; see the module's documentation.
+/// The ring of samples; see the module's documentation.
 pub struct History {
     series: Vec<Series>,
     period: Duration,
@@ -89,26 +90,26 @@ pub struct History {
 }
 
 struct Ring {
-    // One series behind the other, each by slot modulo SAMPLES; a gap is no number.
+    // The series in sequence, each indexed by slot modulo SAMPLES; NaN marks a gap.
     values: Vec<f32>,
-    // The slot of the last sample, and when that was.
+    // The slot and the time of the last sample.
     last: Option<(u64, Moment)>,
-    // Time that the monotonic clock did not see.
-    asleep: Duration,
+    // Total sleep of the machine, which the monotonic clock does not count.
+    suspended: Duration,
 }
 
 impl History {
-    /// Nothing sampled yet; a sample is to come every `period`.
+    /// An empty history with one sample per `period`.
     ///
     /// # Panics
     /// If `period` is zero.
     pub fn new(series: Vec<Series>, period: Duration) -> History {
-        assert!(!period.is_zero(), "samples are apart");
+        assert!(!period.is_zero(), "the sample period is zero");
         let values = vec![f32::NAN; series.len() * SAMPLES];
-        History { series, period, ring: Mutex::new(Ring { values, last: None, asleep: Duration::ZERO }) }
+        History { series, period, ring: Mutex::new(Ring { values, last: None, suspended: Duration::ZERO }) }
     }
 
-    /// The series, in the order of their values.
+    /// The series, in the order of the values in [`History::record`].
     pub fn series(&self) -> &[Series] {
         &self.series
     }
@@ -118,22 +119,22 @@ impl History {
         self.period
     }
 
-    /// How long after `now` the next sample is due.
+    /// Time from `now` until the next sample is due.
     pub fn until_next(&self, now: Moment) -> Duration {
-        let asleep = self.ring().asleep;
+        let asleep = self.ring().suspended;
         let into = (now.monotonic + asleep).as_nanos() % self.period.as_nanos();
         self.period - Duration::from_nanos(u64::try_from(into).unwrap_or(0))
     }
 
-    /// Takes the values of `now`, one for each series; `None` is a gap. The second sample of a period takes the place
-    /// of the first.
+    /// Stores the values of `now`, one per series; `None` is a gap. A second sample in the same
+    /// period replaces the first.
     ///
     /// # Panics
-    /// If there are not as many values as series.
-    pub fn note(&self, now: Moment, values: &[Option<f64>]) {
-        assert_eq!(values.len(), self.series.len(), "a value for each series");
+    /// If the number of values differs from the number of series.
+    pub fn record(&self, now: Moment, values: &[Option<f64>]) {
+        assert_eq!(values.len(), self.series.len(), "one value per series");
         let mut ring = self.ring();
-        ring.notice_sleep(now);
+        ring.detect_sleep(now);
         let slot = ring.slot_of(now, self.period);
         let first = match ring.last {
             Some((last, _)) if slot <= last => slot,
@@ -147,27 +148,28 @@ impl History {
         for at in first..=slot {
             for (of, value) in values.iter().enumerate() {
                 let value = value.filter(|value| value.is_finite()).map_or(f32::NAN, |value| value as f32);
-                ring.values[place(of, at)] = value;
+                ring.values[value_index(of, at)] = value;
             }
         }
         ring.last = Some((slot, now));
     }
 
-    /// All series as they stand at `now`.
+    /// A snapshot of all series at `now`.
     pub fn window(&self, now: Moment) -> Window {
         let ring = self.ring();
         let (end, end_ms) = match ring.last {
             None => (0, now.wall_ms),
             Some((last, at)) => {
-                // The slot of this moment has no sample yet, which is no gap.
+                // The current slot has no sample yet, which is not a gap.
                 let end = ring.slot_of(now, self.period).saturating_sub(1).max(last);
                 (end, at.wall_ms + (end - last) * self.period.as_millis() as u64)
             }
         };
         let last = ring.last.map_or(0, |(last, _)| last);
         let value = |of: usize, back: usize| match end.checked_sub(back as u64) {
-            // What is older than the ring is long, counted from the last sample, was written over.
-            Some(slot) if slot <= last && last - slot < SAMPLES as u64 => ring.values[place(of, slot)],
+            // Slots older than the ring's length, counted from the last sample, have been
+            // overwritten.
+            Some(slot) if slot <= last && last - slot < SAMPLES as u64 => ring.values[value_index(of, slot)],
             _ => f32::NAN,
         };
         let column = |of| (0..SAMPLES).rev().map(|back| value(of, back)).collect();
@@ -176,77 +178,77 @@ impl History {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        // Numbers: whole after any panic.
+        // The ring holds only numbers, so it is valid after any panic.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ring {
-    /// A machine that sleeps does not move its monotonic clock; the wall clock tells of it.
-    fn notice_sleep(&mut self, now: Moment) {
+    /// Detects sleep of the machine, which stops the monotonic clock but not the wall clock.
+    fn detect_sleep(&mut self, now: Moment) {
         let Some((_, last)) = self.last else { return };
         let by_wall = Duration::from_millis(now.wall_ms.saturating_sub(last.wall_ms));
         let unseen = by_wall.saturating_sub(now.monotonic.saturating_sub(last.monotonic));
         if unseen > DRIFT_MAX {
-            self.asleep += unseen;
+            self.suspended += unseen;
         }
     }
 
     fn slot_of(&self, now: Moment, period: Duration) -> u64 {
-        let slot = (now.monotonic + self.asleep).as_nanos() / period.as_nanos();
+        let slot = (now.monotonic + self.suspended).as_nanos() / period.as_nanos();
         u64::try_from(slot).unwrap_or(u64::MAX)
     }
 
-    /// Makes gaps of the slots from `first` to the one before `end`.
+    /// Marks the slots in `first..end` as gaps.
     fn clear(&mut self, first: u64, end: u64) {
         let first = first.max(end.saturating_sub(SAMPLES as u64));
         let series = self.values.len() / SAMPLES;
         for slot in first..end {
-            (0..series).for_each(|of| self.values[place(of, slot)] = f32::NAN);
+            (0..series).for_each(|of| self.values[value_index(of, slot)] = f32::NAN);
         }
     }
 }
 
-fn place(series: usize, slot: u64) -> usize {
+fn value_index(series: usize, slot: u64) -> usize {
     series * SAMPLES + (slot % SAMPLES as u64) as usize
 }
 
-/// The series at one moment: [`SAMPLES`] values each, the oldest first.
+/// A snapshot of the series: [`SAMPLES`] values each, the oldest first.
 pub struct Window {
     series: Vec<Series>,
     /// Time between two values.
     pub period: Duration,
-    /// When the last value was taken, milliseconds since the epoch.
+    /// Time of the last value, in milliseconds since the Unix epoch.
     pub end_ms: u64,
     columns: Vec<Vec<f32>>,
 }
 
 impl Window {
-    /// Each series and its values; a gap is no number.
+    /// Each series with its values; NaN marks a gap.
     pub fn all(&self) -> impl Iterator<Item = (&Series, &[f32])> {
         self.series.iter().zip(self.columns.iter().map(Vec::as_slice))
     }
 
-    /// The values of a series; none if nobody declared it.
+    /// The values of a series, or an empty slice if the series does not exist.
     pub fn of(&self, name: &str) -> &[f32] {
         self.all().find(|(series, _)| series.name == name).map_or(&[], |(_, values)| values)
     }
 
-    /// The last value of a series, if that is no gap.
+    /// The last value of a series, unless it is a gap.
     pub fn last(&self, name: &str) -> Option<f64> {
         self.of(name).last().filter(|value| !value.is_nan()).map(|value| f64::from(*value))
     }
 }
 
-/// How fast a counter grows, from sample to sample.
+/// Computes the growth rate of a counter from one sample to the next.
 #[derive(Debug, Default)]
 pub struct Rate {
     before: Option<(Duration, u64)>,
 }
 
 impl Rate {
-    /// In a second since the last call, of a counter that stands at `count`; `None` at the first call, and where the
-    /// counter was set back.
+    /// Growth per second since the last call, for a counter whose value is `count`. Returns `None`
+    /// on the first call and when the counter was reset.
     pub fn at(&mut self, now: Moment, count: u64) -> Option<f64> {
         let (then, before) = self.before.replace((now.monotonic, count))?;
         let seconds = now.monotonic.checked_sub(then)?.as_secs_f64();
@@ -267,12 +269,12 @@ mod tests {
         History::new(vec![series("reads"), series("writes")], PERIOD)
     }
 
-    /// A moment so many seconds after the start, by both clocks.
+    /// The moment `second` seconds after the start, on both clocks.
     fn second(second: u64) -> Moment {
         Moment { wall_ms: START_MS + second * 1000, monotonic: Duration::from_secs(second) }
     }
 
-    /// The last values of `reads`, a gap as `None`.
+    /// The last values of `reads`, with gaps as `None`.
     fn tail(history: &History, now: Moment, count: usize) -> Vec<Option<u32>> {
         let window = history.window(now);
         let values = &window.of("reads")[SAMPLES - count..];
@@ -280,10 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_kept_and_no_more() {
+    fn one_hour_is_stored() {
         let history = history();
         for at in 0..1000 {
-            history.note(second(at * 10), &[Some(at as f64), None]);
+            history.record(second(at * 10), &[Some(at as f64), None]);
         }
         let window = history.window(second(9995));
         let expected: Vec<f32> = (640..1000).map(|at| at as f32).collect();
@@ -296,15 +298,15 @@ mod tests {
     #[test]
     fn time_without_samples_is_a_gap() {
         let history = history();
-        history.note(second(0), &[Some(1.0), Some(1.0)]);
-        history.note(second(100), &[Some(2.0), Some(1.0)]);
+        history.record(second(0), &[Some(1.0), Some(1.0)]);
+        history.record(second(100), &[Some(2.0), Some(1.0)]);
         let mut expected = vec![None; 12];
         (expected[1], expected[11]) = (Some(1), Some(2));
         assert_eq!(tail(&history, second(100), 12), expected);
-        assert_eq!(tail(&history, second(135), 4), [None, Some(2), None, None], "and after the last one");
+        assert_eq!(tail(&history, second(135), 4), [None, Some(2), None, None], "later periods are gaps");
         assert_eq!(tail(&history, second(8000), 360), vec![None; 360]);
-        history.note(second(8000), &[Some(3.0), None]);
-        assert_eq!(tail(&history, second(8000), 2), [None, Some(3)], "what is old does not come back");
+        history.record(second(8000), &[Some(3.0), None]);
+        assert_eq!(tail(&history, second(8000), 2), [None, Some(3)], "overwritten values do not come back");
         assert_eq!(
             history.window(second(8000)).of("reads").iter().filter(|value| !value.is_nan()).count(),
             1
@@ -312,21 +314,21 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_late_tells_of_the_time_before_it() {
+    fn a_late_sample_counts_for_the_time_before_it() {
         let history = history();
-        history.note(second(9), &[Some(1.0), None]);
-        history.note(second(21), &[Some(2.0), None]);
+        history.record(second(9), &[Some(1.0), None]);
+        history.record(second(21), &[Some(2.0), None]);
         assert_eq!(tail(&history, second(25), 3), [Some(1), Some(2), Some(2)]);
-        history.note(second(24), &[Some(3.0), None]);
-        assert_eq!(tail(&history, second(25), 3), [Some(1), Some(2), Some(3)], "one in a period");
+        history.record(second(24), &[Some(3.0), None]);
+        assert_eq!(tail(&history, second(25), 3), [Some(1), Some(2), Some(3)], "one sample per period");
     }
 
     #[test]
     fn a_machine_that_sleeps_leaves_a_gap() {
         let history = history();
-        history.note(second(10), &[Some(1.0), None]);
+        history.record(second(10), &[Some(1.0), None]);
         let woken = Moment { wall_ms: START_MS + 3_600_000, ..second(20) };
-        history.note(woken, &[Some(2.0), None]);
+        history.record(woken, &[Some(2.0), None]);
         assert_eq!(tail(&history, woken, 3), [None, None, Some(2)]);
         assert_eq!(tail(&history, woken, 360)[0], Some(1), "an hour ago");
     }
@@ -334,8 +336,8 @@ mod tests {
     #[test]
     fn a_wall_clock_that_is_set_back_changes_nothing() {
         let history = history();
-        history.note(second(10), &[Some(1.0), None]);
-        history.note(Moment { wall_ms: START_MS - 1_000_000, ..second(20) }, &[Some(2.0), None]);
+        history.record(second(10), &[Some(1.0), None]);
+        history.record(Moment { wall_ms: START_MS - 1_000_000, ..second(20) }, &[Some(2.0), None]);
         assert_eq!(tail(&history, second(20), 3), [None, Some(1), Some(2)]);
     }
 
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_know_nothing_of_counters_that_were_set_back() {
+    fn a_counter_reset_gives_no_rate() {
         let mut rate = Rate::default();
         assert_eq!(rate.at(second(0), 50), None);
         assert_eq!(rate.at(second(10), 150), Some(10.0));
@@ -357,9 +359,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_a_gap() {
+    fn nan_is_a_gap() {
         let history = history();
-        history.note(second(0), &[Some(f64::NAN), Some(f64::INFINITY)]);
+        history.record(second(0), &[Some(f64::NAN), Some(f64::INFINITY)]);
         let window = history.window(second(0));
         assert_eq!((window.last("reads"), window.last("writes")), (None, None));
     }

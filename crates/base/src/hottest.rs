@@ -1,54 +1,57 @@
-//! The most frequent items of a stream, in bounded memory and at a small price for each.
+//! The most frequent items of a stream, in bounded memory and at low cost per item.
 //!
-//! An item belongs to one set of a few places, by its hash. One that has a place there is counted; one that has none takes
-//! the place that was counted least, and with it the count, for it may have been counted as often before: so an item's count
-//! is never too low, and what it may be too high by is known. Nothing is allocated once the places have been filled. Source:
-//! Metwally and others, Space-Saving ("Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005), here in
-//! sets as those of a processor's cache, so that an item meets a few others and not all.
+//! An item's hash selects one set of a few slots. An item that has a slot is counted there. An item
+//! without a slot replaces the least counted item of its set and inherits its count, because it may
+//! have been counted that often before. So an item's count is never too low, and the bound of its
+//! excess is known. Once the slots are filled, nothing is allocated.
+//!
+//! Source: Metwally and others, Space-Saving ("Efficient Computation of Frequent and Top-k Elements
+//! in Data Streams", 2005). Here the slots form sets, like those of a CPU cache, so that an item is
+//! compared with a few others and not with all.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-/// Places of a set.
+/// Slots per set.
 const WAYS: usize = 8;
 
-/// Counts of the most frequent of items that are bytes.
+/// Approximate counts of the most frequent byte strings.
 #[derive(Debug, Clone)]
 pub struct Hottest {
-    sets: Box<[[Place; WAYS]]>,
+    sets: Box<[[Slot; WAYS]]>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct Slot {
     hash: u64,
-    // 0 if nothing is here.
+    // 0 if the slot is empty.
     count: u64,
-    // What the count had before the item came.
+    // The count inherited from the replaced item.
     before: u64,
     item: Vec<u8>,
 }
 
 impl Hottest {
-    /// Nothing counted yet. There is room for `items_max` items at least, though not for any of them: eight whose hashes are
-    /// near to each other leave no room for a ninth.
+    /// An empty counter with at least `items_max` slots. A set holds eight items, so a ninth item
+    /// whose hash selects a full set replaces one even if other sets have free slots.
     pub fn new(items_max: usize) -> Hottest {
         let sets = items_max.div_ceil(WAYS).next_power_of_two();
         Hottest { sets: (0..sets).map(|_| Default::default()).collect() }
     }
 
-    /// Counts an item `times` more.
+    /// Adds `times` to the count of `item`.
     pub fn add(&mut self, item: &[u8], times: u64) {
         let hash = FixedState::default().hash_one(item);
         let at = hash as usize & (self.sets.len() - 1);
         let set = &mut self.sets[at];
-        if let Some(place) = set.iter_mut().find(|place| place.hash == hash && place.item == item) {
-            place.count += times;
+        if let Some(slot) = set.iter_mut().find(|slot| slot.hash == hash && slot.item == item) {
+            slot.count += times;
             return;
         }
         let [first, others @ ..] = set;
-        let least = others.iter_mut().fold(first, |least, place| match place.count < least.count {
-            true => place,
+        let least = others.iter_mut().fold(first, |least, slot| match slot.count < least.count {
+            true => slot,
             false => least,
         });
         (least.hash, least.before) = (hash, least.count);
@@ -57,30 +60,31 @@ impl Hottest {
         least.item.extend_from_slice(item);
     }
 
-    /// By how much a count that [`into_items`](Self::into_items) gives can be too low, that of one it does not give among them.
+    /// The most by which a count from [`into_items`](Self::into_items) can be too low. The bound
+    /// also holds for the missing count of an item that is not returned.
     pub fn error(&self) -> u64 {
-        let of_absent = self.sets.iter().map(|set| set.iter().map(|place| place.count).min().unwrap_or(0));
-        let of_present = self.sets.iter().flatten().map(|place| place.before);
+        let of_absent = self.sets.iter().map(|set| set.iter().map(|slot| slot.count).min().unwrap_or(0));
+        let of_present = self.sets.iter().flatten().map(|slot| slot.before);
         of_absent.chain(of_present).max().unwrap_or(0)
     }
 
-    /// How many items are counted.
+    /// Number of items that have a slot.
     pub fn len(&self) -> usize {
-        self.sets.iter().flatten().filter(|place| place.count > 0).count()
+        self.sets.iter().flatten().filter(|slot| slot.count > 0).count()
     }
 
-    /// Whether there is none.
+    /// Whether no item has a slot.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All items that have a place, in no order, each with how often it came at least.
+    /// All items that have a slot, in no particular order, each with a lower bound of its count.
     pub fn into_items(self) -> impl Iterator<Item = (Vec<u8>, u64)> {
-        let places = self.sets.into_iter().flatten().filter(|place| place.count > 0);
-        places.map(|place| (place.item, place.count - place.before))
+        let slots = self.sets.into_iter().flatten().filter(|slot| slot.count > 0);
+        slots.map(|slot| (slot.item, slot.count - slot.before))
     }
 
-    /// Takes what was counted away, and begins anew.
+    /// Returns the counts and resets the counter.
     pub fn take(&mut self) -> Hottest {
         std::mem::replace(self, Hottest::new(self.sets.len() * WAYS))
     }
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_last_takes_the_place_that_was_counted_least() {
+    fn a_new_item_replaces_the_least_counted() {
         let mut hottest = Hottest::new(1);
         for at in 0..=WAYS as u8 {
             hottest.add(&[at], 10 + u64::from(at));
@@ -118,7 +122,7 @@ mod tests {
         assert_eq!((items.get(&[0u8][..]), items[&[WAYS as u8][..]]), (None, 18));
     }
 
-    /// Many more items than there is room for, as frequent as Zipf's law has it.
+    /// Far more items than slots, with a Zipf distribution.
     #[test]
     fn the_most_frequent_of_very_many_are_found() {
         let random = testing::env(7).random;
@@ -126,7 +130,8 @@ mod tests {
         let mut truth = HashMap::<u64, u64>::new();
         let total: f64 = (1..=100_000).map(|rank| 1.0 / f64::from(rank)).sum();
         for _ in 0..200_000 {
-            // The rank at which the sum of shares passes a random share; near enough by its logarithm.
+            // The rank at which the sum of shares exceeds a random share, approximated by a
+            // logarithm.
             let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             let rank = (share * total - 0.577).exp().ceil().clamp(1.0, 100_000.0) as u64;
             hottest.add(&rank.to_be_bytes(), 1);

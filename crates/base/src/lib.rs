@@ -1,25 +1,28 @@
-//! Layer 0: what every crate stands on and that knows nothing of HBase's data.
+//! Utilities that every crate uses and that know nothing of HBase's data.
 //!
-//! * [`mod@env`]: time, chance, tasks and network, handed in so that one seed can replay a run;
+//! * [`mod@env`]: time, random numbers, tasks and network, injected so that one seed can replay a
+//!   run;
 //! * [`pool`]: bounded threads for calls that block (local disks, compression);
-//! * [`prefetch`]: a word to the processor about memory that will be read;
-//! * [`process`], [`threads`]: what the kernel says of this process;
-//! * [`budget`]: bytes that all who serve clients hold together;
-//! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks, the integers of
-//!   variable length;
-//! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the memory there is;
+//! * [`prefetch`]: prefetch hints for memory that will be read soon;
+//! * [`process`], [`threads`]: kernel statistics of this process and its threads;
+//! * [`budget`]: bytes that all client connections hold together;
+//! * [`checksum`], [`compression`], [`varint`]: the two CRCs, the codecs of files and cell blocks,
+//!   variable-length integers;
+//! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the available
+//!   memory;
 //! * [`hottest`]: the most frequent items of a stream;
-//! * [`pages`]: memory in whole pages that goes back to the system when it is let go;
-//! * [`metrics`]: counters and gauges that `/jmx` shows; histograms and meters;
-//! * [`history`]: the last hour of a handful of figures, kept in process;
-//! * [`spent`]: where the time of a call went;
+//! * [`pages`]: memory in whole pages that is returned to the system when it is freed;
+//! * [`metrics`]: counters and gauges for `/jmx`; histograms and meters;
+//! * [`history`]: the last hour of a few metrics, in memory;
+//! * [`spent`]: latency breakdown and resource use of a call;
 //! * [`turns`]: how calls share the threads that serve connections;
-//! * [`testing`]: an [`env::Env`] from a seed, for the tests of every crate.
+//! * [`testing`]: a seeded [`env::Env`] for the tests of every crate.
 //!
-//! Knows nothing about: cells, files' formats, protobuf, tables.
+//! Knows nothing about: cells, file formats, protobuf, tables.
 
 pub mod budget;
 pub mod checksum;
+pub mod classes;
 pub mod compression;
 pub mod config;
 pub mod env;
@@ -40,5 +43,5 @@ pub mod varint;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future, as the traits that are handed around as objects return it.
+/// A boxed future, as object-safe traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,16 +1,18 @@
-//! How much memory the process may have: what its control group allows, else what the machine has.
+//! The memory limit of the process: that of its control group, else the machine's memory.
 
 use std::path::{Component, Path, PathBuf};
 
-// Where nothing can be found out, a machine of this size is assumed: too little is slow, too much is killed.
+// Assumed if no limit can be determined: too low is slow, too high risks an out-of-memory kill.
 const ASSUMED_BYTES: u64 = 1 << 30;
 
-/// Bytes of memory that this process may have. Reads some small files of the kernel; for the start of a process.
+/// Bytes of memory that this process may use. Reads a few small kernel files; meant for process
+/// start.
 pub fn limit_bytes() -> u64 {
     limit_below(Path::new("/"))
 }
 
-/// Bytes of memory that this process has now, shared ones included; `None` where the kernel does not say.
+/// Resident bytes of this process, including shared pages; `None` if the kernel does not report
+/// them.
 pub fn resident_bytes() -> Option<u64> {
     bytes_of("VmRSS:", &read(Path::new("/proc/self/status"))?)
 }
@@ -22,13 +24,13 @@ fn limit_below(root: &Path) -> u64 {
     group.into_iter().chain(machine).min().unwrap_or(ASSUMED_BYTES)
 }
 
-// The kernel's files are no data of ours.
+// Kernel files, not application data.
 #[allow(clippy::disallowed_methods)]
 fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-// The value of a line of text that the kernel has in kB.
+// Parses a line whose value the kernel states in kB.
 fn bytes_of(name: &str, text: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -40,7 +42,8 @@ fn machine_memory(root: &Path) -> Option<u64> {
     bytes_of("MemTotal:", &text)
 }
 
-// The tightest limit of the group and of those it is in. Lines are `number:controllers:path`; version 2 has one, `0::`.
+// The lowest limit of the group and its ancestors. Lines are `number:controllers:path`; cgroup
+// version 2 has one, `0::`.
 fn group_limit(root: &Path) -> Option<u64> {
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut tightest = None;
@@ -60,15 +63,16 @@ fn group_limit(root: &Path) -> Option<u64> {
     tightest
 }
 
-// The least limit in `mount`/`path` and every directory above, up to `mount`. In a container the path may be one of
-// the host's, which is not seen here; the mount itself is the container's group then.
+// The lowest limit in `mount`/`path` and every directory above it, up to `mount`. In a container
+// the path may be a host path that is not visible here; then the mount itself is the container's
+// group.
 fn tightest_from(mount: &Path, path: &str, file: &str) -> Option<u64> {
     let normal = |part| match part {
         Component::Normal(name) => Some(name),
         _ => None,
     };
     let below: PathBuf = Path::new(path).components().filter_map(normal).collect();
-    // `max` is no number and so no limit.
+    // `max` does not parse as a number and so is no limit.
     let limit = |dir: &Path| read(&mount.join(dir).join(file))?.trim().parse::<u64>().ok();
     below.ancestors().filter_map(limit).min()
 }
@@ -77,7 +81,7 @@ fn tightest_from(mount: &Path, path: &str, file: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Writes the kernel's files as given, and says what limit they mean.
+    /// Writes the given kernel files and checks the resulting limit.
     #[allow(clippy::disallowed_methods)] // The files of a test.
     fn check(name: &str, files: &[(&str, &str)], expected: u64) {
         let root = std::env::temp_dir().join(format!("grampus-memory-{name}-{}", std::process::id()));
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_some() {
+    fn this_machine_has_memory() {
         assert!(limit_bytes() >= 1 << 20);
         assert!((1 << 20..limit_bytes()).contains(&resident_bytes().unwrap()));
     }

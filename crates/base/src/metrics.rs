@@ -1,20 +1,21 @@
 //! Counters, gauges and histograms under HBase's bean and attribute names.
 //!
-//! A component declares what it counts ([`instruments`](crate::instruments)) and what it has to say of a moment
-//! ([`figures`](crate::figures)), each attribute once: its name, kind, unit and meaning; what HBase has and this server has
-//! not, it declares too ([`absent`](crate::absent)). It counts where things happen, by
-//! a field and without a look-up; nothing there locks, and each thread counts in memory of its own. The [`Registry`] knows whose attributes a
-//! [`Bean`] has, and goes through them for whoever looks ([`Show`]): `/jmx` ([`Jmx`]), `/prometheus` ([`Prometheus`]).
-//! Invariants:
+//! A component declares its event counters ([`instruments`](crate::instruments)) and its current
+//! values ([`current_values`](crate::current_values)). Each attribute is declared once, with name,
+//! kind, unit and meaning. HBase attributes that this server does not have are declared as
+//! [`absent`](crate::absent). Counting uses a field of the component: no look-up, no lock, and
+//! memory of the counting thread only. The [`Registry`] knows the sources of each [`Bean`]'s
+//! attributes and visits them for a reader ([`Reader`]): `/jmx` ([`Jmx`]), `/prometheus`
+//! ([`Prometheus`]). Invariants:
 //!
-//! * what looks costs those nothing who count;
-//! * sources are asked without a lock held;
-//! * no NaN or infinity leaves here: JSON has none, and HBase shows none.
+//! * readers do not slow down the counting threads;
+//! * no lock is held while sources are read;
+//! * no NaN or infinity is returned: JSON has none, and HBase shows none.
 //!
-//! Not here: queries (`web`), what is sent without being asked for (`sinks`).
+//! Elsewhere: HTTP queries (`web`), metrics that the server sends (`sinks`).
 
-/// Whether anything is counted: in every build but those of `RUSTFLAGS="--cfg uncounted"`, which are made to see what counting
-/// costs (bench/counting).
+/// Whether metrics are counted. Only builds with `RUSTFLAGS="--cfg uncounted"` do not count; they
+/// measure the cost of counting (bench/counting).
 pub const COUNTING: bool = cfg!(not(uncounted));
 
 mod absent;
@@ -22,16 +23,16 @@ mod areas;
 mod chunks;
 mod counter;
 mod counts;
+mod current_value;
 mod declared;
-mod figure;
 mod histogram;
 mod instrument;
 mod jmx;
 mod macros;
 mod meter;
 mod prometheus;
+mod reader;
 mod registry;
-mod show;
 #[cfg(test)]
 mod testing;
 
@@ -40,12 +41,12 @@ pub use areas::{Count, OwnArea, Zeroed};
 pub use chunks::Chunks;
 pub use counter::Counter;
 pub use counts::Counts;
+pub use current_value::{Counted, CurrentValue, Gauge, Tag};
 pub use declared::{Declared, Declares, Kind, Unit};
-pub use figure::{Counted, Figure, Gauge, Tag};
-pub use histogram::{Histogram, Interval, Snapshot, Told, Value};
-pub use instrument::{Instrument, Sizes, Times, Took};
+pub use histogram::{Contribution, Histogram, Interval, Snapshot, Value};
+pub use instrument::{Instrument, RecordedDuration, Sizes, Times};
 pub use jmx::{Jmx, JmxOptions};
 pub use meter::{Meter, Rates};
 pub use prometheus::{Prometheus, PrometheusOptions};
+pub use reader::{Name, Number, Plain, Reader, Scope, Source, TimeTotals};
 pub use registry::{Bean, Registry, record_of};
-pub use show::{Name, Number, Plain, Scope, Show, Source, TimesSoFar};

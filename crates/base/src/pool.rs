@@ -1,12 +1,16 @@
-//! Bounded threads for calls that block: local disks, name look-ups, long computations off the runtimes.
+//! Bounded threads for calls that block: local disks, name look-ups, long computations off the
+//! runtimes.
 //!
-//! Threads are started when there is work and none is idle, up to the bound given, and then kept. Jobs begin in the
-//! order they came; the thread that became idle last takes the next one, so that a stream of small jobs stays on one
-//! thread, whose memory is in the caches. Invariants:
+//! A thread is started when there is a job and no idle thread, up to the given bound. It then lives
+//! as long as the pool. Jobs start in the order of submission. The thread that became idle last
+//! takes the next job, so that a stream of small jobs stays on one thread with warm CPU caches.
+//! Invariants:
 //!
-//! * a job that was handed in runs, even if nobody waits for its result any more (a write must not stop half way);
-//! * a job that panics takes neither its thread nor other jobs along; the panic goes on in the task that waits;
-//! * dropping the pool lets queued jobs finish, and does not wait for them.
+//! * a submitted job runs even if no task waits for its result any more (a write must not stop
+//!   half-way);
+//! * a panic in a job ends neither its thread nor other jobs; it propagates to the task that waits
+//!   for the job;
+//! * dropping the pool lets queued jobs finish, without waiting for them.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,9 +22,9 @@ use tokio::sync::oneshot;
 use crate::BoxFuture;
 use crate::threads::lower_priority;
 
-/// Something to do, and what tells who waits for it.
-type Job = Box<dyn FnOnce() -> Tell + Send>;
-type Tell = Box<dyn FnOnce()>;
+/// A job. It returns a closure that reports its result to the waiting task.
+type Job = Box<dyn FnOnce() -> Notify + Send>;
+type Notify = Box<dyn FnOnce()>;
 
 /// Threads that run blocking calls; see the module's documentation.
 pub struct Pool {
@@ -38,10 +42,10 @@ struct Shared {
 struct State {
     queue: VecDeque<Job>,
     threads: usize,
-    // Asleep, the last one longest awake.
+    // Sleeping threads; the last one became idle most recently.
     idle: Vec<Thread>,
-    // Started or woken, and not at the queue yet.
-    coming: usize,
+    // Threads that were started or woken and have not reached the queue yet.
+    waking: usize,
     closed: bool,
 }
 
@@ -68,7 +72,8 @@ impl Pool {
         Pool { shared: Arc::new(Shared { name: name.to_owned(), threads_max, is_background, state }) }
     }
 
-    /// Queues `job` at once and returns a future of its result. Dropping the future does not stop the job.
+    /// Queues `job` immediately and returns a future of its result. Dropping the future does not
+    /// stop the job.
     ///
     /// # Panics
     /// The future panics if the job did.
@@ -76,7 +81,7 @@ impl Pool {
         let (send, receive) = oneshot::channel();
         self.queue(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(job));
-            // The receiver may be gone; the result is then of no use to anybody.
+            // The send fails if the receiver was dropped; then no task needs the result.
             Box::new(move || drop(send.send(result)))
         }));
         Box::pin(async move {
@@ -87,7 +92,7 @@ impl Pool {
         })
     }
 
-    /// Queues `job`, whose end nobody waits for. A panic in it is logged.
+    /// Queues `job`, whose completion no task waits for. A panic in it is logged.
     pub fn execute(&self, job: impl FnOnce() + Send + 'static) {
         self.queue(Box::new(move || {
             job();
@@ -97,22 +102,23 @@ impl Pool {
 
     fn queue(&self, job: Job) {
         let mut state = self.shared.lock();
+        debug_assert!(state.idle.len() + state.waking <= state.threads, "a thread is idle, waking or busy");
         state.queue.push_back(job);
         if let Some(thread) = state.idle.pop() {
-            state.coming += 1;
+            state.waking += 1;
             drop(state);
             thread.unpark();
-        } else if state.queue.len() > state.coming && state.threads < self.shared.threads_max {
+        } else if state.queue.len() > state.waking && state.threads < self.shared.threads_max {
             self.start_thread(&mut state);
         }
     }
 
-    /// Jobs that wait for a thread.
+    /// Number of queued jobs that have no thread yet.
     pub fn queued(&self) -> usize {
         self.shared.lock().queue.len()
     }
 
-    // The one place where product code makes threads of its own: they block, so no runtime can run them.
+    // The only code that starts threads directly: they block, so no runtime can run them.
     #[allow(clippy::disallowed_methods)]
     fn start_thread(&self, state: &mut State) {
         let shared = self.shared.clone();
@@ -120,13 +126,13 @@ impl Pool {
         match thread.spawn(move || shared.work_until_closed()) {
             Ok(_) => {
                 state.threads += 1;
-                state.coming += 1;
+                state.waking += 1;
             }
-            // The threads that exist will do it.
+            // The existing threads will run the job.
             Err(error) if state.threads > 0 => {
-                tracing::warn!(pool = self.shared.name, %error, "no further thread; jobs wait longer");
+                tracing::warn!(pool = self.shared.name, %error, "cannot start another thread; queued jobs wait for existing ones");
             }
-            Err(error) => panic!("no thread for pool {}: {error}", self.shared.name),
+            Err(error) => panic!("cannot start a thread for pool {}: {error}", self.shared.name),
         }
     }
 }
@@ -136,7 +142,7 @@ impl Drop for Pool {
         let mut state = self.shared.lock();
         state.closed = true;
         let idle = std::mem::take(&mut state.idle);
-        state.coming += idle.len();
+        state.waking += idle.len();
         drop(state);
         idle.iter().for_each(Thread::unpark);
     }
@@ -144,7 +150,7 @@ impl Drop for Pool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and the state is sound between statements anyway.
+        // No code panics while it holds the lock, and the state is valid between statements anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -152,21 +158,22 @@ impl Shared {
         if self.is_background {
             lower_priority();
         }
-        self.lock().coming -= 1;
-        let mut tell: Tell = Box::new(|| {});
-        while let Some(job) = self.next_job(tell) {
-            tell = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| {
-                tracing::error!(pool = self.name, "a job panicked");
+        self.lock().waking -= 1;
+        let mut notify: Notify = Box::new(|| {});
+        while let Some(job) = self.next_job(notify) {
+            notify = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| {
+                tracing::error!(pool = self.name, "job panicked");
                 Box::new(|| {})
             });
         }
     }
 
-    /// The next job; `None` if there will be none.
+    /// The next job; `None` once the pool is closed and the queue is empty.
     ///
-    /// Who waits for the last one is told when this thread is at hand again: he may have the next job at once, and on the processor
-    /// of this thread. It is then spared a change of thread, and the job another thread.
-    fn next_job(&self, tell: Tell) -> Option<Job> {
+    /// The result of the last job is reported only after this thread is marked idle. The waiting
+    /// task can then submit its next job to this thread, on the same CPU. This saves the task a
+    /// thread switch, and the job the start of another thread.
+    fn next_job(&self, notify: Notify) -> Option<Job> {
         let mut state = self.lock();
         let mut job = state.queue.pop_front();
         let is_idle = job.is_none() && !state.closed;
@@ -174,18 +181,18 @@ impl Shared {
             state.idle.push(thread::current());
         }
         drop(state);
-        tell();
+        notify();
         if is_idle {
-            job = self.job_when_called();
+            job = self.job_when_woken();
         }
         job
     }
 
-    /// The next job, for a thread that is among the idle ones.
-    fn job_when_called(&self) -> Option<Job> {
+    /// The next job, for a thread that is in the idle list.
+    fn job_when_woken(&self) -> Option<Job> {
         loop {
             let mut state = self.sleep();
-            // Another thread may have been quicker.
+            // Another thread may have taken the job.
             let job = state.queue.pop_front();
             if job.is_some() || state.closed {
                 return job;
@@ -194,15 +201,15 @@ impl Shared {
         }
     }
 
-    /// Sleeps until somebody has taken this thread from the idle ones.
+    /// Sleeps until this thread has been removed from the idle list.
     fn sleep(&self) -> MutexGuard<'_, State> {
         let this = thread::current().id();
         loop {
             thread::park();
             let mut state = self.lock();
-            // A thread may wake up without having been called.
+            // `park` may return spuriously.
             if !state.idle.iter().any(|thread| thread.id() == this) {
-                state.coming -= 1;
+                state.waking -= 1;
                 return state;
             }
         }
@@ -217,7 +224,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn results_come_back() {
+    async fn results_reach_the_waiter() {
         let pool = Pool::new("test", 2);
         let futures: Vec<_> = (0..100).map(|i| pool.run(move || i * 2)).collect();
         for (i, future) in futures.into_iter().enumerate() {
@@ -226,10 +233,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_threads_as_asked_for_and_no_more() {
+    async fn threads_are_bounded() {
         let pool = Pool::new("test", 3);
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        // The barrier holds each job until three run at once: fewer threads would hang here.
+        // The barrier holds each job until three run concurrently: fewer threads would hang here.
         let three = Arc::new(Barrier::new(3));
         let jobs: Vec<_> = (0..30)
             .map(|_| {
@@ -248,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_reaches_the_waiter_and_nobody_else() {
+    async fn a_panic_reaches_its_waiter_only() {
         let pool = Pool::new("test", 1);
         let panicking = pool.run(|| panic!("as planned"));
         let other = pool.run(|| 7);
@@ -265,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_runs_though_nobody_waits_and_the_pool_is_gone() {
+    async fn a_job_runs_without_waiter_and_after_the_pool_is_dropped() {
         let pool = Pool::new("test", 1);
         let (send, receive) = oneshot::channel();
         drop(pool.run(move || send.send(1).unwrap()));
@@ -274,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_called_and_who_sleeps_is_counted_exactly() {
+    async fn waking_and_idle_threads_are_counted_exactly() {
         for threads in 1..4 {
             let pool = Pool::new("test", threads);
             for round in 0..50 {
@@ -286,12 +293,13 @@ mod tests {
             let shared = pool.shared.clone();
             drop(pool.run(|| {}));
             drop(pool);
-            // The threads hold the rest; each counts itself out before it ends.
+            // The threads hold the other references; each thread decrements the counters before it
+            // ends.
             while Arc::strong_count(&shared) > 1 {
                 tokio::task::yield_now().await;
             }
             let state = shared.lock();
-            assert_eq!((state.coming, state.idle.len(), state.queue.len()), (0, 0, 0));
+            assert_eq!((state.waking, state.idle.len(), state.queue.len()), (0, 0, 0));
         }
     }
 }

@@ -1,16 +1,17 @@
-//! A word to the processor about memory that will be read soon, so that it need not wait for it then.
+//! Prefetch hints for memory that will be read soon.
 
-/// Asks for the cache lines of the first `bytes` bytes of `memory`, as many as there are. A hint: it changes nothing.
+/// Prefetches the cache lines of the first `bytes` bytes of `memory`, or of all of it if it is
+/// shorter. A hint without visible effect.
 #[inline]
 pub fn prefetch<T>(memory: &[T], bytes: usize) {
     prefetch_at(memory.as_ptr().cast(), size_of_val(memory).min(bytes));
 }
 
-/// The same for the `bytes` bytes from `start` on, whatever is there.
+/// The same for the `bytes` bytes from `start`, which may be any address.
 #[inline]
 pub fn prefetch_at(start: *const u8, bytes: usize) {
     const LINE_BYTES: usize = 64;
-    // From the beginning of a line, lest the last one be left out.
+    // Start at a line boundary, so that the last line is not missed.
     let before = start.addr() % LINE_BYTES;
     for at in (0..before + bytes).step_by(LINE_BYTES) {
         prefetch_line(start.wrapping_sub(before).wrapping_add(at));
@@ -25,7 +26,7 @@ fn prefetch_line(address: *const u8) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
-    // Elsewhere there is no stable way to say so.
+    // Other architectures have no stable intrinsic.
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }

@@ -1,50 +1,51 @@
-//! What the kernel says of this process and its machine: time, files, memory, load. Zero where it does not say.
+//! Kernel statistics of this process and its machine: time, files, memory, load. Unavailable values
+//! are zero.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// The process and its machine at this moment.
+/// A snapshot of the process and its machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub id: u32,
-    /// Time for which processors worked for it.
-    pub processor_time: Duration,
-    /// Its threads.
+    /// CPU time used by the process.
+    pub cpu_time: Duration,
+    /// Number of threads.
     pub threads: u64,
-    /// Files and sockets that it has open.
+    /// Number of open files and sockets.
     pub open_files: u64,
-    /// How many it may have.
+    /// Limit on open files and sockets.
     pub open_files_max: u64,
-    /// Bytes of addresses that it has.
+    /// Virtual memory size in bytes.
     pub virtual_bytes: u64,
-    /// Processors that it may use.
-    pub processors: u64,
-    /// Tasks that wanted one, on average over the last minute, of all processes.
+    /// CPUs available to the process.
+    pub cpus: u64,
+    /// Load average of the machine over the last minute, in runnable tasks.
     pub load_average: f64,
-    /// Bytes of the machine's memory.
+    /// Total memory of the machine in bytes.
     pub memory_bytes: u64,
-    /// Those that could be had.
+    /// Available memory of the machine in bytes.
     pub memory_free_bytes: u64,
-    /// Bytes of the machine's swap space.
+    /// Total swap space of the machine in bytes.
     pub swap_bytes: u64,
-    /// Those that nobody has.
+    /// Free swap space of the machine in bytes.
     pub swap_free_bytes: u64,
 }
 
 impl Process {
-    /// That of this moment. Reads some small files of the kernel.
+    /// Takes a snapshot. Reads a few small kernel files.
     pub fn now() -> Process {
         let (status, machine) = (read("/proc/self/status"), read("/proc/meminfo"));
         let open_files_max = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Process {
             id: std::process::id(),
-            processor_time: crate::threads::cpu_time().unwrap_or_default(),
+            cpu_time: crate::threads::cpu_time().unwrap_or_default(),
             threads: value_of("Threads:", &status),
             open_files: entries("/proc/self/fd"),
             open_files_max: open_files_max.unwrap_or(u64::MAX),
             virtual_bytes: value_of("VmSize:", &status) << 10,
-            processors: std::thread::available_parallelism().map_or(1, usize::from) as u64,
+            cpus: std::thread::available_parallelism().map_or(1, usize::from) as u64,
             load_average: first_of(&read("/proc/loadavg")),
             memory_bytes: value_of("MemTotal:", &machine) << 10,
             memory_free_bytes: value_of("MemAvailable:", &machine) << 10,
@@ -54,17 +55,17 @@ impl Process {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+#[allow(clippy::disallowed_methods, reason = "kernel files, not application data")]
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(path)).unwrap_or_default()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+#[allow(clippy::disallowed_methods, reason = "kernel files, not application data")]
 fn entries(path: &str) -> u64 {
     std::fs::read_dir(Path::new(path)).map_or(0, |entries| entries.count() as u64)
 }
 
-/// The number behind a name at the beginning of a line.
+/// The number after a name at the beginning of a line.
 fn value_of(name: &str, text: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name));
     value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
@@ -79,15 +80,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_told_of() {
+    fn this_process_is_read() {
         let process = Process::now();
         assert_eq!(process.id, std::process::id());
-        assert!(process.threads >= 1 && process.processors >= 1 && process.open_files >= 3);
+        assert!(process.threads >= 1 && process.cpus >= 1 && process.open_files >= 3);
         assert!(process.memory_free_bytes <= process.memory_bytes && process.open_files_max > 0);
     }
 
     #[test]
-    fn lines_that_are_not_there_are_zero() {
+    fn missing_lines_are_zero() {
         assert_eq!(value_of("VmSize:", "VmPeak:\t 12 kB\nVmSize:\t    34 kB\n"), 34);
         assert_eq!((value_of("VmSize:", ""), first_of("")), (0, 0.0));
     }

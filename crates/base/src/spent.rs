@@ -1,10 +1,11 @@
-//! Where the time of a call went, and what it used, added up while it is at work.
+//! Latency breakdown and resource use of a call, accumulated while it runs.
 //!
-//! The account of the call at work is its thread's current one: whoever waits, or makes use of something, adds to it
-//! without being handed anything. Who polls a call's future [opens](open) the account before and [closes](close) it
-//! behind. A wait looks at the clock only if there is one: what is ready at once costs nothing here.
+//! Each thread has a current account, that of the running call. Code that waits or uses a resource
+//! adds to it without extra parameters. The task that polls a call's future [opens](open) the
+//! account before the poll and [closes](close) it after. A wait reads the clock only if the future
+//! was pending: a future that is ready on the first poll costs nothing here.
 //!
-//! Work that no call waits for (flushes, compactions) adds to an account that nobody reads.
+//! Work that no call waits for (flushes, compactions) adds to an account that is never read.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -14,43 +15,44 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::env::Clock;
-use crate::metrics::{COUNTING, Took};
+use crate::metrics::{COUNTING, RecordedDuration};
 
-/// What a call's time goes to within its work. The rest of the work is computing.
+/// A phase of a call. The remaining time of the call is computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Making sense of a long request: decompressing and decoding it.
+    /// Decompressing and decoding a long request.
     Decode,
-    /// Waiting for others to be done with the same change.
+    /// Waiting for another call with the same nonce to finish its change.
     Lock,
-    /// Standing still until others let go of rows: the thread with it, so that it is a part of [`Work`](Phase::Work).
+    /// Waiting for row locks. This blocks the thread, so the time is also part of
+    /// [`Work`](Phase::Work).
     Blocked,
-    /// Waiting for blocks of files.
+    /// Waiting for file blocks.
     Disk,
-    /// Asking filters about rows and cells; measured now and then, and multiplied.
+    /// Evaluating filters on rows and cells; sampled and extrapolated.
     Filter,
     /// Waiting for the log to be durable.
     Log,
-    /// Being polled: the processor's time, and what was taken of it by others.
+    /// Being polled: CPU time, plus time for which the thread was preempted.
     Work,
 }
 
-/// What a call uses.
+/// A resource that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Use {
-    /// Rows that were looked at, whether or not they were returned.
+    /// Rows read, whether or not they were returned.
     Rows,
-    /// Blocks found in the cache.
-    BlocksFound,
-    /// Blocks that were not, and were read.
+    /// Block cache hits.
+    BlockHits,
+    /// Block cache misses, which were read from the file system.
     BlocksRead,
-    /// Bytes of both, as they are in memory.
+    /// Uncompressed bytes of the blocks from cache hits and misses.
     BlockBytes,
-    /// Long stretches of a scan (64 KiB of cells) at the end of which it was among the memstore's cells.
+    /// Long stretches of a scan (64 KiB of cells) that ended in the memstore.
     MemstoreSlices,
-    /// Those at the end of which it was in a block.
+    /// Long stretches of a scan that ended in a file block.
     BlockSlices,
-    /// Steps of regular expressions beyond what harmless ones take.
+    /// Regular-expression steps beyond those of a harmless expression.
     FilterSteps,
 }
 
@@ -59,39 +61,39 @@ const USES: usize = Use::FilterSteps as usize + 1;
 const SUBJECT: usize = PHASES + USES;
 const LEN: usize = SUBJECT + 1;
 
-/// An account: nanoseconds by phase, then uses, then what it is about.
+/// An account: nanoseconds by phase, then resource uses, then the subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent([u64; LEN]);
 
 thread_local! {
     static CURRENT: Cell<[u64; LEN]> = const { Cell::new([0; LEN]) };
-    // Since when it is being polled: a time of the monotonic clock.
+    // Start of the current poll, on the monotonic clock.
     static RESUMED: Cell<u64> = const { Cell::new(0) };
-    // Its end, if who worked on it looked at the clock then.
-    static ENDED: Cell<Option<End>> = const { Cell::new(None) };
+    // End of the call, if the code that finished it read the clock.
+    static ENDED: Cell<Option<CallEnd>> = const { Cell::new(None) };
 }
 
-/// When a call was done, but for telling its client.
+/// When a call was done, except for sending the response.
 #[derive(Clone, Copy, Debug)]
-pub struct End {
-    /// A time of the monotonic clock.
+pub struct CallEnd {
+    /// Time on the monotonic clock.
     pub at: Duration,
-    /// How long that was after it was begun.
-    pub took: Took,
+    /// Duration since the call began.
+    pub took: RecordedDuration,
 }
 
 impl Spent {
-    /// What went to a phase so far.
+    /// Time spent in a phase so far.
     pub fn time(&self, phase: Phase) -> Duration {
         Duration::from_nanos(self.0[phase as usize])
     }
 
-    /// How much was used so far.
+    /// Amount of a resource used so far.
     pub fn used(&self, what: Use) -> u64 {
         self.0[PHASES + what as usize]
     }
 
-    /// The number of what it is about, if that is known.
+    /// Number of the call's subject, if known.
     pub fn subject(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.0[SUBJECT])
     }
@@ -102,7 +104,7 @@ impl Spent {
     }
 }
 
-/// Opens an empty account for a call that begins at `now`, a time of the monotonic clock.
+/// Opens an empty account for a call that begins at `now` on the monotonic clock.
 #[inline]
 pub fn begin(now: Duration) {
     if COUNTING {
@@ -112,7 +114,7 @@ pub fn begin(now: Duration) {
     }
 }
 
-/// Makes `spent` the account of the call at work on this thread, from `now` on, which is a time of the monotonic clock.
+/// Makes `spent` the account of the running call on this thread, from `now` on the monotonic clock.
 #[inline]
 pub fn open(spent: &Spent, now: Duration) {
     if COUNTING {
@@ -122,33 +124,33 @@ pub fn open(spent: &Spent, now: Duration) {
     }
 }
 
-/// The account of the call that was at work last on this thread.
+/// The account of the call that this thread ran last.
 #[inline]
 pub fn close() -> Spent {
     Spent(CURRENT.get())
 }
 
-/// The call at work is done: who accounts for it need not look at the clock again.
+/// Reports the end of the running call, so that its accounting need not read the clock again.
 #[inline]
-pub fn end(end: End) {
+pub fn report_end(end: CallEnd) {
     if COUNTING {
         ENDED.set(Some(end));
     }
 }
 
-/// When the call that was at work last on this thread was done, if it said so.
+/// The end of the call that this thread ran last, if it was reported.
 #[inline]
-pub fn ended() -> Option<End> {
+pub fn reported_end() -> Option<CallEnd> {
     ENDED.get()
 }
 
-/// The call at work spent `time` on a phase.
+/// Adds `time` to a phase of the running call.
 pub fn add(phase: Phase, time: Duration) {
     add_at(phase as usize, nanos(time));
 }
 
-/// For how many nanoseconds the call at work was polled in all until `now`, but for those in which it was blocked. For one that nobody opened an account for, only differences mean
-/// anything.
+/// Nanoseconds for which the running call has been polled until `now`, without blocked time. On a
+/// thread without an open account only differences are meaningful.
 #[inline]
 pub fn work_nanos_until(now: Duration) -> u64 {
     let [work, blocked] = [Phase::Work, Phase::Blocked]
@@ -156,7 +158,7 @@ pub fn work_nanos_until(now: Duration) -> u64 {
     (work + nanos(now).saturating_sub(RESUMED.get())).saturating_sub(blocked)
 }
 
-/// The call at work made use of something.
+/// Adds to a resource use of the running call.
 #[inline]
 pub fn used(what: Use, amount: u64) {
     add_at(PHASES + what as usize, amount);
@@ -169,9 +171,10 @@ pub fn used_so_far(what: Use) -> u64 {
     CURRENT.with(|current| current.as_array_of_cells()[PHASES + what as usize].get())
 }
 
-/// The call at work is about what has this number (a region); of several, the last one counts.
+/// Sets the subject of the running call to this number (of a region). The last call to this
+/// function wins.
 #[inline]
-pub fn about(subject: NonZeroU64) {
+pub fn set_subject(subject: NonZeroU64) {
     if COUNTING {
         CURRENT.with(|current| current.as_array_of_cells()[SUBJECT].set(subject.get()));
     }
@@ -181,21 +184,22 @@ pub fn about(subject: NonZeroU64) {
 fn add_at(at: usize, amount: u64) {
     if COUNTING {
         CURRENT.with(|current| {
-            let place = &current.as_array_of_cells()[at];
-            place.set(place.get().wrapping_add(amount));
+            let total = &current.as_array_of_cells()[at];
+            total.set(total.get().wrapping_add(amount));
         });
     }
 }
 
-/// A time in nanoseconds.
+/// Converts a time to nanoseconds.
 #[inline]
 pub fn nanos(time: Duration) -> u64 {
-    // Not by as_nanos, which counts in 128 bits. Of a process that runs for 500 years they wrap.
+    // Not `as_nanos`, which uses 128 bits. Wraps after 500 years.
     time.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(time.subsec_nanos()))
 }
 
-/// Awaits `future`; what that took, if it was not ready at once, goes to `phase` of the call at work.
-pub async fn waited<F: Future>(phase: Phase, clock: &dyn Clock, future: F) -> F::Output {
+/// Awaits `future`. If it is not ready on the first poll, adds the waiting time to `phase` of the
+/// running call.
+pub async fn timed_wait<F: Future>(phase: Phase, clock: &dyn Clock, future: F) -> F::Output {
     let mut future = pin!(future);
     let mut begun = None;
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -213,8 +217,8 @@ pub async fn waited<F: Future>(phase: Phase, clock: &dyn Clock, future: F) -> F:
     .await
 }
 
-/// Awaits `future` on an account of its own, for work on another thread than the call's; what it spent, its being polled as
-/// [`Phase::Work`].
+/// Awaits `future` on an account of its own, for work on another thread than the call's. Returns
+/// the account, with the time of polling as [`Phase::Work`].
 pub async fn account_of<F: Future>(clock: &dyn Clock, future: F) -> (F::Output, Spent) {
     let mut future = pin!(future);
     let mut spent = Spent::default();
@@ -229,13 +233,13 @@ pub async fn account_of<F: Future>(clock: &dyn Clock, future: F) -> (F::Output, 
     .await
 }
 
-/// What others spent for the call at work becomes its own.
+/// Adds the account of work on another thread to the running call.
 pub fn absorb(spent: &Spent) {
     spent.0[..SUBJECT].iter().enumerate().for_each(|(at, amount)| add_at(at, *amount));
 }
 
-/// Calls `work`; what that took goes to `phase` of the call at work.
-pub fn took<T>(phase: Phase, clock: &dyn Clock, work: impl FnOnce() -> T) -> T {
+/// Calls `work` and adds its duration to `phase` of the running call.
+pub fn timed<T>(phase: Phase, clock: &dyn Clock, work: impl FnOnce() -> T) -> T {
     let begun = clock.monotonic();
     let output = work();
     add(phase, clock.monotonic().saturating_sub(begun));
@@ -253,43 +257,43 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_is_waited_for_is_time() {
+    async fn only_waiting_adds_time() {
         let clock = testing::env(1).clock;
         open(&Spent::default(), Duration::ZERO);
-        waited(Phase::Disk, &*clock, ready(())).await;
+        timed_wait(Phase::Disk, &*clock, ready(())).await;
         assert_eq!(close(), Spent::default());
-        waited(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
-        waited(Phase::Log, &*clock, clock.sleep(2 * SECOND)).await;
+        timed_wait(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
+        timed_wait(Phase::Log, &*clock, clock.sleep(2 * SECOND)).await;
         let spent = close();
         assert!(spent.time(Phase::Disk) >= SECOND && spent.time(Phase::Disk) < 2 * SECOND);
         assert!(spent.time(Phase::Log) >= 2 * SECOND && spent.time(Phase::Lock).is_zero());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn accounts_of_calls_that_take_turns_are_kept_apart() {
+    async fn accounts_of_interleaved_calls_are_separate() {
         let clock = testing::env(1).clock;
         let mut accounts = [Spent::default(); 2];
-        for turn in 1..=3 {
+        for round in 1..=3 {
             for (at, account) in accounts.iter_mut().enumerate() {
                 open(account, Duration::ZERO);
-                about(NonZeroU64::MIN.saturating_add(at as u64));
-                used(Use::Rows, turn * (at as u64 + 1));
-                took(Phase::Filter, &*clock, || used(Use::BlocksFound, 1));
+                set_subject(NonZeroU64::MIN.saturating_add(at as u64));
+                used(Use::Rows, round * (at as u64 + 1));
+                timed(Phase::Filter, &*clock, || used(Use::BlockHits, 1));
                 *account = close();
             }
         }
         assert_eq!(accounts.map(|account| account.used(Use::Rows)), [6, 12]);
-        assert_eq!(accounts.map(|account| account.used(Use::BlocksFound)), [3, 3]);
+        assert_eq!(accounts.map(|account| account.used(Use::BlockHits)), [3, 3]);
         assert_eq!(accounts.map(|account| account.subject().map(NonZeroU64::get)), [Some(1), Some(2)]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_others_spend_is_the_calls_own() {
+    async fn work_on_other_threads_is_added_to_the_call() {
         let clock = testing::env(1).clock;
         let work = async {
             used(Use::Rows, 5);
-            waited(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
-            about(NonZeroU64::MIN);
+            timed_wait(Phase::Disk, &*clock, clock.sleep(SECOND)).await;
+            set_subject(NonZeroU64::MIN);
             "done"
         };
         open(&Spent::default(), Duration::ZERO);
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn work_goes_on_where_it_stopped() {
+    fn work_time_resumes_where_it_stopped() {
         open(&Spent::default(), SECOND);
         assert_eq!(work_nanos_until(3 * SECOND), 2_000_000_000);
         add(Phase::Work, 2 * SECOND);
@@ -316,21 +320,21 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_that_of_the_call_that_was_at_work_last() {
+    fn a_reported_end_belongs_to_the_last_call() {
         begin(SECOND);
-        let told = || ended().map(|end| (end.at, end.took.nanos()));
-        assert_eq!(told(), None);
-        end(End { at: 2 * SECOND, took: Took::of_nanos(7) });
-        assert_eq!(told(), Some((2 * SECOND, 7)));
+        let reported = || reported_end().map(|end| (end.at, end.took.nanos()));
+        assert_eq!(reported(), None);
+        report_end(CallEnd { at: 2 * SECOND, took: RecordedDuration::of_nanos(7) });
+        assert_eq!(reported(), Some((2 * SECOND, 7)));
         open(&close(), 3 * SECOND);
-        assert_eq!(told(), None);
+        assert_eq!(reported(), None);
     }
 
     #[test]
-    fn what_is_given_up_is_not_counted() {
+    fn a_dropped_call_is_not_counted() {
         let clock = testing::env(1).clock;
         open(&Spent::default(), Duration::ZERO);
-        let mut wait = Box::pin(waited(Phase::Lock, &*clock, pending::<()>()));
+        let mut wait = Box::pin(timed_wait(Phase::Lock, &*clock, pending::<()>()));
         assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(wait);
         assert_eq!(close(), Spent::default());

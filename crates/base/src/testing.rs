@@ -1,7 +1,8 @@
-//! An [`Env`] for tests: numbers from a seed, tokio's test clock, tasks on the test's runtime, a network in memory.
+//! An [`Env`] for tests: seeded random numbers, tokio's test clock, tasks on the test's runtime, an
+//! in-memory network.
 //!
-//! With `#[tokio::test(start_paused = true)]` time passes only when every task waits for it, so a run depends on its
-//! seed alone. On a runtime that is not paused the same `Env` runs in real time.
+//! With `#[tokio::test(start_paused = true)]` time advances only when every task waits for it, so a
+//! run depends only on its seed. On a runtime that is not paused the same `Env` runs in real time.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,10 +19,10 @@ use tokio::time::Instant;
 use crate::BoxFuture;
 use crate::env::{Clock, Env, Incoming, Listener, MakeTask, Network, Random, Spawner, Stream, TaskClass};
 
-/// Wall clock of a new [`TestClock`]: 2023-11-14 22:13:20 UTC.
+/// Initial wall clock of a [`TestClock`]: 2023-11-14 22:13:20 UTC.
 pub const START_MS: u64 = 1_700_000_000_000;
 
-/// An environment that depends on `seed` alone: its own clock, random numbers and network.
+/// An environment that depends only on `seed`: its own clock, random numbers and network.
 pub fn env(seed: u64) -> Env {
     Env {
         clock: Arc::new(TestClock::new()),
@@ -31,13 +32,13 @@ pub fn env(seed: u64) -> Env {
     }
 }
 
-/// Tokio's clock, told as a wall clock that begins at [`START_MS`].
+/// Tokio's clock as a wall clock that begins at [`START_MS`].
 pub struct TestClock {
     start: Instant,
 }
 
 impl TestClock {
-    /// A clock that starts now. Make it on the runtime whose (paused) time it shall tell.
+    /// A clock that starts now. Create it on the runtime whose (paused) time it should follow.
     pub fn new() -> TestClock {
         TestClock { start: Instant::now() }
     }
@@ -58,14 +59,14 @@ impl Clock for TestClock {
         self.start.elapsed()
     }
 
-    // The sanctioned sleep of tests.
+    // Tests sleep only through this function.
     #[allow(clippy::disallowed_methods)]
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
 }
 
-/// Random numbers from a seed (SplitMix64: every seed gives another sequence, all of full period).
+/// Random numbers from a seed (SplitMix64: each seed gives a different sequence of full period).
 pub struct SeededRandom {
     state: AtomicU64,
 }
@@ -87,7 +88,7 @@ impl Random for SeededRandom {
     }
 }
 
-/// Runs every task, of whatever class, on one runtime: the one it was made on, else the current one.
+/// Runs tasks of every class on one runtime: the one it was created on, else the current one.
 pub struct TestSpawner {
     runtime: Option<Handle>,
 }
@@ -112,16 +113,16 @@ impl Spawner for TestSpawner {
     }
 }
 
-// As much as a socket's buffers hold before a writer waits for the reader.
+// Pipe capacity, like that of socket buffers: a writer waits for the reader when it is full.
 const PIPE_BYTES: usize = 64 * 1024;
-// Connections not accepted yet; further ones are refused, as a full backlog does.
+// Maximum number of unaccepted connections; like a full backlog, it refuses further ones.
 const BACKLOG: usize = 128;
-// Ports for those who ask for port 0 and for the connecting side.
+// First port for listeners that request port 0 and for the connecting side.
 const FIRST_FREE_PORT: u16 = 49152;
 
-/// A network of pipes in memory. Any host name reaches it; a listener is found by its port alone.
+/// A network of in-memory pipes. Any host name reaches it; a listener is found only by its port.
 ///
-/// Clones of one [`Env`] share a network, environments made apart do not.
+/// Clones of one [`Env`] share a network; separately created environments do not.
 #[derive(Default)]
 pub struct MemoryNetwork {
     ports: Arc<Mutex<Ports>>,
@@ -167,7 +168,7 @@ impl MemoryNetwork {
     fn connect_now(&self, port: u16) -> io::Result<Box<dyn Stream>> {
         let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         let refused =
-            || io::Error::new(io::ErrorKind::ConnectionRefused, format!("nobody listens on port {port}"));
+            || io::Error::new(io::ErrorKind::ConnectionRefused, format!("no listener on port {port}"));
         let backlog = ports.listeners.get(&port).ok_or_else(refused)?.clone();
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let incoming = Incoming {
@@ -204,7 +205,7 @@ impl Listener for MemoryListener {
     fn accept(&self) -> BoxFuture<'_, io::Result<Incoming>> {
         Box::pin(async move {
             let next = self.receive.lock().await.recv().await;
-            Ok(next.expect("the network keeps the sending side while the listener lives"))
+            Ok(next.expect("the network holds the sender while the listener lives"))
         })
     }
 }
@@ -231,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_its_numbers() {
+    fn equal_seeds_give_equal_numbers() {
         let take = |seed| {
             let env = env(seed);
             [0; 4].map(|_: u64| env.random.next_u64())
         };
         assert_eq!(take(7), take(7));
         assert_ne!(take(7), take(8));
-        // First output of SplitMix64 with seed 0, as its author's reference code gives it.
+        // First output of SplitMix64 with seed 0 in its author's reference code.
         assert_eq!(env(0).random.next_u64(), 0xe220_a839_7b1d_cdaf);
     }
 
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn ports_are_taken_and_given_back() {
+    async fn ports_are_allocated_and_freed() {
         let env = env(1);
         let listener = env.net.listen(loopback(16000)).await.unwrap();
         let taken = env.net.listen(loopback(16000)).await.err().map(|error| error.kind());

@@ -1,35 +1,36 @@
-//! The threads of the process: what they are doing, as the kernel tells it, and how urgent that is.
+//! The threads of the process: their states, CPU time and priority, as the kernel reports them.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// How much less threads want that nobody waits for (the nice value).
+/// Nice value of background threads, which no client waits for.
 const BACKGROUND_NICE: i32 = 10;
 
-/// The calling thread gets what others leave, from now on. A system that refuses leaves it as it is.
+/// Lowers the priority of the calling thread permanently. Does nothing if the system refuses.
 pub fn lower_priority() {
-    // On Linux the "process" of setpriority is a thread; the calling one here.
+    // On Linux the "process" of setpriority is a thread; here the calling one.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICE);
 }
 
-/// Threads by what they do.
+/// Number of threads by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStates {
-    /// They run, or could.
+    /// Running or ready to run.
     pub runnable: u64,
-    /// They wait for a disk.
+    /// Waiting for a disk.
     pub blocked: u64,
-    /// They wait for anything else.
+    /// Waiting for anything else.
     pub waiting: u64,
 }
 
-/// Those of this moment. Reads a small file of the kernel for each thread; none where there are no such files.
-#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+/// The current thread states. Reads a small kernel file per thread; returns zeros where there are
+/// no such files.
+#[allow(clippy::disallowed_methods, reason = "kernel files, not application data")]
 pub fn states() -> ThreadStates {
     let mut states = ThreadStates::default();
     let Ok(threads) = std::fs::read_dir(Path::new("/proc/self/task")) else { return states };
     for thread in threads.flatten() {
-        // One that has ended meanwhile is none.
+        // The thread may have ended in the meantime.
         let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else { continue };
         match state_in(&stat) {
             Some('R') => states.runnable += 1,
@@ -41,23 +42,24 @@ pub fn states() -> ThreadStates {
     states
 }
 
-/// Milliseconds of the kernel's ticks, as it tells programs of them on every machine (`USER_HZ`).
+/// Milliseconds of a kernel tick as reported to programs (`USER_HZ`), the same on every machine.
 const TICK_MS: u64 = 10;
 
-/// Time that the processors gave this process so far, to all of its threads; `None` where the kernel does not say.
-#[allow(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
+/// CPU time that all threads of this process have used so far; `None` if the kernel does not report
+/// it.
+#[allow(clippy::disallowed_methods, reason = "kernel files, not application data")]
 pub fn cpu_time() -> Option<Duration> {
     cpu_time_in(&std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?)
 }
 
-/// In the program and in the kernel: the twelfth and thirteenth field behind the name.
+/// User plus system time: the twelfth and thirteenth field after the name.
 fn cpu_time_in(stat: &str) -> Option<Duration> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     Some(Duration::from_millis((ticks()? + ticks()?) * TICK_MS))
 }
 
-/// The state stands behind the name, which is in parentheses and may hold anything.
+/// The state follows the name, which is in parentheses and may contain any characters.
 fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
@@ -67,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_stand_behind_names() {
+    fn states_follow_names() {
         assert_eq!(state_in("12 (a b) c) S 1 2 3"), Some('S'));
         assert_eq!(state_in("12 (cut"), None);
     }
 
     #[test]
-    fn times_stand_behind_names() {
+    fn times_follow_names() {
         let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0";
         assert_eq!(cpu_time_in(stat), Some(Duration::from_millis(1750)));
         assert_eq!(cpu_time_in("12 (cut) S 1 2"), None);

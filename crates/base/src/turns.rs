@@ -1,23 +1,26 @@
-//! Turns: how calls share the thread of their connections.
+//! Cooperative scheduling: how calls share the thread of their connections.
 //!
-//! Calls run on the threads that serve connections. A call that computes for long [pauses](pause) between two short
-//! stretches of work, so that other calls get their turn; one whose single steps are long [leaves](leave_thread) for a
-//! thread of low priority. Both are requests to the task that polls the call: it collects them with [`take_request`].
-//! Elsewhere a pause is an ordinary yield, and leaving does nothing else.
+//! Calls run on the threads that serve connections. A call that computes for long [pauses](pause)
+//! between short stretches of work, so that other calls can run. A call whose single steps are long
+//! [moves](leave_thread) to a thread of low priority. Both are requests to the task that polls the
+//! call, which collects them with [`take_request`]. In other tasks a pause is an ordinary yield,
+//! and so is `leave_thread`.
 //!
-//! A call whose client has gone reads on for no one: it asks [`is_abandoned`] at its pauses, and ends.
+//! A call whose client has disconnected should stop: it checks [`is_abandoned`] at its pauses and
+//! ends.
 
 use std::cell::Cell;
 
-/// How long the calls of one connection may compute before other connections of the thread get their turn.
-pub const TURN: std::time::Duration = std::time::Duration::from_millis(1);
+/// How long the calls of one connection may compute before other connections of the thread get to
+/// run.
+pub const TIME_SLICE: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// What a call asks of the task that polls it.
+/// What a call requests from the task that polls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// It is ready to go on, after others.
+    /// The call can continue after other calls have run.
     Pause,
-    /// It is ready to go on, on a thread of low priority.
+    /// The call can continue on a thread of low priority.
     Leave,
 }
 
@@ -26,25 +29,26 @@ thread_local! {
     static REQUEST: Cell<Option<Request>> = const { Cell::new(None) };
 }
 
-/// Whether the client of the calls that are polled next on this thread has gone.
+/// Sets whether the client of the calls that this thread polls next has disconnected.
 #[inline]
 pub fn set_abandoned(is_abandoned: bool) {
     ABANDONED.set(is_abandoned);
 }
 
-/// What the call that was polled last asks for, if it is not done. To be taken after each poll.
+/// The request of the call that was polled last, if the call is still pending. To be taken after
+/// each poll.
 #[inline]
 pub fn take_request() -> Option<Request> {
     REQUEST.take()
 }
 
-/// Whether the client of the call at work has gone.
+/// Whether the client of the current call has disconnected.
 #[inline]
 pub fn is_abandoned() -> bool {
     ABANDONED.get()
 }
 
-/// Lets others have their turn.
+/// Lets other calls run.
 pub async fn pause() {
     REQUEST.set(Some(Request::Pause));
     tokio::task::yield_now().await;

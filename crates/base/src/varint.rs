@@ -1,16 +1,17 @@
 //! The two variable-length integers of HBase's formats.
 //!
-//! * **varint**: seven bits a byte, lowest first, the top bit says that more follow. Protobuf's, and the one that
-//!   HBase's encoders and tags call `compressedInt` (there limited to 32 bits: [`get_varint32`]).
-//! * **vlong**: Hadoop's `WritableUtils`: one byte for -112 to 127, else a byte that tells sign and length, then the
-//!   magnitude, highest byte first.
+//! * **varint**: seven bits per byte, lowest first; the top bit marks that more bytes follow. Used
+//!   by protobuf, and by HBase's encoders and tags as `compressedInt` (there limited to 32 bits:
+//!   [`get_varint32`]).
+//! * **vlong**: Hadoop's `WritableUtils`: one byte for -112 to 127, else a byte that encodes sign
+//!   and length, then the magnitude, highest byte first.
 //!
-//! A reader takes its number off the front of a slice. `None` says that the bytes end too soon or hold no such
-//! number; the slice is then as it was.
+//! A read function removes its number from the front of a slice. It returns `None` and leaves the
+//! slice unchanged if the bytes are truncated or invalid.
 
-/// Most bytes a varint of 64 bits takes.
+/// Most bytes of a 64-bit varint.
 pub const VARINT_LEN_MAX: usize = 10;
-/// Most bytes a vlong takes.
+/// Most bytes of a vlong.
 pub const VLONG_LEN_MAX: usize = 9;
 
 /// Appends `value` as a varint.
@@ -22,17 +23,17 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Bytes that `value` takes as a varint.
+/// Length of `value` as a varint, in bytes.
 pub fn varint_len(value: u64) -> usize {
     let bits = (u64::BITS - value.leading_zeros()).max(1) as usize;
     bits.div_ceil(7)
 }
 
-/// Takes a varint of up to 64 bits off the front of `input`.
+/// Removes a varint of up to 64 bits from the front of `input`.
 pub fn get_varint(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (at, &byte) in input.iter().take(VARINT_LEN_MAX).enumerate() {
-        // The tenth byte has room for one bit.
+        // The tenth byte holds only one bit.
         if at == VARINT_LEN_MAX - 1 && byte > 1 {
             return None;
         }
@@ -45,7 +46,8 @@ pub fn get_varint(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a varint of up to 32 bits off the front of `input`; HBase writes a negative `int` as its 32 bits.
+/// Removes a varint of up to 32 bits from the front of `input`. HBase writes a negative `int` as
+/// its 32 bits.
 pub fn get_varint32(input: &mut &[u8]) -> Option<u32> {
     let mut rest = *input;
     let value = u32::try_from(get_varint(&mut rest)?).ok()?;
@@ -53,7 +55,8 @@ pub fn get_varint32(input: &mut &[u8]) -> Option<u32> {
     Some(value)
 }
 
-// First byte of a longer vlong: -113 to -120 for a positive number of 1 to 8 bytes, -121 to -128 for a negative one.
+// First byte of a longer vlong: -113 to -120 for a positive number of 1 to 8 bytes, -121 to -128
+// for a negative one.
 const VLONG_ONE_BYTE_MIN: i64 = -112;
 const VLONG_POSITIVE: i8 = -112;
 const VLONG_NEGATIVE: i8 = -120;
@@ -71,7 +74,7 @@ pub fn put_vlong(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&magnitude.to_be_bytes()[8 - len..]);
 }
 
-/// Bytes that `value` takes as a vlong.
+/// Length of `value` as a vlong, in bytes.
 pub fn vlong_len(value: i64) -> usize {
     if (VLONG_ONE_BYTE_MIN..=127).contains(&value) {
         return 1;
@@ -81,7 +84,7 @@ pub fn vlong_len(value: i64) -> usize {
     1 + bits.div_ceil(8)
 }
 
-/// Bytes of a whole vlong, told by its first byte.
+/// Length of a whole vlong in bytes, computed from its first byte.
 pub fn vlong_len_by_first(first: u8) -> usize {
     match first as i8 {
         first if i64::from(first) >= VLONG_ONE_BYTE_MIN => 1,
@@ -90,7 +93,7 @@ pub fn vlong_len_by_first(first: u8) -> usize {
     }
 }
 
-/// Takes a vlong off the front of `input`.
+/// Removes a vlong from the front of `input`.
 pub fn get_vlong(input: &mut &[u8]) -> Option<i64> {
     let first = *input.first()?;
     let len = vlong_len_by_first(first);
@@ -125,7 +128,7 @@ mod tests {
         for cut in 0..bytes.len() {
             let mut input = &bytes[..cut];
             assert_eq!(get_vlong(&mut input), None, "vlong {value} cut to {cut}");
-            assert_eq!(input.len(), cut, "a failed read takes nothing");
+            assert_eq!(input.len(), cut, "a failed read consumes nothing");
         }
     }
 
@@ -141,7 +144,7 @@ mod tests {
         for cut in 0..bytes.len() {
             let mut input = &bytes[..cut];
             assert_eq!(get_varint(&mut input), None, "varint {value} cut to {cut}");
-            assert_eq!(input.len(), cut, "a failed read takes nothing");
+            assert_eq!(input.len(), cut, "a failed read consumes nothing");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `docs/config.md` says what the declarations say. To make it anew:
+//! Checks that `docs/config.md` matches the option declarations. To regenerate it:
 //! `REGENERATE=1 cargo test -p base --test config_doc`.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
@@ -6,7 +6,7 @@
 use std::path::Path;
 
 #[test]
-#[allow(clippy::disallowed_methods)] // A page of the repository, no data.
+#[allow(clippy::disallowed_methods)] // A repository document, not application data.
 fn the_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
     let expected = base::config::document();
@@ -14,5 +14,5 @@ fn the_page_is_up_to_date() {
         std::fs::write(&path, &expected).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "docs/config.md is old: REGENERATE=1 cargo test -p base --test config_doc");
+    assert!(found == expected, "docs/config.md is stale: REGENERATE=1 cargo test -p base --test config_doc");
 }

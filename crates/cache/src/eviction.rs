@@ -1,56 +1,59 @@
-//! Counts what is evicted, and lets it go outside of the cache's lock.
+//! Counts evictions, and drops evicted values outside of the cache's lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use quick_cache::Lifecycle;
 
-use crate::keeping::Keeping;
+use crate::class_shares::ClassShares;
 use crate::{BlockKey, Weighted};
 
-/// Turns of one cache at most, before its numbers are another's: more than it has.
-const TURNS_MAX: u64 = 1 << 40;
+/// Range of epoch numbers of one cache; no cache reaches that many epochs, so numbers of different
+/// caches differ.
+const EPOCHS_MAX: u64 = 1 << 40;
 
 #[derive(Clone)]
 pub(crate) struct Evictions {
-    turns: Arc<Turns>,
-    keeping: Arc<Keeping>,
+    epochs: Arc<Epochs>,
+    shares: Arc<ClassShares>,
 }
 
-/// Which turn it is, and how much was evicted in all of them.
-struct Turns {
-    turn: AtomicU64,
+/// The current epoch, and the number of evictions in all epochs.
+struct Epochs {
+    epoch: AtomicU64,
     evicted: AtomicU64,
-    // So many evictions are a turn.
+    // Evictions per epoch.
     len: u64,
 }
 
 impl Evictions {
-    /// A turn is `turn_len` evictions.
-    pub(crate) fn new(keeping: Arc<Keeping>, turn_len: u64) -> Evictions {
+    /// An epoch is `epoch_len` evictions.
+    pub(crate) fn new(shares: Arc<ClassShares>, epoch_len: u64) -> Evictions {
+        assert!(epoch_len > 0, "an epoch has at least one eviction");
         static CACHES: AtomicU64 = AtomicU64::new(0);
-        let turn = CACHES.fetch_add(1, Relaxed).wrapping_mul(TURNS_MAX);
-        let turns = Turns { turn: AtomicU64::new(turn), evicted: AtomicU64::new(0), len: turn_len };
-        Evictions { turns: Arc::new(turns), keeping }
+        let epoch = CACHES.fetch_add(1, Relaxed).wrapping_mul(EPOCHS_MAX);
+        let epochs = Epochs { epoch: AtomicU64::new(epoch), evicted: AtomicU64::new(0), len: epoch_len };
+        Evictions { epochs: Arc::new(epochs), shares }
     }
 
     #[inline]
-    pub(crate) fn turn(&self) -> u64 {
-        self.turns.turn.load(Relaxed)
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epochs.epoch.load(Relaxed)
     }
 
-    /// The next turn begins.
-    pub(crate) fn end_turn(&self) {
-        self.turns.turn.fetch_add(1, Relaxed);
+    /// Begins the next epoch.
+    pub(crate) fn end_epoch(&self) {
+        self.epochs.epoch.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.turns.evicted.load(Relaxed)
+        self.epochs.evicted.load(Relaxed)
     }
 }
 
 impl<V: Weighted> Lifecycle<BlockKey, V> for Evictions {
-    // Values that go; dropped when the request is over and the shard unlocked. Empty, it takes no memory.
+    // Evicted values; dropped after the request, when the shard is unlocked. An empty vector takes
+    // no memory.
     type RequestState = Vec<V>;
 
     fn begin_request(&self) -> Vec<V> {
@@ -58,14 +61,14 @@ impl<V: Weighted> Lifecycle<BlockKey, V> for Evictions {
     }
 
     fn is_pinned(&self, _key: &BlockKey, value: &V) -> bool {
-        self.keeping.keeps(value)
+        self.shares.protects(value)
     }
 
     fn on_evict(&self, gone: &mut Vec<V>, _key: BlockKey, value: V) {
-        if self.turns.evicted.fetch_add(1, Relaxed).is_multiple_of(self.turns.len) {
-            self.end_turn();
+        if self.epochs.evicted.fetch_add(1, Relaxed).is_multiple_of(self.epochs.len) {
+            self.end_epoch();
         }
-        self.keeping.goes(&value);
+        self.shares.count_removal(&value);
         gone.push(value);
     }
 }

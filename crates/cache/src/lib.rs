@@ -1,21 +1,23 @@
-//! Layer 1: the block cache: values by (file, offset), kept until their memory is wanted.
+//! The block cache: values by (file, offset), cached until their memory is needed.
 //!
-//! One cache serves all regions of a server. A reader asks [`BlockCache::get`]; on a miss its driver calls
-//! [`BlockCache::load_with`], and of several that miss on one block, one loads it and the others wait for it.
-//! Invariants:
+//! One cache serves all regions of a server. A reader calls [`BlockCache::get`]. On a miss its
+//! driver calls [`BlockCache::load_with`]; if several readers miss the same block, one loads it and
+//! the others wait for it. Invariants:
 //!
-//! * HFiles never change and a file's number is never given twice, so a value is never stale, only unwanted;
-//! * weight is the memory an entry takes; the sum of weights never exceeds the capacity;
-//! * values of a class that has a share of its own are not evicted while their class has no more than that;
-//! * a value outlives its eviction for as long as somebody holds it;
-//! * a load that fails, or whose future is dropped, leaves nothing behind: the next waiter tries for itself.
+//! * HFiles never change and file numbers are never reused, so a value is never stale, only unused;
+//! * a weight is the memory that an entry takes; the sum of weights never exceeds the capacity;
+//! * values of a class with a reserved share are not evicted while the class holds at most its
+//!   share;
+//! * an evicted value lives as long as a caller holds it;
+//! * a load that fails, or whose future is dropped, leaves no trace: the next waiter runs its own
+//!   load.
 //!
-//! Admission and eviction are `quick_cache`'s (a Clock-PRO that one scan does not flush).
+//! Admission and eviction are implemented by `quick_cache` (a scan-resistant Clock-PRO).
 //!
-//! Knows nothing about: what a block is, how it is read, which blocks are worth keeping.
+//! Knows nothing about: the contents of blocks, how they are read, which blocks are worth caching.
 
+mod class_shares;
 mod eviction;
-mod keeping;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +29,10 @@ use bytes::Bytes;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
+use class_shares::ClassShares;
 use eviction::Evictions;
-use keeping::Keeping;
 
-/// Where a block is.
+/// Position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockKey {
     /// Number of the file, unique in the process.
@@ -39,34 +41,37 @@ pub struct BlockKey {
     pub offset: u64,
 }
 
-/// Who goes first when memory is wanted.
+/// Eviction class of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// What was asked for least.
-    Usual,
-    /// What its owner wants kept: goes only from what such values have beyond a quarter of the capacity.
+    /// Evicted by usage only.
+    Normal,
+    /// Preferred by its owner. Evicted only while this class holds more than a quarter of the
+    /// capacity.
     Favoured,
-    /// What leads to other values, or spares looking for them: the same, with a quarter of its own.
-    Guide,
+    /// Leads to other values or saves look-ups of them. Protected like
+    /// [`Favoured`](Class::Favoured), with a separate quarter.
+    Index,
 }
 
-/// How often a value that is found counts, at most, as long as nothing is evicted (quick_cache's `MAX_F`).
-pub const FINDS_COUNTED: u64 = 2;
+/// Maximum number of hits of an entry that influence its eviction, until the next eviction
+/// (quick_cache's `MAX_F`).
+pub const HITS_COUNTED_MAX: u64 = 2;
 
-/// Kinds of values that a cache can tell apart when it counts.
+/// Number of kinds of values that the statistics distinguish.
 pub const KINDS: usize = 16;
 
-/// What takes memory.
+/// A value with a known memory size.
 pub trait Weighted {
-    /// Bytes of memory that go when the last handle of this value goes; never changes.
+    /// Bytes of memory that are freed with the last handle of this value; never changes.
     fn weight(&self) -> usize;
 
-    /// Its class; never changes.
+    /// Eviction class; never changes.
     fn class(&self) -> Class {
-        Class::Usual
+        Class::Normal
     }
 
-    /// As what it is counted, below [`KINDS`]; never changes.
+    /// Kind in the statistics, below [`KINDS`]; never changes.
     fn kind(&self) -> usize {
         0
     }
@@ -92,17 +97,18 @@ impl<T: Weighted + ?Sized> Weighted for std::sync::Arc<T> {
     }
 }
 
-// What an entry takes beside its value: key, handle, links and the share of the hash table, which remembers keys
-// that were evicted too. quick_cache states (16 + 8 + 21) * 1.5, rounded up to a power of two of entries.
+// Memory of an entry in addition to its value: key, handle, links and its share of the hash table,
+// which also remembers evicted keys. quick_cache documents (16 + 8 + 21) * 1.5, rounded up to a
+// power of two of entries.
 const ENTRY_BYTES: u64 = 128;
-// A shard must hold some of the largest blocks; smaller caches have fewer shards.
+// A shard must hold several of the largest blocks; smaller caches have fewer shards.
 const SHARD_BYTES_MIN: u64 = 16 << 20;
-// Four for each core: a get takes a shard's lock for some tens of nanoseconds.
-const SHARDS_A_CORE: usize = 4;
-// HBase's default block is 64 KiB; index and small blocks pull the average down.
-const USUAL_BLOCK_BYTES: u64 = 32 << 10;
-// The part of the values, as 1/n, that is evicted in a turn.
-const TURNS_A_ROUND: usize = 16;
+// Four per core: a get holds a shard's lock for tens of nanoseconds.
+const SHARDS_PER_CORE: usize = 4;
+// HBase's default block is 64 KiB; index blocks and small blocks reduce the average.
+const TYPICAL_BLOCK_BYTES: u64 = 32 << 10;
+// Fraction of the values, as 1/n, that is evicted in an epoch.
+const EPOCHS_PER_ROUND: usize = 16;
 
 #[derive(Clone)]
 struct ByWeight;
@@ -113,35 +119,35 @@ impl<V: Weighted> Weighter<BlockKey, V> for ByWeight {
     }
 }
 
-/// What a cache counts of one kind of values; since its start.
+/// Statistics of one kind of values; counts are since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindStats {
-    /// Asked for and there.
+    /// Cache hits.
     pub hits: u64,
-    /// Put in because they were asked for and not there.
+    /// Values inserted after a cache miss.
     pub loads: u64,
-    /// There now.
+    /// Values cached now.
     pub entries: u64,
 }
 
-/// Figures of a cache at one moment; counts are since its start.
+/// Statistics of a cache; counts are since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Asked for and there.
+    /// Cache hits.
     pub hits: u64,
-    /// Asked for and not there.
+    /// Cache misses.
     pub misses: u64,
-    /// Loads that put a value in.
+    /// Loads that inserted a value.
     pub loads: u64,
     /// Loads that failed.
     pub failed_loads: u64,
-    /// Values that went to make room, or were too large to come in.
+    /// Values evicted, or too large to be inserted.
     pub evictions: u64,
-    /// Values there now.
+    /// Values cached now.
     pub entries: u64,
-    /// Memory they take, with what the cache itself needs for each.
+    /// Memory of all entries in bytes, including the cache's own overhead.
     pub weight_bytes: u64,
-    /// The most they may take.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
 }
 
@@ -149,35 +155,37 @@ pub struct Stats {
 pub struct BlockCache<V> {
     cache: Cache<BlockKey, V, ByWeight, DefaultHashBuilder, Evictions>,
     evictions: Evictions,
-    keeping: Arc<Keeping>,
+    shares: Arc<ClassShares>,
     hits: Counts<ByKind>,
     misses: Counter,
     loads: Counts<ByKind>,
     failed_loads: Counter,
 }
 
-/// A count for each kind.
+/// A count per kind.
 type ByKind = [Count; KINDS];
 
 impl<V: Weighted + Clone> BlockCache<V> {
-    /// A cache of at most `capacity_bytes`; 0 keeps nothing, which still lets waiters share a load.
+    /// A cache of at most `capacity_bytes`. A capacity of 0 caches nothing, but waiters still share
+    /// a load.
     pub fn new(capacity_bytes: u64) -> BlockCache<V> {
         let shards = shard_count(capacity_bytes);
         let items =
-            usize::try_from(capacity_bytes / USUAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(32 * shards);
+            usize::try_from(capacity_bytes / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(32 * shards);
         let options = OptionsBuilder::new()
             .shards(shards)
             .estimated_items_capacity(items)
             .weight_capacity(whole_shards(capacity_bytes, shards))
             .build()
-            .expect("capacity and number of items are given");
-        let keeping = Arc::new(Keeping::new(capacity_bytes, shards));
-        let evictions = Evictions::new(keeping.clone(), (items / TURNS_A_ROUND).max(1) as u64);
+            .expect("capacity and number of items are set");
+        let shares = Arc::new(ClassShares::new(capacity_bytes, shards));
+        let evictions = Evictions::new(shares.clone(), (items / EPOCHS_PER_ROUND).max(1) as u64);
         let cache = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), evictions.clone());
+        assert!(cache.num_shards() == shards, "the shares of classes are computed for the cache's shards");
         BlockCache {
             cache,
             evictions,
-            keeping,
+            shares,
             hits: Counts::default(),
             misses: Counter::new(),
             loads: Counts::default(),
@@ -185,7 +193,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
         }
     }
 
-    /// The value of `key`, if it is there; counts as a hit or a miss.
+    /// The value of `key`, if cached. Counts as a hit or a miss.
     pub fn get(&self, key: &BlockKey) -> Option<V> {
         let found = self.find(key);
         if found.is_none() {
@@ -194,8 +202,8 @@ impl<V: Weighted + Clone> BlockCache<V> {
         found
     }
 
-    /// The value of `key`, if it is there; counts as a hit. For those who leave what is not there to one who asks again, so
-    /// that a miss is counted once.
+    /// The value of `key`, if cached. Counts as a hit, but never as a miss: for callers that on a
+    /// miss leave the block to another look-up, which counts it.
     #[inline]
     pub fn find(&self, key: &BlockKey) -> Option<V> {
         let found = self.cache.get(key);
@@ -205,47 +213,45 @@ impl<V: Weighted + Clone> BlockCache<V> {
         found
     }
 
-    /// Which turn it is: a few evictions, and no turn of another cache has its number.
+    /// The current epoch: a number of evictions that is small compared with the cache. Epoch
+    /// numbers of different caches differ.
     ///
-    /// Who goes next is decided by what was [found](Self::find) before. To find a value [a few times](FINDS_COUNTED) in a turn is
-    /// enough for that: who remembers in which turn he found it, without holding it, may have it again by himself, if it is still
-    /// there, and [says so](Self::note_hit).
+    /// Eviction only needs to see an entry [hit](Self::find) [`HITS_COUNTED_MAX`] times per epoch.
+    /// A caller that remembers the epoch of its last hit may use its own weak reference for the
+    /// rest of the epoch. It then reports the hit with [`count_hit`](Self::count_hit).
     #[inline]
-    pub fn turn(&self) -> u64 {
-        self.evictions.turn()
+    pub fn epoch(&self) -> u64 {
+        self.evictions.epoch()
     }
 
-    /// A value of this kind was asked for, and was remembered from this [turn](Self::turn).
+    /// Counts a hit on a value of this kind that the caller remembered from this
+    /// [epoch](Self::epoch).
     #[inline]
-    pub fn note_hit(&self, kind: usize) {
+    pub fn count_hit(&self, kind: usize) {
         self.hits.increment(|of| &of[kind]);
     }
 
-    /// So many were not there of those that were [looked for](Self::find), and are loaded.
-    pub fn note_misses(&self, misses: u64) {
-        self.misses.add(misses);
-    }
-
-    /// The value of `key`, if it is there. Neither counts nor tells the cache that the value is wanted.
+    /// The value of `key`, if cached. Neither counts nor affects eviction.
     pub fn peek(&self, key: &BlockKey) -> Option<V> {
         self.cache.peek(key)
     }
 
-    /// Whether `key` is there. Neither counts nor tells the cache that the value is wanted.
+    /// Whether `key` is cached. Neither counts nor affects eviction.
     pub fn contains(&self, key: &BlockKey) -> bool {
         self.cache.contains_key(key)
     }
 
-    /// Puts a value in that was made without being asked for (a block just written, or read ahead).
+    /// Inserts a value that no caller looked up (a block just written, or prefetched).
     pub fn insert(&self, key: BlockKey, value: V) {
-        self.keeping.comes(&value);
+        self.shares.count_insert(&value);
         self.cache.insert(key, value);
     }
 
-    /// The value of `key`, by `load` if need be. Of several callers at once, one loads and the others wait for its
-    /// value; where it fails or is dropped, the next of them runs its own `load`. Counts as load, not as hit or miss.
+    /// The value of `key`, loaded with `load` if it is not cached. Of several concurrent callers,
+    /// one loads and the others wait for its value. If the load fails or is dropped, the next
+    /// waiter runs its own `load`. Counts as a load, not as a hit or miss.
     ///
-    /// A value too large for the cache is returned (to all who wait) and not kept.
+    /// A value that is too large for the cache is returned (to all waiters) but not cached.
     ///
     /// # Errors
     /// Those of this caller's own `load`.
@@ -261,10 +267,10 @@ impl<V: Weighted + Clone> BlockCache<V> {
         match load.await {
             Ok(value) => {
                 self.loads.increment(|of| &of[value.kind()]);
-                self.keeping.comes(&value);
-                // Refused if the key was inserted meanwhile; the caller has its value anyway.
+                self.shares.count_insert(&value);
+                // Rejected if the key was inserted concurrently; the caller still gets its value.
                 if let Err(refused) = guard.insert(value.clone()) {
-                    self.keeping.goes(&refused);
+                    self.shares.count_removal(&refused);
                 }
                 Ok(value)
             }
@@ -275,46 +281,47 @@ impl<V: Weighted + Clone> BlockCache<V> {
         }
     }
 
-    /// Drops the values of a file that is gone. Walks the whole cache, shard by shard; for the end of a compaction.
+    /// Drops the values of a deleted file. Walks the whole cache, shard by shard; meant for the end
+    /// of a compaction.
     ///
-    /// A load of that file still under way comes in after it, and goes as all that nobody asks for.
+    /// A concurrent load of that file may insert its value later; it is then evicted as unused.
     pub fn evict_file(&self, file_id: u64) {
         self.cache.retain(|key, value| {
             let stays = key.file_id != file_id;
             if !stays {
-                self.keeping.goes(value);
+                self.shares.count_removal(value);
             }
             stays
         });
-        self.evictions.end_turn();
+        self.evictions.end_epoch();
     }
 
     /// Drops all values.
     pub fn clear(&self) {
         self.cache.retain(|_, value| {
-            self.keeping.goes(value);
+            self.shares.count_removal(value);
             false
         });
-        self.evictions.end_turn();
+        self.evictions.end_epoch();
     }
 
-    /// Changes the capacity; a smaller one evicts at once. The number of shards, and with it the largest value that
-    /// is kept, stays in proportion.
+    /// Changes the capacity; a smaller one evicts immediately. The number of shards does not
+    /// change, so the size of the largest cacheable value changes in proportion.
     pub fn set_capacity(&self, capacity_bytes: u64) {
-        self.keeping.set_capacity(capacity_bytes);
+        self.shares.set_capacity(capacity_bytes);
         self.cache.set_capacity(whole_shards(capacity_bytes, self.cache.num_shards()));
     }
 
-    /// Figures of one kind of this moment.
+    /// Current statistics of one kind.
     pub fn kind_stats(&self, kind: usize) -> KindStats {
         KindStats {
             hits: self.hits.get(|of| &of[kind]),
             loads: self.loads.get(|of| &of[kind]),
-            entries: self.keeping.entries(kind),
+            entries: self.shares.entries(kind),
         }
     }
 
-    /// Figures of this moment.
+    /// Current statistics.
     pub fn stats(&self) -> Stats {
         Stats {
             hits: sum(&self.hits),
@@ -329,21 +336,22 @@ impl<V: Weighted + Clone> BlockCache<V> {
     }
 }
 
-/// Of all kinds.
+/// Sum over all kinds.
 fn sum(counts: &Counts<ByKind>) -> u64 {
     (0..KINDS).map(|kind| counts.get(|of| &of[kind])).sum()
 }
 
 fn shard_count(capacity_bytes: u64) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let most = (cores * SHARDS_A_CORE).next_power_of_two() as u64;
+    let most = (cores * SHARDS_PER_CORE).next_power_of_two() as u64;
     let roomy = (capacity_bytes / SHARD_BYTES_MIN).max(1);
-    // The power of two at or below.
+    // Round down to a power of two.
     let roomy = 1 << roomy.ilog2();
     most.min(roomy) as usize
 }
 
-// quick_cache gives each shard its part rounded up; rounded down first, the parts do not exceed the whole.
+// quick_cache rounds each shard's part up. Rounding the total down first ensures that the parts do
+// not exceed it.
 fn whole_shards(capacity_bytes: u64, shards: usize) -> u64 {
     capacity_bytes - capacity_bytes % shards as u64
 }

@@ -18,13 +18,13 @@ fn block(len: usize) -> Bytes {
     Bytes::from(vec![1; len])
 }
 
-// Tests have a runtime of their own.
+// Each test has its own runtime.
 #[allow(clippy::disallowed_methods)]
 fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
     tokio::spawn(task)
 }
 
-/// Says it is heavy without being so.
+/// Reports a large weight without using the memory.
 #[derive(Clone)]
 struct Heavy(usize);
 
@@ -48,22 +48,22 @@ impl Weighted for Classed {
     }
 }
 
-/// How many of the values at these keys are there.
+/// How many of these keys are cached.
 fn there(cache: &BlockCache<Classed>, keys: impl Iterator<Item = BlockKey>) -> usize {
     keys.filter(|key| cache.contains(key)).count()
 }
 
 #[test]
-fn classes_keep_their_share_whatever_is_asked_for() {
+fn classes_keep_their_share_under_any_load() {
     let cache = BlockCache::new(4 << 20);
-    // Both within their quarters, and never asked for again.
+    // Both are within their quarters and never read again.
     for offset in 0..50 {
-        cache.insert(key(1, offset), Classed(10_000, Class::Guide));
+        cache.insert(key(1, offset), Classed(10_000, Class::Index));
         cache.insert(key(2, offset), Classed(10_000, Class::Favoured));
     }
     for round in 0..5 {
         for offset in 0..1000 {
-            cache.insert(key(3, offset), Classed(10_000, Class::Usual));
+            cache.insert(key(3, offset), Classed(10_000, Class::Normal));
             cache.get(&key(3, offset / 2 + round));
         }
     }
@@ -73,30 +73,30 @@ fn classes_keep_their_share_whatever_is_asked_for() {
 }
 
 #[test]
-fn a_class_beyond_its_share_gives_way() {
-    for class in [Class::Guide, Class::Favoured] {
+fn a_class_beyond_its_share_is_evicted() {
+    for class in [Class::Index, Class::Favoured] {
         let cache = BlockCache::new(1 << 20);
         for offset in 0..1000 {
             cache.insert(key(1, offset), Classed(10_000, class));
             assert!(cache.stats().weight_bytes <= 1 << 20);
         }
-        // Ten at a time, again and again.
+        // Cyclic reads of ten keys at a time.
         for wanted in (0..100).flat_map(|round| (0..50).map(move |i| round * 10 + i % 10)) {
             if cache.get(&key(2, wanted)).is_none() {
-                cache.insert(key(2, wanted), Classed(10_000, Class::Usual));
+                cache.insert(key(2, wanted), Classed(10_000, Class::Normal));
             }
         }
         let left = there(&cache, (0..1000).map(|offset| key(1, offset)));
-        assert!((20..60).contains(&left), "{left} of a class that may keep 25");
+        assert!((20..60).contains(&left), "{left} values of a class with a share of 25");
     }
 }
 
 #[tokio::test]
-async fn what_classes_have_is_counted_to_the_last() {
+async fn bytes_of_classes_are_counted_exactly() {
     let random = SeededRandom::new(9);
     let cache = BlockCache::new(1 << 20);
     for step in 0..5000 {
-        let class = [Class::Usual, Class::Favoured, Class::Guide][(random.next_u64() % 3) as usize];
+        let class = [Class::Normal, Class::Favoured, Class::Index][(random.next_u64() % 3) as usize];
         let value = Classed((random.next_u64() % 60_000) as usize, class);
         let at = key(random.next_u64() % 5, random.next_u64() % 100);
         match random.next_u64() % 50 {
@@ -111,7 +111,7 @@ async fn what_classes_have_is_counted_to_the_last() {
         assert!(stats.weight_bytes <= stats.capacity_bytes, "after {step}: {stats:?}");
     }
     cache.clear();
-    assert_eq!(cache.keeping.counted(), [0, 0]);
+    assert_eq!(cache.shares.class_bytes(), [0, 0]);
     assert_eq!(cache.stats().weight_bytes, 0);
 }
 
@@ -184,7 +184,7 @@ async fn wait_many<const TASKS: usize>(cache: Arc<BlockCache<Bytes>>, at: BlockK
 }
 
 #[tokio::test]
-async fn a_failed_load_is_not_kept_and_the_next_waiter_tries_itself() {
+async fn a_failed_load_is_not_cached_and_the_next_waiter_loads() {
     let cache = BlockCache::new(1 << 20);
     let (fail, failing) = oneshot::channel::<()>();
     let first = cache.load_with(key(1, 0), async {
@@ -207,13 +207,13 @@ async fn a_failed_load_is_not_kept_and_the_next_waiter_tries_itself() {
     assert_eq!(first, Err("bad disk"));
     assert_eq!(second, Ok(block(10)));
     assert_eq!(third, Ok(block(10)));
-    assert_eq!(later_runs.load(Ordering::SeqCst), 1, "whichever was first served the other");
+    assert_eq!(later_runs.load(Ordering::SeqCst), 1, "the first load served the other waiter");
     let stats = cache.stats();
     assert_eq!((stats.loads, stats.failed_loads, stats.entries), (1, 1, 1));
 }
 
 #[tokio::test]
-async fn a_load_that_is_given_up_lets_the_next_waiter_try() {
+async fn a_dropped_load_lets_the_next_waiter_load() {
     let cache = Arc::new(BlockCache::new(1 << 20));
     let loading = spawn({
         let cache = cache.clone();
@@ -232,7 +232,7 @@ async fn a_load_that_is_given_up_lets_the_next_waiter_try() {
 #[test]
 fn the_capacity_is_never_exceeded() {
     let random = SeededRandom::new(3);
-    // One shard, several shards, and a capacity that shards do not divide.
+    // One shard, several shards, and a capacity that the number of shards does not divide.
     for capacity in [100_000, (64 << 20) + 12_345, 3 << 20] {
         let cache = BlockCache::new(capacity);
         assert!(cache.stats().capacity_bytes <= capacity);
@@ -249,7 +249,7 @@ fn the_capacity_is_never_exceeded() {
 }
 
 #[tokio::test]
-async fn a_value_too_large_is_given_and_not_kept() {
+async fn a_value_too_large_is_returned_but_not_cached() {
     let cache = BlockCache::new(10_000);
     assert_eq!(cache.load_with(key(1, 0), loaded(block(50_000))).await, Ok(block(50_000)));
     assert!(!cache.contains(&key(1, 0)));
@@ -259,7 +259,7 @@ async fn a_value_too_large_is_given_and_not_kept() {
 }
 
 #[test]
-fn a_file_goes_as_a_whole() {
+fn all_values_of_a_file_are_evicted() {
     let cache = BlockCache::new(1 << 20);
     for offset in 0..50 {
         cache.insert(key(1, offset), block(100));
@@ -273,7 +273,7 @@ fn a_file_goes_as_a_whole() {
 }
 
 #[test]
-fn a_smaller_capacity_evicts_at_once() {
+fn a_smaller_capacity_evicts_immediately() {
     let cache = BlockCache::new(1 << 20);
     for offset in 0..100 {
         cache.insert(key(1, offset), block(10_000));
@@ -290,7 +290,7 @@ fn a_smaller_capacity_evicts_at_once() {
 }
 
 #[test]
-fn a_scan_does_not_flush_what_is_wanted() {
+fn a_scan_does_not_evict_frequent_values() {
     let cache = BlockCache::new(1 << 20);
     let wanted: Vec<_> = (0..30).map(|offset| key(1, offset)).collect();
     for at in &wanted {
@@ -301,7 +301,7 @@ fn a_scan_does_not_flush_what_is_wanted() {
         cache.get(&wanted[offset as usize % wanted.len()]);
     }
     let kept = wanted.iter().filter(|at| cache.contains(at)).count();
-    assert!(kept > 25, "{kept} of 30 kept through a scan of ten times the cache");
+    assert!(kept > 25, "{kept} of 30 still cached after a scan of ten times the cache");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_value_outlives_its_eviction() {
 }
 
 #[test]
-fn who_leaves_a_miss_to_another_counts_none() {
+fn find_counts_no_miss() {
     let cache: BlockCache<Bytes> = BlockCache::new(1 << 20);
     let key = BlockKey { file_id: 1, offset: 0 };
     assert!(cache.find(&key).is_none() && cache.get(&key).is_none());
@@ -324,21 +324,21 @@ fn who_leaves_a_miss_to_another_counts_none() {
 }
 
 #[test]
-fn a_turn_ends_with_evictions_and_no_two_caches_share_one() {
+fn an_epoch_ends_with_evictions_and_is_unique_to_a_cache() {
     let (cache, other) = (BlockCache::new(1 << 20), BlockCache::<Bytes>::new(1 << 20));
-    let first = cache.turn();
-    assert_ne!(first, other.turn());
+    let first = cache.epoch();
+    assert_ne!(first, other.epoch());
     (0..100).for_each(|offset| cache.insert(key(1, offset), block(1_000)));
-    assert_eq!((cache.turn(), cache.stats().evictions), (first, 0), "nothing had to go");
+    assert_eq!((cache.epoch(), cache.stats().evictions), (first, 0), "nothing was evicted");
     let (mut turns, mut last) = (0, first);
     for offset in 0..10_000 {
         cache.insert(key(2, offset), block(10_000));
-        turns += u64::from(std::mem::replace(&mut last, cache.turn()) != last);
+        turns += u64::from(std::mem::replace(&mut last, cache.epoch()) != last);
     }
-    // A small part of what is there goes in one.
+    // An epoch evicts a small part of the cached values.
     let (evictions, entries) = (cache.stats().evictions, cache.stats().entries);
     assert!(evictions > 9_000 && evictions / turns <= entries / 4, "{evictions} in {turns} turns");
     cache.evict_file(2);
-    assert_ne!(cache.turn(), last, "what is gone is not found");
-    assert_ne!(cache.turn(), other.turn());
+    assert_ne!(cache.epoch(), last, "dropping a file ends the epoch");
+    assert_ne!(cache.epoch(), other.epoch());
 }

@@ -8,7 +8,7 @@
 //! * A key that begins as HBase's own keys do ([`RESERVED_PREFIXES`]) is refused. HBase may read it
 //!   from a table's configuration, and this server does not.
 //!
-//! Not here: rules about several attributes at once, and HBase's recommended ranges, which a table
+//! Not here: rules about combinations of attributes, and HBase's recommended ranges, which a table
 //! can switch off. Both are in the master's `sanity`.
 
 mod document;
@@ -17,7 +17,7 @@ mod rows;
 
 pub use document::document;
 pub use form::Form;
-pub use rows::{ATTRIBUTES, COMPACTION_POLICIES, FIFO_POLICY, SPLIT_POLICIES, STORE_ENGINES};
+pub use rows::ATTRIBUTES;
 
 use std::fmt;
 
@@ -63,13 +63,13 @@ pub struct Attribute {
     pub doc: &'static str,
 }
 
-/// The beginnings of keys that belong to HBase. Of these only those in [`ATTRIBUTES`] are accepted.
+/// Key prefixes that belong to HBase. Of these keys only those in [`ATTRIBUTES`] are accepted.
 pub const RESERVED_PREFIXES: &[&str] = &["hbase.", "hfile.", "io.hfile.", "io.storefile.", "constraint $"];
 
-/// The beginning of the names of coprocessors, whose values `cell::coprocessor` reads.
+/// Prefix of the keys of coprocessors, whose values `cell::coprocessor` reads.
 const COPROCESSOR_PREFIX: &str = "coprocessor$";
 
-/// The row of a key.
+/// The row of a key; `None` for a key without one.
 pub fn find(name: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|attribute| attribute.name == name)
 }
@@ -101,9 +101,9 @@ pub enum Fault {
         /// The values that are accepted, or why none is.
         reason: String,
     },
-    /// The key has no effect at this place.
+    /// The key has no effect in this descriptor.
     Misplaced {
-        /// Why, and which keys have.
+        /// Why, and where the key belongs.
         reason: &'static str,
     },
 }
@@ -193,8 +193,8 @@ fn check(name: &str, value: &[u8], of_family: bool, of_configuration: bool) -> R
     }
 }
 
-/// The attributes that are stored without effect although they request something: the family's name,
-/// or nothing for the table, and the key.
+/// The attributes that are stored without effect although they request something: the family's name
+/// (`None` for the table) and the key.
 pub fn without_effect(table: &TableDescriptor) -> Vec<(Option<Bytes>, &'static str)> {
     let of_family = |family: &FamilyDescriptor| {
         let name = family.name.clone();
@@ -211,13 +211,13 @@ fn names_without_effect(attributes: &Attributes, configuration: &Configuration) 
         let of_configuration = || configuration.get(name).map(String::as_bytes);
         attributes.get(name.as_bytes()).map(|value| &value[..]).or_else(of_configuration)
     };
-    let asks = |attribute: &&Attribute| match (attribute.treatment, value_of(attribute.name)) {
+    let is_requested = |attribute: &&Attribute| match (attribute.treatment, value_of(attribute.name)) {
         (Treatment::Compatibility(neutral), Some(value)) => {
             !neutral.iter().any(|neutral| neutral.as_bytes().eq_ignore_ascii_case(value))
         }
         _ => false,
     };
-    ATTRIBUTES.iter().filter(asks).map(|attribute| attribute.name).collect()
+    ATTRIBUTES.iter().filter(is_requested).map(|attribute| attribute.name).collect()
 }
 
 #[cfg(test)]
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn values_outside_the_grammar_are_named_with_what_is_accepted() {
+    fn invalid_values_are_named_with_the_accepted_ones() {
         check(
             &family("VERSIONS", "x"),
             "VERSIONS => 'x' of family f: expected an integer from 1 to 2147483647",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_is_refused_and_what_requests_nothing_is_accepted() {
+    fn unsupported_values_are_refused_and_neutral_ones_accepted() {
         let refused =
             [("ENCRYPTION", "AES"), ("IS_MOB", "true"), ("MOB_THRESHOLD", "1"), ("ENCRYPTION_KEY", "k")];
         for (name, value) in refused {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_keys_are_kept_and_those_of_hbase_are_not() {
+    fn user_keys_are_accepted_and_unknown_hbase_keys_are_not() {
         check(&of_table("note", "any"), "");
         check(&family("COLOUR", "green"), "");
         assert_eq!(problems(&of_table("hbase.no.such.setting", "1")).len(), 1);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_reported_unless_it_requests_nothing() {
+    fn attributes_without_effect_are_reported_unless_neutral() {
         let table = family("DFS_REPLICATION", "3");
         assert_eq!(without_effect(&table), [(Some(Bytes::from_static(b"f")), "DFS_REPLICATION")]);
         assert_eq!(without_effect(&family("DFS_REPLICATION", "0")), []);

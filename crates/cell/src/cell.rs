@@ -1,14 +1,15 @@
-//! A cell: key, value and tags as three slices, and the sequence id beside them.
+//! A cell: key, value and tags as three slices, plus the sequence id.
 //!
 //! ```text
 //! KeyValue (serialized cell, big-endian):
-//!   key length 4 | value length 4 | key | value | [ tags length 2 | tags ]       tags only if there are any
+//!   key length 4 | value length 4 | key | value | [ tags length 2 | tags ]     tags are optional
 //! key:
 //!   row length 2 | row | family length 1 | family | qualifier | timestamp 8 | type 1
 //! ```
 //!
-//! The three slices of a [`Cell`] adjoin in the memstore and in plain blocks; in DIFF-like blocks the key is assembled
-//! by the cursor and the value stays in the block. A cell's serialized size is read from its lengths, never walked.
+//! The three slices of a [`Cell`] are adjacent in the memstore and in unencoded blocks. In
+//! DIFF-like blocks the cursor assembles the key and the value stays in the block. A cell's
+//! serialized size is computed from its lengths without parsing the key.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -24,14 +25,14 @@ pub const FAMILY_LEN_MAX: usize = i8::MAX as usize;
 /// Longest tags section: its length is an unsigned short.
 pub const TAGS_LEN_MAX: usize = u16::MAX as usize;
 
-/// What a cell does to its column. On disk and on the wire: never renumber.
+/// Effect of a cell on its column. On disk and on the wire: never renumber.
 ///
-/// Source: HBase `KeyValue.Type`. At one timestamp the greater code sorts first, so a delete is met before the put
-/// that it hides.
+/// Source: HBase `KeyValue.Type`. At one timestamp the greater code sorts first, so a scan reads a
+/// delete marker before the put that it hides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CellType {
-    /// Never stored: sorts last on its row and column.
+    /// Never stored: sorts last within its row and column.
     Minimum = 0,
     /// A value.
     Put = 4,
@@ -43,12 +44,13 @@ pub enum CellType {
     DeleteColumn = 12,
     /// Hides all columns of the family up to its timestamp.
     DeleteFamily = 14,
-    /// Never stored: sorts first on its row and column.
+    /// Never stored: sorts first within its row and column.
     Maximum = 255,
 }
 
 impl CellType {
-    /// The type of a code that HBase stores, `None` for any other code (Minimum and Maximum are not stored).
+    /// The type for a code that HBase stores. `None` for any other code; `Minimum` and `Maximum`
+    /// are not stored.
     pub fn stored(code: u8) -> Option<CellType> {
         match code {
             4 => Some(CellType::Put),
@@ -74,8 +76,8 @@ impl CellType {
 
 /// A borrowed view of a cell.
 ///
-/// The key is well formed: untrusted bytes are checked by [`key::check`] before a view is made. Its
-/// type and timestamp may be any ([`Cell::is_readable`]).
+/// The key is well formed: untrusted bytes must pass [`key::check`] before a view is built. The
+/// type code and timestamp may have any value (see [`Cell::is_readable`]).
 #[derive(Clone, Copy)]
 pub struct Cell<'a> {
     /// The key part: row, family, qualifier, timestamp, type.
@@ -84,7 +86,7 @@ pub struct Cell<'a> {
     pub value: &'a [u8],
     /// The tags section without its length; empty if there are none.
     pub tags: &'a [u8],
-    /// Orders writes of one region; 0 where it is not known or no longer matters.
+    /// Orders the writes of one region. 0 if unknown or no longer needed.
     pub seq_id: u64,
 }
 
@@ -123,23 +125,24 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Whether reads may return the cell: its type is one that is stored, and its timestamp is
-    /// neither negative nor one that stands for "now".
+    /// Whether reads may return the cell. This requires a stored type, and a timestamp that is
+    /// neither negative nor the placeholder for "now".
     ///
-    /// HBase checks neither in cells of a batch, so its logs and files may hold others. HBase's
-    /// clients cannot decode those: a scan that returned one would fail for all rows after it.
+    /// HBase does not check either in the cells of a batch, so its logs and files may contain other
+    /// cells. HBase's clients cannot decode those: a scan that returned one would fail for all
+    /// later rows.
     #[inline]
     pub fn is_readable(&self) -> bool {
         key::is_readable(self.key)
     }
 
-    /// Bytes of the serialized KeyValue without tags, as ordinary clients get it.
+    /// Bytes of the serialized KeyValue without tags, the form that ordinary clients receive.
     #[inline]
     pub fn len_without_tags(&self) -> usize {
         LENGTHS_LEN + self.key.len() + self.value.len()
     }
 
-    /// Bytes of the serialized KeyValue; counts tags and their length if there are any.
+    /// Bytes of the serialized KeyValue, including the tags and their length if there are any.
     #[inline]
     pub fn serialized_len(&self) -> usize {
         self.len_without_tags() + if self.tags.is_empty() { 0 } else { 2 + self.tags.len() }
@@ -172,7 +175,7 @@ impl<'a> Cell<'a> {
 }
 
 impl std::fmt::Debug for Cell<'_> {
-    /// As HBase prints a cell: `row/family:qualifier/timestamp/Type/vlen=N/seqid=N`.
+    /// Formats a cell as HBase does: `row/family:qualifier/timestamp/Type/vlen=N/seqid=N`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -188,22 +191,22 @@ impl std::fmt::Debug for Cell<'_> {
     }
 }
 
-/// Why bytes are not a cell.
+/// Reason why bytes are not a valid cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a cell: {0}")]
+#[error("invalid cell: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// An owned cell: one contiguous serialized KeyValue, checked. Cheap to clone.
+/// An owned cell: one contiguous, validated serialized KeyValue. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyValue {
     bytes: Bytes,
 }
 
 impl KeyValue {
-    /// Takes serialized bytes: exactly one KeyValue, with tags or without.
+    /// Validates and wraps serialized bytes: exactly one KeyValue, with or without tags.
     ///
     /// # Errors
-    /// [`Malformed`] if lengths do not add up or a part is over its limit.
+    /// [`Malformed`] if the lengths are inconsistent or a part exceeds its limit.
     pub fn from_bytes(bytes: Bytes) -> Result<KeyValue, Malformed> {
         parts(&bytes)?;
         Ok(KeyValue { bytes })
@@ -212,7 +215,7 @@ impl KeyValue {
     /// Builds a cell without tags.
     ///
     /// # Panics
-    /// If row or family are over their limits.
+    /// If the row or family exceeds its limit.
     pub fn new(
         row: &[u8],
         family: &[u8],
@@ -227,7 +230,7 @@ impl KeyValue {
     /// Builds a cell; `tags` is a tags section (empty for none).
     ///
     /// # Panics
-    /// If row, family or tags are over their limits.
+    /// If the row, family or tags exceed their limits.
     pub fn with_tags(
         row: &[u8],
         family: &[u8],
@@ -259,7 +262,7 @@ impl KeyValue {
     /// A view with the given sequence id.
     #[inline]
     pub fn view(&self, seq_id: u64) -> Cell<'_> {
-        let (key, value, tags) = split(&self.bytes).expect("checked when made");
+        let (key, value, tags) = split(&self.bytes).expect("validated at construction");
         Cell { key, value, tags, seq_id }
     }
 }
@@ -270,7 +273,7 @@ impl std::fmt::Debug for KeyValue {
     }
 }
 
-/// Key, value and tags.
+/// Key, value and tags of a cell.
 pub type Parts<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 /// Key, value and tags of exactly one serialized KeyValue.
@@ -283,24 +286,25 @@ pub fn parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     Ok(parts)
 }
 
-/// The same of a stored cell: of tags that do not add up, which HBase stores unchecked, none are left.
+/// Like [`parts`], for a stored cell. Tags with inconsistent lengths, which HBase stores unchecked,
+/// are returned as an empty section.
 ///
 /// # Errors
-/// [`Malformed`] as for [`parts`], but not because of tags.
+/// [`Malformed`] as for [`parts`], except for malformed tags.
 pub fn stored_parts(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
-    let (key, value, behind) = split_key_and_value(bytes)?;
+    let (key, value, after_value) = split_key_and_value(bytes)?;
     key::check(key)?;
-    Ok((key, value, split_tags(behind).unwrap_or_default()))
+    Ok((key, value, split_tags(after_value).unwrap_or_default()))
 }
 
-/// Key, value and tags without a look into the key.
+/// Key, value and tags, without checking the key.
 #[inline]
 fn split(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
-    let (key, value, behind) = split_key_and_value(bytes)?;
-    Ok((key, value, split_tags(behind)?))
+    let (key, value, after_value) = split_key_and_value(bytes)?;
+    Ok((key, value, split_tags(after_value)?))
 }
 
-/// Key, value, and what follows them.
+/// Key, value, and the bytes that follow them.
 #[inline]
 fn split_key_and_value(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     let (lengths, rest) = bytes.split_at_checked(LENGTHS_LEN).ok_or(Malformed("shorter than its lengths"))?;
@@ -311,15 +315,15 @@ fn split_key_and_value(bytes: &[u8]) -> Result<Parts<'_>, Malformed> {
     Ok((key, value, rest))
 }
 
-/// The tags section after its length, of a cell without tags an empty one.
+/// The tags section without its length; empty for a cell without tags.
 #[inline]
-fn split_tags(behind_value: &[u8]) -> Result<&[u8], Malformed> {
-    if behind_value.is_empty() {
-        return Ok(behind_value);
+fn split_tags(after_value: &[u8]) -> Result<&[u8], Malformed> {
+    if after_value.is_empty() {
+        return Ok(after_value);
     }
-    let (tags_len, tags) = behind_value.split_at_checked(2).ok_or(Malformed("tags length cut"))?;
+    let (tags_len, tags) = after_value.split_at_checked(2).ok_or(Malformed("tags length truncated"))?;
     if usize::from(u16::from_be_bytes([tags_len[0], tags_len[1]])) != tags.len() {
-        return Err(Malformed("tags length does not add up"));
+        return Err(Malformed("tags length does not match the cell"));
     }
     Ok(tags)
 }

@@ -1,12 +1,13 @@
-//! Cells on the wire: a cell block is cells one behind the other, each behind its length; how many there are is told
-//! elsewhere.
+//! Cells on the wire. A cell block is a sequence of cells, each preceded by its length. The number
+//! of cells is transmitted separately.
 //!
 //! ```text
-//! KeyValueCodec:          length 4 | KeyValue without tags      what ordinary clients send and get
-//! KeyValueCodecWithTags:  length 4 | KeyValue                   replication and tools; no tags, no tags length
+//! KeyValueCodec:          length 4 | KeyValue without tags      ordinary clients
+//! KeyValueCodecWithTags:  length 4 | KeyValue                   replication and tools
 //! ```
 //!
-//! Source: HBase `KeyValueCodec`, `KeyValueCodecWithTags`; pinned by blocks that HBase wrote.
+//! Source: HBase `KeyValueCodec`, `KeyValueCodecWithTags`. Tests compare with blocks that HBase
+//! wrote.
 
 use bytes::{Buf, BufMut, Bytes};
 
@@ -19,14 +20,14 @@ pub const LENGTH_LEN: usize = 4;
 /// Whether a block's cells carry tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// `KeyValueCodec`: none, and what a cell has of them is left out.
+    /// `KeyValueCodec`: a cell's tags are dropped.
     KeyValue,
     /// `KeyValueCodecWithTags`.
     KeyValueWithTags,
 }
 
 impl Codec {
-    /// The codec of a Java class that clients name in their connection header.
+    /// The codec for the Java class that a client names in its connection header.
     pub fn by_class(name: &str) -> Option<Codec> {
         match name {
             "org.apache.hadoop.hbase.codec.KeyValueCodec" => Some(Codec::KeyValue),
@@ -48,9 +49,10 @@ impl Codec {
     /// Appends `cell` to a block.
     #[inline]
     pub fn write(self, cell: &Cell<'_>, out: &mut impl BufMut) {
+        let room = out.remaining_mut();
         match self {
             Codec::KeyValue => {
-                // The three lengths at once: this is done for every cell of every answer.
+                // One copy for all three lengths: this runs for every cell of every response.
                 let mut lengths = [0; LENGTH_LEN + LENGTHS_LEN];
                 lengths[..4].copy_from_slice(&(cell.len_without_tags() as u32).to_be_bytes());
                 lengths[4..8].copy_from_slice(&(cell.key.len() as u32).to_be_bytes());
@@ -65,18 +67,19 @@ impl Codec {
                 cell.write(out);
             }
         }
+        debug_assert_eq!(room - out.remaining_mut(), self.len(cell), "a cell has the announced length");
     }
 
-    /// Appends what of `cell` is in front of its value.
-    pub fn write_front(self, cell: &Cell<'_>, out: &mut impl BufMut) {
+    /// Appends the part of `cell` before its value.
+    pub fn write_before_value(self, cell: &Cell<'_>, out: &mut impl BufMut) {
         out.put_u32((self.len(cell) - LENGTH_LEN) as u32);
         out.put_u32(cell.key.len() as u32);
         out.put_u32(cell.value.len() as u32);
         out.put_slice(cell.key);
     }
 
-    /// Appends what of `cell` is behind its value.
-    pub fn write_behind(self, cell: &Cell<'_>, out: &mut impl BufMut) {
+    /// Appends the part of `cell` after its value.
+    pub fn write_after_value(self, cell: &Cell<'_>, out: &mut impl BufMut) {
         let tags = tags::readable(cell.tags);
         if self == Codec::KeyValueWithTags && !tags.is_empty() {
             out.put_u16(tags.len() as u16);
@@ -90,8 +93,8 @@ impl Codec {
     }
 }
 
-/// The cells of a block, one after the other. A malformed cell does not end them, a cut block does:
-/// where the next cell begins is then not known.
+/// Iterator over the cells of a block. Iteration continues after a malformed cell. It ends at a
+/// truncated cell, because the start of the next one is then unknown.
 #[derive(Clone, Debug)]
 pub struct CellBlockReader {
     rest: Bytes,
@@ -105,7 +108,7 @@ impl CellBlockReader {
     }
 
     fn take_cell(&mut self) -> Result<KeyValue, Malformed> {
-        let cut = Malformed("cut within a cell block");
+        let cut = Malformed("truncated cell block");
         let Some(len) = self.take_len() else {
             self.rest = Bytes::new();
             return Err(cut);
@@ -117,7 +120,7 @@ impl CellBlockReader {
         KeyValue::from_bytes(bytes)
     }
 
-    /// Passes over the next cell without a look at it; `false` if there is none.
+    /// Skips the next cell without parsing it; `false` if there is none.
     pub fn skip_cell(&mut self) -> bool {
         match self.take_len() {
             Some(len) => {
@@ -128,7 +131,8 @@ impl CellBlockReader {
         }
     }
 
-    /// The length of the next cell, if all of it is there; it is then taken off, the cell is not.
+    /// Consumes and returns the next cell's length; `None` if the cell is incomplete. Does not
+    /// consume the cell.
     fn take_len(&mut self) -> Option<usize> {
         let (length, rest) = self.rest.split_first_chunk::<LENGTH_LEN>()?;
         let len = u32::from_be_bytes(*length) as usize;
@@ -151,7 +155,7 @@ impl Iterator for CellBlockReader {
     }
 }
 
-/// The cell without tags that clients cannot decode.
+/// The cell, without tags that clients cannot decode.
 fn with_readable_tags<'a>(cell: &Cell<'a>) -> Cell<'a> {
     Cell { tags: tags::readable(cell.tags), ..*cell }
 }
@@ -197,7 +201,7 @@ mod tests {
         out.into()
     }
 
-    /// Blocks that HBase 2.5.10 wrote of the same cells.
+    /// Blocks that HBase 2.5.10 wrote for the same cells.
     #[test]
     fn blocks_are_hbases() {
         assert_eq!(write(Codec::KeyValue, &cells()), hex(PLAIN));
@@ -215,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_be_left_to_others() {
+    fn a_value_can_be_written_separately() {
         for codec in [Codec::KeyValue, Codec::KeyValueWithTags] {
             let mut out = Vec::new();
             for cell in &cells() {
-                codec.write_front(&cell.view(0), &mut out);
+                codec.write_before_value(&cell.view(0), &mut out);
                 out.extend_from_slice(cell.view(0).value);
-                codec.write_behind(&cell.view(0), &mut out);
+                codec.write_after_value(&cell.view(0), &mut out);
             }
             assert_eq!(out, write(codec, &cells()));
         }
@@ -231,7 +235,7 @@ mod tests {
     fn blocks_are_read_back() {
         let read: Result<Vec<_>, _> = Codec::KeyValueWithTags.read(hex(TAGGED)).collect();
         assert_eq!(read.unwrap(), cells());
-        // The codec without tags drops those that a client sends all the same.
+        // The codec without tags drops tags that a client sends anyway.
         let read: Vec<_> = Codec::KeyValue.read(hex(TAGGED)).map(Result::unwrap).collect();
         assert_eq!(write(Codec::KeyValue, &read), hex(PLAIN));
         assert!(read[0].view(0).tags.is_empty());
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_cell_costs_no_other() {
+    fn a_malformed_cell_leaves_the_others_readable() {
         let mut block = 3_u32.to_be_bytes().to_vec();
         block.extend_from_slice(&[1, 2, 3]);
         Codec::KeyValue.write(&cells()[1].view(0), &mut block);

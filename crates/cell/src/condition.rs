@@ -1,4 +1,4 @@
-//! What must hold of a row for a change of it to be made.
+//! Conditions on a row for check-and-mutate.
 
 use std::sync::Arc;
 
@@ -7,55 +7,57 @@ use bytes::Bytes;
 use crate::filter::{CompareOp, Filter};
 use crate::query::TimeRange;
 
-/// A condition on one row (`CheckAndMutate`): it is judged and the change made in one step.
+/// A condition on one row (`CheckAndMutate`). The check and the change are one atomic step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// The row; that of the change too.
+    /// The row, which is also the row of the change.
     pub row: Bytes,
-    /// Only cells of these times are looked at.
+    /// Only cells in this time range are considered.
     pub time_range: TimeRange,
-    /// What is asked of them.
+    /// The test on these cells.
     pub test: Test,
 }
 
-/// What a condition asks of the cells of its row.
+/// What a condition requires of the cells of its row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     /// A comparison of one column's newest value.
     Column(ColumnTest),
-    /// That something of the row passes this filter.
+    /// At least one cell of the row passes this filter.
     Filter(Arc<Filter>),
 }
 
 /// A comparison of the newest value of a column.
 ///
-/// `value` stands left: `Less` holds if `value` is less than what is stored, the other way round than in filters. An
-/// empty value asks for absence: it is the same as no cell and as an empty one.
+/// `value` is the left operand: `Less` holds if `value` is less than the stored value. In filters
+/// the order is the opposite. An empty `value` tests for absence: a missing cell and an empty
+/// stored value both match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnTest {
     /// The column's family.
     pub family: Bytes,
     /// The column's qualifier.
     pub qualifier: Bytes,
-    /// How the two are compared.
+    /// The comparison operator.
     pub operator: CompareOp,
-    /// What the stored value is compared with.
+    /// The value to compare with the stored one.
     pub value: Bytes,
 }
 
-/// The operator `NO_OP` compares nothing.
+/// The operator is `NO_OP`, which compares nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Unknown Compare op NO_OP")]
 pub struct NoComparison;
 
 impl ColumnTest {
-    /// Whether a column whose newest value is `stored` (`None`: it has none) passes.
+    /// Whether a column with the newest value `stored` passes. `None` means that the column has no
+    /// value.
     ///
     /// Source: HBase `HRegion.checkAndMutateInternal`.
     ///
     /// # Errors
-    /// [`NoComparison`] where two values are to be compared by the operator `NO_OP`. Absence is
-    /// decided without a comparison.
+    /// [`NoComparison`] if two values must be compared and the operator is `NO_OP`. A test for
+    /// absence needs no comparison.
     pub fn passes(&self, stored: Option<&[u8]>) -> Result<bool, NoComparison> {
         let wants_absence = self.value.is_empty();
         match stored {
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_the_condition_stands_left() {
+    fn the_value_of_the_condition_is_the_left_operand() {
         assert!(
             passes("3", Less, Some("5")) && !passes("5", Less, Some("5")) && !passes("7", Less, Some("5"))
         );

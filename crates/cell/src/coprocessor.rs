@@ -1,31 +1,34 @@
-//! The coprocessors that a table names in its attributes `coprocessor$N`: `path|class|priority|arguments`.
+//! The coprocessors that a table names in its attributes `coprocessor$N`:
+//! `path|class|priority|arguments`.
 //!
-//! Java classes are never loaded. Some endpoints of HBase's are built in, under the names of their classes.
+//! Java classes are never loaded. Some of HBase's endpoints are built in, under their class names.
 
 use bytes::Bytes;
 
 use crate::schema::TableDescriptor;
 
-/// The endpoint that changes several rows of a region at once.
+/// The endpoint that changes several rows of a region atomically.
 pub const MULTI_ROW_MUTATION: &str = "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint";
 
-/// The endpoint that aggregates columns of a region. All regions have it, named or not.
+/// The endpoint that aggregates columns of a region. Every region has it, even if the table does
+/// not name it.
 pub const AGGREGATE: &str = "org.apache.hadoop.hbase.coprocessor.AggregateImplementation";
 
-/// The example of an endpoint that counts rows and cells. All regions have it, named or not.
+/// HBase's example endpoint, which counts rows and cells. Every region has it, even if the table
+/// does not name it.
 pub const ROW_COUNT: &str = "org.apache.hadoop.hbase.coprocessor.example.RowCountEndpoint";
 
-/// All endpoints that are built in.
+/// All built-in endpoints.
 pub const BUILT_IN: &[&str] = &[MULTI_ROW_MUTATION, AGGREGATE, ROW_COUNT];
 
 const PREFIX: &[u8] = b"coprocessor$";
 
-/// Names and values of the attributes of `table` that name coprocessors.
+/// Names and values of `table`'s attributes that name coprocessors.
 pub fn attributes(table: &TableDescriptor) -> impl Iterator<Item = (&Bytes, &Bytes)> {
     table.attributes.iter().filter(|(name, _)| name.starts_with(PREFIX))
 }
 
-/// The class in an attribute's value, if no file has to be loaded for it.
+/// The class in an attribute's value; `None` if the value names a file to load.
 pub fn built_in_class(value: &[u8]) -> Option<&str> {
     let mut parts = std::str::from_utf8(value).ok()?.split('|').map(str::trim);
     let (path, class) = (parts.next()?, parts.next()?);

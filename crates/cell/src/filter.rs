@@ -1,8 +1,8 @@
-//! Filters as data: what a client asks a scan to leave out, without the state that a scan keeps for it.
+//! Filters as data: what a scan should leave out, without the state of a running scan.
 //!
-//! A filter is a tree: lists, [`Filter::Skip`] and [`Filter::WhileMatch`] hold others. Names and fields are those of HBase's
-//! classes (`org.apache.hadoop.hbase.filter`); what each does to cells is in `engine::filter`, how it travels in
-//! `wire::filter`.
+//! A filter is a tree: lists, [`Filter::Skip`] and [`Filter::WhileMatch`] contain other filters.
+//! Names and fields are those of HBase's classes (`org.apache.hadoop.hbase.filter`). Evaluation is
+//! in `engine::filter`, the wire format in `wire::filter`.
 
 pub mod comparator;
 pub mod language;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 pub use comparator::{BitwiseOp, Comparator, CompareOp, Pattern};
 pub use size::{ELEMENT_BYTES, FilterSize};
 
-/// Filters within filters at most: deeper trees are refused where they are decoded.
+/// Maximum nesting depth of filters. The decoder refuses deeper trees.
 pub const DEPTH_MAX: usize = 64;
 
 /// A filter of rows and cells.
@@ -21,16 +21,16 @@ pub const DEPTH_MAX: usize = 64;
 pub enum Filter {
     /// Nothing passes (HBase's `FilterAllFilter`).
     All,
-    /// Several filters together.
+    /// Several filters.
     List {
-        /// How their verdicts are put together.
+        /// How their verdicts are combined.
         operator: ListOperator,
-        /// The filters, asked in this order.
+        /// The filters, evaluated in this order.
         filters: Vec<Filter>,
     },
-    /// So many rows of each region.
+    /// At most `page_size` rows of each region.
     Page {
-        /// Rows at most.
+        /// Maximum number of rows.
         page_size: i64,
     },
     /// Rows by their keys.
@@ -41,107 +41,107 @@ pub enum Filter {
     Qualifier(Compare),
     /// Cells by their values.
     Value(Compare),
-    /// Cells with a timestamp that a cell of the reference column has too.
+    /// Cells with a timestamp that the reference column also has.
     DependentColumn {
         /// The reference column.
         column: Column,
-        /// What the reference column's cells must fulfil, if anything.
+        /// Condition on the reference column's cells, if any.
         compare: Option<Compare>,
-        /// Whether the reference column itself is left out.
+        /// Whether the reference column itself is dropped.
         drop: bool,
     },
-    /// Rows by the value of one column.
+    /// Rows, by the value of one column.
     SingleColumnValue(SingleColumnValue),
-    /// The same, without the column itself.
+    /// Like `SingleColumnValue`, without returning the column itself.
     SingleColumnValueExclude(SingleColumnValue),
-    /// Only one column's cells, by their values.
+    /// Only the cells of one column, by their values.
     ColumnValue {
         /// The column.
         column: Column,
-        /// What its values must fulfil.
+        /// Condition on the column's values.
         compare: Compare,
     },
     /// Rows that begin with a prefix; `None` passes no row.
     Prefix(Option<Bytes>),
     /// Columns whose qualifiers begin with a prefix.
     ColumnPrefix(Bytes),
-    /// Columns whose qualifiers begin with one of these; sorted, without doubles.
+    /// Columns whose qualifiers begin with one of these prefixes; sorted, without duplicates.
     MultipleColumnPrefix(Vec<Bytes>),
     /// Columns between two qualifiers.
     ColumnRange {
         /// The lower bound, if any.
         min: Option<Bytes>,
-        /// Whether it belongs to the range.
+        /// Whether the range includes `min`.
         min_inclusive: bool,
         /// The upper bound, if any.
         max: Option<Bytes>,
-        /// Whether it belongs to the range.
+        /// Whether the range includes `max`.
         max_inclusive: bool,
     },
-    /// So many columns, then the end of the scan.
+    /// At most `limit` columns; then the scan ends.
     ColumnCountGet {
-        /// Columns at most.
+        /// Maximum number of columns.
         limit: i32,
     },
-    /// So many columns of each row, from an offset.
+    /// At most `limit` columns of each row, starting at `from`.
     ColumnPagination {
-        /// Columns at most.
+        /// Maximum number of columns.
         limit: i32,
-        /// Where they begin.
+        /// Where the page begins.
         from: PageStart,
     },
     /// The first cell of each row.
     FirstKeyOnly,
-    /// The cells of each row up to the first of one of these columns; sorted.
+    /// The cells of each row up to the first cell of one of these columns; sorted.
     FirstKeyValueMatchingQualifiers(Vec<Bytes>),
     /// Cells without their values.
     KeyOnly {
-        /// Whether the value becomes its length, four bytes, instead of nothing.
+        /// Whether the value is replaced by its length in four bytes, instead of nothing.
         len_as_val: bool,
     },
-    /// Rows up to and with this one.
+    /// Rows up to and including this one.
     InclusiveStop(Bytes),
-    /// Cells of these timestamps; sorted, without doubles.
+    /// Cells with these timestamps; sorted, without duplicates.
     Timestamps {
         /// The timestamps.
         timestamps: Vec<i64>,
         /// Whether the scan may jump to the next timestamp.
         can_hint: bool,
     },
-    /// Rows at random.
+    /// A random sample of rows.
     RandomRow {
-        /// The share of rows that pass.
-        chance: f32,
+        /// Probability that a row passes, from 0 to 1.
+        probability: f32,
     },
-    /// Rows of which every cell passes the inner filter.
+    /// Rows in which every cell passes the inner filter.
     Skip(Box<Filter>),
-    /// Everything up to the first thing that does not pass the inner filter.
+    /// Everything before the first row or cell that fails the inner filter.
     WhileMatch(Box<Filter>),
-    /// Rows that fit one of these templates.
+    /// Rows that match one of these templates.
     FuzzyRow(Vec<FuzzyKey>),
-    /// Rows within one of these ranges; sorted, without overlaps, at least one.
+    /// Rows within one of these ranges; sorted, not overlapping, at least one.
     MultiRowRange(Vec<RowRange>),
 }
 
-/// How the verdicts of a list's filters are put together.
+/// How a list combines the verdicts of its filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListOperator {
-    /// All must let pass.
+    /// All filters must pass.
     MustPassAll,
-    /// One must let pass.
+    /// At least one filter must pass.
     MustPassOne,
 }
 
-/// A comparison with a value of the cell.
+/// A comparison of a part of the cell with a constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {
-    /// How they must compare, the cell's value on the left.
+    /// The operator; the cell's part is the left operand.
     pub op: CompareOp,
-    /// The value on the right.
+    /// The right operand.
     pub comparator: Comparator,
 }
 
-/// A column by its names.
+/// A column, by family and qualifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The family.
@@ -155,29 +155,29 @@ pub struct Column {
 pub struct SingleColumnValue {
     /// The column.
     pub column: Column,
-    /// What its value must fulfil.
+    /// Condition on the column's value.
     pub compare: Compare,
-    /// Whether rows without the column are left out.
+    /// Whether rows without the column are dropped.
     pub filter_if_missing: bool,
-    /// Whether only the newest version is looked at.
+    /// Whether only the newest version is tested.
     pub latest_version_only: bool,
 }
 
 /// Where a page of columns begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageStart {
-    /// Behind so many columns.
+    /// After this many columns.
     Offset(i32),
     /// At this qualifier.
     Column(Bytes),
 }
 
-/// A template of rows: fixed bytes and places where any byte fits.
+/// A row template: fixed bytes and wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzyKey {
-    /// The bytes; those at wildcards are 0.
+    /// The bytes; 0 at wildcards.
     pub key: Bytes,
-    /// Per byte of `key`, whether it is fixed.
+    /// For each byte of `key`, whether it is fixed.
     pub fixed: Vec<bool>,
 }
 
@@ -186,11 +186,11 @@ pub struct FuzzyKey {
 pub struct RowRange {
     /// The first row; empty for no bound.
     pub start: Bytes,
-    /// Whether it belongs to the range.
+    /// Whether the range includes `start`.
     pub start_inclusive: bool,
     /// The last row; empty for no bound.
     pub stop: Bytes,
-    /// Whether it belongs to the range.
+    /// Whether the range includes `stop`.
     pub stop_inclusive: bool,
 }
 

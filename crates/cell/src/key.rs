@@ -1,6 +1,10 @@
-//! The key part of a cell: `row length 2 | row | family length 1 | family | qualifier | timestamp 8 | type 1`.
+//! The key part of a cell:
 //!
-//! The functions that take a key apart trust it; [`check`] comes first for foreign bytes.
+//! ```text
+//! row length 2 | row | family length 1 | family | qualifier | timestamp 8 | type 1
+//! ```
+//!
+//! The accessors assume a well-formed key; untrusted input must pass [`check`] first.
 
 use bytes::BufMut;
 
@@ -11,16 +15,16 @@ const ROW_LEN_LEN: usize = 2;
 const FAMILY_LEN_LEN: usize = 1;
 /// Bytes of timestamp and type at the end of a key.
 pub const TIMESTAMP_TYPE_LEN: usize = 9;
-/// Bytes of a key that are neither row, family nor qualifier (HBase: `KEY_INFRASTRUCTURE_SIZE`).
+/// Bytes of a key other than row, family and qualifier (HBase: `KEY_INFRASTRUCTURE_SIZE`).
 pub const KEY_INFRASTRUCTURE_LEN: usize = ROW_LEN_LEN + FAMILY_LEN_LEN + TIMESTAMP_TYPE_LEN;
 const _: () = assert!(KEY_INFRASTRUCTURE_LEN == 12);
 
-/// Checks that the parts of `key` are within it and within their limits. Timestamp and type may be
-/// any: seek keys, block indexes and cells that HBase stored unchecked have others than clients may
-/// write ([`is_readable`]).
+/// Checks that the parts of `key` are within it and within their limits. Timestamp and type may
+/// have any value: seek keys, block indexes and cells that HBase stored unchecked have values that
+/// clients may not write ([`is_readable`]).
 ///
 /// # Errors
-/// [`Malformed`] naming the first part that is wrong.
+/// [`Malformed`] naming the first invalid part.
 #[inline]
 pub fn check(key: &[u8]) -> Result<(), Malformed> {
     if key.len() < KEY_INFRASTRUCTURE_LEN {
@@ -37,7 +41,8 @@ pub fn check(key: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Whether reads may return a cell of this key: see [`Cell::is_readable`](crate::Cell::is_readable).
+/// Whether reads may return a cell with this key: see
+/// [`Cell::is_readable`](crate::Cell::is_readable).
 #[inline]
 pub fn is_readable(key: &[u8]) -> bool {
     (0..LATEST_TIMESTAMP).contains(&timestamp(key)) && CellType::stored(type_code(key)).is_some()
@@ -68,7 +73,7 @@ pub fn qualifier(key: &[u8]) -> &[u8] {
 #[inline]
 pub fn timestamp(key: &[u8]) -> i64 {
     let at = key.len() - TIMESTAMP_TYPE_LEN;
-    i64::from_be_bytes(key[at..at + 8].try_into().expect("eight bytes"))
+    i64::from_be_bytes(key[at..at + 8].try_into().expect("key ends with an 8-byte timestamp and a type"))
 }
 
 /// The type code.
@@ -77,7 +82,7 @@ pub fn type_code(key: &[u8]) -> u8 {
     key[key.len() - 1]
 }
 
-/// Whether the key is the one in front of all cells of its row, [`KeyBuf::first_on_row`].
+/// Whether the key is [`KeyBuf::first_on_row`] of its row.
 #[inline]
 pub fn is_first_on_row(key: &[u8]) -> bool {
     const END: [u8; TIMESTAMP_TYPE_LEN] = {
@@ -93,7 +98,8 @@ pub fn is_first_on_row(key: &[u8]) -> bool {
     key.len() == KEY_INFRASTRUCTURE_LEN + row(key).len() && key.ends_with(&END)
 }
 
-/// Whether two rows are the same. Looks at their ends first: rows that follow each other in a file differ there.
+/// Whether two rows are equal. Compares their last 8 bytes first, because consecutive rows of a
+/// file differ there.
 #[inline]
 pub fn is_same_row(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
@@ -105,18 +111,18 @@ pub fn is_same_row(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
-/// How many bytes two rows begin with alike.
+/// Length of the common prefix of two rows.
 pub fn common_len(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
-/// All of the key before timestamp and type: what cells of one column share.
+/// The key without timestamp and type: the part that all cells of one column share.
 #[inline]
 pub fn column_part(key: &[u8]) -> &[u8] {
     &key[..key.len() - TIMESTAMP_TYPE_LEN]
 }
 
-/// Appends a key.
+/// Appends a key built from its parts.
 pub fn write(
     out: &mut impl BufMut,
     row: &[u8],
@@ -134,12 +140,12 @@ pub fn write(
     out.put_u8(type_code);
 }
 
-/// An owned key, as seeks take it; its type may be `Minimum` or `Maximum`.
+/// An owned key for seeks; its type may be `Minimum` or `Maximum`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct KeyBuf(Vec<u8>);
 
 impl KeyBuf {
-    /// A key of the given parts.
+    /// Builds a key from its parts.
     pub fn new(row: &[u8], family: &[u8], qualifier: &[u8], timestamp: i64, type_code: u8) -> KeyBuf {
         let mut out = Vec::with_capacity(KEY_INFRASTRUCTURE_LEN + row.len() + family.len() + qualifier.len());
         write(&mut out, row, family, qualifier, timestamp, type_code);
@@ -151,7 +157,7 @@ impl KeyBuf {
         KeyBuf::new(row, &[], &[], LATEST_TIMESTAMP, CellType::Maximum as u8)
     }
 
-    /// Sorts behind every cell of `row` (HBase's fake last-on-row cell).
+    /// Sorts after every cell of `row` (HBase's fake last-on-row cell).
     pub fn last_on_row(row: &[u8]) -> KeyBuf {
         KeyBuf::new(row, &[], &[], OLDEST_TIMESTAMP, CellType::Minimum as u8)
     }
@@ -161,7 +167,7 @@ impl KeyBuf {
         KeyBuf::new(row, family, qualifier, LATEST_TIMESTAMP, CellType::Maximum as u8)
     }
 
-    /// Sorts behind every cell of the column.
+    /// Sorts after every cell of the column.
     pub fn last_on_column(row: &[u8], family: &[u8], qualifier: &[u8]) -> KeyBuf {
         KeyBuf::new(row, family, qualifier, OLDEST_TIMESTAMP, CellType::Minimum as u8)
     }
@@ -171,7 +177,7 @@ impl KeyBuf {
         &self.0
     }
 
-    /// Takes the bytes of a key over; they must be well formed.
+    /// Replaces the key by a copy of `key`, which must be well formed.
     pub fn copy_from(&mut self, key: &[u8]) {
         self.0.clear();
         self.0.extend_from_slice(key);
@@ -204,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_in_front_of_a_row_is_known() {
+    fn the_first_key_of_a_row_is_recognized() {
         assert!(
             is_first_on_row(&KeyBuf::first_on_row(b"row")) && is_first_on_row(&KeyBuf::first_on_row(b""))
         );

@@ -1,17 +1,18 @@
-//! Layer 1: cells, their bytes and their order, what is asked of them and done to them, and the schema they live in.
+//! Cells, their encoding and order, reads and writes as values, and the schema.
 //!
 //! * [`cell`](mod@cell): the borrowed view [`Cell`] and the contiguous [`KeyValue`];
-//! * [`key`]: building and taking apart the key part, seek keys;
+//! * [`key`]: encoding and decoding of the key part, seek keys;
 //! * [`order`]: HBase's total order of keys, plain and for `hbase:meta`;
 //! * [`codec`]: cells on the wire (KeyValueCodec);
-//! * [`tags`]: what cells say about themselves;
-//! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append, checks as values;
-//! * [`filter`]: what reads leave out, as values;
-//! * [`coprocessor`]: which endpoints a table names;
-//! * [`attribute`]: which attributes and settings there are, and which values each accepts;
-//! * [`schema`], [`region`], [`range`]: tables, families, regions, their names and ranges of rows.
+//! * [`tags`]: metadata of cells;
+//! * [`query`], [`mutation`], [`condition`]: Get, Scan, Put, Delete, Increment, Append and checks
+//!   as values;
+//! * [`filter`]: filters of reads as values;
+//! * [`coprocessor`]: the endpoints that a table names;
+//! * [`attribute`]: all attributes and settings, and the values that each accepts;
+//! * [`schema`], [`region`], [`range`]: tables, families, regions, their names and row ranges.
 //!
-//! Knows nothing about: files, blocks, protobuf, sockets. No input or output happens here.
+//! Depends on no files, blocks, protobuf or sockets. This crate performs no I/O.
 
 pub mod attribute;
 pub mod cell;
@@ -33,7 +34,8 @@ pub use key::KeyBuf;
 pub use order::CellOrder;
 pub use range::{EndKey, KeyRange};
 
-/// The timestamp that a client sends for "now" (`HConstants.LATEST_TIMESTAMP`): the server puts its clock in its place.
+/// The timestamp that a client sends for "now" (`HConstants.LATEST_TIMESTAMP`). The server replaces
+/// it by its clock.
 pub const LATEST_TIMESTAMP: i64 = i64::MAX;
 
 /// The smallest timestamp, used in seek keys only (`HConstants.OLDEST_TIMESTAMP`).

@@ -1,4 +1,4 @@
-//! What is done to a row.
+//! Changes of a row.
 
 use bytes::Bytes;
 
@@ -6,38 +6,38 @@ use crate::cell::{Cell, CellType, KeyValue};
 use crate::query::TimeRange;
 use crate::tags;
 
-/// How safe a change must be before it is acknowledged; the numbers are HBase's.
+/// Durability that a change must reach before it is acknowledged; the numbers are HBase's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Durability {
-    /// As the table says.
+    /// Uses the table's setting.
     #[default]
     UseDefault = 0,
-    /// Not logged.
+    /// Not written to the log.
     SkipWal = 1,
-    /// Logged, not waited for.
+    /// Written to the log, acknowledged without waiting for it.
     AsyncWal = 2,
-    /// Logged and synced.
+    /// Written to the log and synced.
     SyncWal = 3,
-    /// Logged and forced to disk.
+    /// Written to the log and forced to disk.
     FsyncWal = 4,
 }
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MutationKind {
-    /// Cells of type Put; delete markers among them are written as they are.
+    /// Cells of type Put; delete markers among them are written unchanged.
     Put,
-    /// Delete markers. Without cells: the whole row, a family marker in every family.
+    /// Delete markers. Without cells it deletes the whole row: one family marker in every family.
     Delete,
-    /// Cells of type Put whose values, of eight bytes, are added to those stored.
+    /// Cells of type Put with 8-byte values, which are added to the stored ones.
     Increment,
-    /// Cells of type Put whose values are put behind those stored.
+    /// Cells of type Put with values that are appended to the stored ones.
     Append,
 }
 
 impl MutationKind {
-    /// Whether what is written depends on what is stored, and is told to who asked for it.
+    /// Whether the written cells depend on the stored ones and are returned to the client.
     pub fn reads(self) -> bool {
         matches!(self, MutationKind::Increment | MutationKind::Append)
     }
@@ -47,21 +47,21 @@ impl MutationKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub enum CellFault {
-    /// It is of another row than the mutation.
+    /// The cell's row is not the mutation's row.
     WrongRow(String),
-    /// Its type, its timestamp or its tags.
+    /// The cell's type, timestamp or tags are invalid.
     Invalid(String),
 }
 
 impl MutationKind {
     /// Checks a cell that a client sent as part of a mutation of `row`.
     ///
-    /// All writes come by here, whichever call and codec brought their cells. What passes can be read
-    /// back by every client ([`Cell::is_readable`]).
+    /// All writes pass this check, regardless of the call and codec that brought their cells. Every
+    /// client can read back the cells that pass ([`Cell::is_readable`]).
     ///
     /// # Errors
-    /// [`CellFault`] for another row, a type that such a mutation does not have, a negative timestamp
-    /// and malformed tags.
+    /// [`CellFault`] for another row, a type that this kind of mutation does not allow, a negative
+    /// timestamp, or malformed tags.
     #[inline]
     pub fn check_cell(self, row: &[u8], cell: &Cell<'_>) -> Result<(), CellFault> {
         let kind = CellType::stored(cell.type_code());
@@ -93,27 +93,29 @@ impl MutationKind {
     }
 }
 
-/// A change of one row; its cells become visible together.
+/// A change of one row. Its cells become visible together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
-    /// The row; every cell is of it.
+    /// The row of every cell.
     pub row: Bytes,
-    /// What the cells do.
+    /// How the cells are applied.
     pub kind: MutationKind,
-    /// Cells as the client sent them; a timestamp of [`LATEST_TIMESTAMP`](crate::LATEST_TIMESTAMP) stands for the
-    /// server's clock, and in a marker of type Delete for the newest version's.
+    /// Cells as the client sent them. A timestamp of [`LATEST_TIMESTAMP`](crate::LATEST_TIMESTAMP)
+    /// means the server's clock; in a marker of type Delete it means the newest version's
+    /// timestamp.
     pub cells: Vec<KeyValue>,
     /// Timestamp of a delete without cells.
     pub timestamp: i64,
-    /// How safe it must be.
+    /// Durability that the change must reach.
     pub durability: Durability,
-    /// The client's name for this change, to recognise a retry: nonce group and nonce; 0 for none.
+    /// The client's id of this change, which identifies a retry: nonce group and nonce. 0 for none.
     pub nonce: (u64, u64),
-    /// How long its cells live, in milliseconds; takes the place of what their tags say.
+    /// Time to live of the cells in milliseconds. Overrides the TTL in their tags.
     pub ttl_ms: Option<i64>,
-    /// Of an increment or append: only stored cells of these times are changed, others count as absent.
+    /// For an increment or append: only stored cells in this range are changed; others count as
+    /// absent.
     pub time_range: TimeRange,
-    /// Of an increment or append: whether the new cells are wanted as an answer.
+    /// For an increment or append: whether the new cells are returned.
     pub return_results: bool,
 }
 
@@ -123,7 +125,7 @@ impl Mutation {
         Mutation::new(MutationKind::Put, row.into(), cells)
     }
 
-    /// A delete by the markers in `cells`, all of `row`; without cells of the whole row.
+    /// A delete with the markers in `cells`, all of `row`; without cells, of the whole row.
     pub fn delete(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
         Mutation::new(MutationKind::Delete, row.into(), cells)
     }
@@ -133,7 +135,7 @@ impl Mutation {
         Mutation::new(MutationKind::Increment, row.into(), cells)
     }
 
-    /// Puts the values of `cells`, all of `row`, behind those stored.
+    /// Appends the values of `cells`, all of `row`, to those stored.
     pub fn append(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
         Mutation::new(MutationKind::Append, row.into(), cells)
     }

@@ -1,22 +1,24 @@
 //! HBase's total order of keys.
 //!
-//! Row, family, qualifier ascending; timestamp, type code, sequence id descending. So at one column the newest version
-//! comes first, and a delete marker before the put that it hides. `hbase:meta` differs in the order of rows only.
+//! Row, family and qualifier ascend; timestamp, type code and sequence id descend. Within a column
+//! the newest version therefore comes first, and a delete marker comes before the put that it
+//! hides. `hbase:meta` differs only in the order of rows.
 //!
-//! Source: HBase `CellComparatorImpl`, `MetaCellComparator`; pinned by HBase's own sorted samples in the tests.
+//! Source: HBase `CellComparatorImpl`, `MetaCellComparator`. Tests compare with samples that HBase
+//! sorted.
 
 use std::cmp::Ordering;
 
 use crate::cell::{Cell, CellType};
 use crate::key;
 
-/// Which order a table's rows have.
+/// Row order of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CellOrder {
-    /// Rows as unsigned bytes: every table but `hbase:meta`.
+    /// Rows compare as unsigned bytes: every table except `hbase:meta`.
     #[default]
     Plain,
-    /// Rows of `hbase:meta`: table, start key and region id compared part by part.
+    /// Rows of `hbase:meta`: table, start key and region id compare separately.
     Meta,
 }
 
@@ -30,13 +32,13 @@ impl CellOrder {
         }
     }
 
-    /// Compares two keys, without regard to sequence ids.
+    /// Compares two keys, ignoring sequence ids.
     #[inline]
     pub fn compare_keys(self, left: &[u8], right: &[u8]) -> Ordering {
         self.compare_rows(key::row(left), key::row(right)).then_with(|| compare_within_row(left, right))
     }
 
-    /// Compares two cells; of equal keys the greater sequence id comes first.
+    /// Compares two cells. If the keys are equal, the greater sequence id comes first.
     #[inline]
     pub fn compare(self, left: &Cell<'_>, right: &Cell<'_>) -> Ordering {
         self.compare_keys(left.key, right.key).then_with(|| right.seq_id.cmp(&left.seq_id))
@@ -69,8 +71,8 @@ pub fn compare_within_row(left: &[u8], right: &[u8]) -> Ordering {
         .then_with(|| key::type_code(right).cmp(&key::type_code(left)))
 }
 
-/// Compares rows of `hbase:meta`, `table,start key,region id`: split at the first and at the last comma, because a
-/// start key may hold commas of its own.
+/// Compares rows of `hbase:meta`: `table,start key,region id`. They are split at the first and the
+/// last comma, because a start key may contain commas.
 fn compare_meta_rows(left: &[u8], right: &[u8]) -> Ordering {
     let (left_table, left_rest) = split_table(left);
     let (right_table, right_rest) = split_table(right);
@@ -86,7 +88,7 @@ fn compare_meta_rows(left: &[u8], right: &[u8]) -> Ordering {
     })
 }
 
-/// The part before the first comma, and the offset behind that comma.
+/// The part before the first comma, and the offset after that comma.
 fn split_table(row: &[u8]) -> (&[u8], Option<usize>) {
     match row.iter().position(|byte| *byte == b',') {
         Some(at) => (&row[..at], Some(at + 1)),
@@ -94,8 +96,8 @@ fn split_table(row: &[u8]) -> (&[u8], Option<usize>) {
     }
 }
 
-/// The start key and the region id of a row whose first comma is just before `at`. With one comma only the rest is the
-/// start key and, as HBase has it, the whole row stands for the id.
+/// The start key and the region id of a row whose first comma is just before `at`. With only one
+/// comma the rest is the start key and, as in HBase, the whole row is used as the id.
 fn split_start_and_id(row: &[u8], at: usize) -> (&[u8], &[u8]) {
     match row[at..].iter().rposition(|byte| *byte == b',') {
         Some(last) => (&row[at..at + last], &row[at + last + 1..]),

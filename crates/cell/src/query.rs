@@ -1,4 +1,4 @@
-//! What is asked of a region: columns, times, versions, rows.
+//! Reads of a region: columns, time ranges, versions, rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use crate::filter::Filter;
 /// A range of timestamps `[from, to)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Smallest timestamp wanted.
+    /// Smallest timestamp in the range.
     pub from: i64,
-    /// Timestamp behind the largest one wanted; `i64::MAX` means no bound.
+    /// First timestamp after the range; `i64::MAX` means no bound.
     pub to: i64,
 }
 
 impl TimeRange {
-    /// All of time.
+    /// All timestamps.
     pub const ALL: TimeRange = TimeRange { from: 0, to: i64::MAX };
 
-    /// Whether `timestamp` lies in the range. The whole range holds every timestamp, negative ones too.
+    /// Whether `timestamp` is in the range. [`TimeRange::ALL`] contains every timestamp, including
+    /// negative ones.
     #[inline]
     pub fn contains(&self, timestamp: i64) -> bool {
         self.is_all() || (timestamp >= self.from && (timestamp < self.to || self.to == i64::MAX))
     }
 
-    /// Whether this is all of time.
+    /// Whether this is [`TimeRange::ALL`].
     #[inline]
     pub fn is_all(&self) -> bool {
         *self == TimeRange::ALL
@@ -39,35 +40,36 @@ impl Default for TimeRange {
     }
 }
 
-/// The columns of one family that are wanted.
+/// The requested columns of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilyColumns {
     /// The family.
     pub family: Bytes,
-    /// Qualifiers, sorted and without doubles; `None` for the whole family.
+    /// Qualifiers, sorted and without duplicates; `None` for the whole family.
     pub qualifiers: Option<Vec<Bytes>>,
 }
 
-/// What Get and Scan have in common: which cells of a row are wanted.
+/// The part that Get and Scan share: which cells of a row to return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellSelection {
     /// Families and columns, sorted by family; empty for all families.
     pub columns: Vec<FamilyColumns>,
-    /// Timestamps wanted.
+    /// Time range of the cells to return.
     pub time_range: TimeRange,
-    /// Timestamps wanted of single families, instead of `time_range`.
+    /// Time ranges of single families, which override `time_range`.
     pub family_time_ranges: Vec<(Bytes, TimeRange)>,
-    /// Newest versions wanted of a column; the family's own limit applies too.
+    /// Maximum number of versions of a column; the family's own limit also applies.
     pub max_versions: u32,
-    /// Cells at most of each family and row.
+    /// Maximum number of cells of each family and row.
     pub store_limit: Option<u32>,
-    /// Cells passed over at the start of each family and row.
+    /// Number of cells to skip at the start of each family and row.
     pub store_offset: u32,
-    /// Whether blocks read stay in the cache.
+    /// Whether the blocks read are added to the block cache.
     pub cache_blocks: bool,
-    /// What else is left out.
+    /// Filter of rows and cells.
     pub filter: Option<Arc<Filter>>,
-    /// Whether families that the filter does not look at may be read behind the others; `None` for as the server likes.
+    /// Whether families that the filter does not read may be read after the others. `None` lets the
+    /// server decide.
     pub load_families_on_demand: Option<bool>,
 }
 
@@ -88,14 +90,15 @@ impl Default for CellSelection {
 }
 
 impl CellSelection {
-    /// The time range that holds for `family`.
+    /// The time range that applies to `family`.
     pub fn time_range_of(&self, family: &[u8]) -> TimeRange {
         let own = self.family_time_ranges.iter().find(|(name, _)| name == family);
         own.map_or(self.time_range, |(_, range)| *range)
     }
 
-    /// The columns wanted of `family`: `None` if none are, else the entry, where an empty selection means all.
-    pub fn wants(&self, family: &[u8]) -> Option<Option<&[Bytes]>> {
+    /// The requested columns of `family`. `None` if the family is not requested; `Some(None)` for
+    /// all its columns.
+    pub fn qualifiers_of(&self, family: &[u8]) -> Option<Option<&[Bytes]>> {
         if self.columns.is_empty() {
             return Some(None);
         }
@@ -109,78 +112,78 @@ impl CellSelection {
 pub struct Get {
     /// The row.
     pub row: Bytes,
-    /// Which of its cells. Shared: those who read many rows mostly want the same of each.
+    /// The cells to return. Shared, because reads of many rows mostly have the same selection.
     pub selection: Arc<CellSelection>,
-    /// Only whether there are any.
+    /// Return only whether such cells exist.
     pub existence_only: bool,
 }
 
-/// Reads of several rows, of each of which the same is asked.
+/// Reads of several rows with the same selection.
 ///
-/// One of them is a Get. Of the others only is known where the row stands in a message that has them all: they come by the
-/// million, and a Get for each would cost as much as its answer.
+/// The first is a [`Get`]. For each other row only its position in the request message is stored:
+/// there can be millions of rows, and a `Get` for each would cost as much as its response.
 #[derive(Clone, Debug)]
-pub struct GetsAlike {
+pub struct MultiGet {
     first: Get,
     message: Bytes,
-    // Rows in the message.
-    others: Vec<Range<usize>>,
+    // Positions of the other rows in the message.
+    other_rows: Vec<Range<usize>>,
 }
 
-impl GetsAlike {
-    /// Only `first`, as long as no other row of `message` is added.
-    pub fn new(first: Get, message: Bytes) -> GetsAlike {
-        GetsAlike { first, message, others: Vec::new() }
+impl MultiGet {
+    /// Contains only `first` until rows of `message` are added.
+    pub fn new(first: Get, message: Bytes) -> MultiGet {
+        MultiGet { first, message, other_rows: Vec::new() }
     }
 
-    /// Adds the row that is at `at` in the message.
+    /// Adds the row at position `at` in the message.
     ///
     /// # Panics
-    /// If the message ends before.
+    /// If `at` is outside the message.
     #[inline]
     pub fn push(&mut self, at: Range<usize>) {
-        assert!(at.start <= at.end && at.end <= self.message.len(), "a row outside of its message");
-        self.others.push(at);
+        assert!(at.start <= at.end && at.end <= self.message.len(), "row position is outside the message");
+        self.other_rows.push(at);
     }
 
-    /// How many there are; one at least.
-    #[allow(clippy::len_without_is_empty, reason = "it never is")]
+    /// Number of rows; at least 1.
+    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
-        1 + self.others.len()
+        1 + self.other_rows.len()
     }
 
-    /// The first of them.
+    /// The first read.
     #[inline]
     pub fn first(&self) -> &Get {
         &self.first
     }
 
-    /// The row of the last of them.
+    /// The last row.
     #[inline]
     pub fn last_row(&self) -> &[u8] {
-        self.row(self.others.len())
+        self.row(self.other_rows.len())
     }
 
-    /// The row of the one at `at`.
+    /// The row of read `at`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `at` is not less than [`len`](Self::len).
     #[inline]
     pub fn row(&self, at: usize) -> &[u8] {
         match at.checked_sub(1) {
             None => &self.first.row,
-            Some(at) => &self.message[self.others[at].clone()],
+            Some(at) => &self.message[self.other_rows[at].clone()],
         }
     }
 
-    /// The one at `at`.
+    /// Read `at` as a [`Get`].
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `at` is not less than [`len`](Self::len).
     pub fn get(&self, at: usize) -> Get {
         let mut get = self.first.clone();
         if let Some(at) = at.checked_sub(1) {
-            get.row = self.message.slice(self.others[at].clone());
+            get.row = self.message.slice(self.other_rows[at].clone());
         }
         get
     }
@@ -189,23 +192,24 @@ impl GetsAlike {
 /// A read of rows in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
-    /// Where to begin; empty for the first row (the last one if reversed).
+    /// First row; empty for the first row of the table (the last one if reversed).
     pub start_row: Bytes,
-    /// Whether `start_row` itself is wanted.
+    /// Whether the scan includes `start_row`.
     pub include_start_row: bool,
-    /// Where to end; empty for the last row (the first one if reversed).
+    /// Last row; empty for the last row of the table (the first one if reversed).
     pub stop_row: Bytes,
-    /// Whether `stop_row` itself is wanted.
+    /// Whether the scan includes `stop_row`.
     pub include_stop_row: bool,
-    /// From large rows to small ones.
+    /// Whether rows are returned in descending order.
     pub reversed: bool,
-    /// Which cells of a row.
+    /// Which cells of a row to return.
     pub selection: CellSelection,
-    /// Cells at most of one result; larger rows come in several. 0 for no limit.
+    /// Maximum number of cells in one result; larger rows are split into several results. 0 for no
+    /// limit.
     pub batch: u32,
-    /// Delete markers and all that they hide too (up to `max_versions`).
+    /// Whether to also return delete markers and the cells that they hide (up to `max_versions`).
     pub raw: bool,
-    /// The read point to use in place of the newest (a scanner that goes on where another one stopped).
+    /// Read point to use instead of the newest, for a scanner that continues an earlier one.
     pub read_point: Option<u64>,
 }
 
@@ -226,7 +230,7 @@ impl Default for Scan {
 }
 
 impl Scan {
-    /// The scan that a Get is: its one row.
+    /// The scan that is equivalent to a Get.
     pub fn of(get: &Get) -> Scan {
         Scan {
             start_row: get.row.clone(),
@@ -237,7 +241,7 @@ impl Scan {
         }
     }
 
-    /// Whether only one row is wanted: start and stop are the same row and belong to it.
+    /// Whether the scan reads one row: start and stop are the same row and are both included.
     pub fn is_single_row(&self) -> bool {
         !self.start_row.is_empty()
             && self.start_row == self.stop_row

@@ -1,21 +1,22 @@
-//! Ranges of row keys, and whether ranges tile the key space.
+//! Ranges of row keys, and how they cover the key space.
 //!
-//! An empty start key is before all rows and an empty end key is after all rows. An end key must therefore never be
-//! compared with another key as bytes: [`EndKey`] has the right order, and everything that compares ranges of regions
-//! goes through it.
+//! An empty start key is before all rows and an empty end key is after all rows. Never compare an
+//! end key with another key as bytes: [`EndKey`] has the right order, and all code that compares
+//! region ranges uses it.
 //!
-//! Rows are compared as bytes. `hbase:meta`, whose rows have another order, has one region without bounds.
+//! Rows are compared as bytes. `hbase:meta`, whose rows have another order, has one region without
+//! bounds.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-/// The end of a range: the first row after it. An empty one is after all rows.
+/// The exclusive end of a range. An empty key is after all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndKey<'a>(pub &'a [u8]);
 
 impl EndKey<'_> {
-    /// Whether the range that ends here reaches up to all rows.
+    /// Whether the range has no upper bound.
     pub fn is_unbounded(self) -> bool {
         self.0.is_empty()
     }
@@ -54,7 +55,7 @@ pub fn max_end<'a>(left: &'a Bytes, right: &'a Bytes) -> &'a Bytes {
     if EndKey(left) >= EndKey(right) { left } else { right }
 }
 
-/// The rows from `start` up to, and without, `end`.
+/// The rows in `[start, end)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyRange {
     /// The first row; empty for no bound.
@@ -64,7 +65,7 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// The range of these bounds.
+    /// Builds a range from its bounds.
     pub fn new(start: impl Into<Bytes>, end: impl Into<Bytes>) -> KeyRange {
         KeyRange { start: start.into(), end: end.into() }
     }
@@ -74,29 +75,29 @@ impl KeyRange {
         KeyRange { start: Bytes::new(), end: Bytes::new() }
     }
 
-    /// Whether no row can be in it.
+    /// Whether the range contains no row.
     pub fn is_empty(&self) -> bool {
         !EndKey(&self.end).is_after(&self.start)
     }
 
-    /// Whether `row` is in it.
+    /// Whether the range contains `row`.
     pub fn contains(&self, row: &[u8]) -> bool {
         *self.start <= *row && EndKey(&self.end).is_after(row)
     }
 
-    /// Whether a row can be in both.
+    /// Whether the two ranges overlap.
     pub fn overlaps(&self, other: &KeyRange) -> bool {
         EndKey(&self.end).is_after(&other.start) && EndKey(&other.end).is_after(&self.start)
     }
 
-    /// Whether one begins at the row where the other ends.
+    /// Whether one range begins where the other ends.
     pub fn is_adjacent(&self, other: &KeyRange) -> bool {
         let follows =
             |first: &KeyRange, second: &KeyRange| !first.end.is_empty() && first.end == second.start;
         follows(self, other) || follows(other, self)
     }
 
-    /// The rows in both; `None` if there can be none.
+    /// The intersection; `None` if it is empty.
     pub fn intersection(&self, other: &KeyRange) -> Option<KeyRange> {
         let start = (&self.start).max(&other.start).clone();
         let both = KeyRange { start, end: min_end(&self.end, &other.end).clone() };
@@ -109,25 +110,25 @@ impl KeyRange {
         KeyRange { start, end: max_end(&self.end, &other.end).clone() }
     }
 
-    /// Both as one range; `None` if rows are between them.
+    /// The union as one range; `None` if there is a gap between the two.
     pub fn merge(&self, other: &KeyRange) -> Option<KeyRange> {
         (self.is_adjacent(other) || self.overlaps(other)).then(|| self.span(other))
     }
 }
 
-/// A part of the key space and how many ranges cover it.
+/// A part of the key space and the number of ranges that cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// The part.
+pub struct CoverageSegment {
+    /// The rows of this part.
     pub range: KeyRange,
-    /// Ranges that cover it.
+    /// Number of ranges that cover it.
     pub count: usize,
 }
 
-/// How many of `ranges` cover each part of the key space: parts in order, neighbors with different counts. Empty ranges
-/// cover nothing.
-pub fn coverage(ranges: &[KeyRange]) -> Vec<Stretch> {
-    // Where the count changes and by how much. The end of an unbounded range changes nothing.
+/// Counts how many of `ranges` cover each part of the key space. The parts are in order and
+/// adjacent parts have different counts. Empty ranges are ignored.
+pub fn coverage(ranges: &[KeyRange]) -> Vec<CoverageSegment> {
+    // Keys at which the count changes, and the difference. An unbounded range has no end to record.
     let mut steps: Vec<(&Bytes, i64)> = Vec::with_capacity(ranges.len() * 2);
     for range in ranges.iter().filter(|range| !range.is_empty()) {
         steps.push((&range.start, 1));
@@ -136,11 +137,12 @@ pub fn coverage(ranges: &[KeyRange]) -> Vec<Stretch> {
         }
     }
     steps.sort();
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut segments: Vec<CoverageSegment> = Vec::new();
     let (mut from, mut count) = (Bytes::new(), 0_i64);
-    let mut close = |from: &Bytes, end: Bytes, count: i64| match stretches.last_mut() {
+    let mut close = |from: &Bytes, end: Bytes, count: i64| match segments.last_mut() {
         Some(last) if last.count as i64 == count => last.range.end = end,
-        _ => stretches.push(Stretch { range: KeyRange { start: from.clone(), end }, count: count as usize }),
+        _ => segments
+            .push(CoverageSegment { range: KeyRange { start: from.clone(), end }, count: count as usize }),
     };
     for group in steps.chunk_by(|one, other| one.0 == other.0) {
         let at = group[0].0;
@@ -149,18 +151,23 @@ pub fn coverage(ranges: &[KeyRange]) -> Vec<Stretch> {
             from = at.clone();
         }
         count += group.iter().map(|(_, step)| step).sum::<i64>();
+        debug_assert!(count >= 0, "a range starts before it ends");
     }
     close(&from, Bytes::new(), count);
-    stretches
+    debug_assert!(
+        segments.windows(2).all(|pair| pair[0].range.end == pair[1].range.start),
+        "the segments contain each key once"
+    );
+    segments
 }
 
 /// The parts of the key space that no range covers.
 pub fn holes(ranges: &[KeyRange]) -> Vec<KeyRange> {
-    coverage(ranges).into_iter().filter(|stretch| stretch.count == 0).map(|stretch| stretch.range).collect()
+    coverage(ranges).into_iter().filter(|segment| segment.count == 0).map(|segment| segment.range).collect()
 }
 
-/// Groups of ranges that overlap, by their indexes: each range of a group overlaps another one of it. Groups are in the
-/// order of their keys, and so are the indexes in each.
+/// Groups of overlapping ranges, by index: each range of a group overlaps another one of the group.
+/// Groups, and the indexes in each group, are in key order.
 pub fn overlapping(ranges: &[KeyRange]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|at| !ranges[*at].is_empty()).collect();
     order.sort_by(|one, other| {
@@ -202,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_last_range_is_not_adjacent_to_the_first() {
-        // Their empty keys are equal as bytes, and mean the two ends of the key space.
+        // Their empty keys are equal as bytes, but mean the two ends of the key space.
         assert!(!range("", "d").is_adjacent(&range("m", "")));
         assert!(!range("m", "").is_adjacent(&range("", "d")));
         assert!(!range("", "").is_adjacent(&range("", "")));
@@ -224,12 +231,12 @@ mod tests {
     #[test]
     fn coverage_counts_ranges_of_each_part() {
         let counts = |ranges: &[KeyRange]| {
-            let stretches = coverage(ranges);
+            let segments = coverage(ranges);
             let text = |key: &Bytes| String::from_utf8(key.to_vec()).unwrap();
-            let shown = |stretch: &Stretch| {
-                format!("{}-{}:{}", text(&stretch.range.start), text(&stretch.range.end), stretch.count)
+            let shown = |segment: &CoverageSegment| {
+                format!("{}-{}:{}", text(&segment.range.start), text(&segment.range.end), segment.count)
             };
-            stretches.iter().map(shown).collect::<Vec<_>>().join(" ")
+            segments.iter().map(shown).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(counts(&[]), "-:0");
         assert_eq!(counts(&[range("", "d"), range("d", "")]), "-:1");
@@ -249,7 +256,7 @@ mod tests {
         assert_eq!(overlapping(&two), [[0, 1], [3, 4]]);
     }
 
-    /// Against a count of each row by itself.
+    /// Compares with counting the ranges of each row separately.
     #[test]
     fn coverage_agrees_with_counting_each_row() {
         let mut state = 1_u64;
@@ -263,10 +270,10 @@ mod tests {
                 digit => Bytes::from(vec![b'a' + digit as u8]),
             };
             let ranges: Vec<KeyRange> = (0..5).map(|_| KeyRange { start: key(), end: key() }).collect();
-            let stretches = coverage(&ranges);
+            let segments = coverage(&ranges);
             for row in [&b""[..], b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i", b"zz"] {
                 let counted = ranges.iter().filter(|range| range.contains(row)).count();
-                let found: Vec<_> = stretches.iter().filter(|stretch| stretch.range.contains(row)).collect();
+                let found: Vec<_> = segments.iter().filter(|segment| segment.range.contains(row)).collect();
                 assert_eq!((found.len(), found[0].count), (1, counted), "{ranges:?} {row:?}");
             }
         }

@@ -18,20 +18,20 @@ pub struct RegionInfo {
     pub table: TableName,
     /// First row; empty for the first region.
     pub start_key: Bytes,
-    /// Row behind the last one; empty for the last region.
+    /// First row after the region; empty for the last region.
     pub end_key: Bytes,
-    /// Time of creation in milliseconds; tells regions of equal start keys apart.
+    /// Creation time in milliseconds. Distinguishes regions with equal start keys.
     pub region_id: u64,
-    /// 0 for the region that owns the files.
+    /// Replica number; 0 for the primary, which owns the files.
     pub replica_id: u32,
-    /// Not served (a split parent).
+    /// Whether the region is not served (a split parent).
     pub offline: bool,
-    /// Split into daughters.
+    /// Whether the region was split into daughters.
     pub split: bool,
 }
 
 impl RegionInfo {
-    /// A region that is not offline, not split and no replica.
+    /// A region that is online, not split and not a replica.
     pub fn new(table: TableName, start_key: Bytes, end_key: Bytes, region_id: u64) -> RegionInfo {
         RegionInfo { table, start_key, end_key, region_id, replica_id: 0, offline: false, split: false }
     }
@@ -41,7 +41,8 @@ impl RegionInfo {
         RegionInfo::new(TableName::meta(), Bytes::new(), Bytes::new(), 1)
     }
 
-    /// `table,start key,region id[_replica]`, the part of the name that the encoded name is a hash of.
+    /// `table,start key,region id[_replica]`: the part of the name that is hashed for the encoded
+    /// name.
     fn hashed_name(&self) -> Vec<u8> {
         let mut name = self.table.to_string().into_bytes();
         name.push(b',');
@@ -54,7 +55,7 @@ impl RegionInfo {
         name
     }
 
-    /// The full name: `table,start key,region id.encoded.`, and `hbase:meta,,1` for meta.
+    /// The full name: `table,start key,region id.encoded.`, or `hbase:meta,,1` for meta.
     pub fn name(&self) -> Bytes {
         let mut name = self.hashed_name();
         if !self.table.is_meta() {
@@ -78,8 +79,8 @@ impl RegionInfo {
         KeyRange { start: self.start_key.clone(), end: self.end_key.clone() }
     }
 
-    /// Whether this is a region that others replaced when it was split: its row stays in `hbase:meta` until its files
-    /// are archived, and it serves no rows.
+    /// Whether daughters have replaced this region in a split. Its row stays in `hbase:meta` until
+    /// its files are archived; it serves no rows.
     pub fn is_split_parent(&self) -> bool {
         self.split && self.offline
     }
@@ -87,28 +88,28 @@ impl RegionInfo {
     /// Whether `row` lies in this region.
     pub fn contains(&self, row: &[u8]) -> bool {
         let order = self.table.order();
-        // An empty key is not compared: of no bytes at a place that is not there processors make heavy weather.
+        // An empty key is not compared: CPUs are slow to compare zero bytes at a dangling address.
         (self.start_key.is_empty() || order.compare_rows(&self.start_key, row).is_le())
             && (self.end_key.is_empty() || order.compare_rows(row, &self.end_key).is_lt())
     }
 }
 
-/// Bytes of an encoded name: an MD5 in hexadecimal digits.
+/// Bytes of an encoded name: an MD5 hash in hexadecimal.
 const ENCODED_NAME_LEN: usize = 32;
 
-/// The encoded name within a region's full name: the part between its last two dots; for names of meta's old form, and
-/// for names that are encoded already, what can be made of them.
+/// The encoded name within a region's full name: the part between its last two dots. Also accepts
+/// meta's old form and a name that is already encoded.
 pub fn encoded_name_of(name: &[u8]) -> Option<&str> {
     std::str::from_utf8(encoded_bytes_of(name)?).ok()
 }
 
-/// The same as bytes, which are letters and digits, for those who need no text.
+/// Like [`encoded_name_of`], as bytes, which are letters and digits.
 pub fn encoded_bytes_of(name: &[u8]) -> Option<&[u8]> {
     if name == b"hbase:meta,,1" {
         return Some(META_ENCODED_NAME.as_bytes());
     }
     if let Some(cut) = name.strip_suffix(b".") {
-        // Where it is in every name but those of meta's old form: found without a search.
+        // Fast path without a search: its position in every name except those of meta's old form.
         if let Some((rest, encoded)) = cut.split_last_chunk::<ENCODED_NAME_LEN>()
             && rest.last() == Some(&b'.')
             && is_alphanumeric(encoded)
@@ -121,13 +122,13 @@ pub fn encoded_bytes_of(name: &[u8]) -> Option<&[u8]> {
     is_alphanumeric(name).then_some(name)
 }
 
-/// Whether `bytes` are letters and digits only, and some of them.
+/// Whether `bytes` is not empty and contains only letters and digits.
 fn is_alphanumeric(bytes: &[u8]) -> bool {
-    // All bytes are looked at whatever the first ones are: that is one step for many at once.
+    // No early exit, so that the compiler can vectorize the loop.
     bytes.iter().fold(!bytes.is_empty(), |plain, byte| plain & byte.is_ascii_alphanumeric())
 }
 
-/// A server's identity: host, port and the time it started. Printed `host,port,start code`.
+/// A server's identity: host, port and start time. Displayed as `host,port,start code`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName {
     /// Host name in lower case, as clients resolve it.
@@ -139,7 +140,7 @@ pub struct ServerName {
 }
 
 impl ServerName {
-    /// Takes `host,port,start code` apart.
+    /// Parses `host,port,start code`.
     pub fn parse(text: &str) -> Option<ServerName> {
         let mut parts = text.rsplitn(3, ',');
         let start_code = parts.next()?.parse().ok()?;
@@ -148,7 +149,7 @@ impl ServerName {
         Some(ServerName { host, port, start_code })
     }
 
-    /// The name as a part of file names, as Java's `URLEncoder` writes it: the commas as `%2C`.
+    /// The name for use in file names, as Java's `URLEncoder` writes it: commas as `%2C`.
     pub fn url_encoded(&self) -> String {
         self.to_string().replace(',', "%2C").replace(':', "%3A")
     }
@@ -168,7 +169,7 @@ mod tests {
         RegionInfo::new(TableName::parse(table).unwrap(), start.into(), end.into(), 1_700_000_000_000)
     }
 
-    /// Names that HBase 2.5.10 made.
+    /// Names that HBase 2.5.10 generated.
     #[test]
     fn names_are_those_of_hbase() {
         assert_eq!(region("tbl", "", "").name(), "tbl,,1700000000000.a2331f8e4bb5d76a5eee741e708341a5.");

@@ -1,6 +1,6 @@
-//! Tables and families: names and attributes, kept as HBase keeps them and read through typed getters.
+//! Tables and families: names and attributes, stored as in HBase and read through typed getters.
 //!
-//! An attribute is text under a name; unknown ones are kept and given back unchanged.
+//! An attribute is a key with a text value. Unknown attributes are stored and returned unchanged.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,20 @@ use bytes::Bytes;
 
 use crate::order::CellOrder;
 
-/// Namespace of tables without one in their name.
+/// Namespace of tables whose name does not state one.
 pub const DEFAULT_NAMESPACE: &str = "default";
-/// Namespace of the system's tables.
+/// Namespace of the system tables.
 pub const SYSTEM_NAMESPACE: &str = "hbase";
 
-/// A table's namespace and qualifier. Printed as `qualifier` in the default namespace, else `namespace:qualifier`.
+/// A table's namespace and qualifier. Displayed as `qualifier` in the default namespace, else
+/// `namespace:qualifier`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableName {
     namespace: Arc<str>,
     qualifier: Arc<str>,
 }
 
-/// A name that HBase refuses.
+/// A name that HBase rejects; the message is HBase's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IllegalName(pub String);
@@ -33,10 +34,10 @@ impl TableName {
         TableName { namespace: SYSTEM_NAMESPACE.into(), qualifier: "meta".into() }
     }
 
-    /// Takes the two parts, checked as HBase checks them; an empty namespace means the default one.
+    /// Validates the two parts as HBase does; an empty namespace means the default one.
     ///
     /// # Errors
-    /// [`IllegalName`] in HBase's words.
+    /// [`IllegalName`] with HBase's message.
     pub fn new(namespace: &str, qualifier: &str) -> Result<TableName, IllegalName> {
         let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
         check_name_part(namespace, NAMESPACES, |c| c == '_' || c.is_alphanumeric())?;
@@ -53,10 +54,10 @@ impl TableName {
         Ok(TableName { namespace: namespace.into(), qualifier: qualifier.into() })
     }
 
-    /// Takes `qualifier` or `namespace:qualifier`.
+    /// Parses `qualifier` or `namespace:qualifier`.
     ///
     /// # Errors
-    /// [`IllegalName`] in HBase's words.
+    /// [`IllegalName`] with HBase's message.
     pub fn parse(text: &str) -> Result<TableName, IllegalName> {
         match text.split_once(':') {
             Some((namespace, qualifier)) => TableName::new(namespace, qualifier),
@@ -64,7 +65,7 @@ impl TableName {
         }
     }
 
-    /// The namespace, `default` spelled out.
+    /// The namespace; `default` for the default namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -76,7 +77,7 @@ impl TableName {
     pub fn is_meta(&self) -> bool {
         &*self.namespace == SYSTEM_NAMESPACE && &*self.qualifier == "meta"
     }
-    /// Whether this is one of the system's own tables.
+    /// Whether this is a system table.
     pub fn is_system(&self) -> bool {
         &*self.namespace == SYSTEM_NAMESPACE
     }
@@ -94,7 +95,7 @@ fn check_name_part(part: &str, what: &str, legal: impl Fn(char) -> bool) -> Resu
     }
     match part.chars().enumerate().find(|(_, c)| !legal(*c)) {
         None => Ok(()),
-        // The two kinds of names have two texts in HBase's `TableName`.
+        // HBase's `TableName` has a different message for each of the two kinds of names.
         Some((at, c)) if what == NAMESPACES => Err(IllegalName(format!(
             "Illegal character <{c}> at {at}. {what} may only contain 'alphanumeric characters' from any language and \
              digits: {part}",
@@ -123,7 +124,7 @@ impl fmt::Debug for TableName {
     }
 }
 
-/// Attributes: text under a name, both as the client sent them.
+/// Attributes: keys and values as the client sent them.
 pub type Attributes = BTreeMap<Bytes, Bytes>;
 /// Settings of a table or family that override the server's.
 pub type Configuration = BTreeMap<String, String>;
@@ -133,7 +134,7 @@ pub type Configuration = BTreeMap<String, String>;
 pub struct TableDescriptor {
     /// The table's name.
     pub name: TableName,
-    /// Attributes of the table, unknown ones too.
+    /// Attributes of the table, including unknown ones.
     pub attributes: Attributes,
     /// Settings that override the server's.
     pub configuration: Configuration,
@@ -146,7 +147,7 @@ pub struct TableDescriptor {
 pub struct FamilyDescriptor {
     /// The family's name.
     pub name: Bytes,
-    /// Attributes of the family, unknown ones too.
+    /// Attributes of the family, including unknown ones.
     pub attributes: Attributes,
     /// Settings that override the table's.
     pub configuration: Configuration,
@@ -155,9 +156,9 @@ pub struct FamilyDescriptor {
 /// A namespace: its name and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceDescriptor {
-    /// The name, checked.
+    /// The validated name.
     pub name: String,
-    /// Settings, kept and given back.
+    /// Settings, stored and returned unchanged.
     pub configuration: Configuration,
 }
 
@@ -165,14 +166,14 @@ impl NamespaceDescriptor {
     /// A namespace without settings.
     ///
     /// # Errors
-    /// [`IllegalName`] in HBase's words.
+    /// [`IllegalName`] with HBase's message.
     pub fn new(name: &str) -> Result<NamespaceDescriptor, IllegalName> {
         check_name_part(name, NAMESPACES, |c| c == '_' || c.is_alphanumeric())?;
         Ok(NamespaceDescriptor { name: name.to_string(), configuration: Configuration::new() })
     }
 }
 
-/// Attributes that every family has in HBase, with their defaults, in the order in which HBase shows them.
+/// Attributes that every family has in HBase, with their defaults, in HBase's display order.
 ///
 /// Source: HBase 2.5 `ColumnFamilyDescriptorBuilder.getDefaultValues`.
 pub const FAMILY_DEFAULTS: &[(&str, &str)] = &[
@@ -191,8 +192,8 @@ pub const FAMILY_DEFAULTS: &[(&str, &str)] = &[
 ];
 
 impl FamilyDescriptor {
-    /// Writes out the defaults of attributes that are not given, as HBase's servers do: clients of other versions then
-    /// see what the family means here.
+    /// Sets all missing attributes to their defaults, as HBase's servers do. Clients of other
+    /// versions then see the values that are effective here.
     pub fn complete(&mut self) {
         for (name, default) in FAMILY_DEFAULTS {
             let name = Bytes::from_static(name.as_bytes());
@@ -201,18 +202,18 @@ impl FamilyDescriptor {
     }
 }
 
-/// How much of a deleted cell stays visible (`KEEP_DELETED_CELLS`).
+/// How deleted cells are retained (`KEEP_DELETED_CELLS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepDeletedCells {
-    /// Deleted cells are gone.
+    /// Deleted cells are removed.
     False,
-    /// Deleted cells are kept for reads of the past.
+    /// Deleted cells are retained for reads with an older time range.
     True,
-    /// As `True`, until their time to live is over.
+    /// Like `True`, until the cells' time to live has expired.
     Ttl,
 }
 
-/// What a family's Bloom filters answer for (`BLOOMFILTER`).
+/// Keys in a family's Bloom filters (`BLOOMFILTER`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BloomType {
     /// No filter.
@@ -221,23 +222,23 @@ pub enum BloomType {
     Row,
     /// Row and qualifier.
     RowCol,
-    /// The first bytes of rows.
+    /// A fixed-length row prefix.
     RowPrefix,
 }
 
-/// How cells are packed within a data block (`DATA_BLOCK_ENCODING`); the numbers are on disk.
+/// Encoding of the cells in a data block (`DATA_BLOCK_ENCODING`); the numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum BlockEncoding {
-    /// One after the other.
+    /// Cells are stored unencoded.
     None = 0,
-    /// Common prefix of the key left out.
+    /// The key prefix that a cell shares with the previous one is omitted.
     Prefix = 2,
-    /// Prefix, and differences of lengths, timestamps and types.
+    /// Like `Prefix`, plus differences of lengths, timestamps and types.
     Diff = 3,
-    /// As `Diff`, simpler to decode, and equal values left out.
+    /// Like `Diff`, simpler to decode, and repeated values are omitted.
     FastDiff = 4,
-    /// Plain, with an index of rows behind the cells.
+    /// Unencoded cells, followed by an index of rows.
     RowIndexV1 = 7,
 }
 
@@ -249,7 +250,7 @@ pub enum Compression {
     Lzo = 0,
     /// Gzip.
     Gz = 1,
-    /// None.
+    /// No compression.
     None = 2,
     /// Snappy.
     Snappy = 3,
@@ -266,7 +267,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// All of them, in the order of their numbers.
+    /// All variants, in the order of their numbers.
     pub const ALL: [Compression; 9] = [
         Compression::Lzo,
         Compression::Gz,
@@ -279,7 +280,7 @@ impl Compression {
         Compression::Brotli,
     ];
 
-    /// HBase's name of it.
+    /// HBase's name.
     pub fn name(self) -> &'static str {
         match self {
             Compression::Lzo => "LZO",
@@ -294,12 +295,12 @@ impl Compression {
         }
     }
 
-    /// The compression of HBase's name for it, however it is cased.
+    /// The compression with this HBase name, ignoring case.
     pub fn of_name(name: &str) -> Option<Compression> {
         Compression::ALL.into_iter().find(|compression| compression.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether files of it are written and read here.
+    /// Whether this server can read and write files with this compression.
     pub fn is_built_in(self) -> bool {
         use Compression::{Brotli, Bzip2, Lzma, Lzo};
         !matches!(self, Lzo | Bzip2 | Lzma | Brotli)
@@ -323,12 +324,12 @@ impl TableDescriptor {
         self
     }
 
-    /// An attribute's text, if it is set and is text.
+    /// An attribute's text; `None` if it is not set or is not text.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         text_of(&self.attributes, name)
     }
 
-    /// A setting's text, from the attributes or the configuration.
+    /// A setting's text, from the attributes or else the configuration.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.attribute(key).or_else(|| self.configuration.get(key).map(String::as_str))
     }
@@ -339,20 +340,20 @@ impl TableDescriptor {
         keys.iter().find_map(number)
     }
 
-    /// Bytes of memstore at which a region is flushed, if the table states them.
+    /// Memstore bytes at which a region is flushed, if the table sets them.
     pub fn memstore_flush_bytes(&self) -> Option<u64> {
         self.positive_setting(&["MEMSTORE_FLUSHSIZE", "hbase.hregion.memstore.flush.size"])
     }
 
-    /// Moves the configuration into the attributes. HBase's servers do so with what a client sends:
-    /// a table has one map for both.
+    /// Moves the configuration into the attributes. HBase's servers do this with a client's
+    /// descriptor, because a table has one map for both.
     pub fn merge_configuration(&mut self) {
         for (key, value) in std::mem::take(&mut self.configuration) {
             self.attributes.insert(key.into(), value.into());
         }
     }
 
-    /// Whether writes are refused (`READONLY`).
+    /// Whether writes are rejected (`READONLY`).
     pub fn read_only(&self) -> bool {
         is_true(self.attribute("READONLY"))
     }
@@ -380,12 +381,12 @@ impl FamilyDescriptor {
         self
     }
 
-    /// An attribute's text, if it is set and is text.
+    /// An attribute's text; `None` if it is not set or is not text.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         text_of(&self.attributes, name)
     }
 
-    /// A setting's text, from the attributes or the configuration.
+    /// A setting's text, from the attributes or else the configuration.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.attribute(key).or_else(|| self.configuration.get(key).map(String::as_str))
     }
@@ -394,15 +395,17 @@ impl FamilyDescriptor {
         self.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(default)
     }
 
-    /// Versions kept of a column (`VERSIONS`, default 1).
+    /// Maximum number of versions of a column (`VERSIONS`, default 1).
     pub fn max_versions(&self) -> u32 {
         self.number("VERSIONS", 1)
     }
-    /// Versions kept although their time to live is over (`MIN_VERSIONS`, default 0).
+    /// Number of versions retained after their time to live has expired (`MIN_VERSIONS`, default
+    /// 0).
     pub fn min_versions(&self) -> u32 {
         self.number("MIN_VERSIONS", 0)
     }
-    /// Time to live in milliseconds, `None` for ever (`TTL`, in seconds; 2147483647 means for ever).
+    /// Time to live in milliseconds; `None` means forever (`TTL`, in seconds; 2147483647 means
+    /// forever).
     pub fn ttl_ms(&self) -> Option<i64> {
         let seconds = match self.attribute("TTL") {
             None | Some("FOREVER") => return None,
@@ -410,7 +413,7 @@ impl FamilyDescriptor {
         };
         (seconds != i64::from(i32::MAX) && seconds > 0).then(|| seconds.saturating_mul(1000))
     }
-    /// What stays of deleted cells (`KEEP_DELETED_CELLS`, default `FALSE`).
+    /// How deleted cells are retained (`KEEP_DELETED_CELLS`, default `FALSE`).
     pub fn keep_deleted_cells(&self) -> KeepDeletedCells {
         match self.attribute("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase).as_deref() {
             Some("TRUE") => KeepDeletedCells::True,
@@ -422,7 +425,7 @@ impl FamilyDescriptor {
     pub fn block_bytes(&self) -> u32 {
         self.number("BLOCKSIZE", 65536)
     }
-    /// What the Bloom filters answer for (`BLOOMFILTER`, default `ROW`).
+    /// Keys in the Bloom filters (`BLOOMFILTER`, default `ROW`).
     pub fn bloom_type(&self) -> BloomType {
         match self.attribute("BLOOMFILTER").map(str::to_ascii_uppercase).as_deref() {
             Some("NONE") => BloomType::None,
@@ -431,7 +434,7 @@ impl FamilyDescriptor {
             _ => BloomType::Row,
         }
     }
-    /// How data blocks are packed (`DATA_BLOCK_ENCODING`, default `NONE`).
+    /// Encoding of data blocks (`DATA_BLOCK_ENCODING`, default `NONE`).
     pub fn block_encoding(&self) -> BlockEncoding {
         match self.attribute("DATA_BLOCK_ENCODING").map(str::to_ascii_uppercase).as_deref() {
             Some("PREFIX") => BlockEncoding::Prefix,
@@ -441,12 +444,14 @@ impl FamilyDescriptor {
             _ => BlockEncoding::None,
         }
     }
-    /// How blocks are compressed (`COMPRESSION`, default `NONE`); `None` if the name is not one of HBase's.
+    /// Compression of blocks (`COMPRESSION`, default `NONE`); `None` if HBase has no compression
+    /// with this name.
     pub fn compression(&self) -> Option<Compression> {
         self.attribute("COMPRESSION").map_or(Some(Compression::None), Compression::of_name)
     }
-    /// How blocks are compressed that a compaction writes (`COMPRESSION_COMPACT_MAJOR`, `COMPRESSION_COMPACT_MINOR`, or
-    /// `COMPRESSION_COMPACT` for both; default as [`compression`](Self::compression)).
+    /// Compression of blocks that a compaction writes (`COMPRESSION_COMPACT_MAJOR`,
+    /// `COMPRESSION_COMPACT_MINOR`, or `COMPRESSION_COMPACT` for both). The default is
+    /// [`compression`](Self::compression).
     pub fn compaction_compression(&self, is_major: bool) -> Option<Compression> {
         let own = if is_major { "COMPRESSION_COMPACT_MAJOR" } else { "COMPRESSION_COMPACT_MINOR" };
         match self.attribute(own).or_else(|| self.attribute("COMPRESSION_COMPACT")) {
@@ -458,22 +463,23 @@ impl FamilyDescriptor {
     pub fn block_cache(&self) -> bool {
         self.attribute("BLOCKCACHE").is_none_or(|text| is_true(Some(text)))
     }
-    /// Whether an attribute that is false by default is true.
+    /// Whether an attribute with the default false is true.
     pub fn is_set(&self, name: &str) -> bool {
         is_true(self.attribute(name))
     }
-    /// The first compression it asks for, for flushes or compactions, of which no file can be written here; as it names it.
-    pub fn foreign_compression(&self) -> Option<&str> {
+    /// The first compression name that the family sets, for flushes or compactions, and this server
+    /// cannot write.
+    pub fn unsupported_compression(&self) -> Option<&str> {
         ["COMPRESSION", "COMPRESSION_COMPACT", "COMPRESSION_COMPACT_MAJOR", "COMPRESSION_COMPACT_MINOR"]
             .into_iter()
             .filter_map(|name| self.attribute(name))
             .find(|name| !Compression::of_name(name).is_some_and(Compression::is_built_in))
     }
-    /// Where its changes are replicated: 0 nowhere, 1 to peers (`REPLICATION_SCOPE`).
+    /// Replication scope of changes: 0 for none, 1 for all peers (`REPLICATION_SCOPE`).
     pub fn replication_scope(&self) -> u32 {
         self.number("REPLICATION_SCOPE", 0)
     }
-    /// Whether delete markers hide only what was written before them (`NEW_VERSION_BEHAVIOR`).
+    /// Whether delete markers hide only cells written before them (`NEW_VERSION_BEHAVIOR`).
     pub fn new_version_behavior(&self) -> bool {
         is_true(self.attribute("NEW_VERSION_BEHAVIOR"))
     }

@@ -1,15 +1,17 @@
-//! Tags: what a cell says about itself beside its value.
+//! Tags: metadata that a cell stores in addition to its value.
 //!
 //! ```text
 //! ( length 2 | type 1 | value )*        the length counts type and value, not itself
 //! ```
 //!
-//! [`check`] refuses malformed sections of a client. HBase stores them unchecked, so a file or log may
-//! still hold one: it ends the iteration, and [`readable`] keeps it from clients.
+//! [`check`] rejects malformed tags from a client. HBase stores them unchecked, so a file or log
+//! may contain one. A malformed tag ends the iteration, and [`readable`] hides the section from
+//! clients.
 
 use crate::cell::{Malformed, TAGS_LEN_MAX};
 
-/// Type of the tag that holds a cell's own time to live: milliseconds, eight bytes (`TagType.TTL_TAG_TYPE`).
+/// Type of the tag that contains a cell's own time to live in milliseconds, 8 bytes
+/// (`TagType.TTL_TAG_TYPE`).
 pub const TTL: u8 = 8;
 
 /// Bytes of a tag's length.
@@ -20,9 +22,9 @@ const TTL_LEN: usize = 8;
 /// One tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// What it says.
+    /// Type code, for example [`TTL`].
     pub kind: u8,
-    /// The rest of it.
+    /// Bytes after the type.
     pub value: &'a [u8],
 }
 
@@ -30,18 +32,18 @@ pub struct Tag<'a> {
 pub fn iter(tags: &[u8]) -> impl Iterator<Item = Tag<'_>> {
     let mut rest = tags;
     std::iter::from_fn(move || {
-        let (len, behind) = rest.split_first_chunk::<LENGTH_LEN>()?;
-        let (tag, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+        let (len, after) = rest.split_first_chunk::<LENGTH_LEN>()?;
+        let (tag, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
         let (kind, value) = tag.split_first()?;
-        rest = behind;
+        rest = after;
         Some(Tag { kind: *kind, value })
     })
 }
 
-/// Checks that a section consists of whole tags, and that its times to live are of eight bytes.
+/// Checks that a section consists of complete tags, and that TTL tags have 8 bytes.
 ///
 /// # Errors
-/// [`Malformed`] naming the first part that is wrong.
+/// [`Malformed`] naming the first invalid part.
 pub fn check(tags: &[u8]) -> Result<(), Malformed> {
     if tags.len() > TAGS_LEN_MAX {
         return Err(Malformed("tags longer than 65535 bytes"));
@@ -56,7 +58,8 @@ pub fn check(tags: &[u8]) -> Result<(), Malformed> {
     if rest > 0 { Err(Malformed("tags: a length does not add up")) } else { Ok(()) }
 }
 
-/// The section, or an empty one if it is malformed: what clients can decode of a stored cell's tags.
+/// The section, or an empty one if it is malformed: the tags of a stored cell that clients can
+/// decode.
 #[inline]
 pub fn readable(tags: &[u8]) -> &[u8] {
     if tags.is_empty() || is_whole(tags) { tags } else { &[] }
@@ -67,15 +70,15 @@ fn is_whole(tags: &[u8]) -> bool {
     whole == tags.len()
 }
 
-/// The time to live that the tags give their cell, in milliseconds.
+/// The cell's time to live in milliseconds, from its TTL tag.
 pub fn ttl_ms(tags: &[u8]) -> Option<i64> {
     let tag = iter(tags).find(|tag| tag.kind == TTL)?;
     tag.value.try_into().ok().map(i64::from_be_bytes)
 }
 
-/// The tags of `sections` one after the other; `ttl_ms` takes the place of the times to live among them.
+/// Concatenates the tags of `sections`. If `ttl_ms` is given, it replaces all TTL tags among them.
 ///
-/// `None` if they are more than a cell can have.
+/// `None` if the result is larger than the tags of a cell may be.
 pub fn joined(sections: &[&[u8]], ttl_ms: Option<i64>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for tag in sections.iter().flat_map(|section| iter(section)) {
@@ -90,7 +93,7 @@ pub fn joined(sections: &[&[u8]], ttl_ms: Option<i64>) -> Option<Vec<u8>> {
 }
 
 fn push(out: &mut Vec<u8>, tag: Tag<'_>) {
-    let len = u16::try_from(tag.value.len() + 1).expect("a tag has a length of two bytes, or is short");
+    let len = u16::try_from(tag.value.len() + 1).expect("the length of a tag fits in 2 bytes");
     out.extend_from_slice(&len.to_be_bytes());
     out.push(tag.kind);
     out.extend_from_slice(tag.value);
@@ -101,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_taken_apart_and_put_together() {
+    fn tags_are_split_and_joined() {
         let ttl = joined(&[], Some(60_000)).unwrap();
         assert_eq!(ttl, [0, 9, 8, 0, 0, 0, 0, 0, 0, 0xea, 0x60]);
         assert_eq!(ttl_ms(&ttl), Some(60_000));
@@ -119,8 +122,8 @@ mod tests {
             assert_eq!(iter(damaged).count(), 0, "{damaged:?}");
             assert_eq!(ttl_ms(damaged), None);
             assert!(check(damaged).is_err() && readable(damaged).is_empty(), "{damaged:?}");
-            let behind_good = [&[0, 2, 65, 1][..], damaged].concat();
-            assert!(check(&behind_good).is_err() && readable(&behind_good).is_empty(), "{damaged:?}");
+            let after_good = [&[0, 2, 65, 1][..], damaged].concat();
+            assert!(check(&after_good).is_err() && readable(&after_good).is_empty(), "{damaged:?}");
         }
     }
 

@@ -1,12 +1,12 @@
-//! `docs/attributes.md` states what the rows of `cell::attribute` state. To regenerate it:
+//! Checks that `docs/attributes.md` matches the rows of `cell::attribute`. To regenerate it:
 //! `REGENERATE=1 cargo test -p cell --test attributes_doc`.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+#![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
 use std::path::Path;
 
 #[test]
-#[allow(clippy::disallowed_methods)] // A page of the repository, no data.
+#[allow(clippy::disallowed_methods)] // A documentation page, not data.
 fn the_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attributes.md");
     let expected = cell::attribute::document();

@@ -1,6 +1,6 @@
-//! Cells and their order as HBase 2.5.10 has them.
+//! Cells and their order, compared with HBase 2.5.10.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
+#![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
 use bytes::Bytes;
 use cell::{CellOrder, CellType, KeyValue};
@@ -10,7 +10,7 @@ fn hex(text: &str) -> Bytes {
     text.as_bytes().chunks(2).map(byte).collect::<Vec<u8>>().into()
 }
 
-/// A time to live and a tag of type 3, as HBase wrote them behind the value.
+/// A TTL tag and a tag of type 3, as HBase wrote them after the value.
 const TAGS: &[u8] = &[0, 9, 8, 0, 0, 0, 0, 0, 0, 0, 5, 0, 3, 1, b'a', b'b'];
 
 #[test]
@@ -26,7 +26,7 @@ fn cells_are_hbases_bytes() {
     assert_eq!(read.view(0).tags, TAGS);
 }
 
-/// Rows that HBase sorted.
+/// Rows in the order in which HBase sorted them.
 #[test]
 fn rows_of_meta_are_in_hbases_order() {
     let sorted: [&[u8]; 8] =

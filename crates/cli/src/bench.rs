@@ -1,8 +1,10 @@
-//! `grampus bench`: puts load on a server and measures it; HBase itself, if one likes, for it speaks HBase's protocol.
+//! `grampus bench`: benchmarks a server. It speaks HBase's protocol, so it can also benchmark
+//! HBase.
 //!
-//! * `workload`: what is asked; `rows`: the table's rows; `table`: the table itself;
-//! * `load`: how many ask at once, or how often; `tally`: what is counted; `process`: what the server used meanwhile;
-//! * `report`, `plot`: what came out; `progress`: how far it is.
+//! * `workload`: the operations; `rows`: the table's rows; `table`: the table;
+//! * `load`: concurrency and call rate; `tally`: counters; `process`: resources that the server
+//!   used;
+//! * `report`, `plot`: results; `progress`: the progress bar.
 
 mod load;
 mod plot;
@@ -30,94 +32,102 @@ pub(crate) use process::Process;
 pub(crate) use progress::{Measure, Progress};
 use report::Measurement;
 use rows::Rows;
-use workload::{Hot, Peer, Plan, QUESTION_LEN_MAX};
+use workload::{ECHO_LEN_MAX, Hot, Plan, Target};
 
 pub(crate) use table::settle;
 pub use workload::Workload;
 
-/// Rows of a call when the table is filled.
+/// Rows per call when the table is loaded.
 const LOAD_BATCH: u64 = 1_000;
-/// Clients that fill the table.
+/// Clients that load the table.
 const LOAD_CLIENTS: u64 = 4;
-/// Calls under way for each client where a rate is given: so many may wait before calls are late for want of a caller.
+/// Calls in flight per client when a rate is given. A due call starts late only if this many are
+/// unanswered.
 const RATE_IN_FLIGHT: u64 = 64;
 
-/// What to measure.
+/// Options of `grampus bench`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArguments {
-    /// What to ask of the server; several are measured one behind the other
+    /// Operations to measure; several are measured in sequence
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<Workload>,
-    /// Rows of the table
+    /// Number of rows in the table
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: u64,
-    /// Bytes of a value
+    /// Size of a value in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub value_size: u32,
-    /// Clients that ask at the same time; several numbers with commas between them are measured one behind the other
+    /// Number of concurrent clients; comma-separated numbers are measured in sequence
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub clients: Vec<u64>,
-    /// Calls that each client has under way at once [default: 1; with --rate 64]
+    /// Calls that each client keeps in flight [default: 1; with --rate: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub in_flight: Option<u64>,
-    /// Connections that the clients share [default: one for each client]
+    /// Connections that the clients share [default: one per client]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: Option<u64>,
-    /// Calls a second of all clients together, however fast answers come [default: the next when the last is answered]
+    /// Calls per second of all clients together, regardless of response times
+    ///
+    /// By default, a client sends its next call when the previous one is answered. With a rate, the
+    /// latency of a call is measured from the time it was due.
     #[arg(long, value_name = "CALLS", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Rows of one call, for reads and writes of rows
+    /// Rows per call, for sequential and random reads and writes, and for echo
     #[arg(long, value_name = "ROWS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub batch: u64,
-    /// Rows of one answer to a scan at most
+    /// Maximum rows per scan response
     #[arg(long, value_name = "ROWS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
     pub caching: u32,
-    /// Tenths of the rows that filters let pass
+    /// Filter selectivity in tenths (0 = nothing passes, 10 = everything)
     #[arg(long, value_name = "TENTHS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=10))]
     pub returned: u8,
-    /// Ask of the first N rows more often than of the others, as --hot-percent says
+    /// Read and write the first N rows more often than others (see --hot-percent)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub hot_rows: Option<u64>,
-    /// How many of a hundred rows chosen at random are of the first --hot-rows
+    /// Percentage of random rows that are among the first --hot-rows rows
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub hot_percent: u8,
-    /// Ask the server not to keep in its cache what is read
+    /// Read without adding blocks to the server's cache
     #[arg(long)]
     pub uncached: bool,
-    /// How long to measure; sequential workloads end when each row had its turn
+    /// Duration of a measurement; sequential workloads instead read or write every row once
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
-    /// How long to ask before it is measured
+    /// Duration of the load before the measurement starts; sequential workloads have none
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub warm_up: f64,
-    /// Make the table anew first, fill it and compact it
+    /// Recreate, fill and compact the table first
     #[arg(long)]
     pub load: bool,
-    /// The table
+    /// Name of the table
     #[arg(long, value_name = "NAME", default_value = "TestTable")]
     pub table: String,
-    /// Regions of the table, where it is made
+    /// Number of regions, if the table is created
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub regions: u64,
-    /// An attribute of the table's family, where it is made, as COMPRESSION=SNAPPY; may be repeated
+    /// Attribute of the column family, for example COMPRESSION=SNAPPY; may be repeated
+    ///
+    /// It applies only if the table is created.
     #[arg(long, value_name = "NAME=VALUE", value_parser = attribute)]
     pub attribute: Vec<(String, String)>,
-    /// The server's process, if it runs on this machine: its processor time for each row is told then
+    /// Process ID of the server, to report its CPU time per row and its memory
+    ///
+    /// The server must run on this machine.
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Where an echo server answers, for the workload echo
+    /// Address of an echo server, for the echo workloads
     #[arg(long, value_name = "IP:PORT")]
     pub echo: Option<SocketAddr>,
-    /// Write what was measured to FILE, a line of JSON for each run
+    /// Append the results to FILE, one line of JSON per run
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw what was measured into FILE, as SVG
+    /// Plot the results to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
 }
@@ -135,14 +145,14 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("there is no = in it")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, for example COMPRESSION=SNAPPY")?;
     Ok((name.to_string(), value.to_string()))
 }
 
-/// Measures.
+/// Runs the benchmark and prints the results.
 ///
 /// # Errors
-/// One line for a person: what the server refused, or what cannot be written.
+/// A one-line message for the user: the server's error, or a file that cannot be written.
 pub async fn bench(env: Env, arguments: &BenchArguments) -> Result<(), String> {
     let bench = Bench::new(env, arguments)?;
     if arguments.load {
@@ -165,7 +175,7 @@ pub async fn bench(env: Env, arguments: &BenchArguments) -> Result<(), String> {
     }
 }
 
-/// A benchmark that is set up.
+/// A benchmark and its parsed options.
 struct Bench<'a> {
     env: Env,
     arguments: &'a BenchArguments,
@@ -178,11 +188,11 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn new(env: Env, arguments: &BenchArguments) -> Result<Bench<'_>, String> {
         let server = arguments.server_pid.map(|pid| Process { pid });
-        // Said now, and not when the table is filled.
+        // Fail now, and not after the table is loaded.
         server.map(Process::usage).transpose()?;
         let hot_rows_max = arguments.rows - u64::from(arguments.hot_percent < 100);
         if let Some(hot_rows) = arguments.hot_rows.filter(|hot_rows| *hot_rows > hot_rows_max) {
-            return Err(format!("--hot-rows {hot_rows} leaves no others of --rows {}", arguments.rows));
+            return Err(format!("--hot-rows {hot_rows} leaves no other rows of --rows {}", arguments.rows));
         }
         Ok(Bench {
             env,
@@ -203,15 +213,15 @@ impl Bench<'_> {
         )
     }
 
-    async fn peers(&self, workload: Workload, connections: u64) -> Result<Vec<Arc<Peer>>, String> {
-        let mut peers = Vec::new();
+    async fn targets(&self, workload: Workload, connections: u64) -> Result<Vec<Arc<Target>>, String> {
+        let mut targets = Vec::new();
         for _ in 0..connections {
-            peers.push(Arc::new(match workload {
-                echo if echo.is_echo() => Peer::Echo(self.echo().await?),
-                _ => Peer::Table(self.client().table(self.table.clone())),
+            targets.push(Arc::new(match workload {
+                echo if echo.is_echo() => Target::Echo(self.echo().await?),
+                _ => Target::Table(self.client().table(self.table.clone())),
             }));
         }
-        Ok(peers)
+        Ok(targets)
     }
 
     async fn echo(&self) -> Result<Connection, String> {
@@ -223,12 +233,12 @@ impl Bench<'_> {
         connected.await.map_err(|error| error.to_string())
     }
 
-    /// Makes the table anew, fills and compacts it.
+    /// Recreates, fills and compacts the table.
     async fn load(&self) -> Result<(), String> {
         let client = self.client();
         let BenchArguments { regions, attribute, .. } = self.arguments;
-        let made = table::make(&client, &self.table, self.rows, *regions, attribute).await;
-        made.map_err(|error| format!("table {} cannot be made: {error}", self.table))?;
+        let created = table::create(&client, &self.table, self.rows, *regions, attribute).await;
+        created.map_err(|error| format!("table {} cannot be created: {error}", self.table))?;
         let load =
             Load { clients: LOAD_CLIENTS, in_flight: 1, rate: None, warm_up: Duration::ZERO, length: None };
         let plan = Plan { batch: LOAD_BATCH, ..self.plan(Workload::SequentialWrite) };
@@ -240,36 +250,36 @@ impl Bench<'_> {
     async fn measure(&self, workload: Workload, clients: u64) -> Result<Measurement, String> {
         let arguments = self.arguments;
         let length = (!workload.is_once()).then(|| Duration::from_secs_f64(arguments.seconds));
-        let usual = if arguments.rate.is_some() { RATE_IN_FLIGHT } else { 1 };
+        let default_in_flight = if arguments.rate.is_some() { RATE_IN_FLIGHT } else { 1 };
         let load = Load {
             clients,
-            in_flight: arguments.in_flight.unwrap_or(usual),
+            in_flight: arguments.in_flight.unwrap_or(default_in_flight),
             rate: arguments.rate,
             warm_up: length.map_or(Duration::ZERO, |_| Duration::from_secs_f64(arguments.warm_up)),
             length,
         };
         if workload.makes_rows() {
-            self.make_missing().await?;
+            self.create_missing().await?;
         }
         let plan = self.plan(workload);
-        let question_len = plan.question_len();
-        if question_len > QUESTION_LEN_MAX {
+        let echo_len = plan.echo_len();
+        if echo_len > ECHO_LEN_MAX {
             return Err(format!(
-                "an echo server takes {QUESTION_LEN_MAX} bytes at once; --batch and --value-size ask for {question_len}"
+                "an echo server accepts {ECHO_LEN_MAX} bytes per call; --batch and --value-size need {echo_len}"
             ));
         }
         self.run(&format!("{workload}, {clients} clients"), plan, load).await
     }
 
-    /// The table, if it is not there.
-    async fn make_missing(&self) -> Result<(), String> {
+    /// Creates the table if it does not exist.
+    async fn create_missing(&self) -> Result<(), String> {
         let client = self.client();
-        let said = |error: client::Error| format!("table {}: {error}", self.table);
-        if client.admin().table_exists(&self.table).await.map_err(said)? {
+        let describe = |error: client::Error| format!("table {}: {error}", self.table);
+        if client.admin().table_exists(&self.table).await.map_err(describe)? {
             return Ok(());
         }
         let BenchArguments { regions, attribute, .. } = self.arguments;
-        table::make(&client, &self.table, self.rows, *regions, attribute).await.map_err(said)
+        table::create(&client, &self.table, self.rows, *regions, attribute).await.map_err(describe)
     }
 
     fn plan(&self, workload: Workload) -> Plan {
@@ -295,9 +305,9 @@ impl Bench<'_> {
         };
         let progress = Progress::new(what.to_string(), measure);
         let connections = self.arguments.connections.unwrap_or(load.clients).min(load.clients);
-        let peers = self.peers(plan.workload, connections).await?;
+        let targets = self.targets(plan.workload, connections).await?;
         let outcome =
-            load::run(&self.env, &peers, &Arc::new(plan.clone()), &load, self.server, &progress).await;
+            load::run(&self.env, &targets, &Arc::new(plan.clone()), &load, self.server, &progress).await;
         progress.clear();
         let outcome = outcome.map_err(|error| format!("{what}: {error}"))?;
         Ok(Measurement { plan, load, outcome })

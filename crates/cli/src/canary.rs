@@ -1,12 +1,13 @@
-//! `grampus canary`: asks a cluster a little of everything, as HBase's canary does, and says what does not answer.
+//! `grampus canary`: probes every part of a cluster and reports failures, as HBase's canary does.
 //!
-//! * `dashes`: the options as HBase writes them; `targets`: what is named; `limits`: how long tables may take;
-//! * `plan`: what is probed; `probe`: one question; `write_table`: the table that is written to;
-//! * `round`: all questions once, a few of each server at a time;
-//! * `report`: what came of them; `failure`: how the program ends.
+//! * `dashes`: HBase's spelling of options; `targets`: names on the command line; `limits`: time
+//!   limits of tables;
+//! * `plan`: the list of probes; `probe`: one probe; `write_table`: the table for write probes;
+//! * `round`: runs all probes once, a few per server at a time;
+//! * `report`: results; `failure`: exit statuses.
 //!
-//! As in HBase a probe that fails does not keep others from being made: `-f` decides what a round with failures means
-//! for the program's status, and whether another round follows.
+//! As in HBase, a failed probe does not stop the others. `-f` decides whether a round with failures
+//! sets the exit status, and whether another round follows.
 
 mod dashes;
 mod failure;
@@ -32,28 +33,29 @@ use targets::Targets;
 pub use dashes::double_dashed;
 pub use failure::Failure;
 
-/// Between two rounds, where nobody says how long.
+/// Default pause between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Tries after the first of a probe: a region that moves just then has not failed, and who waits for all of HBase's
-/// fifteen learns of a failure two minutes late.
+/// Retries of a probe: enough for a region that is moving. HBase's 15 retries would report a
+/// failure two minutes late.
 const RETRIES_MAX: u32 = 5;
 
-/// What to probe.
+/// Options of `grampus canary`.
 #[derive(Debug, Clone, Args)]
 pub struct CanaryArguments {
-    /// Tables to probe, or with --regionserver servers (a host, or host,port,startcode) [default: all]
+    /// Tables to probe; with --regionserver, servers (host, host:port or host,port,startcode)
+    /// [default: all]
     #[arg(value_name = "TABLE|SERVER")]
     pub targets: Vec<String>,
-    /// Read from one region of each server, chosen at random
+    /// Read from one random region of each server
     #[arg(long)]
     pub regionserver: bool,
-    /// With --regionserver: read from all regions
+    /// With --regionserver: read from all regions of each server
     #[arg(long, alias = "allRegions", requires = "regionserver")]
     pub all_regions: bool,
-    /// Ask each ZooKeeper server (HBase's -zookeeper)
+    /// Probe each ZooKeeper server (HBase's -zookeeper)
     #[arg(long, conflicts_with_all = ["regionserver", "all_regions", "write_sniffing"])]
     pub zookeeper_mode: bool,
-    /// With --zookeeper-mode: so many servers may fail
+    /// With --zookeeper-mode: number of servers that may fail
     #[arg(
         long,
         alias = "permittedZookeeperFailures",
@@ -62,49 +64,51 @@ pub struct CanaryArguments {
         requires = "zookeeper_mode"
     )]
     pub permitted_zookeeper_failures: usize,
-    /// Write to a table that is made for it, too
+    /// Also write to a table, which is created if needed (see --write-table)
     #[arg(long, alias = "writeSniffing")]
     pub write_sniffing: bool,
-    /// The table that is written to
+    /// Table for --write-sniffing
     #[arg(long, alias = "writeTable", value_name = "TABLE", default_value = "hbase:canary")]
     pub write_table: String,
-    /// Say so if all writes together take longer
+    /// Report an error if all writes together take longer
     #[arg(long, aliases = ["writeTimeout", "writeTableTimeout"], value_name = "MS", default_value_t = 600_000)]
     pub write_timeout: u64,
-    /// Say so if all reads of a table together take longer; tables that are named
+    /// Report an error if all reads of a table together take longer
     #[arg(long, alias = "readTableTimeouts", value_name = "TABLE=MS,...", value_delimiter = ',',
         value_parser = limits::limit,
         conflicts_with_all = ["regionserver", "zookeeper_mode"])]
     pub read_table_timeouts: Vec<(String, u64)>,
-    /// Names of tables or servers are regular expressions
+    /// Treat the names of tables or servers as regular expressions
     #[arg(short = 'e', long)]
     pub regex: bool,
-    /// Time for a round
+    /// Time limit of a round
     #[arg(short, long, value_name = "MS", default_value_t = 600_000)]
     pub timeout: u64,
-    /// Whether probes that failed end the canary, with status 5
+    /// Exit with status 5 if probes of a round failed
     #[arg(short = 'f', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub fail: bool,
-    /// The same as --fail true
+    /// Same as --fail true
     #[arg(long, aliases = ["treatFailureAsError", "failureAsError"])]
     pub treat_failure_as_error: bool,
-    /// Go on with another round, and another
+    /// Run rounds until stopped
     #[arg(long)]
     pub daemon: bool,
     /// Pause between two rounds [default: 60 with --daemon]
+    ///
+    /// An interval other than 0 implies --daemon.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub interval: Option<u64>,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
 }
 
 impl CanaryArguments {
-    /// The pause between two rounds; none if there is to be one only. As in HBase a pause that is named asks for more
-    /// than one, and one of no length does not.
+    /// The pause between two rounds, or `None` for a single round. As in HBase, an interval
+    /// requests repeated rounds, unless it is 0.
     fn pause(&self) -> Option<Duration> {
         let pause = self.interval.map(Duration::from_secs).or(self.daemon.then_some(INTERVAL));
         pause.filter(|pause| !pause.is_zero())
@@ -115,10 +119,10 @@ impl CanaryArguments {
     }
 }
 
-/// Probes.
+/// Runs one round of probes, or rounds until stopped.
 ///
 /// # Errors
-/// [`Failure`], which has HBase's status for it.
+/// [`Failure`], which has HBase's exit status.
 pub async fn canary(env: Env, arguments: &CanaryArguments) -> Result<(), Failure> {
     let canary = Canary::new(env, arguments)?;
     loop {
@@ -127,13 +131,13 @@ pub async fn canary(env: Env, arguments: &CanaryArguments) -> Result<(), Failure
         match outcome {
             Ok(()) => {}
             Err(failure) if arguments.ends_on_failure() => return Err(failure),
-            Err(failure) => report::say(&format!("ERROR: {failure}")),
+            Err(failure) => report::print_line(&format!("ERROR: {failure}")),
         }
         canary.env.clock.sleep(pause).await;
     }
 }
 
-/// A canary that knows what it is to do.
+/// A canary and its parsed options.
 struct Canary<'a> {
     env: Env,
     arguments: &'a CanaryArguments,
@@ -152,7 +156,7 @@ impl Canary<'_> {
         Ok(Canary { env, arguments, quorum, client, targets })
     }
 
-    /// All probes once. What was found until the time was up is told, too.
+    /// Runs all probes once. A round that times out still reports the probes that completed.
     async fn round(&self) -> Result<(), Failure> {
         let limit = Duration::from_millis(self.arguments.timeout);
         let mut report = Report::new();
@@ -180,16 +184,16 @@ impl Canary<'_> {
         };
         round::run(&self.env, &self.client, probes, report).await;
         for limit in self.limits() {
-            limit.tell(report);
+            limit.report(report);
         }
         Ok(())
     }
 
     fn limits(&self) -> Vec<Limit> {
         let reads = self.arguments.read_table_timeouts.iter();
-        let mut limits: Vec<Limit> = reads.map(|(table, ms)| Limit::of_reads(table, *ms)).collect();
+        let mut limits: Vec<Limit> = reads.map(|(table, ms)| Limit::for_reads(table, *ms)).collect();
         if self.arguments.write_sniffing {
-            limits.push(Limit::of_writes(&self.arguments.write_table, self.arguments.write_timeout));
+            limits.push(Limit::for_writes(&self.arguments.write_table, self.arguments.write_timeout));
         }
         limits
     }

@@ -1,14 +1,15 @@
-//! Layer 7: sub-commands of the binary.
+//! Subcommands of the binary.
 //!
-//! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase alike;
-//! * [`mod@canary`]: `grampus canary`, which asks a cluster a little of everything, as HBase's canary does;
-//! * [`mod@records`]: `grampus records`, tables of records with many attributes, added up in several ways;
-//! * [`mod@repair`]: `grampus repair`, repairs of regions that a running master carries out;
-//! * [`mod@shell`]: `grampus shell`, HBase's shell over the [`client`] crate;
-//! * [`mod@sql`]: `grampus sql`, which is a binary of its own;
-//! * [`mod@top`]: `grampus top`, what HBase's hbtop shows.
+//! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase;
+//! * [`mod@canary`]: `grampus canary`, which probes every part of a cluster, as HBase's canary
+//!   does;
+//! * [`mod@records`]: `grampus records`, a benchmark of sums over records with many attributes;
+//! * [`mod@repair`]: `grampus repair`, repairs of regions that a running master performs;
+//! * [`mod@shell`]: `grampus shell`, HBase's shell on top of the [`client`] crate;
+//! * [`mod@sql`]: `grampus sql`, which starts a separate binary;
+//! * [`mod@top`]: `grampus top`, the equivalent of HBase's hbtop.
 //!
-//! Knows nothing about: how a server works inside; it talks to one as any client does.
+//! This crate knows nothing about the inside of a server: it connects to one as any client does.
 
 pub mod bench;
 pub mod canary;

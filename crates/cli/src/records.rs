@@ -1,12 +1,13 @@
-//! `grampus records`: tables of records with many attributes, and one question about them asked in several ways; HBase too.
+//! `grampus records`: a benchmark that runs one query over records with many attributes in several
+//! ways, on Grampus or HBase.
 //!
-//! The case is one that HBase's users have published: 91 attributes, and `SELECT sum(A) WHERE B = c GROUP BY D` over any of
-//! them. Every answer is compared with what the records' generator says.
+//! HBase users have published this case: 91 attributes, and `SELECT sum(A) WHERE B = c GROUP BY D`
+//! over any of them. Every result is compared with the one that the records' generator predicts.
 //!
-//! * `generator`: the records; `ask`: the ways to ask.
+//! * `generator`: the records; `query`: the ways to run the query.
 
-mod ask;
 mod generator;
+mod query;
 
 use std::time::Duration;
 
@@ -18,62 +19,68 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::bench::{Measure, Process, Progress, settle};
-use ask::Groups;
-use generator::{FAMILY, Question, Records};
+use generator::{FAMILY, Records, RecordsQuery};
+use query::Groups;
 
-/// Records of one call when the table is filled, and calls under way.
+/// Records per call when the table is loaded, and calls in flight.
 const LOAD_BATCH: u64 = 100;
 const LOAD_CALLS: usize = 4;
 
-/// Path, class, priority and arguments, of which only the class is named.
+/// Path, class, priority and arguments. Only the class is set.
 const AGGREGATE_IMPLEMENTATION: &str = "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation||";
 
-/// What to do with records.
+/// Options of `grampus records`.
 #[derive(Debug, Clone, Args)]
 pub struct RecordsArguments {
-    /// What to do, one behind the other
+    /// Steps to run, in sequence
     #[arg(required = true, value_name = "STEP")]
-    pub steps: Vec<Step>,
-    /// Records of the table
+    pub steps: Vec<RecordsStep>,
+    /// Number of records in the table
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=9_999_999_999))]
     pub rows: u64,
-    /// Attributes of a record
+    /// Attributes per record
     #[arg(long, default_value_t = 91, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub attributes: u64,
-    /// Which attribute is added up
+    /// Attribute to add up
     #[arg(long, default_value_t = 4)]
     pub sum: u64,
-    /// Only records whose attribute has a value, as 6=3
+    /// Restrict the query to records with this value of an attribute, for example 6=3
     #[arg(long, value_name = "ATTRIBUTE=VALUE", value_parser = condition)]
     pub only: Option<(u64, i64)>,
-    /// Which attribute makes the groups
+    /// Attribute to group by
     #[arg(long, value_name = "ATTRIBUTE")]
     pub group_by: Option<u64>,
-    /// How often to ask in each way
+    /// Number of runs per step
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub runs: u64,
-    /// Regions that are asked at the same time
+    /// Number of regions queried concurrently
     #[arg(long, default_value_t = 16)]
     pub parallel: usize,
-    /// The table
+    /// Name of the table
     #[arg(long, value_name = "NAME", default_value = "records")]
     pub table: String,
-    /// Regions of the table, where it is made
+    /// Number of regions, if the table is created
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub regions: u64,
-    /// An attribute of the table's family, where it is made, as COMPRESSION=SNAPPY; may be repeated
+    /// Attribute of the column family, for example COMPRESSION=SNAPPY; may be repeated
+    ///
+    /// It applies only if the table is created.
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::bench::attribute)]
     pub attribute: Vec<(String, String)>,
-    /// Make the table with HBase's AggregateImplementation as a coprocessor, which HBase needs for the step endpoint
+    /// Create the table with the coprocessor AggregateImplementation
+    ///
+    /// HBase needs it for the step endpoint.
     #[arg(long)]
     pub coprocessor: bool,
-    /// The server's process, if it runs on this machine: its processor time is told then
+    /// Process ID of the server, to report its CPU time
+    ///
+    /// The server must run on this machine.
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
     /// Print each run as a line of JSON
@@ -81,16 +88,16 @@ pub struct RecordsArguments {
     pub json: bool,
 }
 
-/// What to do.
+/// A step of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Step {
-    /// Make the table anew, fill it and compact it
+pub enum RecordsStep {
+    /// Recreate, fill and compact the table
     Load,
-    /// Ask Grampus' ColumnService
+    /// Query Grampus' ColumnService
     Columns,
-    /// Scan the columns that are needed and add up here
+    /// Scan the needed columns and add up in the client
     Scan,
-    /// Ask HBase's AggregateService for the sum of all
+    /// Query HBase's AggregateService for the sum over all records (ignores --only and --group-by)
     Endpoint,
 }
 
@@ -98,20 +105,20 @@ fn condition(text: &str) -> Result<(u64, i64), String> {
     let parsed = text
         .split_once('=')
         .and_then(|(attribute, value)| Some((attribute.parse().ok()?, value.parse().ok()?)));
-    parsed.ok_or_else(|| "not as 6=3".into())
+    parsed.ok_or_else(|| "expected ATTRIBUTE=VALUE, for example 6=3".into())
 }
 
-/// Does it.
+/// Runs the benchmark and prints the results.
 ///
 /// # Errors
-/// One line for a person: what the server refused, or an answer that is wrong.
+/// A one-line message for the user: the server's error, or a wrong result.
 pub async fn records(env: Env, arguments: &RecordsArguments) -> Result<(), String> {
     let quorum = crate::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
-    // A question over everything takes its time where everything is read.
+    // A query over the whole table is slow if the server reads every row.
     let options = ClientOptions { rpc_timeout: Duration::from_secs(1200), ..ClientOptions::default() };
     let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
     let name = TableName::parse(&arguments.table).map_err(|error| error.to_string())?;
-    let run = Run {
+    let run = RecordsBenchmark {
         env,
         table: client.table(name.clone()),
         client,
@@ -121,14 +128,14 @@ pub async fn records(env: Env, arguments: &RecordsArguments) -> Result<(), Strin
     };
     for step in &arguments.steps {
         match step {
-            Step::Load => run.load().await?,
-            step => run.ask(*step).await?,
+            RecordsStep::Load => run.load().await?,
+            step => run.measure(*step).await?,
         }
     }
     Ok(())
 }
 
-struct Run<'a> {
+struct RecordsBenchmark<'a> {
     env: Env,
     client: Client,
     table: Table,
@@ -137,9 +144,11 @@ struct Run<'a> {
     records: Records,
 }
 
-impl Run<'_> {
+impl RecordsBenchmark<'_> {
     async fn load(&self) -> Result<(), String> {
-        self.make().await.map_err(|error| format!("table {} cannot be made: {error}", self.name))?;
+        self.create_table()
+            .await
+            .map_err(|error| format!("table {} cannot be created: {error}", self.name))?;
         let progress = Progress::new("writing records".into(), Measure::Rows(self.records.count));
         let mut starts = (0..self.records.count).step_by(LOAD_BATCH as usize);
         let write = |start: u64| {
@@ -151,15 +160,17 @@ impl Run<'_> {
         let mut running: FuturesUnordered<_> = starts.by_ref().take(LOAD_CALLS).map(write).collect();
         let mut written = 0;
         while let Some(done) = running.next().await {
-            written += done.map_err(|error| format!("records cannot be written: {error}"))?;
+            written += done.map_err(|error| format!("cannot write records: {error}"))?;
             progress.show(Duration::ZERO, written);
             running.extend(starts.next().map(write));
         }
         progress.clear();
-        settle(&self.env, &self.client, &self.name).await.map_err(|error| format!("compacting: {error}"))
+        settle(&self.env, &self.client, &self.name)
+            .await
+            .map_err(|error| format!("cannot compact the table: {error}"))
     }
 
-    async fn make(&self) -> Result<(), client::Error> {
+    async fn create_table(&self) -> Result<(), client::Error> {
         let admin = self.client.admin();
         if admin.table_exists(&self.name).await? {
             if admin.is_enabled(&self.name).await? {
@@ -179,29 +190,32 @@ impl Run<'_> {
         admin.create_table(&table, &splits).await
     }
 
-    async fn ask(&self, step: Step) -> Result<(), String> {
+    async fn measure(&self, step: RecordsStep) -> Result<(), String> {
         let RecordsArguments { sum, only, group_by, runs, parallel, .. } = *self.arguments;
-        let mut question = Question { sum, condition: only, group_by };
-        if step == Step::Endpoint {
-            // It knows neither conditions nor groups.
-            question = Question { condition: None, group_by: None, ..question };
+        let mut query = RecordsQuery { sum, condition: only, group_by };
+        if step == RecordsStep::Endpoint {
+            // AggregateService supports neither conditions nor groups.
+            query = RecordsQuery { condition: None, group_by: None, ..query };
         }
-        let mut expected = self.records.expected(&question);
-        if step == Step::Endpoint {
+        let mut expected = self.records.expected(&query);
+        if step == RecordsStep::Endpoint {
             expected.values_mut().for_each(|(_, count)| *count = 0);
         }
         let server = self.arguments.server_pid.map(|pid| Process { pid });
         for _ in 0..runs {
             let before = server.map(Process::usage).transpose()?;
             let begin = self.env.clock.monotonic();
-            let said = |error: client::Error| format!("{step:?}: {error}");
+            let describe = |error: client::Error| format!("{step:?}: {error}");
             let (found, work) = match step {
-                Step::Columns => {
-                    let (found, work) = ask::columns(&self.table, &question, parallel).await.map_err(said)?;
+                RecordsStep::Columns => {
+                    let (found, work) =
+                        query::columns(&self.table, &query, parallel).await.map_err(describe)?;
                     (found, Some(work))
                 }
-                Step::Scan => (ask::scan(&self.table, &question, parallel).await.map_err(said)?, None),
-                _ => (ask::endpoint(&self.table, &question).await.map_err(said)?, None),
+                RecordsStep::Scan => {
+                    (query::scan(&self.table, &query, parallel).await.map_err(describe)?, None)
+                }
+                _ => (query::endpoint(&self.table, &query).await.map_err(describe)?, None),
             };
             let length = self.env.clock.monotonic() - begin;
             let used = server.map(Process::usage).transpose()?;
@@ -214,7 +228,7 @@ impl Run<'_> {
 
     fn print(
         &self,
-        step: Step,
+        step: RecordsStep,
         length: Duration,
         cpu: Option<f64>,
         groups: usize,
@@ -233,7 +247,7 @@ impl Run<'_> {
             println!("{line}");
             return;
         }
-        let cpu = cpu.map_or(String::new(), |cpu| format!(", {cpu:.2} s of the server's processor"));
+        let cpu = cpu.map_or(String::new(), |cpu| format!(", {cpu:.2} s of server CPU"));
         let how = work.map_or(String::new(), |work| {
             let (vectors, merged) = (work.rows_in_vectors(), work.rows_merged());
             format!("; {vectors} rows in vectors, {merged} merged, {} vectors built", work.vectors_built())
@@ -242,14 +256,14 @@ impl Run<'_> {
     }
 }
 
-/// Compares an answer with what it must be.
+/// Compares a result with the expected one.
 fn check(found: &Groups, expected: &Groups) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
     let wrong = expected.iter().find(|(key, value)| found.get(key) != Some(value));
     Err(match wrong {
-        Some((key, value)) => format!("WRONG: group {key} is {:?}, and not {value:?}", found.get(key)),
-        None => format!("WRONG: {} groups, and not {}", found.len(), expected.len()),
+        Some((key, value)) => format!("WRONG: group {key} is {:?}, expected {value:?}", found.get(key)),
+        None => format!("WRONG: {} groups, expected {}", found.len(), expected.len()),
     })
 }

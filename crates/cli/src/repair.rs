@@ -1,7 +1,8 @@
-//! `grampus repair`: what an operator does about regions that cannot be opened, holes, overlaps and unknown directories.
+//! `grampus repair`: repairs unopenable regions, holes, overlaps and unknown directories.
 //!
-//! The master carries repairs out; this asks it by `ExecProcedure` and prints its answer. Repairs of a directory whose
-//! server cannot start are not here: they read the directory itself.
+//! The master performs the repairs. This module requests them with `ExecProcedure` and prints the
+//! result. Repairs of a directory whose server cannot start are elsewhere: they read the directory
+//! without a server.
 
 use base::env::Env;
 use clap::Args;
@@ -9,41 +10,41 @@ use client::{Client, ClientOptions, Registry};
 
 use crate::quorum;
 
-/// Attempts after the first one.
+/// Retries after the first attempt.
 const RETRIES_MAX: u32 = 5;
 
-/// Which cluster to repair.
+/// The cluster to repair.
 #[derive(Debug, Clone, Args)]
 pub struct RepairTarget {
     /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
 }
 
-/// A repair of one region.
+/// Options of a repair of one region.
 #[derive(Debug, Clone, Args)]
 pub struct RegionRepair {
-    /// The encoded name of the region: 32 hexadecimal digits
+    /// Encoded name of the region: 32 hexadecimal digits
     #[arg(value_name = "REGION")]
     pub region: String,
-    /// The cluster
+    /// The cluster to repair.
     #[command(flatten)]
     pub target: RepairTarget,
 }
 
-/// A repair that the master carries out.
+/// A repair that the master performs.
 #[derive(Debug, Clone, Copy)]
 pub enum OnlineRepair<'a> {
-    /// List what is wrong.
+    /// List all faults.
     Status,
-    /// Merge regions that overlap.
+    /// Merge overlapping regions.
     Overlaps,
-    /// Create empty regions where no region is.
+    /// Create empty regions for rows that no region covers.
     Holes,
-    /// Give a region that lost its directory an empty one.
+    /// Recreate a region that lost its directory, empty.
     Region(&'a str),
     /// Add the region of a directory to `hbase:meta`.
     Adopt(&'a str),
@@ -68,10 +69,10 @@ impl OnlineRepair<'_> {
     }
 }
 
-/// Carries a repair out and prints what was done.
+/// Performs a repair and prints the result.
 ///
 /// # Errors
-/// One line: why it was refused or failed.
+/// A one-line message: why the repair was refused or failed.
 pub async fn repair(env: Env, target: &RepairTarget, repair: OnlineRepair<'_>) -> Result<(), String> {
     let quorum = quorum::with_offset(&target.zookeeper, target.port_offset)?;
     let options = ClientOptions { retries_max: RETRIES_MAX, ..ClientOptions::default() };

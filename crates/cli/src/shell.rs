@@ -1,14 +1,16 @@
-//! `grampus shell`: HBase's shell, its grammar and its output, over the client crate.
+//! `grampus shell`: HBase's shell, with its grammar and its output, on top of the client crate.
 //!
-//! * `lexer`, `parser`, `value`: the language, which is the part of Ruby that HBase's users write;
-//! * `arguments`: a command's values taken one by one, none left over;
-//! * `commands`: what can be asked, a file a group; `schema`: tables as the shell writes and shows them;
-//! * `output`, `text`: how answers look; `words`: how failures are told;
-//! * `session`: one command after the other; `reader`: commands from standard input, `editor` with `completion` those of
-//!   a person.
+//! * `lexer`, `parser`, `value`: the language, which is the subset of Ruby that HBase's users
+//!   write;
+//! * `arguments`: typed access to a command's arguments, which rejects unused ones;
+//! * `commands`: the commands, one file per group; `schema`: parsing and formatting of tables;
+//! * `output`, `text`: formatting of results; `messages`: messages of failures;
+//! * `session`: runs commands in sequence; `reader`: commands from standard input, `editor` with
+//!   `completion`: commands from an interactive user.
 //!
-//! Where commands come from decides what a failure does, as in HBase: of `-e`, `-f` and `-n` the first one ends the
-//! shell with status 1, at a prompt and in a pipe without `-n` the next command follows and the status is 0.
+//! As in HBase, the source of commands decides what a failure does. With `-e`, `-f` and `-n`, the
+//! first failure ends the shell with status 1. At a prompt, and in a pipe without `-n`, the next
+//! command follows and the status is 0.
 
 mod arguments;
 mod commands;
@@ -16,6 +18,7 @@ mod completion;
 mod editor;
 mod error;
 mod lexer;
+mod messages;
 mod output;
 mod parser;
 mod reader;
@@ -23,7 +26,6 @@ mod schema;
 mod session;
 pub(crate) mod text;
 mod value;
-mod words;
 
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -37,45 +39,47 @@ use crate::quorum;
 use error::Position;
 use output::{Printer, Style};
 use reader::Reader;
-use session::{Session, Step};
+use session::{CommandStatus, ShellSession};
 
-/// Characters of a line on a terminal that does not say how many it has.
+/// Line width of a terminal that does not report its width.
 const WIDTH_DEFAULT: usize = 100;
-/// Tries after the first, as HBase's shell sets it: a person waits for the answer.
+/// Retries, as in HBase's shell: few, because the user is waiting.
 const RETRIES_MAX: u32 = 7;
 
-/// What the shell is to do.
+/// Options of `grampus shell`.
 #[derive(Debug, Clone, Args)]
 pub struct ShellArguments {
-    /// Commands to run, separated by semicolons or lines; the first that fails ends the shell with status 1
+    /// Run these commands, separated by semicolons or newlines; exit with status 1 if one fails
     #[arg(short = 'e', long = "execute", value_name = "COMMANDS", conflicts_with = "file")]
     pub execute: Option<String>,
-    /// A file of commands to run, as --execute does
+    /// Run the commands in FILE, like --execute
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// End with status 1 at the first command of standard input that fails, and show no prompt
+    /// Exit with status 1 if a command of standard input fails, and show no prompt
     #[arg(short = 'n', long)]
     pub noninteractive: bool,
-    /// Show each command of standard input behind a prompt before it runs, and values of commands, as HBase's shell does
+    /// Print prompts, commands and their values, as HBase's shell does
+    ///
+    /// Each command of standard input is printed after a prompt before it runs.
     #[arg(long, conflicts_with_all = ["execute", "file"])]
     pub echo: bool,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
 }
 
-/// Waits for the next Ctrl-C. The first call takes Ctrl-C from the system, which would end the process; it is made only
-/// when there is a prompt to go back to.
+/// Waits for the next Ctrl-C. The first call installs a signal handler, so that Ctrl-C no longer
+/// ends the process. It is called only if there is a prompt to return to.
 pub type Interrupts = Box<dyn Fn() -> BoxFuture<'static, ()> + Send>;
 
 /// Runs the shell.
 ///
 /// # Errors
-/// One line for a person: why the shell could not begin, or which command of a script failed. What that command said
-/// stands in the output.
+/// A one-line message for the user: why the shell could not start, or which command of a script
+/// failed. The error of that command is in the output.
 pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments) -> Result<(), String> {
     let quorum = quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
     let script = match (&arguments.execute, &arguments.file) {
@@ -92,44 +96,44 @@ pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments)
     let style = if is_terminal && wants_colours() { Style::Coloured } else { Style::Plain };
     let width = is_terminal.then(terminal_width);
     let printer = Printer::new(Box::new(BufWriter::new(io::stdout())), width, style);
-    let mut session = Session::new(env, client, user, printer);
+    let mut session = ShellSession::new(env, client, user, printer);
     let done = match script {
         Some(statements) => run_script(&mut session, &statements).await,
         None => Reader::new(arguments).run(&mut session, &interrupts).await,
     };
     match done {
         Ok(()) => Ok(()),
-        Err(Ended::Failed(message)) => Err(message),
-        // Nobody listens any more, as behind `| head`: no failure of ours.
-        Err(Ended::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(Ended::Output(error)) => Err(format!("cannot write: {error}")),
+        Err(EarlyExit::Failed(message)) => Err(message),
+        // The reader closed the pipe, as with `| head`. This is no failure.
+        Err(EarlyExit::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(EarlyExit::Output(error)) => Err(format!("cannot write: {error}")),
     }
 }
 
 /// Why the shell ended early.
-enum Ended {
+enum EarlyExit {
     /// A command failed, or input cannot be read.
     Failed(String),
     /// Output cannot be written.
     Output(io::Error),
 }
 
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Ended {
-        Ended::Output(error)
+impl From<io::Error> for EarlyExit {
+    fn from(error: io::Error) -> EarlyExit {
+        EarlyExit::Output(error)
     }
 }
 
-async fn run_script(session: &mut Session, statements: &[parser::Statement]) -> Result<(), Ended> {
+async fn run_script(session: &mut ShellSession, statements: &[parser::Statement]) -> Result<(), EarlyExit> {
     for (at, statement) in statements.iter().enumerate() {
         match session.run(statement).await? {
-            Step::Done => {}
-            Step::Exit => break,
-            Step::Failed => {
+            CommandStatus::Done => {}
+            CommandStatus::Exit => break,
+            CommandStatus::Failed => {
                 let (number, all) = (at + 1, statements.len());
                 let Position { line, .. } = statement.at;
                 let message = format!("command {number} of {all} failed: {} in line {line}", statement.name);
-                return Err(Ended::Failed(message));
+                return Err(EarlyExit::Failed(message));
             }
         }
     }
@@ -145,18 +149,18 @@ fn parse_file(path: &Path) -> Result<Vec<parser::Statement>, String> {
     parser::parse(&source, Position::START).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// `NO_COLOR` set to anything means none, see no-color.org; a dumb terminal has none.
+/// `NO_COLOR` with a non-empty value disables colours, see no-color.org. A dumb terminal has none.
 fn wants_colours() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 fn terminal_width() -> usize {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT)
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT)
 }
 
-/// The user that servers are told, as an insecure HBase takes it.
+/// The user name sent to servers. They trust it, as HBase does without security.
 fn user() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "grampus".to_string())
 }

@@ -1,7 +1,8 @@
 //! `grampus sql`: SQL over the cluster's tables.
 //!
-//! A binary of its own, `grampus-sql`, does it: what it is made of is more than the server is, and is built apart (`sql/` in
-//! the repository). This process becomes that one, so that signals, status and terminal are its own.
+//! A separate binary, `grampus-sql`, implements it (`sql/` in the repository). Its dependencies are
+//! larger than the server, so it has its own build. This process replaces itself with that binary
+//! by `exec`: signals, exit status and terminal are those of `grampus-sql`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -10,10 +11,10 @@ use std::process::Command;
 
 use clap::Args;
 
-/// The binary's name.
+/// Name of the binary.
 const BINARY: &str = "grampus-sql";
 
-/// What `grampus-sql` is told; it knows its own options, --help among them.
+/// Arguments for `grampus-sql`, which parses them itself, including --help.
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct SqlArguments {
@@ -22,29 +23,29 @@ pub struct SqlArguments {
     pub arguments: Vec<OsString>,
 }
 
-/// Becomes `grampus-sql`.
+/// Replaces this process with `grampus-sql`.
 ///
 /// # Errors
-/// One line for a person: it is not there, or cannot be started.
+/// A one-line message for the user: the binary is missing, or cannot be started.
 pub fn sql(arguments: &SqlArguments) -> Result<(), String> {
     let own = std::env::current_exe().unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let binary = find(own.parent(), &path).ok_or_else(|| {
-        let beside = own.parent().unwrap_or(Path::new(".")).display().to_string();
+        let own_dir = own.parent().unwrap_or(Path::new(".")).display().to_string();
         format!(
-            "there is no {BINARY} in {beside} nor in PATH; build it with \"cd sql && cargo build --release\" in the \
-             sources of Grampus, and put sql/target/release/{BINARY} there"
+            "cannot find {BINARY} in {own_dir} or in PATH; build it with \"cd sql && cargo build --release\" in the \
+             Grampus sources, and copy sql/target/release/{BINARY} to one of these directories"
         )
     })?;
-    // It returns only if it fails.
+    // `exec` returns only if it fails.
     let error = Command::new(&binary).args(&arguments.arguments).exec();
     Err(format!("cannot start {}: {error}", binary.display()))
 }
 
-/// The binary beside this one, else the first in `PATH`.
-fn find(beside: Option<&Path>, path: &OsString) -> Option<PathBuf> {
-    let beside = beside.map(Path::to_path_buf);
-    beside
+/// Finds the binary: next to this one, or else in `PATH`.
+fn find(own_dir: Option<&Path>, path: &OsString) -> Option<PathBuf> {
+    let own_dir = own_dir.map(Path::to_path_buf);
+    own_dir
         .into_iter()
         .chain(std::env::split_paths(path))
         .map(|folder| folder.join(BINARY))
@@ -57,18 +58,18 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a test's own files")]
-    fn the_binary_beside_comes_first() {
+    fn the_binary_in_the_same_directory_comes_first() {
         let root = std::env::temp_dir().join(format!("grampus-sql-{}", std::process::id()));
-        let (beside, other) = (root.join("beside"), root.join("other"));
-        for folder in [&beside, &other] {
+        let (own_dir, other) = (root.join("bin"), root.join("other"));
+        for folder in [&own_dir, &other] {
             std::fs::create_dir_all(folder).unwrap();
         }
-        let path = std::env::join_paths([&beside, &other]).unwrap();
-        assert_eq!(find(Some(&beside), &path), None);
+        let path = std::env::join_paths([&own_dir, &other]).unwrap();
+        assert_eq!(find(Some(&own_dir), &path), None);
         std::fs::write(other.join(BINARY), b"").unwrap();
-        assert_eq!(find(Some(&beside), &path), Some(other.join(BINARY)));
-        std::fs::write(beside.join(BINARY), b"").unwrap();
-        assert_eq!(find(Some(&beside), &OsString::new()), Some(beside.join(BINARY)));
+        assert_eq!(find(Some(&own_dir), &path), Some(other.join(BINARY)));
+        std::fs::write(own_dir.join(BINARY), b"").unwrap();
+        assert_eq!(find(Some(&own_dir), &OsString::new()), Some(own_dir.join(BINARY)));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

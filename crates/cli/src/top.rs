@@ -1,12 +1,16 @@
-//! `grampus top`: what HBase's hbtop shows, of any cluster whose master answers as HBase's.
+//! `grampus top`: the equivalent of HBase's hbtop, for any cluster whose master responds as HBase's
+//! does.
 //!
-//! * `cluster`: a look, from what the master tells; `rates`: what was counted between two;
-//! * `record`, `field`, `value`: lines and what is in them; `mode`: what a line is; `filter`: which are left out;
-//! * `view`: what a person chose to see; `columns`, `words`: how it reads;
-//! * `app` with `prompt`: what keys do; `screen`: how it is drawn; `terminal`: the terminal itself;
-//! * `batch`: the same as plain text.
+//! * `cluster`: a sample of the cluster, from the master's status; `rates`: differences between
+//!   samples;
+//! * `record`, `field`, `value`: lines and their values; `mode`: the kinds of lines; `filter`: the
+//!   filters of lines;
+//! * `view`: the user's settings of the display; `columns`, `words`: formatting;
+//! * `app` with `prompt`: key handling; `screen`: drawing; `terminal`: the terminal;
+//! * `batch`: output as plain text.
 //!
-//! Only `terminal` knows of a terminal, and only `source` of the network: the rest is values made of values.
+//! Only `terminal` accesses a terminal, and only `source` the network. All else computes values
+//! from values.
 
 mod app;
 mod batch;
@@ -41,71 +45,72 @@ use view::{Order, View};
 
 pub use mode::Mode;
 
-/// The shortest time between two looks: servers report every three seconds, so that more often shows nothing new.
+/// The minimum interval. Servers report every three seconds, so a shorter interval shows little
+/// new.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What to show.
+/// Options of `grampus top`.
 #[derive(Debug, Clone, Args)]
 pub struct TopArguments {
-    /// Seconds between two looks
+    /// Seconds between two updates (0.1 to 86400)
     #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = delay)]
     pub delay: Duration,
-    /// What a line is; its first letter will do, s for region servers
+    /// What each line shows; the first letter suffices, s for region servers
     #[arg(short, long, default_value = "region")]
     pub mode: Mode,
-    /// End after so many looks
+    /// Exit after N updates
     #[arg(short = 'n', long, alias = "numberOfIterations", value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
     /// Print plain text, for a pipe or a file
     #[arg(short, long, alias = "batchMode")]
     pub batch: bool,
-    /// The field to sort by; with - before it low values come first
+    /// Field to sort by; a leading - puts low values first
     #[arg(short, long, alias = "sortField", value_name = "FIELD", allow_hyphen_values = true)]
     pub sort: Option<String>,
     /// Show only these fields, in this order
     #[arg(short, long, value_name = "FIELD,...", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Show only lines of which this is true, as TABLE=part, "#REQ/S>100", !NAMESPACE==hbase
+    /// Show only matching lines, for example TABLE=part, "#REQ/S>100" or !NAMESPACE==hbase
     #[arg(short = 'i', long, alias = "filters", value_name = "FILTER,...", value_delimiter = ',')]
     pub filter: Vec<String>,
-    /// Print the names of the mode's fields, and end
+    /// Print the names of the mode's fields and exit
     #[arg(short = 'O', long, alias = "outputFieldNames")]
     pub field_names: bool,
-    /// Where the cluster's ZooKeeper answers; several servers with commas between them
+    /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
     pub zookeeper: String,
-    /// Add N to ZooKeeper's port, for a server that was started with the same option
+    /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
 }
 
-/// A delay in seconds.
+/// Parses a delay in seconds.
 fn delay(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.trim().parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
+    let seconds: f64 = text.trim().parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
     let delay = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     match (DELAY_MIN..=DELAY_MAX).contains(&delay) {
         true => Ok(delay),
-        false => Err("seconds between two looks: 0.1 to 86400".to_string()),
+        false => Err("the delay must be 0.1 to 86400 seconds".to_string()),
     }
 }
 
-/// Shows the cluster until somebody quits, `ends` is ready, or the looks asked for are made.
+/// Shows the cluster until the user quits, `ends` is ready, or the requested updates are done.
 ///
 /// # Errors
-/// One line for a person: what was asked wrongly, or that the cluster is not there at the first look. One that goes
-/// away later is waited for.
+/// A one-line message for the user: an invalid argument, or a cluster that is unreachable at the
+/// first update. If a later update fails, polling continues.
 pub async fn top(env: Env, ends: BoxFuture<'static, ()>, arguments: &TopArguments) -> Result<(), String> {
     let view = view(arguments)?;
     if arguments.field_names {
         return batch::names(&view);
     }
     if !arguments.batch && !io::stdout().is_terminal() {
-        return Err("standard output is no terminal; --batch prints plain text".to_string());
+        return Err("standard output is not a terminal; use --batch for plain text".to_string());
     }
     let mut source = Source::new(env, arguments)?;
-    let first = source.look().await?;
+    let first = source.sample().await?;
     if arguments.batch {
         return batch::run(source, view, first, arguments).await;
     }
@@ -113,7 +118,7 @@ pub async fn top(env: Env, ends: BoxFuture<'static, ()>, arguments: &TopArgument
     terminal::run(source, app, ends, arguments.iterations).await
 }
 
-/// What the arguments choose to see.
+/// The view that the arguments describe.
 fn view(arguments: &TopArguments) -> Result<View, String> {
     let mut view = View::new(arguments.mode);
     let all: Vec<Field> = arguments.mode.fields().into_iter().map(|(field, _)| field).collect();
@@ -154,7 +159,7 @@ mod tests {
     fn arguments_choose_the_view() {
         let view = of("-m t --sort -SF --fields TABLE,sf -i #REQ/S>=5,!TABLE=x").unwrap();
         assert_eq!((view.mode, view.sort, view.order), (Mode::Table, Field::StoreFileSize, Order::LowFirst));
-        assert_eq!(view.shown(), [Field::Table, Field::StoreFileSize]);
+        assert_eq!(view.visible_fields(), [Field::Table, Field::StoreFileSize]);
         let filters: Vec<String> = view.filters.iter().map(ToString::to_string).collect();
         assert_eq!(filters, ["#REQ/S>=5", "!TABLE=x"]);
         assert_eq!(of("-m s -s +UHEAP").unwrap().order, Order::HighFirst);
@@ -162,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_said() {
-        for (line, told) in [
-            ("-m t --sort SKEY", "no field 'SKEY'; there are NAMESPACE, TABLE"),
-            ("--fields x", "no field 'x'"),
+    fn invalid_arguments_are_reported() {
+        for (line, result) in [
+            ("-m t --sort SKEY", "unknown field 'SKEY'; expected one of NAMESPACE, TABLE"),
+            ("--fields x", "unknown field 'x'"),
             ("--filter SF>big", "SF cannot be 'big'"),
             ("-m z", "invalid value 'z'"),
             ("-d 0", "0.1 to 86400"),
             ("-d NaN", "0.1 to 86400"),
         ] {
             let error = of(line).unwrap_err();
-            assert!(error.contains(told), "{line}: {error}");
+            assert!(error.contains(result), "{line}: {error}");
         }
     }
 }

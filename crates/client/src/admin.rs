@@ -1,6 +1,7 @@
-//! Tables and the cluster: what is asked of the master, and of region servers in its place.
+//! Administration of tables and the cluster, by calls to the master and to region servers.
 //!
-//! The master answers a change of tables with the number of a procedure, which is then asked for until it has ended.
+//! The master answers a table change with the id of a procedure. The client then polls until the
+//! procedure has ended.
 
 mod namespaces;
 mod procedures;
@@ -16,19 +17,19 @@ use cell::EndKey;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{TableDescriptor, TableName};
 use prost::Message;
+use proto::exception::JavaException;
 use proto::get_procedure_result_response::State;
 use proto::get_region_info_response::CompactionState;
 use wire::convert;
-use wire::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::Client;
-use crate::connections::{HIGH_PRIORITY, Outgoing};
+use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Reaction, Result};
 use crate::locations::{Location, Position};
 use crate::retry::{Retry, backoff};
 
-/// The longest pause between two questions for a procedure.
+/// Maximum pause between two polls for a procedure.
 const POLL_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Administration of a cluster. Cheap to clone.
@@ -37,41 +38,41 @@ pub struct Admin {
     client: Client,
 }
 
-/// A cluster's state, as its master sees it.
+/// State of a cluster, as reported by its master.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterStatus {
-    /// The version that the servers say they are.
+    /// Version reported by the servers.
     pub version: String,
     /// The cluster's id.
     pub cluster_id: String,
     /// The active master.
     pub master: Option<ServerName>,
-    /// Masters that wait.
+    /// Standby masters.
     pub backup_masters: Vec<ServerName>,
-    /// Region servers that live.
+    /// Live region servers.
     pub servers: Vec<ServerStatus>,
-    /// Region servers that died.
+    /// Dead region servers.
     pub dead_servers: Vec<ServerName>,
-    /// Whether the balancer runs by itself.
+    /// Whether the automatic balancer is enabled.
     pub balancer_on: Option<bool>,
-    /// Regions on their way.
+    /// Number of regions in transition.
     pub regions_in_transition: usize,
 }
 
-/// A region server's state.
+/// State of a region server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerStatus {
     /// The server.
     pub server: ServerName,
-    /// Requests in each second since the last report.
+    /// Requests per second since the last report.
     pub requests_per_second: u64,
-    /// Requests since it started.
+    /// Requests since the server started.
     pub requests: u64,
     /// Heap in use, MiB.
     pub used_heap_mb: u32,
-    /// Heap at most, MiB.
+    /// Maximum heap, MiB.
     pub max_heap_mb: u32,
-    /// Its regions, as the message has them.
+    /// Its regions, as in the protobuf message.
     pub regions: Vec<proto::RegionLoad>,
 }
 
@@ -80,11 +81,11 @@ impl Admin {
         Admin { client }
     }
 
-    /// Makes a table, with a region for each range between `split_keys` (sorted, without doubles). Ready when it
-    /// returns.
+    /// Creates a table, with one region for each range between `split_keys` (sorted, without
+    /// duplicates). The table is ready when this returns.
     ///
     /// # Errors
-    /// [`Error`]; `TableExistsException` and others of the server's as [`Error::Remote`].
+    /// [`Error`]; server exceptions such as `TableExistsException` are [`Error::Remote`].
     pub async fn create_table(&self, table: &TableDescriptor, split_keys: &[Bytes]) -> Result<()> {
         let (nonce_group, nonce) = self.nonce();
         let request = proto::CreateTableRequest {
@@ -97,7 +98,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Removes a disabled table.
+    /// Deletes a disabled table.
     ///
     /// # Errors
     /// [`Error`].
@@ -110,7 +111,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Opens the regions of a disabled table.
+    /// Enables a disabled table: opens its regions.
     ///
     /// # Errors
     /// [`Error`].
@@ -121,7 +122,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Closes the regions of a table.
+    /// Disables a table: closes its regions.
     ///
     /// # Errors
     /// [`Error`].
@@ -134,7 +135,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Removes all rows of a disabled table, which is enabled then; it keeps its split keys or becomes one region.
+    /// Deletes all rows of a disabled table, and enables it. The table keeps its split keys or
+    /// becomes one region.
     ///
     /// # Errors
     /// [`Error`].
@@ -163,7 +165,7 @@ impl Admin {
         found.into_iter().next().ok_or_else(|| Error::TableNotFound(table.clone()))
     }
 
-    /// The descriptors of all tables, or of those whose whole name `regex` matches.
+    /// The descriptors of all tables, or of those whose full name matches `regex`.
     ///
     /// # Errors
     /// [`Error`].
@@ -187,7 +189,7 @@ impl Admin {
         answer.table_schema.iter().map(convert).collect()
     }
 
-    /// The names of all tables, or of those whose whole name `regex` matches.
+    /// The names of all tables, or of those whose full name matches `regex`.
     ///
     /// # Errors
     /// [`Error`].
@@ -201,7 +203,7 @@ impl Admin {
         answer.table_names.iter().map(|name| TableName::try_from(name).map_err(malformed)).collect()
     }
 
-    /// Whether there is such a table.
+    /// Whether the table exists.
     ///
     /// # Errors
     /// [`Error`].
@@ -237,7 +239,7 @@ impl Admin {
         }
     }
 
-    /// Writes the memstores of a table's regions to files; done when it returns.
+    /// Flushes the memstores of a table's regions. The flush is complete when this returns.
     ///
     /// # Errors
     /// [`Error`].
@@ -245,7 +247,8 @@ impl Admin {
         self.flush_stores(table, None).await
     }
 
-    /// Writes the memstores of one family of a table, or without one of all, to files; done when it returns.
+    /// Flushes the memstores of one family of a table, or of all families. The flush is complete
+    /// when this returns.
     ///
     /// # Errors
     /// [`Error`].
@@ -258,7 +261,8 @@ impl Admin {
         .await
     }
 
-    /// Asks for the files of a table's regions to be merged, all of them if `major`; goes on after it returns.
+    /// Requests compaction of a table's regions, of all files if `major`. Does not wait for the
+    /// compaction.
     ///
     /// # Errors
     /// [`Error`].
@@ -266,7 +270,7 @@ impl Admin {
         self.compact_stores(table, None, major).await
     }
 
-    /// The same for one family of a table, or without one for all.
+    /// Like [`compact`](Self::compact), for one family of a table, or for all families.
     ///
     /// # Errors
     /// [`Error`].
@@ -279,7 +283,8 @@ impl Admin {
         .await
     }
 
-    /// Calls the server of each region of a table; regions that move meanwhile are looked for again.
+    /// Calls the server of each region of a table. Regions that move during the call are located
+    /// again.
     async fn at_regions<M: Message>(
         &self,
         table: &TableName,
@@ -291,13 +296,14 @@ impl Admin {
             return Err(Error::TableNotEnabled(table.clone()));
         }
         for location in regions {
-            self.at_rows_of(location, method, &request).await?;
+            self.at_region_and_daughters(location, method, &request).await?;
         }
         Ok(())
     }
 
-    /// Calls the server of a region; if the region was split meanwhile, those of its daughters.
-    async fn at_rows_of<M: Message>(
+    /// Calls the server of a region. If the region was split in the meantime, calls the servers of
+    /// its daughters.
+    async fn at_region_and_daughters<M: Message>(
         &self,
         mut location: Arc<Location>,
         method: &'static str,
@@ -305,17 +311,18 @@ impl Admin {
     ) -> Result<()> {
         let (table, end_key) = (location.region.table.clone(), location.region.end_key.clone());
         loop {
-            // The answers to these calls say no more than that it was done.
-            let (asked, _): (RegionInfo, proto::EmptyMsg) = self.at_region(location, method, request).await?;
-            if EndKey(&asked.end_key) >= EndKey(&end_key) {
+            // The responses to these calls contain no data.
+            let (region, _): (RegionInfo, proto::EmptyMsg) =
+                self.at_region(location, method, request).await?;
+            if EndKey(&region.end_key) >= EndKey(&end_key) {
                 return Ok(());
             }
             let mut retry = Retry::new(self.client.env(), self.client.options());
-            location = self.locate_opened(&table, asked.end_key, &mut retry).await?;
+            location = self.locate_opened(&table, region.end_key, &mut retry).await?;
         }
     }
 
-    /// Where the region of a row is; waits for one that is just being split or moved.
+    /// Locates the region of a row. Retries while the region is being split or moved.
     async fn locate_opened(
         &self,
         table: &TableName,
@@ -331,7 +338,8 @@ impl Admin {
         }
     }
 
-    /// Calls the server of the region that holds the first row of the one that is at `location`: which that is, and its answer.
+    /// Calls the server of the region that contains the first row of `location`'s region. Returns
+    /// that region and the response.
     async fn at_region<M: Message, R: Message + Default>(
         &self,
         mut location: Arc<Location>,
@@ -341,8 +349,10 @@ impl Admin {
         let mut retry = Retry::new(self.client.env(), self.client.options());
         loop {
             let message = request(&location.region);
-            let call =
-                Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("AdminService", method, &message) };
+            let call = OutgoingCall {
+                priority: HIGH_PRIORITY,
+                ..OutgoingCall::new("AdminService", method, &message)
+            };
             let error = match self.client.call_region(&location, call).await {
                 Ok((answer, _)) => return Ok((location.region.clone(), answer)),
                 Err(error) => error,
@@ -353,7 +363,7 @@ impl Admin {
         }
     }
 
-    /// Whether files of a table's regions are being merged, or wait for it.
+    /// Whether a compaction of a table's regions is running or queued.
     ///
     /// # Errors
     /// [`Error`].
@@ -373,7 +383,7 @@ impl Admin {
         Ok(false)
     }
 
-    /// The regions that are opening or closing or cannot be opened, as the master has them.
+    /// The regions that are opening, closing or cannot be opened, as reported by the master.
     ///
     /// # Errors
     /// [`Error`].
@@ -389,7 +399,7 @@ impl Admin {
             .collect())
     }
 
-    /// The cluster's state.
+    /// State of the cluster.
     ///
     /// # Errors
     /// [`Error`].
@@ -399,7 +409,7 @@ impl Admin {
         ClusterStatus::from_message(answer.cluster_status)
     }
 
-    /// Calls the active master until it answers.
+    /// Calls the active master, with retries.
     ///
     /// # Errors
     /// [`Error`].
@@ -422,23 +432,25 @@ impl Admin {
         method: &'static str,
         request: &M,
     ) -> Result<R> {
-        // Asked for each time: calls of this kind are rare, and the master may be another one.
+        // Located for each call: such calls are rare, and the active master may have changed.
         let master = self.client.shared.registry.master(self.client.env(), self.client.connections()).await?;
-        let call = Outgoing::new("MasterService", method, request);
+        let call = OutgoingCall::new("MasterService", method, request);
         let (answer, _) = self.client.connections().call(&master.host, master.port, call).await?;
         Ok(answer)
     }
 
-    /// Asks for a procedure until it has ended. Masters that answer without a number have done it already.
+    /// Polls a procedure until it has ended. A master that returns no id has completed the change
+    /// already.
     async fn wait_for(&self, proc_id: Option<u64>) -> Result<()> {
         let Some(proc_id) = proc_id else { return Ok(()) };
         let (env, options) = (self.client.env(), self.client.options());
         let deadline = env.clock.monotonic() + options.procedure_timeout;
         let request = proto::GetProcedureResultRequest { proc_id };
-        for asked in 0.. {
+        for region in 0.. {
             let answer: proto::GetProcedureResultResponse =
                 self.call_master("getProcedureResult", &request).await?;
-            // One that is not known has ended, and its result was asked for before: our own call tried again.
+            // An unknown procedure has ended, and an earlier attempt of this call has fetched its
+            // result.
             if answer.state() != State::Running {
                 return match answer.exception {
                     Some(exception) => Err(JavaException::from_foreign(&exception).into()),
@@ -448,14 +460,15 @@ impl Admin {
             if env.clock.monotonic() >= deadline {
                 break;
             }
-            // A tenth of HBase's pause to begin with: small tables are there within milliseconds.
-            let pause = options.pause / 10 * backoff(asked);
+            // Start with a tenth of HBase's pause: operations on small tables take only
+            // milliseconds.
+            let pause = options.pause / 10 * backoff(region);
             env.clock.sleep(pause.min(POLL_PAUSE_MAX)).await;
         }
         Err(Error::ProcedureTimedOut(proc_id))
     }
 
-    /// A name for an operation, by which the master knows a call that is made again.
+    /// A nonce for an operation, by which the master recognizes a repeated call.
     fn nonce(&self) -> (Option<u64>, Option<u64>) {
         let random = &self.client.env().random;
         (Some(random.next_u64() | 1), Some(random.next_u64() | 1))
@@ -495,8 +508,8 @@ impl ClusterStatus {
 }
 
 impl Error {
-    /// Whether trying the same again may help.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub fn is_retryable(&self) -> bool {
         self.reaction() != Reaction::Fail
     }
 }

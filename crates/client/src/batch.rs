@@ -1,4 +1,5 @@
-//! Many actions at once: grouped by region and server, one Multi each, what failed tried again.
+//! Batches of actions, grouped by region and server. Each server gets one Multi call; failed
+//! actions are retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,21 +10,21 @@ use cell::query::Get;
 use cell::region::ServerName;
 use cell::schema::TableName;
 use futures_util::future::join_all;
+use proto::exception::JavaException;
 use proto::{
     MultiRequest, MultiResponse, NameBytesPair, RegionAction, RegionActionResult, ResultOrException,
 };
 use rpc::CellBlock;
 use wire::convert;
-use wire::exception::JavaException;
 
 use crate::Client;
-use crate::connections::Outgoing;
+use crate::connections::OutgoingCall;
 use crate::error::{Error, Reaction, Result};
 use crate::locations::{Location, Position};
 use crate::message::{Cells, Row};
 use crate::retry::Retry;
 
-/// One of many actions.
+/// An action of a batch.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// A read.
@@ -41,13 +42,13 @@ impl Action {
     }
 }
 
-/// The actions (by their place in the list) of each region of one server.
+/// The actions (as indexes) of each region of one server.
 type ByRegion = Vec<(Arc<Location>, Vec<usize>)>;
 
-/// Actions by their place in the list, and what became of them.
+/// Action indexes and their outcomes.
 type Outcomes = Vec<(usize, Result<Row>)>;
 
-/// Runs all actions; the outcomes in their order.
+/// Runs all actions; returns the outcomes in the order of the actions.
 pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>) -> Vec<Result<Row>> {
     let mut outcomes: Vec<Option<Result<Row>>> = actions.iter().map(|_| None).collect();
     let mut open: Vec<usize> = (0..actions.len()).collect();
@@ -62,12 +63,17 @@ pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>
                 Err(error) => failed.push((index, error)),
             }
         }
-        open = try_again(client, table, &mut retry, failed, &mut outcomes).await;
+        open = retry_failed(client, table, &mut retry, failed, &mut outcomes).await;
+        debug_assert_eq!(
+            open.len(),
+            outcomes.iter().filter(|outcome| outcome.is_none()).count(),
+            "each action has an outcome or is repeated"
+        );
     }
-    outcomes.into_iter().map(|outcome| outcome.expect("every action has ended")).collect()
+    outcomes.into_iter().map(|outcome| outcome.expect("every action has an outcome")).collect()
 }
 
-/// Locates the region of each action; those that have none go to `failed`.
+/// Locates the region of each action. Adds actions that cannot be located to `failed`.
 async fn group(
     client: &Client,
     table: &TableName,
@@ -76,15 +82,15 @@ async fn group(
     failed: &mut Vec<(usize, Error)>,
 ) -> BTreeMap<ServerName, ByRegion> {
     let mut regions = ByRegion::new();
-    let mut places: BTreeMap<Bytes, usize> = BTreeMap::new();
+    let mut by_name: BTreeMap<Bytes, usize> = BTreeMap::new();
     let mut last = 0;
     for &index in open {
         let row = actions[index].row();
-        // Mostly it is the region of the row before, above all where the table has only one.
+        // Usually the previous row's region, always if the table has only one.
         if !regions.get(last).is_some_and(|(location, _)| location.region.contains(row)) {
             match client.locate(table, &Position::At(row.clone())).await {
                 Ok(location) => {
-                    last = *places.entry(location.name().clone()).or_insert(regions.len());
+                    last = *by_name.entry(location.name().clone()).or_insert(regions.len());
                     if last == regions.len() {
                         regions.push((location, Vec::new()));
                     }
@@ -104,23 +110,24 @@ async fn group(
     groups
 }
 
-/// Settles what is final, waits, and gives back what is to be tried again.
-async fn try_again(
+/// Records final outcomes, pauses, and returns the actions to retry.
+async fn retry_failed(
     client: &Client,
     table: &TableName,
     retry: &mut Retry<'_>,
     failed: Vec<(usize, Error)>,
     outcomes: &mut [Option<Result<Row>>],
 ) -> Vec<usize> {
-    let mut again = Vec::new();
+    let mut retryable = Vec::new();
     for (index, error) in failed {
         match error.reaction() {
             Reaction::Fail => outcomes[index] = Some(Err(error)),
-            _ => again.push((index, error)),
+            _ => retryable.push((index, error)),
         }
     }
-    // All wait for the one that needs it longest.
-    let Some((_, worst)) = again.iter().max_by_key(|(_, error)| error.reaction() == Reaction::AgainLater)
+    // All wait for the longest pause.
+    let Some((_, worst)) =
+        retryable.iter().max_by_key(|(_, error)| error.reaction() == Reaction::RetryOverloaded)
     else {
         return Vec::new();
     };
@@ -129,10 +136,10 @@ async fn try_again(
         Err(disabled) => Err(disabled),
     };
     match paused {
-        Ok(()) => again.into_iter().map(|(index, _)| index).collect(),
-        Err(over) => {
-            for (index, last) in again {
-                outcomes[index] = Some(Err(match &over {
+        Ok(()) => retryable.into_iter().map(|(index, _)| index).collect(),
+        Err(exhausted) => {
+            for (index, last) in retryable {
+                outcomes[index] = Some(Err(match &exhausted {
                     Error::Exhausted { attempts, .. } => {
                         Error::Exhausted { attempts: *attempts, last: Box::new(last) }
                     }
@@ -144,17 +151,17 @@ async fn try_again(
     }
 }
 
-/// One Multi to one server; the outcome of each of its actions.
+/// Sends one Multi to one server; returns the outcome of each action.
 async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcomes {
     let mut cells = CellBlock::new();
     let region_action =
         regions.iter().map(|(location, indexes)| region_action(location, indexes, actions, &mut cells));
     let request = MultiRequest { region_action: region_action.collect(), ..MultiRequest::default() };
-    let first = &regions.first().expect("a server's group has a region").0;
+    let first = &regions.first().expect("each server has at least one region").0;
     let priority = if first.region.table.is_system() { crate::connections::HIGH_PRIORITY } else { 0 };
-    let call = Outgoing { cells, priority, ..Outgoing::new("ClientService", "Multi", &request) };
-    let answered: Result<(MultiResponse, Bytes)> = client.call_region(first, call).await;
-    let outcomes = answered.and_then(|(response, cells)| read(response, cells, &regions));
+    let call = OutgoingCall { cells, priority, ..OutgoingCall::new("ClientService", "Multi", &request) };
+    let response: Result<(MultiResponse, Bytes)> = client.call_region(first, call).await;
+    let outcomes = response.and_then(|(response, cells)| read(response, cells, &regions));
     let outcomes = outcomes.unwrap_or_else(|error| {
         let failed = |(_, indexes): &(Arc<Location>, Vec<usize>)| {
             indexes.iter().map(|index| (*index, Err(error.clone()))).collect()
@@ -163,7 +170,7 @@ async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcome
     });
     for ((location, _), outcomes) in regions.iter().zip(&outcomes) {
         for error in outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err()) {
-            client.learn(location, error);
+            client.update_on_error(location, error);
         }
     }
     outcomes.into_iter().flatten().collect()
@@ -175,14 +182,16 @@ fn region_action(
     actions: &[Action],
     cells: &mut CellBlock,
 ) -> RegionAction {
-    let action = |(place, index): (usize, &usize)| {
-        let place = Some(place as u32);
+    let action = |(position, index): (usize, &usize)| {
+        let position = Some(position as u32);
         match &actions[*index] {
-            Action::Get(get) => {
-                proto::Action { index: place, get: Some(convert::to_proto::get(get)), ..Default::default() }
-            }
+            Action::Get(get) => proto::Action {
+                index: position,
+                get: Some(convert::to_proto::get(get)),
+                ..Default::default()
+            },
             Action::Mutate(mutation) => proto::Action {
-                index: place,
+                index: position,
                 mutation: Some(convert::to_proto::mutation_in_block(mutation, cells.tail())),
                 ..Default::default()
             },
@@ -192,14 +201,15 @@ fn region_action(
     RegionAction { region: location.specifier(), action, ..RegionAction::default() }
 }
 
-/// Takes the answer to a Multi apart, region by region. Cells lie in the block in the order of the entries.
+/// Decodes the response to a Multi, region by region. Cells are in the block in the order of the
+/// entries.
 fn read(
     response: MultiResponse,
     cells: Bytes,
     regions: &[(Arc<Location>, Vec<usize>)],
 ) -> Result<Vec<Outcomes>> {
     if response.region_action_result.len() != regions.len() {
-        return Err(Error::Malformed("a Multi's answer has not one part for each region".into()));
+        return Err(Error::Malformed("a Multi response does not have one result per region".into()));
     }
     let mut cells = Cells::of(cells);
     let parts = response.region_action_result.iter().zip(regions);
@@ -208,32 +218,32 @@ fn read(
 
 fn read_region(result: &RegionActionResult, indexes: &[usize], cells: &mut Cells) -> Result<Outcomes> {
     if let Some(exception) = &result.exception {
-        let error = exception_of(exception);
+        let error = remote_error(exception);
         return Ok(indexes.iter().map(|index| (*index, Err(error.clone()))).collect());
     }
-    let mut answered = vec![false; indexes.len()];
+    let mut has_outcome = vec![false; indexes.len()];
     let mut outcomes = Vec::with_capacity(indexes.len());
     for entry in &result.result_or_exception {
-        let place = entry.index() as usize;
-        if place >= indexes.len() || std::mem::replace(&mut answered[place], true) {
-            return Err(Error::Malformed("a Multi's answer is to an action that was not asked".into()));
+        let position = entry.index() as usize;
+        if position >= indexes.len() || std::mem::replace(&mut has_outcome[position], true) {
+            return Err(Error::Malformed("a Multi response has a result for an unknown action".into()));
         }
-        outcomes.push((indexes[place], read_entry(entry, cells)?));
+        outcomes.push((indexes[position], read_entry(entry, cells)?));
     }
-    match answered.contains(&false) {
-        true => Err(Error::Malformed("a Multi's answer lacks an action's".into())),
+    match has_outcome.contains(&false) {
+        true => Err(Error::Malformed("a Multi response lacks the result of an action".into())),
         false => Ok(outcomes),
     }
 }
 
 fn read_entry(entry: &ResultOrException, cells: &mut Cells) -> Result<Result<Row>> {
     match (&entry.exception, &entry.result) {
-        (Some(exception), _) => Ok(Err(exception_of(exception))),
+        (Some(exception), _) => Ok(Err(remote_error(exception))),
         (None, Some(result)) => cells.row(result).map(Ok),
         (None, None) => Ok(Ok(Row::default())),
     }
 }
 
-fn exception_of(pair: &NameBytesPair) -> Error {
+fn remote_error(pair: &NameBytesPair) -> Error {
     JavaException::from_pair(pair).into()
 }

@@ -1,15 +1,16 @@
-//! Changes of one row that are made whole, that depend on what is stored, or that tell what they left.
+//! Changes of one row that are atomic, conditional, or return the new cells.
 //!
-//! A call whose answer is lost is made again. Increments and appends are recognised by their nonce; the rest is not, so
-//! [`Table::check_and_mutate`] may say `false` of a change that its own first try made, as HBase's client does.
+//! A call whose response is lost is retried. The server recognizes repeated increments and appends
+//! by their nonce, but no other changes. [`Table::check_and_mutate`] may therefore return `false`
+//! because its own first attempt made the change. HBase's client does the same.
 
 use bytes::Bytes;
 use cell::condition::Condition;
 use cell::mutation::Mutation;
+use proto::exception::JavaException;
 use proto::{MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionAction};
 use rpc::CellBlock;
 use wire::convert;
-use wire::exception::JavaException;
 
 use crate::Table;
 use crate::error::{Error, Result};
@@ -17,17 +18,17 @@ use crate::locations::Location;
 use crate::message::{Cells, Row};
 
 impl Table {
-    /// Makes an increment or append, under the nonce that it has; the cells as it left them.
+    /// Applies an increment or append with its own nonce; returns the new cells.
     ///
     /// # Errors
-    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not: sent again under
-    /// the same nonce it is done once.
+    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] the change may have been
+    /// applied. If it is sent again with the same nonce, it is applied only once.
     pub async fn change(&self, mutation: &Mutation) -> Result<Row> {
         let (response, cells) = self.mutate_on(None, mutation).await?;
         Cells::of(cells).row(&response.result.unwrap_or_default())
     }
 
-    /// Puts into and deletes from one row, all or nothing.
+    /// Applies puts and deletes to one row atomically.
     ///
     /// # Errors
     /// [`Error`], as [`Table::mutate`].
@@ -35,19 +36,19 @@ impl Table {
         self.change_row(None, mutations).await.map(drop)
     }
 
-    /// Changes a row, all or nothing, if `condition` holds of it; whether it did.
+    /// Changes a row atomically if `condition` holds; returns whether it did.
     ///
     /// # Errors
     /// [`Error`], as [`Table::mutate`].
     pub async fn check_and_mutate(&self, condition: &Condition, mutations: &[Mutation]) -> Result<bool> {
         match mutations {
-            // The message that HBase's clients send for one.
+            // The message that HBase's clients send for a single mutation.
             [mutation] => Ok(self.mutate_on(Some(condition), mutation).await?.0.processed()),
             _ => self.change_row(Some(condition), mutations).await,
         }
     }
 
-    /// Makes one mutation, perhaps on a condition.
+    /// Applies one mutation, optionally with a condition.
     pub(crate) async fn mutate_on(
         &self,
         condition: Option<&Condition>,
@@ -66,6 +67,8 @@ impl Table {
         self.at_row(&mutation.row, "Mutate", cells, request).await
     }
 
+    /// Applies mutations of one row atomically; returns whether they were applied.
+    ///
     /// # Panics
     /// If there are no mutations.
     async fn change_row(&self, condition: Option<&Condition>, mutations: &[Mutation]) -> Result<bool> {
@@ -86,15 +89,15 @@ impl Table {
             }],
             ..MultiRequest::default()
         };
-        let row = &mutations.first().expect("a change has a mutation").row;
+        let row = &mutations.first().expect("a change has at least one mutation").row;
         self.at_row_until(row, "Multi", cells, request, |response, _| read(&response)).await
     }
 }
 
-/// Whether the only action was made.
+/// Whether the only region action was applied.
 fn read(response: &MultiResponse) -> Result<bool> {
     let [outcome] = &response.region_action_result[..] else {
-        return Err(Error::Malformed("the answer to one region's action has not one part".into()));
+        return Err(Error::Malformed("expected one result for one region action".into()));
     };
     let of_entries = outcome.result_or_exception.iter().find_map(|entry| entry.exception.as_ref());
     match outcome.exception.as_ref().or(of_entries) {

@@ -1,10 +1,12 @@
-//! Typed columns, looked at where they are: calls of the endpoint `grampus.pb.ColumnService`, region after region.
+//! Typed columns, evaluated by the servers: calls of the endpoint `grampus.pb.ColumnService`,
+//! region by region.
 //!
-//! A range of rows is walked by a [`Walk`]: it asks the region of the next row for what is left of the range in there,
-//! goes on at the row the answer names, or behind the region. The bounds of a region are taken anew for every try, so
-//! that regions may split, merge and move under a walk: no row is looked at twice, none is left out.
+//! A [`RangeCursor`] processes a range of rows. It calls the region of the next row for the rest of
+//! the range in that region. It continues at the row that the response names, or after the region.
+//! Region bounds are read again for every attempt, so regions may split, merge and move during a
+//! call: each row is processed exactly once.
 //!
-//! Not here: how states of aggregates are put together (`columnar::partial`), what the server does.
+//! Not here: merging of aggregate states (`columnar::partial`), and the server side.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,63 +27,63 @@ use crate::table::{Endpoint, Table};
 
 const SERVICE: &str = "grampus.pb.ColumnService";
 
-/// Milliseconds after which a server is to answer with what it has, where the caller sets no limit: well within the time of a
-/// call, so that a long one is told from a lost one.
+/// Time limit in milliseconds for a partial response, if the caller sets none. It is well below the
+/// call timeout, so that a slow call is distinguished from a lost one.
 const TIME_MS_MAX: u32 = 10_000;
 
-/// Rows from `start` up to, not including, `stop`; empty for the first and behind the last.
+/// Rows in `[start, stop)`; empty for no bound.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowRange {
     /// The first row.
     pub start: Bytes,
-    /// The row behind the last.
+    /// The first row after the range.
     pub stop: Bytes,
 }
 
-/// How far a call over many regions is.
+/// Progress of a call over many regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Ranges, as many as there were regions at the beginning.
+    /// Number of ranges: one for each region at the start of the call.
     pub ranges: usize,
-    /// Of them those that are done.
+    /// Number of completed ranges.
     pub ranges_done: usize,
-    /// What servers did so far.
+    /// Statistics of the servers' work so far.
     pub work: Work,
 }
 
-/// Rows of a range that is selected from, answer by answer.
+/// A selection of rows from a range, response by response.
 pub struct Selection {
     table: Table,
     request: SelectRequest,
-    walk: Walk,
+    cursor: RangeCursor,
 }
 
-/// What is left of a range of rows.
-struct Walk {
-    /// `None` once nothing is.
+/// The rest of a range of rows.
+struct RangeCursor {
+    /// `None` if the range is complete.
     next: Option<Bytes>,
     stop: Bytes,
 }
 
-/// Answers that may end before their range does.
-trait Resumed: Message + Default {
+/// Responses that may end before their range.
+trait ResumableResponse: Message + Default {
     fn resume_row(&self) -> Option<&Bytes>;
 }
 
-impl Resumed for AggregateResponse {
+impl ResumableResponse for AggregateResponse {
     fn resume_row(&self) -> Option<&Bytes> {
         self.resume_row.as_ref()
     }
 }
 
-impl Resumed for SelectResponse {
+impl ResumableResponse for SelectResponse {
     fn resume_row(&self) -> Option<&Bytes> {
         self.resume_row.as_ref()
     }
 }
 
 impl Table {
-    /// The parts of `range` that lie in a region each, in order, as the regions are now.
+    /// Splits `range` at region boundaries; the parts are in order.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] and others.
@@ -92,8 +94,8 @@ impl Table {
             range.intersection(&RowRange { start: region.start_key.clone(), stop: region.end_key.clone() })
         });
         let mut parts: Vec<RowRange> = parts.collect();
-        // Regions without a server are not among them, and their rows are not to be left out: each part reaches up to
-        // the next one, and the walk finds, or waits for, what is between.
+        // Regions without a server are missing here, but their rows must not be skipped. Each part
+        // extends to the next one, and the cursor locates, or waits for, the regions between.
         for at in 1..parts.len() {
             parts[at - 1].stop = parts[at].start.clone();
         }
@@ -108,7 +110,8 @@ impl Table {
         Ok(parts)
     }
 
-    /// What of `ranges`, which are in order and apart, is in each region that has some, as the regions are now.
+    /// For each current region, the parts of `ranges` in it. `ranges` must be sorted and disjoint.
+    /// Regions without any part are omitted.
     ///
     /// # Errors
     /// As [`Table::ranges`].
@@ -116,7 +119,7 @@ impl Table {
         let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
         let around = RowRange { start: first.start.clone(), stop: last.stop.clone() };
         let of_region = |region: RowRange| {
-            // Of those before the region nothing is in it; they are in order.
+            // Skip the ranges that end before the region.
             let begin = ranges.partition_point(|range| !EndKey(&range.stop).is_after(&region.start));
             let inside = ranges[begin..].iter().map_while(|range| range.intersection(&region));
             inside.collect::<Vec<_>>()
@@ -125,12 +128,14 @@ impl Table {
         Ok(regions.filter(|ranges| !ranges.is_empty()).collect())
     }
 
-    /// Aggregates the rows of a request that are in `ranges`, which are in order and apart and take the place of the request's
-    /// own; in `parallel` regions at a time. What they found is put together. `progress` is told after each answer how far it is and how many groups there are; what it returns ends the call
-    /// if it is an error, and so a caller has a say in how many groups are kept.
+    /// Aggregates the rows of `ranges`, in up to `parallel` regions at a time, and merges the
+    /// results. `ranges` must be sorted and disjoint; they replace the request's own range.
+    ///
+    /// `progress` is called after each response with the progress and the merger. An error from it
+    /// ends the call, so the caller can limit the number of groups.
     ///
     /// # Errors
-    /// [`Error`], and those of `progress`.
+    /// [`Error`], and errors of `progress`.
     pub async fn aggregate<E: From<Error>>(
         &self,
         request: &AggregateRequest,
@@ -138,13 +143,13 @@ impl Table {
         parallel: usize,
         mut progress: impl FnMut(&Progress, &Merger) -> std::result::Result<(), E>,
     ) -> std::result::Result<Partial, E> {
-        // What cannot be understood here is not asked for.
-        let rows = read::rows(request.rows.as_ref().unwrap_or(&Rows::default())).map_err(refused)?;
-        let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(refused)?;
+        // Do not send a request that cannot be decoded here.
+        let rows = read::rows(request.rows.as_ref().unwrap_or(&Rows::default())).map_err(malformed)?;
+        let plan = read::aggregation(&rows, &request.group_by, &request.aggregate).map_err(malformed)?;
         let mut merger = Merger::default();
-        self.aggregate_parts(request, ranges, parallel, |answer, done| {
+        self.aggregate_parts(request, ranges, parallel, |response, done| {
             merger
-                .add(state::partial(&answer.group, &plan.aggregates).map_err(refused)?)
+                .add(state::partial(&response.group, &plan.aggregates).map_err(malformed)?)
                 .map_err(Error::from)?;
             progress(done, &merger)
         })
@@ -152,39 +157,41 @@ impl Table {
         Ok(merger.finish())
     }
 
-    /// The same without putting together. `take` is given each answer as it
-    /// comes, in no order; groups of different answers may have the same key. An error of its ends the call.
+    /// Like [`Table::aggregate`], without merging. `receive` gets each response as it arrives, in
+    /// no particular order. Different responses may contain the same group. An error from `receive`
+    /// ends the call.
     ///
     /// # Errors
-    /// [`Error`], and those of `take`.
+    /// [`Error`], and errors of `receive`.
     pub async fn aggregate_parts<E: From<Error>>(
         &self,
         request: &AggregateRequest,
         ranges: &[RowRange],
         parallel: usize,
-        mut take: impl FnMut(AggregateResponse, &Progress) -> std::result::Result<(), E>,
+        mut receive: impl FnMut(AggregateResponse, &Progress) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let ranges = self.ranges_by_region(ranges).await?.concat();
         let mut progress = Progress { ranges: ranges.len(), ..Progress::default() };
-        let mut waiting = ranges.into_iter().map(Walk::over);
+        let mut waiting = ranges.into_iter().map(RangeCursor::new);
         let mut running: FuturesUnordered<_> = FuturesUnordered::new();
-        for walk in waiting.by_ref().take(parallel.max(1)) {
-            running.push(self.aggregate_step(request, walk));
+        for cursor in waiting.by_ref().take(parallel.max(1)) {
+            running.push(self.aggregate_step(request, cursor));
         }
         while let Some(done) = running.next().await {
-            let (walk, answer) = done?;
-            add(&mut progress.work, answer.work.as_ref());
-            let next = match walk.next.is_some() {
-                true => Some(walk),
+            let (cursor, response) = done?;
+            add(&mut progress.work, response.work.as_ref());
+            let next = match cursor.next.is_some() {
+                true => Some(cursor),
                 false => {
                     progress.ranges_done += 1;
+                    debug_assert!(progress.ranges_done <= progress.ranges, "each range is completed once");
                     waiting.next()
                 }
             };
-            if let Some(walk) = next {
-                running.push(self.aggregate_step(request, walk));
+            if let Some(cursor) = next {
+                running.push(self.aggregate_step(request, cursor));
             }
-            take(answer, &progress)?;
+            receive(response, &progress)?;
         }
         Ok(())
     }
@@ -192,35 +199,35 @@ impl Table {
     async fn aggregate_step(
         &self,
         request: &AggregateRequest,
-        mut walk: Walk,
-    ) -> Result<(Walk, AggregateResponse)> {
+        mut cursor: RangeCursor,
+    ) -> Result<(RangeCursor, AggregateResponse)> {
         let bounded = |start: Bytes, stop: Bytes| AggregateRequest {
             rows: Some(within(request.rows.as_ref(), start, stop)),
             time_ms_max: request.time_ms_max.or(Some(TIME_MS_MAX)),
             ..request.clone()
         };
-        let answer = walk.step(self, "Aggregate", bounded).await?;
-        Ok((walk, answer))
+        let response = cursor.step(self, "Aggregate", bounded).await?;
+        Ok((cursor, response))
     }
 
-    /// Selects rows of `range`, which takes the place of the request's own, in their order.
+    /// Selects rows of `range`, which replaces the request's own range, in order.
     pub fn select(&self, request: SelectRequest, range: RowRange) -> Selection {
-        Selection { table: self.clone(), request, walk: Walk::over(range) }
+        Selection { table: self.clone(), request, cursor: RangeCursor::new(range) }
     }
 }
 
 impl Selection {
-    /// What is asked for next. Its limit is less by the rows that were given.
+    /// The request for the next response. Its limit has been reduced by the rows returned so far.
     pub fn request_mut(&mut self) -> &mut SelectRequest {
         &mut self.request
     }
 
-    /// The next answer, which may have no rows; `None` when all were given.
+    /// The next response, which may have no rows; `None` at the end.
     ///
     /// # Errors
-    /// [`Error`]; the selection is over then.
+    /// [`Error`]; the selection then cannot be continued.
     pub async fn next(&mut self) -> Result<Option<SelectResponse>> {
-        if self.walk.next.is_none() || self.request.limit == Some(0) {
+        if self.cursor.next.is_none() || self.request.limit == Some(0) {
             return Ok(None);
         }
         let request = &self.request;
@@ -229,61 +236,63 @@ impl Selection {
             time_ms_max: request.time_ms_max.or(Some(TIME_MS_MAX)),
             ..request.clone()
         };
-        let answer: SelectResponse = self.walk.step(&self.table, "Select", bounded).await?;
+        let response: SelectResponse = self.cursor.step(&self.table, "Select", bounded).await?;
         if let Some(limit) = &mut self.request.limit {
-            *limit = limit.saturating_sub(answer.rows());
+            *limit = limit.saturating_sub(response.rows());
         }
-        Ok(Some(answer))
+        Ok(Some(response))
     }
 }
 
-impl Walk {
-    fn over(range: RowRange) -> Walk {
+impl RangeCursor {
+    fn new(range: RowRange) -> RangeCursor {
         let next = (!range.is_empty()).then_some(range.start);
-        Walk { next, stop: range.stop }
+        RangeCursor { next, stop: range.stop }
     }
 
-    /// Asks for what is left in one region; there is something left.
-    async fn step<M: Message, R: Resumed>(
+    /// Calls the region of the next row for the rest of the range in it. The cursor must not be
+    /// complete.
+    async fn step<M: Message, R: ResumableResponse>(
         &mut self,
         table: &Table,
         method: &'static str,
         bounded: impl Fn(Bytes, Bytes) -> M,
     ) -> Result<R> {
-        let start = self.next.take().expect("asked for only while something is left");
-        // Of the region that is asked last, which is the one that answers.
-        let asked_up_to = Mutex::new(Bytes::new());
+        let start = self.next.take().expect("step is called only if the cursor is not complete");
+        // Stop row of the last attempt, which is the one that gets the response.
+        let requested_stop = Mutex::new(Bytes::new());
         let request = |location: &Location| {
             let stop = min_end(&self.stop, &location.region.end_key).clone();
-            *asked_up_to.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+            *requested_stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
             bounded(start.clone(), stop)
         };
-        let answer: R = table.call_endpoint(&start, Endpoint { service: SERVICE, method }, request).await?;
-        let stop = asked_up_to.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.next = match answer.resume_row() {
+        let response: R = table.call_endpoint(&start, Endpoint { service: SERVICE, method }, request).await?;
+        let stop = requested_stop.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.next = match response.resume_row() {
             Some(row) if *row < start || (*row != stop && !EndKey(&stop).is_after(row)) => {
                 let row = row.escape_ascii();
                 return Err(Error::Malformed(format!(
-                    "{method} is to go on at {row}, which was not asked for"
+                    "{method} returned resume row {row} outside the requested range"
                 )));
             }
             Some(row) => Some(row.clone()),
             None if stop == self.stop => None,
             None => Some(stop),
         };
-        // A server may say that it stopped just where the range ends.
+        // A server may report a resume row that is the end of the range.
         self.next.take_if(|next| !EndKey(&self.stop).is_after(next));
-        Ok(answer)
+        debug_assert!(self.next.as_ref().is_none_or(|next| *next >= start), "a cursor never moves back");
+        Ok(response)
     }
 }
 
 impl RowRange {
-    /// Whether no row can be in it.
+    /// Whether the range contains no row.
     pub fn is_empty(&self) -> bool {
         !EndKey(&self.stop).is_after(&self.start)
     }
 
-    /// What is in both; `None` if nothing can be.
+    /// The intersection; `None` if it is empty.
     pub fn intersection(&self, other: &RowRange) -> Option<RowRange> {
         let start = (&self.start).max(&other.start).clone();
         let both = RowRange { start, stop: min_end(&self.stop, &other.stop).clone() };
@@ -291,8 +300,8 @@ impl RowRange {
     }
 }
 
-fn refused(refused: Refused) -> Error {
-    Error::Malformed(refused.to_string())
+fn malformed(error: Refused) -> Error {
+    Error::Malformed(error.to_string())
 }
 
 fn within(rows: Option<&Rows>, start: Bytes, stop: Bytes) -> Rows {
@@ -323,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_end_is_behind_all_others() {
+    fn an_empty_end_is_after_all_others() {
         assert_eq!(range("b", "").intersection(&range("a", "d")), Some(range("b", "d")));
         assert_eq!(range("", "").intersection(&range("", "")), Some(range("", "")));
         assert_eq!(range("", "c").intersection(&range("c", "")), None);

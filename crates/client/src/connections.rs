@@ -1,4 +1,5 @@
-//! Connections to servers: one for each server and service, shared by all who ask, made anew when lost.
+//! Connections to servers: one per server and service, shared by all callers, and reopened when
+//! lost.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +9,21 @@ use base::BoxFuture;
 use base::env::Env;
 use bytes::Bytes;
 use prost::Message;
+use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
 use rpc::client::{ConnectOptions, Connection, Request};
-use wire::exception::{Answer, JavaException, class};
 use wire::service::Caller;
 
 use crate::error::{Error, Result};
 
-/// How urgent calls for `hbase:meta` are (`HConstants.HIGH_QOS`).
+/// Priority of calls for `hbase:meta` (`HConstants.HIGH_QOS`).
 pub const HIGH_PRIORITY: u32 = 200;
 
-/// How long a server that did not let itself be connected to is left alone
+/// Time during which a server is not contacted again after a failed connection attempt
 /// (`hbase.ipc.client.failed.servers.expiry`).
 const FAILED_SERVER_EXPIRY: Duration = Duration::from_secs(2);
 
-/// Connections by server and service. Cheap to clone.
+/// Connections, keyed by server and service. Cheap to clone.
 #[derive(Clone)]
 pub struct Connections {
     shared: Arc<Shared>,
@@ -32,55 +33,56 @@ struct Shared {
     env: Env,
     options: ConnectOptions,
     rpc_timeout: Duration,
-    // By host. One slot a server and service; its lock is held while connecting, so that those who come then wait for it.
-    slots: Mutex<HashMap<String, SlotsOfHost>>,
+    // By host, with one slot per server and service. The slot's lock is held while connecting, so
+    // that concurrent callers wait for that connection.
+    slots: Mutex<HashMap<String, HostSlots>>,
 }
 
 type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
 
-/// By port and service.
-type SlotsOfHost = BTreeMap<(u16, &'static str), SharedSlot>;
+/// Slots, keyed by port and service.
+type HostSlots = BTreeMap<(u16, &'static str), SharedSlot>;
 
 #[derive(Default)]
 struct Slot {
     connection: Option<Connection>,
-    // When connecting failed last, and how.
+    // Time and error of the last failed attempt to connect.
     failed: Option<(Duration, Error)>,
 }
 
-/// A call's message and cells, and how long to wait for it.
-pub struct Outgoing<'a, M> {
-    /// The service asked.
+/// An outgoing call: message, cells and priority.
+pub struct OutgoingCall<'a, M> {
+    /// The service's name.
     pub service: &'static str,
-    /// The method.
+    /// The method's name.
     pub method: &'static str,
     /// The request message.
     pub message: &'a M,
-    /// Cells behind it.
+    /// Cells that follow the message.
     pub cells: CellBlock,
     /// 0 for user tables, [`HIGH_PRIORITY`] for `hbase:meta`.
     pub priority: u32,
 }
 
-impl<'a, M> Outgoing<'a, M> {
-    /// A call without cells.
-    pub fn new(service: &'static str, method: &'static str, message: &'a M) -> Outgoing<'a, M> {
-        Outgoing { service, method, message, cells: CellBlock::new(), priority: 0 }
+impl<'a, M> OutgoingCall<'a, M> {
+    /// A call without cells, with priority 0.
+    pub fn new(service: &'static str, method: &'static str, message: &'a M) -> OutgoingCall<'a, M> {
+        OutgoingCall { service, method, message, cells: CellBlock::new(), priority: 0 }
     }
 }
 
 impl Connections {
-    /// None yet; each call waits at most `rpc_timeout`.
+    /// Creates an empty pool; each call waits at most `rpc_timeout`.
     pub fn new(env: Env, user: &str, rpc_timeout: Duration) -> Connections {
-        Connections::with(env, ConnectOptions::for_user(user), rpc_timeout)
+        Connections::with_options(env, ConnectOptions::for_user(user), rpc_timeout)
     }
 
-    /// None yet; they will be made as `options` say.
-    pub fn with(env: Env, options: ConnectOptions, rpc_timeout: Duration) -> Connections {
+    /// Creates an empty pool that connects with `options`.
+    pub fn with_options(env: Env, options: ConnectOptions, rpc_timeout: Duration) -> Connections {
         Connections { shared: Arc::new(Shared { env, options, rpc_timeout, slots: Mutex::default() }) }
     }
 
-    /// Calls a method; the answer's message and its cell block.
+    /// Calls a method; returns the response message and its cell block.
     ///
     /// # Errors
     /// [`Error::Remote`], [`Error::Connection`], [`Error::Malformed`].
@@ -88,7 +90,7 @@ impl Connections {
         &self,
         host: &str,
         port: u16,
-        call: Outgoing<'_, M>,
+        call: OutgoingCall<'_, M>,
     ) -> Result<(R, Bytes)> {
         let request = Request {
             method: rpc::Method::of_static(call.method),
@@ -112,7 +114,7 @@ impl Connections {
     ) -> Result<(Bytes, Bytes)> {
         let connection = self.connection(host, port, service).await?;
         match connection.call(request).await {
-            Ok(answer) => Ok((answer.message, answer.cells)),
+            Ok(response) => Ok((response.message, response.cells)),
             Err(error) => Err(failed(host, port, error)),
         }
     }
@@ -149,14 +151,14 @@ impl Connections {
 
     fn slot(&self, host: &str, port: u16, service: &'static str) -> SharedSlot {
         let mut slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_host = match slots.get_mut(host) {
-            Some(of_host) => of_host,
+        let host_slots = match slots.get_mut(host) {
+            Some(host_slots) => host_slots,
             None => slots.entry(host.to_string()).or_default(),
         };
-        Arc::clone(of_host.entry((port, service)).or_default())
+        Arc::clone(host_slots.entry((port, service)).or_default())
     }
 
-    /// A server, to be called by way of the service traits.
+    /// A handle for calls to one server through the service traits.
     pub fn peer(&self, host: &str, port: u16) -> Peer {
         Peer { connections: self.clone(), host: host.to_string(), port }
     }
@@ -179,7 +181,7 @@ fn failed(host: &str, port: u16, error: rpc::client::Error) -> Error {
     }
 }
 
-/// One server. [`wire::service::Remote`] makes the service traits of it.
+/// A single server. [`wire::service::Remote`] implements the service traits on it.
 #[derive(Clone)]
 pub struct Peer {
     connections: Connections,
@@ -203,7 +205,7 @@ impl Peer {
             priority: HIGH_PRIORITY,
         };
         match self.connections.call_raw(&self.host, self.port, service, request).await {
-            Ok(answer) => Ok(answer),
+            Ok(response) => Ok(response),
             Err(Error::Remote(exception)) => Err(*exception),
             Err(other) => Err(JavaException::new(class::IO_EXCEPTION, other.to_string())),
         }

@@ -1,66 +1,67 @@
-//! What can go wrong, told apart by what to do about it.
+//! Errors, and the reaction to each.
 
 use cell::region::ServerName;
 use cell::schema::TableName;
-use wire::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 
-/// The result of a client's operation.
+/// Result of a client operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation failed.
+/// Reason why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// A server refused.
+    /// A server returned an exception.
     #[error("{0}")]
     Remote(Box<JavaException>),
-    /// A server could not be reached, or its answer did not come; it may have done what it was asked.
+    /// The server could not be reached, or its response did not arrive. It may have executed the
+    /// call.
     #[error("{host}:{port}: {message}")]
     Connection {
         /// The server.
         host: String,
         /// Its port.
         port: u16,
-        /// What happened.
+        /// Description of the failure.
         message: String,
     },
-    /// There is no such table.
+    /// The table does not exist.
     #[error("table {0} does not exist")]
     TableNotFound(TableName),
     /// The table is disabled.
     #[error("table {0} is not enabled")]
     TableNotEnabled(TableName),
-    /// The row's region is not served at this moment.
+    /// The row's region is currently not served.
     #[error("no region of {table} serves row {}: {reason}", .row.escape_ascii())]
     NoRegion {
         /// The table.
         table: TableName,
         /// The row.
         row: bytes::Bytes,
-        /// What `hbase:meta` says.
+        /// The reason according to `hbase:meta`.
         reason: String,
     },
-    /// The registry does not answer, or not with what is needed.
+    /// The registry does not respond, or lacks the required data.
     #[error("the cluster is not found: {0}")]
     Registry(String),
-    /// An answer that cannot be understood.
-    #[error("an answer cannot be understood: {0}")]
+    /// A response cannot be decoded.
+    #[error("invalid response: {0}")]
     Malformed(String),
-    /// It was tried often enough.
-    #[error("given up after {attempts} tries; the last one: {last}")]
+    /// The retries are exhausted.
+    #[error("failed after {attempts} attempts: {last}")]
     Exhausted {
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// How the last try failed.
+        /// Error of the last attempt.
         last: Box<Error>,
     },
-    /// The procedure did not end in time; it goes on in the cluster.
+    /// The procedure did not end in time. It continues in the cluster.
     #[error("procedure {0} has not ended in time")]
     ProcedureTimedOut(u64),
-    /// What several servers found cannot be put together.
+    /// The results of several servers cannot be merged.
     #[error(transparent)]
     Overflow(#[from] columnar::aggregate::Overflow),
-    /// The snapshot was not taken in time; the cluster may still be at it.
-    #[error("snapshot {0} has not been taken in time")]
+    /// The snapshot was not completed in time. The cluster may still be working on it.
+    #[error("snapshot {0} has not completed in time")]
     SnapshotTimedOut(String),
 }
 
@@ -70,24 +71,24 @@ impl From<JavaException> for Error {
     }
 }
 
-/// What to do after a failure.
+/// Reaction to a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// Nothing helps.
+    /// Do not retry.
     Fail,
-    /// The region is where it was thought to be: try there again.
-    Again,
-    /// The same, but leave the server more time.
-    AgainLater,
-    /// At once.
-    AgainNow,
-    /// The region may be elsewhere: forget where it was.
+    /// Retry at the same location.
+    Retry,
+    /// Like `Retry`, with a longer pause for the overloaded server.
+    RetryOverloaded,
+    /// Retry without a pause.
+    RetryImmediately,
+    /// The region may have moved: forget its location and retry.
     Relocate,
-    /// The region is there now.
+    /// Retry at the server to which the region has moved.
     Moved(ServerName, i64),
-    /// All regions of that server may be elsewhere.
+    /// The server is gone: forget all its regions and retry.
     ServerGone,
-    /// The scanner is gone, the region is not.
+    /// The scanner is lost, the region is not: open a new scanner.
     Reopen,
 }
 
@@ -101,8 +102,8 @@ impl Error {
         }
     }
 
-    /// Whether the server said this class.
-    pub fn is_class(&self, java_class: wire::exception::JavaClass) -> bool {
+    /// Whether the server returned an exception of this class.
+    pub fn is_class(&self, java_class: proto::exception::JavaClass) -> bool {
         match self {
             Error::Remote(exception) => exception.is(java_class),
             Error::Exhausted { last, .. } => last.is_class(java_class),
@@ -112,7 +113,7 @@ impl Error {
 }
 
 fn reaction_to(exception: &JavaException) -> Reaction {
-    let is = |known: &[wire::exception::JavaClass]| known.iter().any(|class| exception.is(*class));
+    let is = |known: &[proto::exception::JavaClass]| known.iter().any(|class| exception.is(*class));
     if is(&[class::UNKNOWN_SCANNER, class::SCANNER_RESET, class::OUT_OF_ORDER_SCANNER_NEXT]) {
         return Reaction::Reopen;
     }
@@ -121,25 +122,25 @@ fn reaction_to(exception: &JavaException) -> Reaction {
             .map_or(Reaction::Relocate, |(server, seq)| Reaction::Moved(server, seq));
     }
     if is(&[class::MULTI_ACTION_RESULT_TOO_LARGE]) {
-        return Reaction::AgainNow;
+        return Reaction::RetryImmediately;
     }
     if exception.server_overloaded || is(&[class::CALL_QUEUE_TOO_BIG, class::CALL_DROPPED]) {
-        return Reaction::AgainLater;
+        return Reaction::RetryOverloaded;
     }
     if is(&[class::REGION_TOO_BUSY, class::RPC_THROTTLING]) {
-        return Reaction::Again;
+        return Reaction::Retry;
     }
     if is(&[class::REGION_SERVER_STOPPED, class::REGION_SERVER_ABORTED]) {
         return Reaction::ServerGone;
     }
-    // A class that is known here decides; the flag speaks for those that are not.
+    // A known class decides; the flag decides for unknown classes.
     match class::by_name(&exception.class).map_or(exception.do_not_retry, |known| known.do_not_retry) {
         true => Reaction::Fail,
         false => Reaction::Relocate,
     }
 }
 
-/// Takes apart `Region moved to: hostname=H port=P startCode=S. As of locationSeqNum=N.`
+/// Parses `Region moved to: hostname=H port=P startCode=S. As of locationSeqNum=N.`
 fn moved_to(message: &str) -> Option<(ServerName, i64)> {
     let rest = message.split_once("hostname=")?.1;
     let (host, rest) = rest.split_once(" port=")?;
@@ -163,8 +164,8 @@ mod tests {
     fn reactions_are_those_of_hbases_client() {
         let of = |class| JavaException::new(class, "m");
         check(of(class::NOT_SERVING_REGION), Reaction::Relocate);
-        check(of(class::REGION_TOO_BUSY), Reaction::Again);
-        check(of(class::CALL_QUEUE_TOO_BIG), Reaction::AgainLater);
+        check(of(class::REGION_TOO_BUSY), Reaction::Retry);
+        check(of(class::CALL_QUEUE_TOO_BIG), Reaction::RetryOverloaded);
         check(of(class::REGION_SERVER_STOPPED), Reaction::ServerGone);
         check(of(class::UNKNOWN_SCANNER), Reaction::Reopen);
         check(of(class::NO_SUCH_COLUMN_FAMILY), Reaction::Fail);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_region_is_found_in_the_words() {
+    fn the_new_location_of_a_moved_region_is_parsed_from_the_message() {
         let server = ServerName { host: "h1".into(), port: 16020, start_code: 1_700_000_000_000 };
         check(JavaException::region_moved(&server, 42), Reaction::Moved(server, 42));
         check(JavaException::new(class::REGION_MOVED, "elsewhere"), Reaction::Relocate);

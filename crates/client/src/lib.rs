@@ -1,4 +1,5 @@
-//! Layer 4: an HBase client: finds regions through `hbase:meta`, tries again as HBase's client does, asks in batches.
+//! An HBase client. It locates regions through `hbase:meta`, retries as HBase's client
+//! does, and supports batches.
 //!
 //! ```text
 //! let client = Client::new(env, Registry::zookeeper(servers, "/hbase"), ClientOptions::default());
@@ -8,15 +9,16 @@
 //! while let Some(row) = scanner.next().await? { .. }
 //! ```
 //!
-//! * [`Client`], [`Table`], [`Scanner`], [`Admin`]: what one works with;
-//! * [`registry`]: how the first servers are found;
-//! * [`columns`]: typed columns, grouped and added up by the servers that have them;
-//! * [`locations`]: which server has which region, remembered until it proves wrong;
-//! * [`connections`]: connections to servers, shared, made anew when lost; also for calls from server to server;
-//! * [`retry`]: what is tried again, how often and after which pause;
-//! * [`message`]: rows, out of answers.
+//! * [`Client`], [`Table`], [`Scanner`], [`Admin`]: the main types;
+//! * [`registry`]: locating the first servers;
+//! * [`columns`]: typed columns, grouped and aggregated by the servers;
+//! * [`locations`]: cached locations of regions;
+//! * [`connections`]: shared connections to servers, reopened when lost; also used for calls
+//!   between servers;
+//! * [`retry`]: which failures are retried, how often, and after which pause;
+//! * [`message`]: decoding of rows from responses.
 //!
-//! Knows nothing about: files, how a server does what it is asked.
+//! Not here: files, and the servers' side of calls.
 
 pub mod admin;
 pub mod batch;
@@ -50,26 +52,27 @@ pub use table::{Endpoint, Table};
 
 use locations::Locations;
 
-/// How a client behaves. The defaults are those of HBase's.
+/// Options of a client. The defaults are HBase's.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// The user it says it is.
+    /// User name sent to servers.
     pub user: String,
-    /// Time for one call (`hbase.rpc.timeout`).
+    /// Timeout of one call (`hbase.rpc.timeout`).
     pub rpc_timeout: Duration,
-    /// Time for an operation with all its tries (`hbase.client.operation.timeout`).
+    /// Timeout of an operation including retries (`hbase.client.operation.timeout`).
     pub operation_timeout: Duration,
-    /// Time for a procedure of the master (`hbase.client.sync.wait.timeout.msec`).
+    /// Timeout of a master procedure (`hbase.client.sync.wait.timeout.msec`).
     pub procedure_timeout: Duration,
-    /// Tries after the first (`hbase.client.retries.number`).
+    /// Maximum number of retries (`hbase.client.retries.number`).
     pub retries_max: u32,
-    /// The unit of pauses between tries (`hbase.client.pause`).
+    /// Unit of the pauses between attempts (`hbase.client.pause`).
     pub pause: Duration,
-    /// The same, after a server said that it has too much to do (`hbase.client.pause.server.overloaded`).
+    /// Unit of the pauses after a server reported that it is overloaded
+    /// (`hbase.client.pause.server.overloaded`).
     pub overloaded_pause: Duration,
-    /// Bytes of one answer to a scan (`hbase.client.scanner.max.result.size`).
+    /// Maximum bytes of one scan response (`hbase.client.scanner.max.result.size`).
     pub scan_bytes_max: u64,
-    /// The threads that serve the connections; of a client that is asked by tasks of one class, best the same.
+    /// Task class of the connections. If all callers run in one class, use the same one.
     pub class: TaskClass,
 }
 
@@ -104,21 +107,21 @@ struct Shared {
 }
 
 impl Client {
-    /// A client that has not connected yet.
+    /// Creates a client without connecting.
     pub fn new(env: Env, registry: Registry, options: ClientOptions) -> Client {
         let connect = ConnectOptions { class: options.class, ..ConnectOptions::for_user(&options.user) };
-        let connections = Connections::with(env.clone(), connect, options.rpc_timeout);
+        let connections = Connections::with_options(env.clone(), connect, options.rpc_timeout);
         Client {
             shared: Arc::new(Shared { env, options, registry, connections, locations: Locations::default() }),
         }
     }
 
-    /// A table to read and write; whether it exists shows when it is used.
+    /// A handle for reads and writes of a table. Does not check whether the table exists.
     pub fn table(&self, name: TableName) -> Table {
         Table::new(self.clone(), name)
     }
 
-    /// Tables and the cluster to be administered.
+    /// A handle for administration.
     pub fn admin(&self) -> Admin {
         Admin::new(self.clone())
     }
@@ -131,14 +134,14 @@ impl Client {
         self.shared.registry.cluster_id(&self.shared.env, self.connections()).await
     }
 
-    /// The connections, to talk to servers directly.
+    /// The connections, for direct calls to servers.
     pub fn connections(&self) -> &Connections {
         &self.shared.connections
     }
 
-    /// A name for a change that must not be done twice: nonce group and nonce.
+    /// A nonce group and nonce for a change that must not be applied twice.
     fn nonce(&self) -> (u64, u64) {
-        // 0 stands for none.
+        // 0 means no nonce.
         (self.env().random.next_u64().max(1), self.env().random.next_u64().max(1))
     }
 

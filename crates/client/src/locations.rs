@@ -1,4 +1,5 @@
-//! Which server has which region: looked up in `hbase:meta` as Java's client does it, remembered until it proves wrong.
+//! Locations of regions: looked up in `hbase:meta` as Java's client does, and cached until they
+//! prove wrong.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,23 +14,24 @@ use wire::convert;
 use wire::meta::{self, MetaRow, TableState};
 
 use crate::Client;
-use crate::connections::{HIGH_PRIORITY, Outgoing};
+use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Reaction, Result};
 use crate::message::{Cells, Row};
 
-/// Rows of `hbase:meta` asked for at a time when one region is looked for: the one, and a few that are passed over.
+/// Number of `hbase:meta` rows to read for one lookup: the region's row, and a few that may have to
+/// be skipped.
 const LOOKUP_ROWS: u32 = 5;
 
-/// A region and where it is served.
+/// A region and the server that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The region.
     pub region: RegionInfo,
     /// Its server.
     pub server: ServerName,
-    /// Its highest sequence id when it was opened there; tells which of two locations is newer.
+    /// Sequence id at which the region was opened there. The greater of two is newer.
     pub seq_num: i64,
-    // A name has a hash in it, which is not to be made for each call.
+    // Cached, because computing the name requires a hash.
     specifier: RegionSpecifier,
 }
 
@@ -44,18 +46,19 @@ impl Location {
         &self.specifier.value
     }
 
-    /// How messages say which region is meant.
+    /// The region specifier for messages.
     pub(crate) fn specifier(&self) -> RegionSpecifier {
         self.specifier.clone()
     }
 }
 
-/// From where the region of a row is looked for.
+/// Which region to locate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Position {
-    /// The region that holds the row.
+    /// The region that contains the row.
     At(Bytes),
-    /// The region that ends with the row, for reversed scans that have had it.
+    /// The region that ends at or after the row and begins before it, for reversed scans that have
+    /// read the row.
     Before(Bytes),
     /// The table's last region.
     Last,
@@ -63,13 +66,14 @@ pub(crate) enum Position {
 
 #[derive(Default)]
 pub(crate) struct Locations {
-    known: Mutex<HashMap<TableName, Regions>>,
+    tables: Mutex<HashMap<TableName, Regions>>,
     meta: Mutex<Option<ServerName>>,
-    // One asks hbase:meta at a time; who comes meanwhile mostly finds what it needs when it is its turn.
-    asking: tokio::sync::Mutex<()>,
+    // Serializes lookups in hbase:meta. A task that waits usually finds the location cached
+    // afterwards.
+    lookup_lock: tokio::sync::Mutex<()>,
 }
 
-/// The known regions of a table, by start key.
+/// The known regions of a table, keyed by start key.
 #[derive(Default)]
 struct Regions(BTreeMap<Bytes, Arc<Location>>);
 
@@ -91,7 +95,7 @@ impl Regions {
         }
     }
 
-    /// Takes a location in, in place of all whose ranges it overlaps.
+    /// Adds a location and removes all locations whose ranges overlap it.
     fn insert(&mut self, location: Arc<Location>) {
         let range = location.region.range();
         self.0.retain(|_, known| !known.region.range().overlaps(&range));
@@ -101,37 +105,37 @@ impl Regions {
 
 impl Locations {
     fn find(&self, table: &TableName, position: &Position) -> Option<Arc<Location>> {
-        self.known().get(table)?.find(position)
+        self.tables().get(table)?.find(position)
     }
 
     fn insert(&self, location: Arc<Location>) {
-        self.known().entry(location.region.table.clone()).or_default().insert(location);
+        self.tables().entry(location.region.table.clone()).or_default().insert(location);
     }
 
     fn forget(&self, location: &Location) {
         if location.region.table.is_meta() {
             self.meta().take();
         }
-        if let Some(regions) = self.known().get_mut(&location.region.table) {
-            // Somebody else may have learnt better since.
+        if let Some(regions) = self.tables().get_mut(&location.region.table) {
+            // Another task may have cached a newer location since.
             regions.0.retain(|_, known| **known != *location);
         }
     }
 
     fn forget_server(&self, host: &str, port: u16) {
-        let is_there = |server: &ServerName| server.host == host && server.port == port;
-        self.meta().take_if(|server| is_there(server));
-        for regions in self.known().values_mut() {
-            regions.0.retain(|_, known| !is_there(&known.server));
+        let is_on_server = |server: &ServerName| server.host == host && server.port == port;
+        self.meta().take_if(|server| is_on_server(server));
+        for regions in self.tables().values_mut() {
+            regions.0.retain(|_, known| !is_on_server(&known.server));
         }
     }
 
     pub(crate) fn forget_table(&self, table: &TableName) {
-        self.known().remove(table);
+        self.tables().remove(table);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<TableName, Regions>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tables(&self) -> MutexGuard<'_, HashMap<TableName, Regions>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn meta(&self) -> MutexGuard<'_, Option<ServerName>> {
@@ -140,7 +144,7 @@ impl Locations {
 }
 
 impl Client {
-    /// The region at `position`: as remembered, else as `hbase:meta` has it.
+    /// The location of the region at `position`, from the cache or from `hbase:meta`.
     pub(crate) async fn locate(&self, table: &TableName, position: &Position) -> Result<Arc<Location>> {
         let locations = &self.shared.locations;
         if table.is_meta() {
@@ -149,7 +153,7 @@ impl Client {
         if let Some(location) = locations.find(table, position) {
             return Ok(location);
         }
-        let _turn = locations.asking.lock().await;
+        let _guard = locations.lookup_lock.lock().await;
         if let Some(location) = locations.find(table, position) {
             return Ok(location);
         }
@@ -159,8 +163,8 @@ impl Client {
     }
 
     async fn locate_meta(&self) -> Result<Arc<Location>> {
-        let known = self.shared.locations.meta().clone();
-        let server = match known {
+        let cached = self.shared.locations.meta().clone();
+        let server = match cached {
             Some(server) => server,
             None => {
                 let server = self.shared.registry.meta(self.env(), self.connections()).await?;
@@ -171,13 +175,13 @@ impl Client {
         Ok(Arc::new(Location::new(RegionInfo::meta(), server, -1)))
     }
 
-    /// Reads `hbase:meta` backwards from where the region's row would be.
+    /// Scans `hbase:meta` backwards from the position of the row's region.
     async fn look_up(&self, table: &TableName, position: &Position) -> Result<Location> {
-        let (first, behind) = meta::region_rows(table);
+        let (first, end) = meta::region_rows(table);
         let start_row = match position {
             Position::At(row) => meta::lookup_row(table, row),
             Position::Before(row) => row_before(table, row),
-            Position::Last => behind,
+            Position::Last => end,
         };
         let scan = Scan {
             start_row,
@@ -190,13 +194,13 @@ impl Client {
         for row in self.scan_meta_once(&scan, LOOKUP_ROWS).await? {
             let Some(found) = parse(&row) else { continue };
             if found.region.table == *table && !found.is_split_parent() {
-                return usable(found, table, position);
+                return to_location(found, table, position);
             }
         }
         Err(Error::TableNotFound(table.clone()))
     }
 
-    /// One call: opens a scanner, takes `rows` rows, closes it.
+    /// Opens a scanner, reads up to `rows` rows and closes it, all in one call.
     async fn scan_meta_once(&self, scan: &Scan, rows: u32) -> Result<Vec<Row>> {
         let location = self.locate_meta().await?;
         let request = ScanRequest {
@@ -208,7 +212,8 @@ impl Client {
             client_handles_heartbeats: Some(false),
             ..ScanRequest::default()
         };
-        let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("ClientService", "Scan", &request) };
+        let call =
+            OutgoingCall { priority: HIGH_PRIORITY, ..OutgoingCall::new("ClientService", "Scan", &request) };
         let (response, cells): (ScanResponse, Bytes) = self.call_region(&location, call).await?;
         let mut cells = Cells::of(cells);
         let mut found = Vec::new();
@@ -221,7 +226,7 @@ impl Client {
         Ok(found)
     }
 
-    /// All regions of a table that are not split, in order, and where they are, as `hbase:meta` has them now.
+    /// The regions of a table in order, except split ones, with their locations from `hbase:meta`.
     pub(crate) async fn meta_rows(&self, table: &TableName) -> Result<Vec<MetaRow>> {
         let (start_row, stop_row) = meta::region_rows(table);
         let scan = Scan { start_row, stop_row, selection: family(meta::INFO), ..Scan::default() };
@@ -233,8 +238,8 @@ impl Client {
         Ok(rows)
     }
 
-    /// Takes in where regions are.
-    pub(crate) fn remember(&self, located: &[Arc<Location>]) {
+    /// Adds locations to the cache.
+    pub(crate) fn cache_locations(&self, located: &[Arc<Location>]) {
         for location in located {
             self.shared.locations.insert(Arc::clone(location));
         }
@@ -246,28 +251,29 @@ impl Client {
         let get =
             Get { row: meta::table_row(table), selection: family(meta::TABLE).into(), existence_only: false };
         let request = GetRequest { region: location.specifier(), get: convert::to_proto::get(&get) };
-        let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("ClientService", "Get", &request) };
+        let call =
+            OutgoingCall { priority: HIGH_PRIORITY, ..OutgoingCall::new("ClientService", "Get", &request) };
         let (response, cells): (GetResponse, Bytes) = self.call_region(&location, call).await?;
         let row = Cells::of(cells).row(&response.result.unwrap_or_default())?;
         Ok(meta::row::parse_table_state(row.cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// Calls the server of a region, and forgets what a failure shows to be wrong.
+    /// Calls the server of a region. On failure, updates the cached locations.
     pub(crate) async fn call_region<M: prost::Message, R: prost::Message + Default>(
         &self,
         location: &Location,
-        call: Outgoing<'_, M>,
+        call: OutgoingCall<'_, M>,
     ) -> Result<(R, Bytes)> {
         let ServerName { host, port, .. } = &location.server;
-        let answer = self.connections().call(host, *port, call).await;
-        if let Err(error) = &answer {
-            self.learn(location, error);
+        let response = self.connections().call(host, *port, call).await;
+        if let Err(error) = &response {
+            self.update_on_error(location, error);
         }
-        answer
+        response
     }
 
-    /// Forgets or corrects where a region is, after its server failed.
-    pub(crate) fn learn(&self, location: &Location, error: &Error) {
+    /// Updates the cached locations after an error.
+    pub(crate) fn update_on_error(&self, location: &Location, error: &Error) {
         let locations = &self.shared.locations;
         match error.reaction() {
             Reaction::Relocate => locations.forget(location),
@@ -279,21 +285,22 @@ impl Client {
             }
             Reaction::Moved(..) => locations.forget(location),
             Reaction::Fail
-            | Reaction::Again
-            | Reaction::AgainLater
-            | Reaction::AgainNow
+            | Reaction::Retry
+            | Reaction::RetryOverloaded
+            | Reaction::RetryImmediately
             | Reaction::Reopen => {}
         }
     }
 
-    /// After a region was not where it was thought to be: a disabled table is nowhere, and waiting does not help.
+    /// Returns an error if a region was not found because its table is disabled. Retries are
+    /// useless then.
     pub(crate) async fn refuse_if_disabled(&self, table: &TableName, error: &Error) -> Result<()> {
         let nowhere = matches!(error, Error::NoRegion { .. })
-            || error.is_class(wire::exception::class::NOT_SERVING_REGION);
+            || error.is_class(proto::exception::class::NOT_SERVING_REGION);
         if !nowhere || table.is_meta() {
             return Ok(());
         }
-        // If even that is not to be had, the next try will tell.
+        // If the state cannot be read, the next attempt decides.
         match self.table_state(table).await {
             Ok(Some(TableState::Disabled | TableState::Disabling)) => {
                 Err(Error::TableNotEnabled(table.clone()))
@@ -312,7 +319,8 @@ fn parse(row: &Row) -> Option<MetaRow> {
     MetaRow::parse(row.cells.iter().map(|cell| cell.view(0)))
 }
 
-/// `table,row,`: behind all regions that begin before `row`, before those that begin with it.
+/// `table,row,`: sorts after all regions that begin before `row`, and before those that begin with
+/// it.
 fn row_before(table: &TableName, row: &[u8]) -> Bytes {
     let mut key = table.to_string().into_bytes();
     key.push(b',');
@@ -321,7 +329,7 @@ fn row_before(table: &TableName, row: &[u8]) -> Bytes {
     key.into()
 }
 
-fn usable(found: MetaRow, table: &TableName, position: &Position) -> Result<Location> {
+fn to_location(found: MetaRow, table: &TableName, position: &Position) -> Result<Location> {
     let row = match position {
         Position::At(row) | Position::Before(row) => row.clone(),
         Position::Last => Bytes::new(),
@@ -334,7 +342,7 @@ fn usable(found: MetaRow, table: &TableName, position: &Position) -> Result<Loca
         Position::Last => end.is_empty(),
     };
     if !reaches {
-        return nowhere(format!("hbase:meta has a hole behind {}", found.region.encoded_name()));
+        return nowhere(format!("hbase:meta has a hole after region {}", found.region.encoded_name()));
     }
     if found.region.offline {
         return nowhere(format!("region {} is offline", found.region.encoded_name()));
@@ -365,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_found_by_the_rows_they_hold_and_end_with() {
+    fn regions_are_found_by_their_rows_and_end_rows() {
         let locations = Locations::default();
         for (start, end, port) in [("", "g", 1), ("g", "p", 2), ("p", "", 3)] {
             locations.insert(location(start, end, port));
@@ -383,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_region_takes_the_place_of_those_it_overlaps() {
+    fn a_new_region_replaces_those_that_it_overlaps() {
         let locations = Locations::default();
         for (start, end, port) in [("", "g", 1), ("g", "p", 2), ("p", "", 3)] {
             locations.insert(location(start, end, port));

@@ -1,4 +1,4 @@
-//! Rows, and how they are taken out of answers.
+//! Rows, and decoding them from responses.
 
 use bytes::Bytes;
 use cell::KeyValue;
@@ -7,10 +7,10 @@ use wire::convert::from_proto;
 
 use crate::error::{Error, Result};
 
-/// The cells of a row (or of a piece of one), in key order. Empty if the row has none.
+/// The cells of a row (or of a part of one), in key order. Empty if the row has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
-    /// The cells; those of one answer share its memory.
+    /// The cells. Cells of one response share its memory.
     pub cells: Vec<KeyValue>,
 }
 
@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-/// The cells of answers: some inline, some in the cell block, which is read in order.
+/// Decodes the cells of responses: inline cells, and the cell block, which is read sequentially.
 pub(crate) struct Cells(CellBlockReader);
 
 impl Cells {
@@ -42,10 +42,10 @@ impl Cells {
 
     /// The next `count` cells of the block.
     pub(crate) fn take(&mut self, count: usize) -> Result<Vec<KeyValue>> {
-        // What the message only claims is not made room for.
+        // Limit the allocation: the count is untrusted.
         let mut cells = Vec::with_capacity(count.min(self.0.remaining() / 16));
         for _ in 0..count {
-            let cell = self.0.next().ok_or_else(|| Error::Malformed("the cell block ends early".into()))?;
+            let cell = self.0.next().ok_or_else(|| Error::Malformed("truncated cell block".into()))?;
             cells.push(cell.map_err(|error| Error::Malformed(error.to_string()))?);
         }
         Ok(cells)

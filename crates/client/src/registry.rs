@@ -1,4 +1,4 @@
-//! How a client finds its cluster: by ZooKeeper's znodes, or by asking servers that it was told of.
+//! Locates a cluster, through ZooKeeper's znodes or by calls to configured servers.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use cell::region::ServerName;
 use zk::Names;
 use zk::payload;
 
-use crate::connections::{Connections, Outgoing};
+use crate::connections::{Connections, OutgoingCall};
 use crate::error::{Error, Result};
 
 const SERVICE: &str = "ClientMetaService";
-/// Time for one ZooKeeper server to answer.
+/// Timeout for one ZooKeeper server.
 const ZOOKEEPER_TIMEOUT: Duration = Duration::from_secs(10);
-/// ZooKeeper's port where none is named.
+/// Default ZooKeeper port.
 const ZOOKEEPER_PORT: u16 = 2181;
-/// The master's port where none is named.
+/// Default master port.
 const MASTER_PORT: u16 = 16000;
 
-/// Where to ask first.
+/// Source of the first servers' addresses.
 #[derive(Debug, Clone)]
 pub enum Registry {
     /// ZooKeeper's znodes.
     ZooKeeper {
-        /// Servers, any of which will do.
+        /// Servers; any of them is sufficient.
         servers: Vec<(String, u16)>,
-        /// The znodes' names.
+        /// Names of the znodes.
         names: Names,
     },
-    /// Masters or region servers, any of which will do.
+    /// Masters or region servers; any of them is sufficient.
     Rpc {
         /// The servers.
         servers: Vec<(String, u16)>,
@@ -58,9 +58,9 @@ impl Registry {
                 payload::read_cluster_id(&data).map_err(unusable)
             }
             Registry::Rpc { servers } => {
-                let answer: proto::GetClusterIdResponse =
-                    ask(connections, servers, "GetClusterId", &proto::GetClusterIdRequest {}).await?;
-                answer.cluster_id.ok_or_else(|| unusable("it has no id yet"))
+                let response: proto::GetClusterIdResponse =
+                    query(connections, servers, "GetClusterId", &proto::GetClusterIdRequest {}).await?;
+                response.cluster_id.ok_or_else(|| unusable("the cluster has no id yet"))
             }
         }
     }
@@ -76,14 +76,14 @@ impl Registry {
                 payload::read_master(&data).map_err(unusable)
             }
             Registry::Rpc { servers } => {
-                let answer: proto::GetActiveMasterResponse =
-                    ask(connections, servers, "GetActiveMaster", &proto::GetActiveMasterRequest {}).await?;
-                server_name(answer.server_name, "no master is active")
+                let response: proto::GetActiveMasterResponse =
+                    query(connections, servers, "GetActiveMaster", &proto::GetActiveMasterRequest {}).await?;
+                server_name(response.server_name, "no master is active")
             }
         }
     }
 
-    /// Where `hbase:meta` is served.
+    /// The server of `hbase:meta`.
     ///
     /// # Errors
     /// [`Error::Registry`].
@@ -96,9 +96,9 @@ impl Registry {
             }
             Registry::Rpc { servers } => {
                 let request = proto::GetMetaRegionLocationsRequest {};
-                let answer: proto::GetMetaRegionLocationsResponse =
-                    ask(connections, servers, "GetMetaRegionLocations", &request).await?;
-                let mut locations = answer.meta_locations.into_iter();
+                let response: proto::GetMetaRegionLocationsResponse =
+                    query(connections, servers, "GetMetaRegionLocations", &request).await?;
+                let mut locations = response.meta_locations.into_iter();
                 let first = locations.find(|location| location.region_info.replica_id() == 0);
                 server_name(first.and_then(|location| location.server_name), nowhere)
             }
@@ -131,8 +131,8 @@ async fn znode(env: &Env, servers: &[(String, u16)], path: &str) -> Result<Bytes
     data
 }
 
-/// Asks one server after the other until one answers.
-async fn ask<M: prost::Message, R: prost::Message + Default>(
+/// Calls the servers in sequence until one responds.
+async fn query<M: prost::Message, R: prost::Message + Default>(
     connections: &Connections,
     servers: &[(String, u16)],
     method: &'static str,
@@ -140,8 +140,8 @@ async fn ask<M: prost::Message, R: prost::Message + Default>(
 ) -> Result<R> {
     let mut failures = Vec::new();
     for (host, port) in servers {
-        match connections.call(host, *port, Outgoing::new(SERVICE, method, message)).await {
-            Ok((answer, _)) => return Ok(answer),
+        match connections.call(host, *port, OutgoingCall::new(SERVICE, method, message)).await {
+            Ok((response, _)) => return Ok(response),
             Err(error) => failures.push(error.to_string()),
         }
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_may_be_left_out() {
+    fn ports_may_be_omitted() {
         let expected = [("a".to_string(), 2181), ("b".to_string(), 7), ("::1".to_string(), 9)];
         assert_eq!(servers("a, b:7,,::1:9", 2181), expected);
     }

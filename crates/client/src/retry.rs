@@ -1,4 +1,4 @@
-//! Pauses between tries, as HBase's client makes them.
+//! Retries with the same pauses as HBase's client.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use base::env::Env;
 use crate::ClientOptions;
 use crate::error::{Error, Reaction, Result};
 
-/// How many times the unit each pause is (`HConstants.RETRY_BACKOFF`); the last one stands for all further.
+/// Pauses as multiples of the unit (`HConstants.RETRY_BACKOFF`). The last one applies to all
+/// further attempts.
 const BACKOFF: [u32; 13] = [1, 2, 3, 5, 10, 20, 40, 100, 100, 100, 100, 200, 200];
 
-/// The tries of one operation.
+/// Retry state of one operation.
 pub(crate) struct Retry<'a> {
     env: &'a Env,
     options: &'a ClientOptions,
@@ -23,15 +24,16 @@ impl<'a> Retry<'a> {
         Retry { env, options, deadline: env.clock.monotonic() + options.operation_timeout, failed: 0 }
     }
 
-    /// A try has failed with `error`: waits for the next one, or says that there is none.
+    /// Waits for the next attempt after one failed with `error`.
     ///
     /// # Errors
-    /// `error` itself if trying again is useless, [`Error::Exhausted`] if it was tried often or long enough.
+    /// `error` itself if a retry is useless, [`Error::Exhausted`] if the attempts or the time are
+    /// used up.
     pub(crate) async fn pause(&mut self, error: Error) -> Result<()> {
         let unit = match error.reaction() {
             Reaction::Fail => return Err(error),
-            Reaction::AgainLater => self.options.overloaded_pause.max(self.options.pause),
-            Reaction::AgainNow => Duration::ZERO,
+            Reaction::RetryOverloaded => self.options.overloaded_pause.max(self.options.pause),
+            Reaction::RetryImmediately => Duration::ZERO,
             _ => self.options.pause,
         };
         let pause = self.with_jitter(unit * backoff(self.failed));
@@ -44,20 +46,20 @@ impl<'a> Retry<'a> {
         Ok(())
     }
 
-    /// Something has come through: the next failure is a first one again.
+    /// Resets the attempts and the deadline after progress.
     pub(crate) fn progressed(&mut self) {
         self.failed = 0;
         self.deadline = self.env.clock.monotonic() + self.options.operation_timeout;
     }
 
-    /// Up to a hundredth more, so that clients do not come back all at once.
+    /// Adds up to 1 %, so that clients do not all retry at the same time.
     fn with_jitter(&self, pause: Duration) -> Duration {
-        let thousandths = u32::try_from(self.env.random.next_u64() % 10).expect("below ten");
+        let thousandths = u32::try_from(self.env.random.next_u64() % 10).expect("less than 10");
         pause + pause * thousandths / 1000
     }
 }
 
-/// How many units the pause after so many failures is.
+/// The pause after `failed` failures, as a multiple of the unit.
 pub(crate) fn backoff(failed: u32) -> u32 {
     BACKOFF[usize::try_from(failed).unwrap_or(usize::MAX).min(BACKOFF.len() - 1)]
 }

@@ -1,9 +1,9 @@
-//! Rows in order, across regions, with all that can happen between two of them.
+//! Scans across regions, with recovery from failures.
 //!
-//! A scanner of a server is opened in one region after the other. When it is lost (region moved, lease over, server
-//! gone) another one is opened behind the last row that came whole; pieces of the row that was coming are dropped and
-//! come again, so that a row is never made of two reads. With a batch size, pieces that were given out already are
-//! passed over by their last key.
+//! The scanner opens a server-side scanner in each region in sequence. If that scanner is lost
+//! (region moved, lease expired, server gone), it opens a new one after the last complete row. It
+//! drops the parts of an incomplete row and reads them again, so that a row is never assembled from
+//! two reads. With a batch size, parts that were already returned are skipped by their last key.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use proto::{ScanRequest, ScanResponse};
 use wire::convert;
 
 use crate::Client;
-use crate::connections::{HIGH_PRIORITY, Outgoing};
+use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Result};
 use crate::locations::{Location, Position};
 use crate::message::{Cells, Row};
 use crate::retry::Retry;
 
-/// How rows are asked for.
+/// Options of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanOptions {
-    /// Rows (with a batch size: pieces) of one answer at most.
+    /// Maximum number of rows (with a batch size: parts of rows) in one response.
     pub caching: u32,
-    /// Rows altogether at most; 0 for no limit.
+    /// Maximum number of rows in total; 0 for no limit.
     pub limit: u32,
 }
 
@@ -38,34 +38,34 @@ impl Default for ScanOptions {
     }
 }
 
-/// A scan under way.
+/// A running scan.
 pub struct Scanner {
     client: Client,
     table: TableName,
     scan: Scan,
     options: ScanOptions,
-    // Where the next region is to be opened; `None` once all are done.
-    next: Option<Next>,
-    open: Option<Open>,
-    // Given out by the server, not yet by us.
+    // Where to open the next region; `None` if no region is left.
+    next: Option<ResumePoint>,
+    open: Option<OpenScanner>,
+    // Received from the server, not returned yet.
     ready: VecDeque<Row>,
-    // Pieces of the row that is still coming.
+    // Received parts of an incomplete row.
     partial: Vec<KeyValue>,
-    // The last cell given out of a row that may go on (batches only).
-    last_given: Option<KeyValue>,
+    // Last returned cell of a row that may be incomplete (batches only).
+    last_returned: Option<KeyValue>,
     rows_begun: u32,
 }
 
-/// From where on to read.
+/// Where to continue reading.
 #[derive(Clone)]
-struct Next {
+struct ResumePoint {
     position: Position,
     start_row: Bytes,
     include_start_row: bool,
 }
 
-/// A scanner of a server.
-struct Open {
+/// A server-side scanner.
+struct OpenScanner {
     location: Arc<Location>,
     id: u64,
     next_call_seq: u64,
@@ -78,8 +78,11 @@ impl Scanner {
             (true, true, _) => Position::Last,
             (true, false, false) => Position::Before(scan.start_row.clone()),
         };
-        let next =
-            Next { position, start_row: scan.start_row.clone(), include_start_row: scan.include_start_row };
+        let next = ResumePoint {
+            position,
+            start_row: scan.start_row.clone(),
+            include_start_row: scan.include_start_row,
+        };
         Scanner {
             client,
             table,
@@ -89,15 +92,15 @@ impl Scanner {
             open: None,
             ready: VecDeque::new(),
             partial: Vec::new(),
-            last_given: None,
+            last_returned: None,
             rows_begun: 0,
         }
     }
 
-    /// The next row (with a batch size: the next piece of one), `None` behind the last.
+    /// The next row (with a batch size: the next part of a row), `None` at the end.
     ///
     /// # Errors
-    /// [`Error`]; the scan is over then.
+    /// [`Error`]; the scan has then ended.
     pub async fn next(&mut self) -> Result<Option<Row>> {
         let client = self.client.clone();
         let mut retry = Retry::new(client.env(), client.options());
@@ -109,7 +112,7 @@ impl Scanner {
                 return Ok(None);
             }
             match self.fetch().await {
-                // A scanner that opens, tells nothing and is lost has brought us nowhere.
+                // A scanner that opens, returns no rows and is lost makes no progress.
                 Ok(()) if !self.ready.is_empty() || self.open.is_none() => retry.progressed(),
                 Ok(()) => {}
                 Err(error) => self.recover(&mut retry, error).await?,
@@ -117,7 +120,7 @@ impl Scanner {
         }
     }
 
-    /// All rows that are left.
+    /// All remaining rows.
     ///
     /// # Errors
     /// [`Error`].
@@ -129,12 +132,12 @@ impl Scanner {
         Ok(rows)
     }
 
-    /// Ends the scan early, so that the server need not wait for the lease to run out.
+    /// Ends the scan early, so that the server does not have to wait until the lease expires.
     pub async fn close(mut self) {
         self.close_open().await;
     }
 
-    /// After a failure: where to go on, when; or that there is no going on.
+    /// Handles a failure: pauses before the scan continues, or ends the scan with an error.
     async fn recover(&mut self, retry: &mut Retry<'_>, error: Error) -> Result<()> {
         self.open = None;
         self.partial.clear();
@@ -148,25 +151,25 @@ impl Scanner {
         paused
     }
 
-    /// One call: opens the next region's scanner, or goes on with the open one.
+    /// One call: opens the next region's scanner, or continues the open one.
     async fn fetch(&mut self) -> Result<()> {
         let (location, request) = match &self.open {
             Some(open) => (Arc::clone(&open.location), self.next_request(open)),
             None => {
-                let next = self.next.clone().expect("asked for only while there is one");
+                let next = self.next.clone().expect("fetch is called only if a region is left");
                 let location = self.client.locate(&self.table, &next.position).await?;
                 let request = self.open_request(&location, &next);
                 (location, request)
             }
         };
         let priority = if self.table.is_system() { HIGH_PRIORITY } else { 0 };
-        let call = Outgoing { priority, ..Outgoing::new("ClientService", "Scan", &request) };
+        let call = OutgoingCall { priority, ..OutgoingCall::new("ClientService", "Scan", &request) };
         let (response, cells): (ScanResponse, Bytes) = self.client.call_region(&location, call).await?;
         self.take_rows(&response, cells)?;
-        self.go_on(location, &response).await
+        self.plan_next_call(location, &response).await
     }
 
-    fn open_request(&self, location: &Location, next: &Next) -> ScanRequest {
+    fn open_request(&self, location: &Location, next: &ResumePoint) -> ScanRequest {
         let scan = Scan {
             start_row: next.start_row.clone(),
             include_start_row: next.include_start_row,
@@ -184,7 +187,7 @@ impl Scanner {
         }
     }
 
-    fn next_request(&self, open: &Open) -> ScanRequest {
+    fn next_request(&self, open: &OpenScanner) -> ScanRequest {
         ScanRequest { scanner_id: Some(open.id), next_call_seq: Some(open.next_call_seq), ..self.request() }
     }
 
@@ -198,7 +201,7 @@ impl Scanner {
         }
     }
 
-    /// Rows still wanted, `None` for all.
+    /// Maximum number of remaining rows; `None` for no limit.
     fn rows_left(&self) -> Option<u32> {
         (self.options.limit > 0).then(|| self.options.limit.saturating_sub(self.rows_begun).max(1))
     }
@@ -208,79 +211,79 @@ impl Scanner {
         for (at, count) in response.cells_per_result.iter().enumerate() {
             let partial = response.partial_flag_per_result.get(at).copied().unwrap_or(false);
             let row = Row { cells: cells.take(*count as usize)? };
-            self.take_piece(row, partial);
+            self.add_part(row, partial);
         }
         for result in &response.results {
             let row = cells.row(result)?;
-            self.take_piece(row, result.partial());
+            self.add_part(row, result.partial());
         }
         Ok(())
     }
 
-    /// A row, or a piece of one with more to come if `partial`.
-    fn take_piece(&mut self, mut piece: Row, partial: bool) {
+    /// Processes a row, or a part of one if `partial`.
+    fn add_part(&mut self, mut part: Row, partial: bool) {
         let order = if self.table.is_meta() { CellOrder::Meta } else { CellOrder::Plain };
-        let known = self.partial.first().or(self.last_given.as_ref());
-        if !piece.is_empty() && known.is_some_and(|known| known.view(0).row() != piece.key()) {
+        let previous = self.partial.first().or(self.last_returned.as_ref());
+        if !part.is_empty() && previous.is_some_and(|previous| previous.view(0).row() != part.key()) {
             self.end_row();
         }
-        if let Some(last) = self.last_given.take_if(|last| last.view(0).row() == piece.key()) {
-            piece.cells.retain(|cell| order.compare(&cell.view(0), &last.view(0)).is_gt());
-            self.last_given = Some(last);
+        if let Some(last) = self.last_returned.take_if(|last| last.view(0).row() == part.key()) {
+            part.cells.retain(|cell| order.compare(&cell.view(0), &last.view(0)).is_gt());
+            self.last_returned = Some(last);
         }
-        self.partial.append(&mut piece.cells);
+        self.partial.append(&mut part.cells);
         let batch = self.scan.batch as usize;
         while batch > 0 && self.partial.len() >= batch {
             let rest = self.partial.split_off(batch);
             let full = std::mem::replace(&mut self.partial, rest);
-            self.last_given = full.last().cloned();
-            self.give(full);
+            self.last_returned = full.last().cloned();
+            self.push_row(full);
         }
         if !partial {
             self.end_row();
         }
     }
 
-    /// The row that was coming is all here.
+    /// Completes the current row.
     fn end_row(&mut self) {
         let cells = std::mem::take(&mut self.partial);
         if let Some(last) = cells.last() {
-            self.last_given = Some(last.clone());
-            self.give(cells);
+            self.last_returned = Some(last.clone());
+            self.push_row(cells);
         }
-        let Some(last) = self.last_given.take() else { return };
+        let Some(last) = self.last_returned.take() else { return };
         self.rows_begun += 1;
         let row = Bytes::copy_from_slice(last.view(0).row());
         let position = match self.scan.reversed {
-            // The region of a row given out holds smaller rows too, unless the row is its first.
+            // The region of a returned row also contains smaller rows, unless the row is its first.
             true => Position::Before(row.clone()),
             false => Position::At(row.clone()),
         };
-        self.next = Some(Next { position, start_row: row, include_start_row: false });
+        self.next = Some(ResumePoint { position, start_row: row, include_start_row: false });
     }
 
-    fn give(&mut self, cells: Vec<KeyValue>) {
+    fn push_row(&mut self, cells: Vec<KeyValue>) {
         self.ready.push_back(Row { cells });
     }
 
-    /// Decides by the answer's flags what the next call is.
-    async fn go_on(&mut self, location: Arc<Location>, response: &ScanResponse) -> Result<()> {
-        // A server that leaves a flag out has more.
+    /// Determines the next call from the response's flags.
+    async fn plan_next_call(&mut self, location: Arc<Location>, response: &ScanResponse) -> Result<()> {
+        // A missing flag means that there is more.
         let in_region = response.more_results_in_region.unwrap_or(true);
-        let over = !response.more_results.unwrap_or(true);
-        if in_region && !over {
+        let scan_ended = !response.more_results.unwrap_or(true);
+        if in_region && !scan_ended {
             self.keep_open(Arc::clone(&location), response)?;
         } else {
-            // The server has closed its scanner; the row that was coming has come whole.
+            // The server has closed its scanner, so the current row is complete.
             self.open = None;
             self.end_row();
         }
-        if over || (self.options.limit > 0 && self.rows_begun >= self.options.limit) {
+        if scan_ended || (self.options.limit > 0 && self.rows_begun >= self.options.limit) {
             self.partial.clear();
             self.close_open().await;
             self.next = None;
         } else if !in_region {
-            self.next = self.behind(&location);
+            self.next = self.next_region(&location);
         }
         Ok(())
     }
@@ -288,19 +291,19 @@ impl Scanner {
     fn keep_open(&mut self, location: Arc<Location>, response: &ScanResponse) -> Result<()> {
         match (&mut self.open, response.scanner_id) {
             (Some(open), _) => open.next_call_seq += 1,
-            (None, Some(id)) => self.open = Some(Open { location, id, next_call_seq: 0 }),
+            (None, Some(id)) => self.open = Some(OpenScanner { location, id, next_call_seq: 0 }),
             (None, None) => return Err(Error::Malformed("an open scanner has no id".into())),
         }
         Ok(())
     }
 
-    /// The region that follows, if the scan reaches it.
-    fn behind(&self, location: &Location) -> Option<Next> {
+    /// The next region, if the scan extends to it.
+    fn next_region(&self, location: &Location) -> Option<ResumePoint> {
         let stop = &self.scan.stop_row;
         if self.scan.reversed {
             let start = &location.region.start_key;
             let reaches = !start.is_empty() && (stop.is_empty() || start > stop);
-            return reaches.then(|| Next {
+            return reaches.then(|| ResumePoint {
                 position: Position::Before(start.clone()),
                 start_row: start.clone(),
                 include_start_row: false,
@@ -309,7 +312,7 @@ impl Scanner {
         let end = &location.region.end_key;
         let reaches =
             !end.is_empty() && (EndKey(stop).is_after(end) || (end == stop && self.scan.include_stop_row));
-        reaches.then(|| Next {
+        reaches.then(|| ResumePoint {
             position: Position::At(end.clone()),
             start_row: end.clone(),
             include_start_row: true,
@@ -324,8 +327,8 @@ impl Scanner {
             close_scanner: Some(true),
             ..ScanRequest::default()
         };
-        let call = Outgoing::new("ClientService", "Scan", &request);
-        // If it fails the lease ends it.
+        let call = OutgoingCall::new("ClientService", "Scan", &request);
+        // On failure the lease expires.
         let _: Result<(ScanResponse, Bytes)> = self.client.call_region(&open.location, call).await;
     }
 }

@@ -1,4 +1,4 @@
-//! One table: reads and writes of rows.
+//! A table: reads and writes of rows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use proto::{
 use rpc::CellBlock;
 use wire::convert;
 
-use crate::connections::{HIGH_PRIORITY, Outgoing};
+use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Result};
 use crate::locations::{Location, Position};
 use crate::message::{Cells, Row};
@@ -21,10 +21,10 @@ use crate::retry::Retry;
 use crate::scanner::{ScanOptions, Scanner};
 use crate::{Action, Client, batch};
 
-/// A method of a service that regions have beside HBase's own.
+/// A method of a region's endpoint service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The service's name; with its package, where that is not `hbase.pb`.
+    /// The service's name, with its package unless that is `hbase.pb`.
     pub service: &'static str,
     /// The method's name.
     pub method: &'static str,
@@ -42,12 +42,12 @@ impl Table {
         Table { client, name }
     }
 
-    /// Its name.
+    /// The table's name.
     pub fn name(&self) -> &TableName {
         &self.name
     }
 
-    /// Reads a row; one without cells if there is none.
+    /// Reads a row; returns an empty row if it does not exist.
     ///
     /// # Errors
     /// [`Error`].
@@ -56,7 +56,7 @@ impl Table {
         Cells::of(cells).row(&response.result.unwrap_or_default())
     }
 
-    /// Whether a row has any of the cells asked for.
+    /// Whether a row has any of the selected cells.
     ///
     /// # Errors
     /// [`Error`].
@@ -75,19 +75,20 @@ impl Table {
         .await
     }
 
-    /// Puts into or deletes from one row; durable when it returns.
+    /// Applies a put or delete to one row. The change is durable when this returns.
     ///
     /// # Errors
-    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] it may have been done or not.
+    /// [`Error`]. After [`Error::Connection`] or [`Error::Exhausted`] the change may have been
+    /// applied.
     pub async fn mutate(&self, mutation: &Mutation) -> Result<()> {
         self.apply(mutation).await.map(|_| ())
     }
 
-    /// Increments or appends in one row, and gives back the new cells. It gets a nonce if it has none, so that trying
-    /// again changes nothing twice.
+    /// Applies an increment or append to one row; returns the new cells. A mutation without a nonce
+    /// gets one, so that a retry does not apply it twice.
     ///
     /// # Errors
-    /// [`Error`], as of [`Table::mutate`].
+    /// [`Error`], as for [`Table::mutate`].
     pub async fn read_modify_write(&self, mutation: Mutation) -> Result<Row> {
         let named = match mutation.nonce {
             (0, 0) => Mutation { nonce: self.client.nonce(), ..mutation },
@@ -108,11 +109,12 @@ impl Table {
         }
     }
 
-    /// Calls an endpoint of the region that holds `row` (`ExecService`). The request is made for each try, for the region
-    /// that is asked then.
+    /// Calls an endpoint of the region that contains `row` (`ExecService`). `request` builds the
+    /// message for each attempt, for the region located then.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Remote`] with `UnknownProtocolException` where the table has no such endpoint.
+    /// [`Error`]; [`Error::Remote`] with `UnknownProtocolException` if the table has no such
+    /// endpoint.
     pub async fn call_endpoint<M: prost::Message, R: prost::Message + Default>(
         &self,
         row: &Bytes,
@@ -132,10 +134,10 @@ impl Table {
             self.at_row(row, "ExecService", CellBlock::new(), call).await?;
         let Endpoint { service, method } = endpoint;
         R::decode(response.value.value.unwrap_or_default())
-            .map_err(|error| Error::Malformed(format!("the answer of {service}.{method}: {error}")))
+            .map_err(|error| Error::Malformed(format!("response of {service}.{method}: {error}")))
     }
 
-    /// Calls the server of a row's region until it answers.
+    /// Calls the server of a row's region, with retries.
     pub(crate) async fn at_row<M: prost::Message, R: prost::Message + Default>(
         &self,
         row: &Bytes,
@@ -146,7 +148,8 @@ impl Table {
         self.at_row_until(row, method, cells, request, |response, cells| Ok((response, cells))).await
     }
 
-    /// The same, until `read` finds no error in the answer that is worth another try.
+    /// Like [`at_row`](Self::at_row). Also retries if `read` returns a retryable error for the
+    /// response.
     pub(crate) async fn at_row_until<M: prost::Message, R: prost::Message + Default, T>(
         &self,
         row: &Bytes,
@@ -161,20 +164,19 @@ impl Table {
             let error = match self.client.locate(&self.name, &position).await {
                 Ok(location) => {
                     let message = request(&location);
-                    let call = Outgoing {
+                    let call = OutgoingCall {
                         cells: cells.clone(),
                         priority: self.priority(),
-                        ..Outgoing::new("ClientService", method, &message)
+                        ..OutgoingCall::new("ClientService", method, &message)
                     };
                     let tried = match self.client.call_region(&location, call).await {
-                        // What the server says of the region inside of an answer is learnt from too.
-                        Ok((response, cells)) => {
-                            read(response, cells).inspect_err(|error| self.client.learn(&location, error))
-                        }
+                        // Errors inside a response also update the cached location.
+                        Ok((response, cells)) => read(response, cells)
+                            .inspect_err(|error| self.client.update_on_error(&location, error)),
                         Err(error) => Err(error),
                     };
                     match tried {
-                        Ok(answer) => return Ok(answer),
+                        Ok(response) => return Ok(response),
                         Err(error) => error,
                     }
                 }
@@ -189,32 +191,33 @@ impl Table {
         if self.name.is_system() { HIGH_PRIORITY } else { 0 }
     }
 
-    /// Gets and mutations of any rows, each for itself; the outcomes in their order, mutations give empty rows.
+    /// Runs independent gets and mutations of any rows. Returns their outcomes in order; mutations
+    /// return empty rows.
     pub async fn batch(&self, actions: Vec<Action>) -> Vec<Result<Row>> {
         batch::run(&self.client, &self.name, actions).await
     }
 
-    /// Mutations of any rows, each for itself.
+    /// Applies independent mutations of any rows.
     ///
     /// # Errors
-    /// The first one's that failed; others may have been done.
+    /// The first error; other mutations may have been applied.
     pub async fn mutate_all(&self, mutations: Vec<Mutation>) -> Result<()> {
         let outcomes = self.batch(mutations.into_iter().map(Action::Mutate).collect()).await;
         outcomes.into_iter().collect::<Result<Vec<_>>>().map(|_| ())
     }
 
-    /// Reads rows in order.
+    /// Scans rows in order.
     pub fn scan(&self, scan: Scan) -> Scanner {
         self.scan_with(scan, ScanOptions::default())
     }
 
-    /// Reads rows in order, with other options than the usual.
+    /// Scans rows in order, with options.
     pub fn scan_with(&self, scan: Scan, options: ScanOptions) -> Scanner {
         Scanner::new(self.client.clone(), self.name.clone(), scan, options)
     }
 
-    /// Its regions and where they are, in order, as `hbase:meta` has them now; those without a server are left out. What
-    /// is learnt so is remembered, so that who asks all of them next need not look for each.
+    /// The table's regions and their locations in order, from `hbase:meta`. Regions without a
+    /// server are omitted. The locations are cached for later calls.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] and others.
@@ -231,7 +234,7 @@ impl Table {
             Some(Arc::new(Location::new(row.region, server, row.open_seq_num.unwrap_or(-1))))
         });
         let located: Vec<Arc<Location>> = located.collect();
-        self.client.remember(&located);
+        self.client.cache_locations(&located);
         Ok(located)
     }
 }

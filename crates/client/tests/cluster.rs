@@ -1,4 +1,5 @@
-//! The client against a cluster that fails on order: what is tried again, where, how often, and what comes out.
+//! The client against a fake cluster with injected failures: what is retried, where, how often, and
+//! with which result.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -9,9 +10,9 @@ use cell::query::Scan;
 use cell::schema::TableName;
 use cell::{CellType, KeyValue};
 use client::{Action, ClientOptions, Error, ScanOptions};
+use proto::exception::{JavaException, class};
 use support::fake::Fake;
 use support::{FAMILY, get, keys, put};
-use wire::exception::{JavaException, class};
 use wire::meta::TableState;
 
 #[tokio::test(start_paused = true)]
@@ -28,30 +29,31 @@ async fn a_region_is_looked_up_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_region_that_is_elsewhere_is_looked_up_again() {
+async fn a_region_that_moved_is_looked_up_again() {
     let fake = Fake::new(2, &["g"]).await;
     let table = fake.client().table(fake.table.clone());
     table.mutate(&put("a", "q", "1")).await.unwrap();
     fake.state().regions[0].1 = 1;
     table.mutate(&put("a", "q", "2")).await.unwrap();
-    // A lookup before, one look at the table's state, a lookup behind.
+    // A lookup before, a read of the table's state, a lookup after.
     assert_eq!(fake.calls(&["Mutate", "Meta"]), [3, 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_region_that_says_where_it_moved_is_found_there() {
+async fn the_location_in_a_region_moved_error_is_used() {
     let fake = Fake::new(2, &["g"]).await;
     let table = fake.client().table(fake.table.clone());
     table.mutate(&put("a", "q", "1")).await.unwrap();
     let moved = JavaException::region_moved(&fake.server_name(1), 7);
     fake.state().faults.push_back(("Mutate", moved));
     table.mutate(&put("a", "q", "2")).await.unwrap();
-    // The region is not there at all: the client has believed the words, was refused, and then asked hbase:meta.
+    // The region is not there: the client follows the exception, is refused, and then reads
+    // hbase:meta.
     assert_eq!(fake.calls(&["Mutate", "Meta"]), [4, 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_region_is_asked_again_after_hbases_pauses() {
+async fn a_busy_region_is_retried_after_hbases_pauses() {
     let fake = Fake::new(1, &[]).await;
     let options = ClientOptions { retries_max: 6, ..ClientOptions::default() };
     let table = fake.client_with(options).table(fake.table.clone());
@@ -59,10 +61,10 @@ async fn a_busy_region_is_asked_again_after_hbases_pauses() {
     fake.state().faults.extend((0..6).map(|_| busy()));
     let started = fake.env.clock.monotonic();
     table.mutate(&put("a", "q", "1")).await.unwrap();
-    let took = fake.env.clock.monotonic() - started;
-    // 1 + 2 + 3 + 5 + 10 + 20 times 100 ms, up to a hundredth more.
-    assert!((4100..4200).contains(&took.as_millis()), "{took:?}");
-    assert_eq!(fake.state().called("Meta"), 1, "the location was kept");
+    let elapsed = fake.env.clock.monotonic() - started;
+    // 1 + 2 + 3 + 5 + 10 + 20 times 100 ms, plus up to 1 %.
+    assert!((4100..4200).contains(&elapsed.as_millis()), "{elapsed:?}");
+    assert_eq!(fake.state().called("Meta"), 1, "the location stays cached");
 
     fake.state().faults.extend((0..7).map(|_| busy()));
     let error = table.mutate(&put("a", "q", "2")).await.unwrap_err();
@@ -71,17 +73,17 @@ async fn a_busy_region_is_asked_again_after_hbases_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_final_is_not_tried_again() {
+async fn final_errors_are_not_retried() {
     let fake = Fake::new(1, &[]).await;
     let table = fake.client().table(fake.table.clone());
     let wrong = KeyValue::new(b"a", b"other", b"q", 1, CellType::Put, b"");
     let error = table.mutate(&Mutation::put("a", vec![wrong])).await.unwrap_err();
-    assert!(error.is_class(class::NO_SUCH_COLUMN_FAMILY) && !error.is_passing());
+    assert!(error.is_class(class::NO_SUCH_COLUMN_FAMILY) && !error.is_retryable());
     assert_eq!(fake.state().called("Mutate"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn tables_that_are_disabled_or_not_there_say_so() {
+async fn disabled_and_missing_tables_have_their_own_errors() {
     let fake = Fake::new(1, &[]).await;
     let client = fake.client();
     let table = client.table(fake.table.clone());
@@ -98,11 +100,11 @@ async fn tables_that_are_disabled_or_not_there_say_so() {
     let started = fake.env.clock.monotonic();
     assert!(matches!(missing.get(&get("a")).await, Err(Error::TableNotFound(_))));
     assert!(matches!(missing.regions().await, Err(Error::TableNotFound(_))));
-    assert_eq!(fake.env.clock.monotonic(), started, "there is nothing to wait for");
+    assert_eq!(fake.env.clock.monotonic(), started, "the client must not wait");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_gone_is_left_for_the_next() {
+async fn a_failed_server_is_replaced_by_the_next() {
     let fake = Fake::new(2, &["g"]).await;
     let table = fake.client().table(fake.table.clone());
     table.mutate(&put("z", "q", "1")).await.unwrap();
@@ -120,7 +122,7 @@ async fn a_server_that_is_gone_is_left_for_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_tries_again_only_what_failed() {
+async fn a_batch_retries_only_failed_operations() {
     let fake = Fake::new(3, &["g", "p"]).await;
     let table = fake.client().table(fake.table.clone());
     table.mutate_all(vec![put("a", "q", "1"), put("h", "q", "2")]).await.unwrap();
@@ -144,16 +146,17 @@ async fn a_batch_tries_again_only_what_failed() {
     assert!(outcomes[3].as_ref().unwrap_err().is_class(class::NO_SUCH_COLUMN_FAMILY));
     assert!(outcomes[4].as_ref().unwrap().is_empty());
     assert_eq!(fake.state().rows.len(), 3);
-    // Three servers, then the busy action and the moved region, both on the first one by now.
+    // Three servers, then the busy action and the moved region, which are both on the first server
+    // now.
     assert_eq!(fake.state().called("Multi") - before, 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn batches_come_through_whatever_fails() {
+async fn batches_succeed_despite_any_retryable_failure() {
     for seed in 1..20 {
         let fake = Fake::new(3, &["c", "g", "p"]).await;
-        let patient = ClientOptions { retries_max: 1000, ..ClientOptions::default() };
-        let table = fake.client_with(patient).table(fake.table.clone());
+        let options = ClientOptions { retries_max: 1000, ..ClientOptions::default() };
+        let table = fake.client_with(options).table(fake.table.clone());
         fake.state().fault_every = 2 + seed % 5;
         let rows: Vec<String> = (0..100).map(|n| format!("{}{n}", (b'a' + (n % 26) as u8) as char)).collect();
         let puts = rows.iter().map(|row| put(row, "q", row));
@@ -165,11 +168,12 @@ async fn batches_come_through_whatever_fails() {
     }
 }
 
-/// Any cuts, any failures, regions that move under the scan: every row once, whole, in order.
+/// With any response sizes, failures and region moves, each row is returned once, complete and in
+/// order.
 #[tokio::test(start_paused = true)]
-async fn scans_come_through_whatever_fails() {
+async fn scans_succeed_despite_any_retryable_failure() {
     let fake = Fake::new(3, &["c", "g", "p"]).await;
-    // Rows that come cell by cell, from a server that fails every fourth time, take their time.
+    // Reading cell by cell from a server that fails every fourth call takes long.
     let operation_timeout = std::time::Duration::from_secs(1_000_000);
     let options = ClientOptions { retries_max: 10_000, operation_timeout, ..ClientOptions::default() };
     let client = fake.client_with(options);
@@ -221,7 +225,7 @@ async fn scans_come_through_whatever_fails() {
             assert!(row.cells.iter().all(|cell| cell.view(0).row() == key.as_bytes()));
             match got.last_mut() {
                 Some((last, cells)) if *last == key && batch > 0 => {
-                    assert_eq!(*cells % batch as usize, 0, "only the last piece of a row is short");
+                    assert_eq!(*cells % batch as usize, 0, "only the last part of a row is short");
                     *cells += row.cells.len();
                 }
                 _ => got.push((key, row.cells.len())),
@@ -241,10 +245,11 @@ async fn a_scan_whose_server_never_recovers_ends() {
     fake.state().fault_every = 1;
     let mut scanner = table.scan(Scan::default());
     assert!(matches!(scanner.next().await, Err(Error::Exhausted { attempts: 5, .. })));
-    assert!(scanner.next().await.unwrap().is_none(), "it is over");
+    assert!(scanner.next().await.unwrap().is_none(), "the scan has ended");
 }
 
-/// Each scanner opens well, tells nothing, and is lost: opening it is no progress, or this would never end.
+/// Each scanner opens, returns no rows, and is lost. If opening counted as progress, the scan would
+/// never end.
 #[tokio::test(start_paused = true)]
 async fn a_scan_whose_scanners_only_open_ends() {
     let fake = Fake::new(1, &[]).await;
@@ -270,7 +275,7 @@ async fn scans_of_meta_and_regions_by_it() {
     assert_eq!(regions[1].server, fake.server_name(1));
 }
 
-/// One task a call, many at once: all share one connection and one lookup.
+/// Many concurrent tasks share one connection and one lookup.
 #[tokio::test(start_paused = true)]
 async fn clients_may_be_used_from_many_tasks() {
     let fake = Fake::new(1, &[]).await;

@@ -1,4 +1,4 @@
-//! Calls of the columns' endpoint over regions that split, move and fail: each row is looked at once.
+//! Calls of the column endpoint over regions that split, move and fail: each row is read once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -13,7 +13,7 @@ use support::put;
 
 const ROWS: usize = 90;
 
-/// Rows `00` to `89` in regions between `splits`.
+/// A table with rows `00` to `89`, split at `splits`.
 async fn filled(servers: usize, splits: &[&'static str]) -> (Fake, Table) {
     let fake = Fake::new(servers, splits).await;
     let table = fake.client().table(fake.table.clone());
@@ -57,7 +57,7 @@ async fn keys(table: &Table, request: SelectRequest, range: RowRange) -> Vec<Byt
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_regions_are_asked_and_those_outside_of_the_range_are_not() {
+async fn only_regions_in_the_range_are_queried() {
     let (fake, table) = filled(2, &["30", "60"]).await;
     let mut progress = Vec::new();
     let found = table
@@ -77,14 +77,14 @@ async fn all_regions_are_asked_and_those_outside_of_the_range_are_not() {
     assert_eq!(count(&table, &[range("9", "")]).await, 0);
     assert_eq!(count(&table, &[range("5", "4")]).await, 0);
     assert_eq!(fake.state().called("ExecService"), 6);
-    // Two in the first region, one across the next two.
+    // Two in the first region, one across the other two.
     let several = [range("05", "10"), range("20", "22"), range("55", "65")];
     assert_eq!(count(&table, &several).await, 5 + 2 + 10);
     assert_eq!(fake.state().called("ExecService"), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_all_is_gone_on_from() {
+async fn a_partial_response_is_resumed() {
     let (fake, table) = filled(1, &["45"]).await;
     fake.state().endpoint_rows_max = 7;
     assert_eq!(count(&table, &[range("", "")]).await, 90);
@@ -96,7 +96,7 @@ async fn an_answer_that_is_not_all_is_gone_on_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_ends_the_walk() {
+async fn a_limit_ends_the_selection() {
     let (fake, table) = filled(1, &["30", "60"]).await;
     let some = SelectRequest { limit: Some(5), ..SelectRequest::default() };
     assert_eq!(keys(&table, some, RowRange::default()).await.len(), 5);
@@ -104,7 +104,7 @@ async fn a_limit_ends_the_walk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_region_that_splits_under_the_walk_is_counted_once() {
+async fn a_region_that_splits_during_the_query_is_counted_once() {
     for rows_max in [usize::MAX, 4] {
         let (fake, table) = filled(2, &["50"]).await;
         fake.state().endpoint_rows_max = rows_max;
@@ -117,7 +117,7 @@ async fn a_region_that_splits_under_the_walk_is_counted_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_pass_are_tried_again() {
+async fn retryable_failures_are_retried() {
     let (fake, table) = filled(3, &["20", "40", "60"]).await;
     fake.state().endpoint_rows_max = 3;
     fake.state().fault_every = 4;
@@ -129,7 +129,7 @@ async fn failures_that_pass_are_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_may_end_it() {
+async fn the_progress_callback_may_end_the_query() {
     let (fake, table) = filled(1, &["10", "20", "30", "40"]).await;
     let ended = table
         .aggregate::<Error>(&counting(), &[range("", "")], 1, |done, _| match done.ranges_done {

@@ -1,5 +1,6 @@
-//! The client against a running cluster: real HBase, or Grampus. Give `HBASE_ZOOKEEPER=host:port`, or
-//! `HBASE_BOOTSTRAP=host:port` for the RPC registry, then run with `--ignored`. It makes a table and removes it.
+//! The client against a running cluster of HBase or Grampus. Set `HBASE_ZOOKEEPER=host:port`, or
+//! `HBASE_BOOTSTRAP=host:port` for the RPC registry, and run with `--ignored`. The test creates and
+//! deletes a table.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -12,14 +13,14 @@ use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue};
 use client::{Action, Client, ClientOptions, Error, Registry, ScanOptions, Table};
+use proto::exception::class;
 use support::{FAMILY, get, keys, put};
-use wire::exception::class;
 
 fn client() -> Client {
     let registry = match (std::env::var("HBASE_ZOOKEEPER"), std::env::var("HBASE_BOOTSTRAP")) {
         (Ok(quorum), _) => Registry::zookeeper(&quorum, "/hbase"),
         (_, Ok(servers)) => Registry::rpc(&servers),
-        _ => panic!("give HBASE_ZOOKEEPER or HBASE_BOOTSTRAP"),
+        _ => panic!("set HBASE_ZOOKEEPER or HBASE_BOOTSTRAP"),
     };
     let options = ClientOptions { procedure_timeout: Duration::from_secs(60), ..ClientOptions::default() };
     Client::new(support::os::env(), registry, options)
@@ -199,10 +200,10 @@ async fn scans(table: &Table) {
     early.close().await;
 }
 
-/// One row of many cells and some megabytes: pieces by batch, pieces by size.
+/// Rows with many cells and several megabytes: parts by batch size, parts by response size.
 #[tokio::test(flavor = "current_thread")]
 #[ignore = "needs a running cluster"]
-async fn large_rows_come_whole_or_in_batches() {
+async fn large_rows_are_returned_whole_or_in_batches() {
     let client = client();
     let admin = client.admin();
     let name = TableName::parse("grampus_client_wide").unwrap();

@@ -1,4 +1,4 @@
-//! Aggregates: what is found of the values of a group.
+//! Aggregate functions and their mergeable states.
 
 mod accumulator;
 mod distinct;
@@ -13,85 +13,86 @@ pub use quantiles::Quantiles;
 use crate::column::{Column, DECIMAL_DIGITS_MAX};
 use crate::value::{Kind, Value};
 
-/// What is found.
+/// An aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
-    /// Rows, or values that are not null where a column is named.
+    /// Rows, or non-null values if a column is given.
     Count,
-    /// The sum of numbers.
+    /// Sum of numbers.
     Sum,
-    /// The least value.
+    /// Smallest value.
     Min,
-    /// The greatest value.
+    /// Greatest value.
     Max,
-    /// The mean of numbers, as a sum and a count.
+    /// Mean of numbers, as a sum and a count.
     Average,
-    /// Count, mean and squared distances of numbers, for variances and deviations.
+    /// Count, mean and sum of squared deviations of numbers, for variances and standard deviations.
     Variance,
-    /// About how many different values there are.
+    /// Approximate number of distinct values.
     Distinct,
-    /// About which numbers the quantiles are.
+    /// Approximate quantiles of numbers.
     Quantiles,
 }
 
-/// A function over a column, by its place in a list; a count may be without.
+/// A function and the index of its column in a list. Only `Count` may have no column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Aggregate {
-    /// What is found.
+    /// The function.
     pub function: Function,
-    /// Of which column.
+    /// Index of its column.
     pub column: Option<usize>,
 }
 
-/// What was found of one group, so far as somebody has looked; the states of several are put together.
+/// Intermediate result of an aggregate for one group. States of the same aggregate over different
+/// rows can be merged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Of [`Function::Count`].
+    /// State of [`Function::Count`].
     Count(u64),
-    /// Of [`Function::Sum`] and [`Function::Average`]: how many values, and their sum: real, or else whole or unscaled in a
-    /// decimal.
+    /// State of [`Function::Sum`] and [`Function::Average`]: the number of values, and their sum.
+    /// The sum is real, or a decimal that contains the whole or unscaled sum.
     Sum(u64, Value),
-    /// Of [`Function::Min`].
+    /// State of [`Function::Min`].
     Min(Value),
-    /// Of [`Function::Max`].
+    /// State of [`Function::Max`].
     Max(Value),
-    /// Of [`Function::Variance`].
+    /// State of [`Function::Variance`].
     Variance(Moments),
-    /// Of [`Function::Distinct`].
+    /// State of [`Function::Distinct`].
     Distinct(Distinct),
-    /// Of [`Function::Quantiles`].
+    /// State of [`Function::Quantiles`].
     Quantiles(Quantiles),
 }
 
-/// Count, mean, and the sum of squared distances from the mean.
+/// Count, mean, and the sum of squared deviations from the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean; 0 without any.
+    /// Their mean; 0 for no values.
     pub mean: f64,
-    /// The sum of the squares of their distances from it.
+    /// Sum of the squared deviations from the mean.
     pub squares: f64,
 }
 
-/// A sum that is beyond 38 digits.
+/// A sum has more than 38 digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a sum has more digits than can be kept (38)")]
+#[error("a sum has more than 38 digits")]
 pub struct Overflow;
 
-/// The first whole number of more than [`DECIMAL_DIGITS_MAX`] digits.
+/// The smallest number with more than [`DECIMAL_DIGITS_MAX`] digits.
 const SUM_END: u128 = 10_u128.pow(DECIMAL_DIGITS_MAX as u32);
 
-/// Checks that a sum has no more digits than are kept: what 128 bits hold is a little more.
+/// Checks the number of digits of a sum. 128 bits can hold slightly more than the limit.
 fn check_sum(sum: i128) -> Result<(), Overflow> {
     if sum.unsigned_abs() < SUM_END { Ok(()) } else { Err(Overflow) }
 }
 
 impl Aggregate {
-    /// Checks that the column is there and of a kind that the function is for.
+    /// Checks that the column exists and that its kind fits the function.
     ///
     /// # Errors
-    /// What is wrong, in a line.
+    /// A one-line description of the problem.
     pub fn check(&self, columns: &[Column]) -> Result<(), String> {
         let Some(at) = self.column else {
             let is_count = self.function == Function::Count;
@@ -102,12 +103,12 @@ impl Aggregate {
         let needs_numbers =
             !matches!(self.function, Function::Count | Function::Min | Function::Max | Function::Distinct);
         if needs_numbers && column.kind() == Kind::Raw {
-            return Err(format!("{:?} is of numbers, and {} is not", self.function, column.place));
+            return Err(format!("{:?} is of numbers, and {} is not", self.function, column.location));
         }
         Ok(())
     }
 
-    /// The state where no value was seen, of a column of `kind`.
+    /// The state for no values of a column of `kind`.
     pub fn empty(&self, kind: Option<Kind>) -> State {
         match self.function {
             Function::Count => State::Count(0),
@@ -123,7 +124,7 @@ impl Aggregate {
 }
 
 impl Moments {
-    /// One value more.
+    /// Adds one value.
     #[inline]
     pub fn add(&mut self, value: f64) {
         self.count += 1;
@@ -132,7 +133,7 @@ impl Moments {
         self.squares += distance * (value - self.mean);
     }
 
-    /// Those of both together.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Moments) {
         match (self.count, other.count) {
             (_, 0) => return,
@@ -146,22 +147,22 @@ impl Moments {
         self.squares += other.squares + distance * distance * own * others / (own + others);
     }
 
-    /// The variance of all values there are; `None` without any.
-    pub fn of_population(&self) -> Option<f64> {
+    /// The population variance; `None` for no values.
+    pub fn population_variance(&self) -> Option<f64> {
         (self.count > 0).then(|| self.squares / self.count as f64)
     }
 
-    /// The variance that a sample lets expect; `None` for less than two values.
-    pub fn of_sample(&self) -> Option<f64> {
+    /// The sample variance; `None` for fewer than two values.
+    pub fn sample_variance(&self) -> Option<f64> {
         (self.count > 1).then(|| self.squares / (self.count - 1) as f64)
     }
 }
 
 impl State {
-    /// Puts the state of the same aggregate over other rows to it.
+    /// Adds the state of the same aggregate over other rows.
     ///
     /// # Errors
-    /// [`Overflow`]. States of different aggregates are not put together: the own one stays.
+    /// [`Overflow`]. A state of a different aggregate is ignored.
     pub fn merge(&mut self, other: &State) -> Result<(), Overflow> {
         match (self, other) {
             (State::Count(own), State::Count(other)) => *own = own.saturating_add(*other),
@@ -191,7 +192,8 @@ impl State {
     }
 }
 
-/// Takes `other` for `own` if that is null, or `other` stands to it as `is_better` says.
+/// Replaces `own` by `other` if `own` is null, or if `is_better` holds for the order of `other` to
+/// `own`.
 fn replace_if(own: &mut Value, other: &Value, is_better: fn(Ordering) -> bool) {
     if *own == Value::Null || other.compare(own).is_some_and(is_better) {
         own.clone_from(other);

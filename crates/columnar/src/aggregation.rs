@@ -12,33 +12,39 @@ use crate::predicate::Predicate;
 use crate::value::{Kind, Value};
 use crate::vector::Vector;
 
-/// What is to be found: which rows, in which groups, and what of them.
+/// An aggregation: which rows, how they are grouped, and the aggregates of each group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregation {
-    /// The columns that the rest names by their places.
+    /// The columns that the other fields reference by index.
     pub columns: Vec<Column>,
-    /// Which rows count; all, if there is nothing.
+    /// Condition on rows; `None` selects all.
     pub predicate: Option<Predicate>,
-    /// Rows with the same values in these are a group; without any, all rows are one.
+    /// Columns to group by. If empty, all rows are one group.
     pub group_by: Vec<usize>,
-    /// What is found of each group.
+    /// Aggregates of each group.
     pub aggregates: Vec<Aggregate>,
 }
 
-/// Rows of a batch: one vector for each column of a request, all of the same length.
+/// A batch of rows: one vector for each column of a request, all of the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Rows.
+    /// Number of rows.
     pub len: usize,
-    /// Their values.
+    /// Values of each column.
     pub columns: &'a [Arc<Vector>],
-    /// Which rows are there; all, if there is nothing.
+    /// Rows that exist; `None` means all.
     pub rows: Option<&'a Bits>,
 }
 
 impl Batch<'_> {
-    /// The rows that are there and for which `predicate` is true, in order; replaces `selected`.
+    /// Stores the rows that exist and satisfy `predicate` in `selected`, in order, and replaces its
+    /// contents.
     pub fn select(&self, predicate: Option<&Predicate>, selected: &mut Vec<u32>) {
+        debug_assert!(
+            self.columns.iter().all(|column| column.len() == self.len)
+                && self.rows.is_none_or(|rows| rows.len() == self.len),
+            "the columns of a batch have the same rows"
+        );
         selected.clear();
         let passing = predicate.map(|predicate| predicate.evaluate(self.len, self.columns).yes);
         match (passing, self.rows) {
@@ -54,93 +60,98 @@ impl Batch<'_> {
 }
 
 impl Aggregation {
-    /// Checks that what is named is there and of kinds that fit.
+    /// Checks that all referenced columns exist and have suitable kinds.
     ///
     /// # Errors
-    /// What is wrong, in a line.
+    /// A one-line description of the problem.
     pub fn check(&self) -> Result<(), String> {
         if let Some(predicate) = &self.predicate {
             predicate.check(&self.columns)?;
         }
         if let Some(at) = self.group_by.iter().find(|at| **at >= self.columns.len()) {
-            return Err(format!("groups are by column {at}, which is not there"));
+            return Err(format!("groups are by column {at}, which does not exist"));
         }
         self.aggregates.iter().try_for_each(|aggregate| aggregate.check(&self.columns))
     }
 
-    /// The same without columns that nothing is asked of, which are then not read.
+    /// Removes unused columns, so that they are not read.
     #[must_use]
-    pub fn of_used_columns(self) -> Aggregation {
+    pub fn without_unused_columns(self) -> Aggregation {
         let mut used: Vec<usize> = self.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
         used.extend(&self.group_by);
         used.extend(self.aggregates.iter().filter_map(|aggregate| aggregate.column));
-        let used = Used::of(used, &self.columns);
-        self.of_columns(&used)
+        let mapping = ColumnMapping::new(used, &self.columns);
+        self.remap(&mapping)
     }
 
-    /// The same with each column once, also those that nothing is asked of.
+    /// Merges equal columns, including unused ones.
     #[must_use]
-    pub fn of_different_columns(self) -> Aggregation {
-        let used = Used::of(0..self.columns.len(), &self.columns);
-        self.of_columns(&used)
+    pub fn with_distinct_columns(self) -> Aggregation {
+        let mapping = ColumnMapping::new(0..self.columns.len(), &self.columns);
+        self.remap(&mapping)
     }
 
-    fn of_columns(mut self, used: &Used) -> Aggregation {
-        self.columns = used.select(&self.columns);
-        self.predicate = self.predicate.map(|predicate| predicate.of_columns(used));
-        self.group_by.iter_mut().for_each(|at| *at = used.place(*at));
-        self.aggregates.iter_mut().for_each(|of| of.column = of.column.map(|at| used.place(at)));
+    fn remap(mut self, mapping: &ColumnMapping) -> Aggregation {
+        self.columns = mapping.select(&self.columns);
+        self.predicate = self.predicate.map(|predicate| predicate.remap(mapping));
+        self.group_by.iter_mut().for_each(|at| *at = mapping.position(*at));
+        self.aggregates.iter_mut().for_each(|of| of.column = of.column.map(|at| mapping.position(at)));
         self
     }
 
-    fn kind_of(&self, aggregate: &Aggregate) -> Option<Kind> {
+    fn kind(&self, aggregate: &Aggregate) -> Option<Kind> {
         aggregate.column.map(|at| self.columns[at].kind())
     }
 }
 
-/// Some columns of a list, each once, in order. Those that have the same values are one: whoever names a column a thousand times
-/// has it read, and kept, once.
+/// Distinct columns of a list, in order. Equal columns are merged: a column that is referenced a
+/// thousand times is read and stored once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    // Their places in the list, and of each place that was named the place among them.
+pub struct ColumnMapping {
+    // `columns`: positions in the list.
+    // `by_list_position`: position in the list -> position in `columns`.
     columns: Vec<usize>,
-    named: BTreeMap<usize, usize>,
+    by_list_position: BTreeMap<usize, usize>,
 }
 
-impl Used {
-    /// Those at these places of `list`, which are there.
-    pub fn of(places: impl IntoIterator<Item = usize>, list: &[Column]) -> Used {
-        let mut used = Used { columns: Vec::new(), named: places.into_iter().map(|at| (at, 0)).collect() };
+impl ColumnMapping {
+    /// The columns at these positions of `list`, which must exist.
+    pub fn new(positions: impl IntoIterator<Item = usize>, list: &[Column]) -> ColumnMapping {
+        let mut mapping = ColumnMapping {
+            columns: Vec::new(),
+            by_list_position: positions.into_iter().map(|at| (at, 0)).collect(),
+        };
         let mut known = HashMap::new();
-        for (at, place) in &mut used.named {
+        for (at, position) in &mut mapping.by_list_position {
             let column = &list[*at];
-            // Of what is no decimal, the scale says nothing.
-            *place = *known.entry((&column.place, column.encoding, column.kind())).or_insert_with(|| {
-                used.columns.push(*at);
-                used.columns.len() - 1
-            });
+            // Only decimals have a scale that matters; `kind` includes it.
+            *position =
+                *known.entry((&column.location, column.encoding, column.kind())).or_insert_with(|| {
+                    mapping.columns.push(*at);
+                    mapping.columns.len() - 1
+                });
         }
-        used
+        mapping
     }
 
-    /// The columns.
+    /// The columns, taken from `list`.
     pub fn select(&self, list: &[Column]) -> Vec<Column> {
         self.columns.iter().map(|at| list[*at].clone()).collect()
     }
 
-    /// Where among them the one is that is at a place of the list.
-    pub fn place(&self, of_list: usize) -> usize {
-        *self.named.get(&of_list).expect("only columns that are used are named")
+    /// Position among the used columns of the column at position `list_position` of the list.
+    pub fn position(&self, list_position: usize) -> usize {
+        *self.by_list_position.get(&list_position).expect("only used columns are looked up")
     }
 }
 
-/// Why rows were not added.
+/// Reason why rows were not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A sum is too large.
     Overflow(Overflow),
-    /// Whoever asked did not want to go on.
-    GivenUp,
+    /// The callback canceled the aggregation.
+    Canceled,
 }
 
 impl From<Overflow> for Refusal {
@@ -149,30 +160,30 @@ impl From<Overflow> for Refusal {
     }
 }
 
-/// An aggregation at work.
+/// Aggregates batches of rows into groups.
 pub struct Aggregator {
     plan: Arc<Aggregation>,
     groups: Groups,
     accumulators: Vec<Accumulator>,
-    // Of the batch at work.
+    // Buffers for the current batch: selected rows, and their groups.
     selected: Vec<u32>,
     numbers: Vec<u32>,
 }
 
 impl Aggregator {
-    /// Begins; `plan` was [checked](Aggregation::check).
+    /// Creates an empty aggregator; `plan` must have passed [`Aggregation::check`].
     pub fn new(plan: Arc<Aggregation>) -> Aggregator {
         let groups = Groups::by(plan.group_by.iter().map(|at| plan.columns[*at].kind()));
         let mut accumulators: Vec<Accumulator> = plan
             .aggregates
             .iter()
-            .map(|aggregate| Accumulator::new(aggregate, plan.kind_of(aggregate)))
+            .map(|aggregate| Accumulator::new(aggregate, plan.kind(aggregate)))
             .collect();
         accumulators.iter_mut().for_each(|accumulator| accumulator.grow(groups.len()));
         Aggregator { plan, groups, accumulators, selected: Vec::new(), numbers: Vec::new() }
     }
 
-    /// Takes the rows of a batch; tells how many met the condition.
+    /// Adds the rows of a batch. Returns how many satisfied the predicate.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -180,32 +191,33 @@ impl Aggregator {
         match self.add_while(batch, |_| true) {
             Ok(matched) => Ok(matched),
             Err(Refusal::Overflow(overflow)) => Err(overflow),
-            Err(Refusal::GivenUp) => unreachable!("nobody gave up"),
+            Err(Refusal::Canceled) => unreachable!("the callback never cancels"),
         }
     }
 
-    /// The same, some rows at a time; `goes_on` is asked after each of these parts, and told of the memory that the groups take.
+    /// Like [`Aggregator::add`], in chunks of rows. After each chunk it calls `should_continue`
+    /// with the bytes of memory that the groups take; `false` cancels.
     ///
     /// # Errors
-    /// [`Refusal`]; what was added is then of no use.
+    /// [`Refusal`]; the aggregator must not be used afterwards.
     pub fn add_while(
         &mut self,
         batch: &Batch<'_>,
-        mut goes_on: impl FnMut(usize) -> bool,
+        mut should_continue: impl FnMut(usize) -> bool,
     ) -> Result<u64, Refusal> {
         let plan = self.plan.clone();
         let mut selected = std::mem::take(&mut self.selected);
         batch.select(plan.predicate.as_ref(), &mut selected);
         let keys: Vec<&Vector> = plan.group_by.iter().map(|at| &*batch.columns[*at]).collect();
-        for rows in selected.chunks(self.rows_at_once()) {
+        for rows in selected.chunks(self.chunk_rows()) {
             self.groups.assign(&keys, rows, &mut self.numbers);
             for (accumulator, aggregate) in self.accumulators.iter_mut().zip(&plan.aggregates) {
                 accumulator.grow(self.groups.len());
                 let vector = aggregate.column.map(|at| &*batch.columns[at]);
                 accumulator.add(vector, rows, &self.numbers)?;
             }
-            if !goes_on(self.heap_bytes()) {
-                return Err(Refusal::GivenUp);
+            if !should_continue(self.heap_bytes()) {
+                return Err(Refusal::Canceled);
             }
         }
         let matched = selected.len() as u64;
@@ -213,23 +225,24 @@ impl Aggregator {
         Ok(matched)
     }
 
-    /// Rows of which the groups are looked at together: as many as take little memory even if each is a group. Where there can
-    /// be but one group, all.
-    fn rows_at_once(&self) -> usize {
-        const PART_BYTES: usize = 4 << 20;
+    /// Rows per chunk. A chunk takes little memory even if each of its rows is a new group. Without
+    /// grouping there is one group, and one chunk.
+    fn chunk_rows(&self) -> usize {
+        const CHUNK_BYTES: usize = 4 << 20;
         const GROUP_BYTES: usize = 64;
         match self.plan.group_by.len() {
             0 => usize::MAX,
-            columns => (PART_BYTES / (GROUP_BYTES * (columns + self.accumulators.len()))).max(64),
+            columns => (CHUNK_BYTES / (GROUP_BYTES * (columns + self.accumulators.len()))).max(64),
         }
     }
 
-    /// Takes what another one of the same plan found.
+    /// Adds the groups of another aggregator with the same plan.
     ///
     /// # Errors
-    /// [`Overflow`]; what was found is then of no use.
+    /// [`Overflow`]; the aggregator must not be used afterwards.
     pub fn absorb(&mut self, other: Aggregator) -> Result<(), Overflow> {
         let Aggregator { groups, accumulators, .. } = other;
+        debug_assert_eq!(accumulators.len(), self.accumulators.len(), "both aggregators have one plan");
         let to = self.groups.absorb(&groups);
         drop(groups);
         for (own, other) in self.accumulators.iter_mut().zip(accumulators) {
@@ -239,7 +252,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Checks that no sum has more digits than can be kept; until then some are.
+    /// Checks that all sums have at most 38 digits. Intermediate sums may have slightly more.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -247,23 +260,23 @@ impl Aggregator {
         self.accumulators.iter().try_for_each(Accumulator::check)
     }
 
-    /// Takes rows of which nothing is asked, of an aggregation without columns.
+    /// Counts rows that were not read, for an aggregation without columns.
     pub fn add_rows(&mut self, rows: u64) {
         self.accumulators.iter_mut().for_each(|accumulator| accumulator.add_rows(rows));
     }
 
-    /// Bytes of memory that the groups take.
+    /// Heap bytes of the groups.
     pub fn heap_bytes(&self) -> usize {
         self.groups.heap_bytes() + self.accumulators.iter().map(Accumulator::heap_bytes).sum::<usize>()
     }
 
-    /// The groups, one by one, with their states.
+    /// The groups and their states.
     pub fn groups(&self) -> impl Iterator<Item = (Vec<Value>, Vec<State>)> {
         let states = |group| self.accumulators.iter().map(|accumulator| accumulator.state(group)).collect();
         (0..self.groups.len()).map(move |group| (self.groups.key(group), states(group)))
     }
 
-    /// What was found.
+    /// The result.
     pub fn finish(self) -> Partial {
         Partial { groups: self.groups().collect() }
     }
@@ -276,13 +289,13 @@ mod tests {
     use super::*;
     use crate::aggregate::Function;
     use crate::builder::VectorBuilder;
-    use crate::column::Place;
+    use crate::column::ColumnLocation;
     use crate::encoding::Encoding;
     use crate::partial::Merger;
 
     fn column(qualifier: &'static str, encoding: Encoding) -> Column {
         Column {
-            place: Place::Cell { family: Bytes::new(), qualifier: qualifier.into() },
+            location: ColumnLocation::Cell { family: Bytes::new(), qualifier: qualifier.into() },
             encoding,
             scale: 0,
         }
@@ -308,7 +321,7 @@ mod tests {
         })
     }
 
-    /// Rows of few different values, some of them null.
+    /// Rows with few distinct values, including nulls.
     fn vectors(plan: &Aggregation, numbers: std::ops::Range<u64>) -> Vec<Arc<Vector>> {
         let value = |column: usize, number: u64| {
             let mixed = (number * 31 + column as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -336,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_absorbed_is_as_what_was_merged() {
+    fn absorbed_and_merged_states_are_equal() {
         for group_by in [vec![], vec![3], vec![3, 0, 2]] {
             let plan = Arc::new(Aggregation { group_by, ..Aggregation::clone(&plan()) });
             let parts = [0..2000, 2000..2001, 1500..4000].map(|numbers| aggregator(&plan, numbers));
@@ -345,17 +358,17 @@ mod tests {
                 merger.add(Partial { groups: part.groups().collect() }).expect("small sums");
                 all.absorb(part).expect("small sums");
             }
-            // Both meet groups in the same order; what was empty is there without columns.
+            // Both see groups in the same order. Without grouping, the one empty group exists.
             assert_eq!(all.finish(), merger.finish());
         }
     }
 
     #[test]
-    fn a_column_that_is_named_often_is_there_once() {
+    fn a_column_that_is_named_several_times_exists_once() {
         use crate::predicate::Operator;
         let mut columns = vec![column("a", Encoding::Raw), column("b", Encoding::TextLong)];
         columns.extend(vec![column("a", Encoding::Raw); 3]);
-        // Of another encoding; of a scale that says nothing; of one that does.
+        // Another encoding; a scale that does not matter; a scale that does.
         columns.push(column("b", Encoding::TextDecimal));
         columns.push(Column { scale: 3, ..column("b", Encoding::TextLong) });
         columns.push(Column { scale: 3, ..column("b", Encoding::TextDecimal) });
@@ -366,34 +379,34 @@ mod tests {
             columns,
         };
         assert_eq!(named.check(), Ok(()));
-        let used = named.clone().of_used_columns();
+        let used = named.clone().without_unused_columns();
         assert_eq!(used.columns, [1, 2, 5, 7].map(|at| named.columns[at].clone()));
         assert_eq!(used.predicate, Some(Predicate::CompareColumns(0, Operator::Less, 0)));
         assert_eq!(used.group_by, [1, 1, 1]);
         assert!(used.aggregates.iter().map(|aggregate| aggregate.column).eq([Some(1), Some(2), Some(3)]));
-        // Also where those that nothing is asked of count.
-        let all = Aggregation { predicate: None, ..named.clone() }.of_different_columns();
+        // Also without removing unused columns.
+        let all = Aggregation { predicate: None, ..named.clone() }.with_distinct_columns();
         assert_eq!(all.columns, [0, 1, 5, 7].map(|at| named.columns[at].clone()));
         assert_eq!(all.group_by, [0, 0, 0]);
     }
 
     #[test]
-    fn memory_is_told_in_parts() {
+    fn memory_is_reported_in_increments() {
         let plan = plan();
         let vectors = vectors(&plan, 0..50_000);
         let batch = Batch { len: 50_000, columns: &vectors, rows: None };
         let mut aggregator = Aggregator::new(plan.clone());
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         aggregator
             .add_while(&batch, |bytes| {
-                told.push(bytes);
+                reported.push(bytes);
                 true
             })
             .expect("small sums");
-        assert!(told.len() > 10 && told.is_sorted(), "{told:?}");
-        assert_eq!(*told.last().expect("some"), aggregator.heap_bytes());
+        assert!(reported.len() > 10 && reported.is_sorted(), "{reported:?}");
+        assert_eq!(*reported.last().expect("some"), aggregator.heap_bytes());
         let mut aggregator = Aggregator::new(plan);
-        assert_eq!(aggregator.add_while(&batch, |_| false), Err(Refusal::GivenUp));
-        assert!(aggregator.heap_bytes() < told[told.len() / 2]);
+        assert_eq!(aggregator.add_while(&batch, |_| false), Err(Refusal::Canceled));
+        assert!(aggregator.heap_bytes() < reported[reported.len() / 2]);
     }
 }

@@ -1,6 +1,6 @@
-//! A bit for each row of a batch.
+//! Bit sets with one bit per row of a batch.
 
-/// Bits for `len` rows. What lies behind the last row is always zero.
+/// A bit for each of `len` rows. Bits after the last row are always zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
     words: Vec<u64>,
@@ -20,7 +20,7 @@ impl Bits {
         bits
     }
 
-    /// The bit of each row as `holds` says.
+    /// Bits that are one for each row for which `holds` returns true.
     #[inline]
     pub fn of(len: usize, mut holds: impl FnMut(usize) -> bool) -> Bits {
         let mut words = Vec::with_capacity(len.div_ceil(64));
@@ -33,7 +33,7 @@ impl Bits {
         Bits { words, len }
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -56,39 +56,39 @@ impl Bits {
         self.words[row / 64] |= 1 << (row % 64);
     }
 
-    /// The bits of some rows.
+    /// The bits of a range of rows.
     pub fn slice(&self, rows: std::ops::Range<usize>) -> Bits {
         Bits::of(rows.len(), |row| self.get(rows.start + row))
     }
 
-    /// How many are one.
+    /// Number of one bits.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Keeps what is one in `other` too.
+    /// Intersection: clears bits that are zero in `other`.
     pub fn and(&mut self, other: &Bits) {
         self.zip(other, |left, right| left & right);
     }
 
-    /// Takes what is one in `other` as well.
+    /// Union: sets bits that are one in `other`.
     pub fn or(&mut self, other: &Bits) {
         self.zip(other, |left, right| left | right);
     }
 
-    /// Takes away what is one in `other`.
+    /// Difference: clears bits that are one in `other`.
     pub fn and_not(&mut self, other: &Bits) {
         self.zip(other, |left, right| left & !right);
     }
 
     fn zip(&mut self, other: &Bits, join: impl Fn(u64, u64) -> u64) {
-        assert_eq!(self.len, other.len, "bits of the same rows");
+        assert_eq!(self.len, other.len, "both bit sets must have the same length");
         for (left, right) in self.words.iter_mut().zip(&other.words) {
             *left = join(*left, *right);
         }
     }
 
-    /// The rows whose bit is one, in order, appended to `rows`.
+    /// Appends the rows whose bit is one to `rows`, in order.
     pub fn rows_into(&self, rows: &mut Vec<u32>) {
         for (at, word) in self.words.iter().enumerate() {
             let (mut left, start) = (*word, at as u32 * 64);
@@ -103,12 +103,12 @@ impl Bits {
         }
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Heap bytes, excluding `self`.
     pub fn heap_len(&self) -> usize {
         self.words.capacity() * 8
     }
 
-    /// The bits as bytes, from the lowest bit of each on.
+    /// The bits as bytes, lowest bit first.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.truncate(self.len.div_ceil(8));

@@ -1,4 +1,4 @@
-//! Building vectors: values as they are found, row by row.
+//! Builders that create vectors row by row.
 
 use std::collections::HashMap;
 
@@ -9,36 +9,36 @@ use crate::strings::{Raws, Strings};
 use crate::value::Kind;
 use crate::vector::{Values, Vector};
 
-/// Different strings up to which rows have their places in a dictionary.
+/// Maximum number of distinct strings in a dictionary.
 const DICTIONARY_MAX: usize = 1 << 12;
 
 /// Builds the vector of one column.
 pub struct VectorBuilder {
     column: Column,
-    values: Growing,
-    // Of the rows so far, only if one has no value.
+    values: BuilderValues,
+    // Rows without a value.
     absent: Vec<u32>,
 }
 
-enum Growing {
+enum BuilderValues {
     Whole(Vec<i64>),
     Real(Vec<f64>),
     Decimal(Vec<i128>),
-    Coded { codes: Vec<u32>, dictionary: Strings, places: HashMap<Vec<u8>, u32>, last: u32 },
+    Coded { codes: Vec<u32>, dictionary: Strings, codes_by_string: HashMap<Vec<u8>, u32>, last: u32 },
     Plain(Strings),
 }
 
 impl VectorBuilder {
-    /// Begins before the first row.
+    /// An empty builder.
     pub fn new(column: &Column) -> VectorBuilder {
         let values = match column.kind() {
-            Kind::Whole => Growing::Whole(Vec::new()),
-            Kind::Real => Growing::Real(Vec::new()),
-            Kind::Decimal { .. } => Growing::Decimal(Vec::new()),
-            Kind::Raw => Growing::Coded {
+            Kind::Whole => BuilderValues::Whole(Vec::new()),
+            Kind::Real => BuilderValues::Real(Vec::new()),
+            Kind::Decimal { .. } => BuilderValues::Decimal(Vec::new()),
+            Kind::Raw => BuilderValues::Coded {
                 codes: Vec::new(),
                 dictionary: Strings::default(),
-                places: HashMap::new(),
+                codes_by_string: HashMap::new(),
                 last: 0,
             },
         };
@@ -50,15 +50,15 @@ impl VectorBuilder {
         &self.column
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.values {
-            Growing::Whole(values) => values.len(),
-            Growing::Real(values) => values.len(),
-            Growing::Decimal(values) => values.len(),
-            Growing::Coded { codes, .. } => codes.len(),
-            Growing::Plain(strings) => strings.len(),
+            BuilderValues::Whole(values) => values.len(),
+            BuilderValues::Real(values) => values.len(),
+            BuilderValues::Decimal(values) => values.len(),
+            BuilderValues::Coded { codes, .. } => codes.len(),
+            BuilderValues::Plain(strings) => strings.len(),
         }
     }
 
@@ -67,27 +67,27 @@ impl VectorBuilder {
         self.len() == 0
     }
 
-    /// The value of the next row, as it is written.
+    /// Decodes and appends the value of the next row.
     ///
     /// # Errors
-    /// [`Unreadable`], with the column's name; the row is then without a value.
+    /// [`Unreadable`] with the column's name; the row then has no value.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Unreadable> {
         let encoding = self.column.encoding;
         let read = match &mut self.values {
-            Growing::Whole(values) => encoding.read_whole(bytes).map(|value| {
+            BuilderValues::Whole(values) => encoding.read_whole(bytes).map(|value| {
                 values.push(value.unwrap_or_default());
                 value.is_some()
             }),
-            Growing::Real(values) => encoding.read_real(bytes).map(|value| {
+            BuilderValues::Real(values) => encoding.read_real(bytes).map(|value| {
                 values.push(value.unwrap_or_default());
                 value.is_some()
             }),
-            Growing::Decimal(values) => encoding.read_decimal(bytes, self.column.scale).map(|value| {
+            BuilderValues::Decimal(values) => encoding.read_decimal(bytes, self.column.scale).map(|value| {
                 values.push(value.unwrap_or_default());
                 value.is_some()
             }),
-            Growing::Coded { .. } | Growing::Plain(_) => return self.push_raw(bytes),
+            BuilderValues::Coded { .. } | BuilderValues::Plain(_) => return self.push_raw(bytes),
         };
         match read {
             Ok(true) => Ok(()),
@@ -97,7 +97,7 @@ impl VectorBuilder {
             }
             Err(unreadable) => {
                 self.push_null();
-                Err(self.named(unreadable))
+                Err(self.with_column_name(unreadable))
             }
         }
     }
@@ -108,51 +108,51 @@ impl VectorBuilder {
             Ok(None) => self.push_null(),
             Err(unreadable) => {
                 self.push_null();
-                return Err(self.named(unreadable));
+                return Err(self.with_column_name(unreadable));
             }
         }
         Ok(())
     }
 
     fn push_string(&mut self, string: &[u8]) {
-        if let Growing::Coded { codes, dictionary, places, last } = &mut self.values {
+        if let BuilderValues::Coded { codes, dictionary, codes_by_string, last } = &mut self.values {
             if !dictionary.is_empty() && dictionary.get(*last as usize) == string {
                 codes.push(*last);
                 return;
             }
-            if let Some(place) = places.get(string) {
-                *last = *place;
-                codes.push(*place);
+            if let Some(code) = codes_by_string.get(string) {
+                *last = *code;
+                codes.push(*code);
                 return;
             }
             if dictionary.len() < DICTIONARY_MAX {
                 *last = dictionary.len() as u32;
-                places.insert(string.to_vec(), *last);
+                codes_by_string.insert(string.to_vec(), *last);
                 dictionary.push(string);
                 codes.push(*last);
                 return;
             }
             let mut strings = Strings::default();
             codes.iter().for_each(|code| strings.push(dictionary.get(*code as usize)));
-            self.values = Growing::Plain(strings);
+            self.values = BuilderValues::Plain(strings);
         }
-        if let Growing::Plain(strings) = &mut self.values {
+        if let BuilderValues::Plain(strings) = &mut self.values {
             strings.push(string);
         }
     }
 
-    /// The next row has no value.
+    /// Appends a row without a value.
     pub fn push_null(&mut self) {
         self.absent.push(self.len() as u32);
         match &mut self.values {
-            Growing::Whole(values) => values.push(0),
-            Growing::Real(values) => values.push(0.0),
-            Growing::Decimal(values) => values.push(0),
-            Growing::Coded { .. } | Growing::Plain(_) => self.push_string(&[]),
+            BuilderValues::Whole(values) => values.push(0),
+            BuilderValues::Real(values) => values.push(0.0),
+            BuilderValues::Decimal(values) => values.push(0),
+            BuilderValues::Coded { .. } | BuilderValues::Plain(_) => self.push_string(&[]),
         }
     }
 
-    /// Rows without a value, until there are `len`.
+    /// Appends rows without a value until there are `len` rows.
     #[inline]
     pub fn fill(&mut self, len: usize) {
         while self.len() < len {
@@ -160,7 +160,7 @@ impl VectorBuilder {
         }
     }
 
-    /// The vector.
+    /// Returns the vector.
     pub fn finish(self) -> Vector {
         let len = self.len();
         let present = (!self.absent.is_empty()).then(|| {
@@ -171,24 +171,24 @@ impl VectorBuilder {
             present
         });
         let values = match self.values {
-            Growing::Whole(mut values) => {
+            BuilderValues::Whole(mut values) => {
                 values.shrink_to_fit();
                 Values::Whole(values)
             }
-            Growing::Real(mut values) => {
+            BuilderValues::Real(mut values) => {
                 values.shrink_to_fit();
                 Values::Real(values)
             }
-            Growing::Decimal(mut values) => {
+            BuilderValues::Decimal(mut values) => {
                 values.shrink_to_fit();
                 Values::Decimal(values)
             }
-            Growing::Coded { mut codes, mut dictionary, .. } => {
+            BuilderValues::Coded { mut codes, mut dictionary, .. } => {
                 codes.shrink_to_fit();
                 dictionary.shrink();
                 Values::Raw(Raws::Coded { codes, dictionary })
             }
-            Growing::Plain(mut strings) => {
+            BuilderValues::Plain(mut strings) => {
                 strings.shrink();
                 Values::Raw(Raws::Plain(strings))
             }
@@ -196,7 +196,7 @@ impl VectorBuilder {
         Vector::new(values, present)
     }
 
-    fn named(&self, unreadable: Unreadable) -> Unreadable {
-        Unreadable(format!("{}: {}", self.column.place, unreadable.0))
+    fn with_column_name(&self, unreadable: Unreadable) -> Unreadable {
+        Unreadable(format!("{}: {}", self.column.location, unreadable.0))
     }
 }

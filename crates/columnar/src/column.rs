@@ -1,4 +1,4 @@
-//! Where values are.
+//! Typed columns and the location of their values in a row.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::encoding::Encoding;
 use crate::value::Kind;
 
-/// Digits behind the point that a decimal may have, and digits in all.
+/// Maximum number of digits of a decimal, in total and after the decimal point.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;
 
-/// Where in a row a value is.
+/// Location of a value in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ColumnLocation {
     /// The newest cell of a column.
     Cell {
         /// The family.
@@ -20,20 +20,20 @@ pub enum Place {
         /// The qualifier, which may be empty.
         qualifier: Bytes,
     },
-    /// Bytes of the row key from `offset` on; to its end without a length.
+    /// Bytes of the row key from `offset`, up to its end if there is no `length`.
     RowBytes {
-        /// Where they begin.
+        /// Offset of the first byte.
         offset: usize,
-        /// How many there are; a key that is shorter has none.
+        /// Number of bytes. A shorter row key has no value.
         length: Option<usize>,
     },
-    /// One of the parts of the row key between separators.
+    /// One of the parts of the row key, which are delimited by separators.
     RowPart {
-        /// Where the first part begins.
+        /// Offset of the first part.
         offset: usize,
-        /// What is between two parts; not empty.
+        /// Separator between two parts; not empty.
         separator: Bytes,
-        /// Which part, from 0 on.
+        /// Index of the part, from 0.
         part: usize,
     },
 }
@@ -41,11 +41,11 @@ pub enum Place {
 /// A typed column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Column {
-    /// Where its values are.
-    pub place: Place,
-    /// How they are written.
+    /// Location of its values.
+    pub location: ColumnLocation,
+    /// Encoding of its values.
     pub encoding: Encoding,
-    /// Digits behind the point that are kept of decimals, at most [`DECIMAL_DIGITS_MAX`].
+    /// Digits of decimals after the decimal point, at most [`DECIMAL_DIGITS_MAX`].
     pub scale: u8,
 }
 
@@ -56,28 +56,29 @@ impl Column {
     }
 }
 
-/// As people name it: `family:qualifier`, or a part of the row.
-impl fmt::Display for Place {
+/// Formats the location for messages: `family:qualifier`, or a part of the row.
+impl fmt::Display for ColumnLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Cell { family, qualifier } => {
+            ColumnLocation::Cell { family, qualifier } => {
                 write!(f, "{}:{}", family.escape_ascii(), qualifier.escape_ascii())
             }
-            Place::RowBytes { offset: 0, length: None } => f.write_str("row"),
-            Place::RowBytes { offset, .. } => write!(f, "row from byte {offset}"),
-            Place::RowPart { part, .. } => write!(f, "part {part} of row"),
+            ColumnLocation::RowBytes { offset: 0, length: None } => f.write_str("row"),
+            ColumnLocation::RowBytes { offset, .. } => write!(f, "row from byte {offset}"),
+            ColumnLocation::RowPart { part, .. } => write!(f, "part {part} of row"),
         }
     }
 }
 
-impl Place {
-    /// The value's bytes in a row key; `None` if it has none, or the place is a cell.
-    pub fn of_row<'a>(&self, row: &'a [u8]) -> Option<&'a [u8]> {
+impl ColumnLocation {
+    /// The value's bytes in a row key. `None` if the key has no such value, or the location is a
+    /// cell.
+    pub fn find_in_row<'a>(&self, row: &'a [u8]) -> Option<&'a [u8]> {
         match self {
-            Place::Cell { .. } => None,
-            Place::RowBytes { offset, length: None } => row.get(*offset..),
-            Place::RowBytes { offset, length: Some(length) } => row.get(*offset..)?.get(..*length),
-            Place::RowPart { offset, separator, part } => {
+            ColumnLocation::Cell { .. } => None,
+            ColumnLocation::RowBytes { offset, length: None } => row.get(*offset..),
+            ColumnLocation::RowBytes { offset, length: Some(length) } => row.get(*offset..)?.get(..*length),
+            ColumnLocation::RowPart { offset, separator, part } => {
                 let mut rest = row.get(*offset..)?;
                 for _ in 0..*part {
                     rest = &rest[find(rest, separator)? + separator.len()..];
@@ -88,7 +89,7 @@ impl Place {
     }
 }
 
-/// Where `part`, which is not empty, first is in `bytes`.
+/// Position of the first occurrence of `part`, which is not empty.
 fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len().max(1)).position(|window| window == part)
 }
@@ -99,21 +100,22 @@ mod tests {
 
     #[test]
     fn bytes_of_a_row_key() {
-        let place = |offset, length| Place::RowBytes { offset, length };
-        assert_eq!(place(0, None).of_row(b"abcdef"), Some(&b"abcdef"[..]));
-        assert_eq!(place(2, Some(3)).of_row(b"abcdef"), Some(&b"cde"[..]));
-        assert_eq!(place(2, Some(5)).of_row(b"abcdef"), None);
-        assert_eq!(place(6, None).of_row(b"abcdef"), Some(&b""[..]));
-        assert_eq!(place(7, None).of_row(b"abcdef"), None);
+        let location = |offset, length| ColumnLocation::RowBytes { offset, length };
+        assert_eq!(location(0, None).find_in_row(b"abcdef"), Some(&b"abcdef"[..]));
+        assert_eq!(location(2, Some(3)).find_in_row(b"abcdef"), Some(&b"cde"[..]));
+        assert_eq!(location(2, Some(5)).find_in_row(b"abcdef"), None);
+        assert_eq!(location(6, None).find_in_row(b"abcdef"), Some(&b""[..]));
+        assert_eq!(location(7, None).find_in_row(b"abcdef"), None);
     }
 
     #[test]
     fn parts_of_a_row_key() {
-        let place = |offset, part| Place::RowPart { offset, separator: Bytes::from_static(b"||"), part };
-        assert_eq!(place(0, 0).of_row(b"a||b|c||"), Some(&b"a"[..]));
-        assert_eq!(place(0, 1).of_row(b"a||b|c||"), Some(&b"b|c"[..]));
-        assert_eq!(place(0, 2).of_row(b"a||b|c||"), Some(&b""[..]));
-        assert_eq!(place(0, 3).of_row(b"a||b|c||"), None);
-        assert_eq!(place(1, 0).of_row(b"a||b"), Some(&b""[..]));
+        let location =
+            |offset, part| ColumnLocation::RowPart { offset, separator: Bytes::from_static(b"||"), part };
+        assert_eq!(location(0, 0).find_in_row(b"a||b|c||"), Some(&b"a"[..]));
+        assert_eq!(location(0, 1).find_in_row(b"a||b|c||"), Some(&b"b|c"[..]));
+        assert_eq!(location(0, 2).find_in_row(b"a||b|c||"), Some(&b""[..]));
+        assert_eq!(location(0, 3).find_in_row(b"a||b|c||"), None);
+        assert_eq!(location(1, 0).find_in_row(b"a||b"), Some(&b""[..]));
     }
 }

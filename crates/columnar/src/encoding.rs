@@ -1,11 +1,12 @@
-//! How values are written in cells and row keys.
+//! Encodings of values in cells and row keys.
 //!
-//! A column's encoding is declared, never guessed: bytes that it would not have written are [`Unreadable`], and are told as such,
-//! because a sum over numbers read by the wrong encoding looks like any other sum. What a file of this folder knows is one family
-//! of encodings; what is here is what they have in common: names, nulls, errors.
+//! A column's encoding is declared, never guessed. Bytes that the encoding cannot have written are
+//! reported as [`Unreadable`], because a sum over wrongly decoded numbers looks like any other sum.
+//! Each file in this directory implements one family of encodings. This file has the common parts:
+//! names, nulls, errors.
 //!
-//! Nulls: Phoenix and texts write nothing at all, OrderedBytes writes a byte of its own. [`Encoding::Raw`] and those of `Bytes`
-//! have no null but the absent cell.
+//! Nulls: Phoenix and text encodings write no bytes, OrderedBytes writes a special byte.
+//! [`Encoding::Raw`] and the `Bytes` encodings have no null except a missing cell.
 
 mod bytes;
 mod decimal;
@@ -25,17 +26,17 @@ pub use unreadable::Unreadable;
 /// Declares the encodings once: variant, number in `Columns.proto`, name in SQL.
 macro_rules! encodings {
     ($($(#[$doc:meta])+ $variant:ident = $number:literal $name:literal,)+) => {
-        /// How the bytes of a value are read; the numbers are those of `Columns.proto`.
+        /// Encoding of the bytes of a value; the numbers are those of `Columns.proto`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Encoding {
             $($(#[$doc])+ $variant = $number,)+
         }
 
         impl Encoding {
-            /// All of them, by their numbers.
+            /// All encodings, ordered by number.
             pub const ALL: &[Encoding] = &[$(Encoding::$variant,)+];
 
-            /// Its name as declarations of columns write it: that of the protocol, in lower case.
+            /// Name in column declarations: the protocol's name in lower case.
             pub fn name(self) -> &'static str {
                 match self { $(Encoding::$variant => $name,)+ }
             }
@@ -44,9 +45,9 @@ macro_rules! encodings {
 }
 
 encodings! {
-    /// Bytes as they are.
+    /// Unencoded bytes.
     Raw = 0 "raw",
-    /// One byte: 0 is false, all others true.
+    /// One byte: 0 is false, all other values are true.
     BytesBoolean = 1 "bytes_boolean",
     /// One byte, signed.
     BytesByte = 2 "bytes_byte",
@@ -60,41 +61,41 @@ encodings! {
     BytesFloat = 6 "bytes_float",
     /// IEEE 754, 8 bytes, big endian.
     BytesDouble = 7 "bytes_double",
-    /// A scale of 4 bytes, and the unscaled number.
+    /// A 4-byte scale, then the unscaled number.
     BytesDecimal = 8 "bytes_decimal",
-    /// Digits.
+    /// Decimal digits.
     TextLong = 16 "text_long",
-    /// Digits with a point and an exponent.
+    /// Decimal digits with a decimal point and an exponent.
     TextDouble = 17 "text_double",
-    /// The same, kept exactly.
+    /// Like `TextDouble`, read exactly.
     TextDecimal = 18 "text_decimal",
     /// `true` or `false`.
     TextBoolean = 19 "text_boolean",
-    /// A header, and a byte.
+    /// A header and 1 byte.
     OrderedInt8 = 32 "ordered_int8",
-    /// A header, and 2 bytes.
+    /// A header and 2 bytes.
     OrderedInt16 = 33 "ordered_int16",
-    /// A header, and 4 bytes.
+    /// A header and 4 bytes.
     OrderedInt32 = 34 "ordered_int32",
-    /// A header, and 8 bytes.
+    /// A header and 8 bytes.
     OrderedInt64 = 35 "ordered_int64",
-    /// A header, and 4 bytes.
+    /// A header and 4 bytes.
     OrderedFloat32 = 36 "ordered_float32",
-    /// A header, and 8 bytes.
+    /// A header and 8 bytes.
     OrderedFloat64 = 37 "ordered_float64",
-    /// `encodeNumeric`, kept exactly.
+    /// `encodeNumeric`, read exactly.
     OrderedDecimal = 38 "ordered_decimal",
-    /// `encodeNumeric`, as the nearest number of double precision.
+    /// `encodeNumeric`, read as the nearest double.
     OrderedDouble = 39 "ordered_double",
-    /// A header, text without a byte 0, and that byte.
+    /// A header, text without zero bytes, and a terminating zero byte.
     OrderedString = 40 "ordered_string",
-    /// A header, and 7 bits in each byte.
+    /// A header, then bytes with 7 bits of data each.
     OrderedBlob = 41 "ordered_blob",
-    /// A header, and the bytes as they are.
+    /// A header, then the bytes unencoded.
     OrderedBlobCopy = 42 "ordered_blob_copy",
     /// One byte, 0 or 1.
     PhoenixBoolean = 64 "phoenix_boolean",
-    /// One byte with its sign bit turned.
+    /// One byte with its sign bit inverted.
     PhoenixTinyint = 65 "phoenix_tinyint",
     /// 2 bytes.
     PhoenixSmallint = 66 "phoenix_smallint",
@@ -106,33 +107,33 @@ encodings! {
     PhoenixFloat = 69 "phoenix_float",
     /// 8 bytes.
     PhoenixDouble = 70 "phoenix_double",
-    /// Sign, exponent and digits to the base 100.
+    /// Sign, exponent and base-100 digits.
     PhoenixDecimal = 71 "phoenix_decimal",
     /// Milliseconds since the epoch: `DATE` and `TIME`.
     PhoenixDate = 72 "phoenix_date",
-    /// Milliseconds since the epoch and nanoseconds behind them, read as nanoseconds since the epoch.
+    /// Milliseconds since the epoch, then nanoseconds; read as nanoseconds since the epoch.
     PhoenixTimestamp = 73 "phoenix_timestamp",
-    /// Text, filled up with spaces that are no part of it.
+    /// Text, padded with spaces that are not part of the value.
     PhoenixChar = 74 "phoenix_char",
 }
 
 impl Encoding {
-    /// Its number in `Columns.proto`.
+    /// The number in `Columns.proto`.
     pub fn number(self) -> i32 {
         self as i32
     }
 
-    /// The encoding of a number.
+    /// The encoding with this number.
     pub fn from_number(number: i32) -> Option<Encoding> {
         Self::ALL.iter().copied().find(|encoding| encoding.number() == number)
     }
 
-    /// The encoding of a name in lower case.
+    /// The encoding with this name, in lower case.
     pub fn from_name(name: &str) -> Option<Encoding> {
         Self::ALL.iter().copied().find(|encoding| encoding.name() == name)
     }
 
-    /// The kind of its values, if decimals are kept with `scale` digits.
+    /// The kind of its values; decimals have `scale` digits after the decimal point.
     pub fn kind(self, scale: u8) -> Kind {
         use Encoding::*;
         match self {
@@ -148,7 +149,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of every value that is not null, where all have as many.
+    /// Number of bytes of a non-null value, if all have the same length.
     pub fn width(self) -> Option<usize> {
         use Encoding::*;
         match self {
@@ -164,12 +165,14 @@ impl Encoding {
         }
     }
 
-    /// Whether bytes are ordered as values are and each value is written in one way only, so that a comparison with a literal is a
-    /// range of bytes: what [`Encoding::write`] makes of the literal is where it begins or ends.
+    /// Whether byte order equals value order and each value has exactly one encoded form. A
+    /// comparison with a literal is then a range of bytes, and [`Encoding::write`] of the literal
+    /// is one of its ends.
     ///
-    /// Not of the others: two's complement has the negative numbers last; `Bytes` has many bytes for true; of OrderedBytes some
-    /// values may be ascending and some descending; Phoenix has -0 before 0, which are equal, and pads a `CHAR` with spaces that
-    /// are greater than some characters.
+    /// The other encodings do not have this property. In two's complement negative numbers sort
+    /// last. `Bytes` has many bytes for true. OrderedBytes values may be ascending or descending.
+    /// Phoenix sorts -0 before 0, which are equal, and pads a `CHAR` with spaces, which sort after
+    /// some characters.
     pub fn keeps_order(self) -> bool {
         use Encoding::*;
         let phoenix_whole = matches!(
@@ -179,10 +182,10 @@ impl Encoding {
         phoenix_whole || matches!(self, Raw | PhoenixDecimal | PhoenixDate | PhoenixTimestamp)
     }
 
-    /// Reads a value.
+    /// Decodes a value.
     ///
     /// # Errors
-    /// [`Unreadable`], told in one line and never longer than some hundred bytes.
+    /// [`Unreadable`]; the message is one line of at most a few hundred bytes.
     pub fn read(self, bytes: &[u8], scale: u8) -> Result<Value, Unreadable> {
         Ok(match self.kind(scale) {
             Kind::Whole => self.read_whole(bytes)?.map(Value::Whole),
@@ -193,13 +196,13 @@ impl Encoding {
         .unwrap_or(Value::Null))
     }
 
-    /// Reads a value of an encoding whose kind is [`Kind::Whole`]; `None` is null.
+    /// Decodes a value of an encoding with [`Kind::Whole`]; `None` is null.
     ///
-    /// For loops over many values: the ways of fixed width are inlined, and where the encoding is a constant to the compiler, no
-    /// choice is left of them.
+    /// For loops over many values: fixed-width decoders are inlined, and if the encoding is a
+    /// compile-time constant, the `match` is removed.
     ///
     /// # Errors
-    /// [`Unreadable`]; of an encoding of another kind, always.
+    /// [`Unreadable`]; always for an encoding of another kind.
     #[inline]
     pub fn read_whole(self, bytes: &[u8]) -> Result<Option<i64>, Unreadable> {
         let value = match self {
@@ -228,10 +231,10 @@ impl Encoding {
         }
     }
 
-    /// Reads a value of an encoding whose kind is [`Kind::Real`], as [`Encoding::read_whole`] does.
+    /// Decodes a value of an encoding with [`Kind::Real`], like [`Encoding::read_whole`].
     ///
     /// # Errors
-    /// [`Unreadable`]; of an encoding of another kind, always.
+    /// [`Unreadable`]; always for an encoding of another kind.
     #[inline]
     pub fn read_real(self, bytes: &[u8]) -> Result<Option<f64>, Unreadable> {
         let value = match self {
@@ -251,12 +254,13 @@ impl Encoding {
         }
     }
 
-    /// Reads a value of an encoding whose kind is [`Kind::Decimal`]: the unscaled number, of at most 38 digits, of the value with
-    /// `scale` digits behind the point. It is exact; nothing is rounded.
+    /// Decodes a value of an encoding with [`Kind::Decimal`]. Returns the unscaled number of at
+    /// most 38 digits for `scale` digits after the decimal point. The result is exact; nothing is
+    /// rounded.
     ///
     /// # Errors
-    /// [`Unreadable`], also if the value has more digits behind the point that are not 0, or more than 38 in all; of an encoding
-    /// of another kind, always.
+    /// [`Unreadable`], also if the value has more non-zero digits after the decimal point, or more
+    /// than 38 digits in total; always for an encoding of another kind.
     #[inline]
     pub fn read_decimal(self, bytes: &[u8], scale: u8) -> Result<Option<i128>, Unreadable> {
         let value = match self {
@@ -272,10 +276,11 @@ impl Encoding {
         }
     }
 
-    /// Reads a value of an encoding whose kind is [`Kind::Raw`]; `None` is null. Mostly it is a part of the bytes.
+    /// Decodes a value of an encoding with [`Kind::Raw`]; `None` is null. The value usually borrows
+    /// from `bytes`.
     ///
     /// # Errors
-    /// [`Unreadable`]; of an encoding of another kind, always.
+    /// [`Unreadable`]; always for an encoding of another kind.
     #[inline]
     pub fn read_raw(self, bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Unreadable> {
         let value = match self {
@@ -292,10 +297,12 @@ impl Encoding {
         }
     }
 
-    /// Writes a value as HBase's or Phoenix' own class would, OrderedBytes ascending; `None` if the encoding has no bytes for it,
-    /// or it is of another kind. Decimals are unscaled numbers with `scale` digits behind the point.
+    /// Encodes a value as HBase's or Phoenix's own class does, OrderedBytes in ascending order.
+    /// `None` if the encoding cannot represent the value or has another kind. Decimals are unscaled
+    /// numbers with `scale` digits after the decimal point.
     ///
-    /// What it wrote, [`Encoding::read`] reads as an equal value; a zero of [`Encoding::OrderedDouble`] loses its sign.
+    /// [`Encoding::read`] decodes the result to an equal value; only a zero of
+    /// [`Encoding::OrderedDouble`] loses its sign.
     pub fn write(self, value: &Value, scale: u8) -> Option<Vec<u8>> {
         match value {
             Value::Null => self.family().null(),
@@ -344,7 +351,7 @@ impl Encoding {
         }
     }
 
-    /// What bytes are that were not read as a value: null, or an error.
+    /// Classifies bytes that were not decoded as a value: null, or an error.
     #[inline(never)]
     fn null<T>(self, bytes: &[u8], fault: Fault) -> Result<Option<T>, Unreadable> {
         let null = match self.family() {
@@ -356,7 +363,7 @@ impl Encoding {
     }
 }
 
-/// Encodings that come from one place.
+/// Encodings with a common origin.
 #[derive(Clone, Copy)]
 enum Family {
     Raw,

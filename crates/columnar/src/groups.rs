@@ -1,4 +1,4 @@
-//! Groups: rows with the same values in some columns have the same number.
+//! Group numbers: rows with equal values in the group-by columns get the same number.
 
 mod interner;
 
@@ -8,16 +8,17 @@ use crate::value::{Kind, Value};
 use crate::vector::Vector;
 use interner::Interner;
 
-/// Gives numbers to groups, from 0 on, in the order in which they are met.
+/// Numbers groups from 0, in order of first occurrence.
 ///
-/// Each column's values get numbers first; groups of two columns are pairs of numbers, of three pairs of those and the third
-/// column's, and so on.
+/// First, the values of each column get numbers. A group of two columns is a pair of these numbers.
+/// A group of three columns is a pair of that pair's number and the third column's number, and so
+/// on.
 pub struct Groups {
     columns: Vec<Interner>,
     pairs: Vec<Pairs>,
-    // Numbers of the column at work.
+    // Numbers of the current column.
     ids: Vec<u32>,
-    // Without columns all rows are one group.
+    // True without group-by columns: all rows are one group.
     is_one: bool,
 }
 
@@ -28,14 +29,14 @@ struct Pairs {
 }
 
 impl Groups {
-    /// No groups yet, by columns of these kinds; without columns, the one group of all rows.
+    /// No groups, for columns of these kinds. Without columns there is one group of all rows.
     pub fn by(kinds: impl IntoIterator<Item = Kind>) -> Groups {
         let columns: Vec<Interner> = kinds.into_iter().map(Interner::new).collect();
         let pairs = columns.iter().skip(1).map(|_| Pairs::default()).collect();
         Groups { is_one: columns.is_empty(), columns, pairs, ids: Vec::new() }
     }
 
-    /// How many there are.
+    /// Number of groups.
     pub fn len(&self) -> usize {
         match (self.pairs.last(), self.columns.first()) {
             _ if self.is_one => 1,
@@ -50,8 +51,10 @@ impl Groups {
         self.len() == 0
     }
 
-    /// The groups of `rows` by their values in `columns`, those that [`by`](Groups::by) was told of; replaces `groups`.
+    /// Stores the group of each of `rows` in `groups` and replaces its contents. `columns` has the
+    /// columns passed to [`by`](Groups::by).
     pub fn assign(&mut self, columns: &[&Vector], rows: &[u32], groups: &mut Vec<u32>) {
+        debug_assert_eq!(columns.len(), self.columns.len(), "groups are by the same columns in each batch");
         groups.clear();
         if self.is_one {
             groups.resize(rows.len(), 0);
@@ -67,7 +70,7 @@ impl Groups {
         }
     }
 
-    /// The values of a group, in the order of its columns.
+    /// The key values of a group, in column order.
     pub fn key(&self, group: usize) -> Vec<Value> {
         if self.is_one {
             return Vec::new();
@@ -84,28 +87,29 @@ impl Groups {
         key
     }
 
-    /// Takes the groups of others by the same columns; the own group of each of theirs.
+    /// Adds the groups of `other`, which has the same columns. Returns the own group of each of its
+    /// groups.
     pub fn absorb(&mut self, other: &Groups) -> Vec<u32> {
         if self.is_one {
             return vec![0];
         }
         let mut to: Vec<u32> = Vec::new();
         for (at, (own, column)) in self.columns.iter_mut().zip(&other.columns).enumerate() {
-            let of_column = own.absorb(column);
+            let column_numbers = own.absorb(column);
             if at == 0 {
-                to = of_column;
+                to = column_numbers;
                 continue;
             }
             let pairs = &other.pairs[at - 1].list;
             let mut left: Vec<u32> = pairs.iter().map(|(left, _)| to[*left as usize]).collect();
-            let right: Vec<u32> = pairs.iter().map(|(_, right)| of_column[*right as usize]).collect();
+            let right: Vec<u32> = pairs.iter().map(|(_, right)| column_numbers[*right as usize]).collect();
             self.pairs[at - 1].join(&mut left, &right);
             to = left;
         }
         to
     }
 
-    /// Bytes of memory that they take.
+    /// Heap bytes of the groups.
     pub fn heap_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Interner::heap_bytes).sum();
         let pairs = self.pairs.iter().map(|pairs| {
@@ -116,14 +120,16 @@ impl Groups {
     }
 }
 
-/// Bytes of a hash table of such entries: an eighth of its places stays free, and each has a byte beside it.
+/// Bytes of a hash table with such entries: one eighth of the slots stay free, and each slot has a
+/// control byte.
 fn table_bytes<T>(capacity: usize) -> usize {
     capacity / 7 * 8 * (size_of::<T>() + 1)
 }
 
 impl Pairs {
-    /// Puts the number of each pair of `left` and `right` in the place of the left one.
+    /// Replaces each entry of `left` by the number of its pair with the entry of `right`.
     fn join(&mut self, left: &mut [u32], right: &[u32]) {
+        debug_assert_eq!(left.len(), right.len(), "each column numbers the same rows");
         let mut last = None;
         for (left, right) in left.iter_mut().zip(right) {
             let pair = (*left, *right);

@@ -1,15 +1,17 @@
-//! Layer 1: typed columns: values, vectors of them, conditions, groups and aggregates.
+//! Typed columns: values, vectors, conditions, groups and aggregates.
 //!
-//! * [`Value`], [`Kind`]: a value of a column, and what kinds there are;
-//! * [`Encoding`]: how the bytes of a cell are read as a value, and values written as bytes;
-//! * [`Column`]: where in a row a value is, and how it is written;
+//! * [`Value`], [`Kind`]: a value of a column, and the kinds of values;
+//! * [`Encoding`]: decoding the bytes of a cell to a value, and encoding values;
+//! * [`Column`]: location and encoding of a value in a row;
 //! * [`Vector`], [`VectorBuilder`]: the values of one column for many rows;
-//! * [`predicate`]: conditions over vectors, a bit a row; [`slices`]: vectors of large values cut into shorter ones;
-//! * [`Aggregation`], [`Aggregator`]: groups of rows and what is found of them; [`aggregate`] has the functions;
-//! * [`Packed`]: vectors that wait to be used;
-//! * [`Partial`], [`Merger`]: what several found, put together.
+//! * [`predicate`]: conditions over vectors, one bit per row; [`slices`]: splitting of vectors with
+//!   large values;
+//! * [`Aggregation`], [`Aggregator`]: groups of rows and their aggregates; [`aggregate`] has the
+//!   functions;
+//! * [`Packed`]: compressed vectors in memory;
+//! * [`Partial`], [`Merger`]: partial results and merging them.
 //!
-//! Knows nothing about: files, regions, protobuf, networks.
+//! Depends on no files, regions, protobuf or networks.
 
 pub mod aggregate;
 pub mod aggregation;
@@ -27,10 +29,10 @@ pub mod value;
 pub mod vector;
 
 pub use aggregate::{Aggregate, Function, State};
-pub use aggregation::{Aggregation, Aggregator, Batch, Refusal, Used};
+pub use aggregation::{Aggregation, Aggregator, Batch, ColumnMapping, Refusal};
 pub use bits::Bits;
 pub use builder::VectorBuilder;
-pub use column::{Column, Place};
+pub use column::{Column, ColumnLocation};
 pub use encoding::{Encoding, Span, Unreadable};
 pub use packed::Packed;
 pub use partial::{Merger, Partial};

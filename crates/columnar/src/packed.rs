@@ -1,8 +1,8 @@
-//! Vectors that wait to be used: in as many bytes as their values need.
+//! Compressed vectors: values take only as many bytes as they need.
 //!
-//! A number is kept as its distance from the least one, in 1, 2, 4 or 8 bytes; the code of a string in as many as the dictionary needs.
-//! What is packed takes an eighth of the memory where there are few different values, and unpacking is one addition a value: less than
-//! anything that is done with it.
+//! A number is stored as its distance from the smallest one, in 1, 2, 4 or 8 bytes. A string's code
+//! takes as many bytes as the dictionary requires. With few distinct values a packed vector takes
+//! one eighth of the memory. Unpacking costs one addition per value, less than any operation on it.
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ enum Body {
         codes: Distances,
         dictionary: Arc<Strings>,
     },
-    /// What would not become smaller.
-    AsItIs(Arc<Vector>),
+    /// A vector that would not become smaller.
+    Unpacked(Arc<Vector>),
 }
 
-/// Numbers that are not negative.
+/// Non-negative numbers.
 #[derive(Clone, Debug)]
 enum Distances {
     Bytes(Box<[u8]>),
@@ -47,8 +47,8 @@ enum Distances {
 }
 
 impl Distances {
-    /// `None` if the greatest needs more than eight bytes.
-    fn of(greatest: u128, values: impl Iterator<Item = u128>) -> Option<Distances> {
+    /// `None` if the greatest needs more than 8 bytes.
+    fn new(greatest: u128, values: impl Iterator<Item = u128>) -> Option<Distances> {
         Some(match greatest {
             0..0x100 => Distances::Bytes(values.map(|value| value as u8).collect()),
             0x100..0x1_0000 => Distances::Shorts(values.map(|value| value as u16).collect()),
@@ -60,13 +60,13 @@ impl Distances {
         })
     }
 
-    /// All of them, each made what it stands for.
-    fn unpacked<T>(&self, made: impl Fn(u64) -> T) -> Vec<T> {
+    /// All values, converted with `convert`.
+    fn unpacked<T>(&self, convert: impl Fn(u64) -> T) -> Vec<T> {
         match self {
-            Distances::Bytes(values) => values.iter().map(|value| made(u64::from(*value))).collect(),
-            Distances::Shorts(values) => values.iter().map(|value| made(u64::from(*value))).collect(),
-            Distances::Ints(values) => values.iter().map(|value| made(u64::from(*value))).collect(),
-            Distances::Longs(values) => values.iter().map(|value| made(*value)).collect(),
+            Distances::Bytes(values) => values.iter().map(|value| convert(u64::from(*value))).collect(),
+            Distances::Shorts(values) => values.iter().map(|value| convert(u64::from(*value))).collect(),
+            Distances::Ints(values) => values.iter().map(|value| convert(u64::from(*value))).collect(),
+            Distances::Longs(values) => values.iter().map(|value| convert(*value)).collect(),
         }
     }
 
@@ -93,14 +93,14 @@ impl Packed {
     /// Packs a vector.
     pub fn new(vector: Vector) -> Packed {
         let (present, bounds) = (vector.present().cloned(), vector.bounds().cloned());
-        let body = body_of(&vector).unwrap_or_else(|| Body::AsItIs(Arc::new(vector)));
+        let body = pack(&vector).unwrap_or_else(|| Body::Unpacked(Arc::new(vector)));
         Packed { body, present, bounds }
     }
 
     /// The vector.
     pub fn unpack(&self) -> Arc<Vector> {
         let values = match &self.body {
-            Body::AsItIs(vector) => return vector.clone(),
+            Body::Unpacked(vector) => return vector.clone(),
             Body::Whole { least, distances } => {
                 Values::Whole(distances.unpacked(|distance| least.wrapping_add_unsigned(distance)))
             }
@@ -115,20 +115,20 @@ impl Packed {
         Arc::new(Vector::with_bounds(values, self.present.clone(), self.bounds.clone()))
     }
 
-    /// What is known of its values.
+    /// The bounds of its values.
     pub fn bounds(&self) -> Bounds {
         match (&self.body, &self.bounds) {
-            (Body::AsItIs(vector), _) => vector.known(),
+            (Body::Unpacked(vector), _) => vector.value_bounds(),
             (Body::Coded { .. }, _) => Bounds::Unknown,
             (_, Some((least, greatest))) => Bounds::Between(least.clone(), greatest.clone()),
-            (_, None) => Bounds::Nothing,
+            (_, None) => Bounds::AllNull,
         }
     }
 
-    /// Bytes of memory that the vector takes once it is unpacked.
+    /// Heap bytes of the vector after unpacking.
     pub fn unpacked_len(&self) -> usize {
         let values = match &self.body {
-            Body::AsItIs(vector) => return vector.heap_len(),
+            Body::Unpacked(vector) => return vector.heap_len(),
             Body::Whole { distances, .. } => distances.len() * 8,
             Body::Decimal { distances, .. } => distances.len() * 16,
             Body::Coded { codes, dictionary } => codes.len() * 4 + dictionary.heap_len(),
@@ -136,10 +136,10 @@ impl Packed {
         size_of::<Vector>() + values + self.present.as_ref().map_or(0, Bits::heap_len)
     }
 
-    /// Bytes of memory.
+    /// Heap bytes.
     pub fn heap_len(&self) -> usize {
         let body = match &self.body {
-            Body::AsItIs(vector) => vector.heap_len(),
+            Body::Unpacked(vector) => vector.heap_len(),
             Body::Whole { distances, .. } | Body::Decimal { distances, .. } => distances.heap_len(),
             Body::Coded { codes, dictionary } => codes.heap_len() + dictionary.heap_len(),
         };
@@ -147,24 +147,24 @@ impl Packed {
     }
 }
 
-/// The packed values; `None` where that would not save anything.
-fn body_of(vector: &Vector) -> Option<Body> {
+/// The packed values; `None` if packing saves nothing.
+fn pack(vector: &Vector) -> Option<Body> {
     match (vector.values(), vector.bounds()) {
         (Values::Whole(values), Some((Value::Whole(least), Value::Whole(greatest)))) => {
-            // Rows without a value have any, which need not be within the bounds.
+            // Rows without a value contain an arbitrary one, which may be out of bounds.
             let distance = |value: &i64| u128::from(value.clamp(least, greatest).abs_diff(*least));
-            let distances = Distances::of(distance(greatest), values.iter().map(distance))?;
+            let distances = Distances::new(distance(greatest), values.iter().map(distance))?;
             let is_smaller = !matches!(distances, Distances::Longs(_));
             is_smaller.then_some(Body::Whole { least: *least, distances })
         }
         (Values::Decimal(values), Some((Value::Decimal(least), Value::Decimal(greatest)))) => {
             let distance = |value: &i128| value.clamp(least, greatest).abs_diff(*least);
-            let distances = Distances::of(distance(greatest), values.iter().map(distance))?;
+            let distances = Distances::new(distance(greatest), values.iter().map(distance))?;
             Some(Body::Decimal { least: *least, distances })
         }
         (Values::Raw(Raws::Coded { codes, dictionary }), _) => {
             let greatest = dictionary.len().saturating_sub(1) as u128;
-            let codes = Distances::of(greatest, codes.iter().map(|code| u128::from(*code)))?;
+            let codes = Distances::new(greatest, codes.iter().map(|code| u128::from(*code)))?;
             Some(Body::Coded { codes, dictionary: Arc::new(dictionary.clone()) })
         }
         _ => None,
@@ -175,7 +175,7 @@ fn body_of(vector: &Vector) -> Option<Body> {
 mod tests {
     use super::*;
     use crate::builder::VectorBuilder;
-    use crate::column::{Column, Place};
+    use crate::column::{Column, ColumnLocation};
     use crate::encoding::Encoding;
     use crate::value::Kind;
 
@@ -187,11 +187,11 @@ mod tests {
             assert_eq!(unpacked.get(row), vector.get(row));
         }
         assert_eq!(unpacked.bounds(), vector.bounds());
-        assert_eq!(packed.bounds(), vector.known());
+        assert_eq!(packed.bounds(), vector.value_bounds());
         assert!((unpacked.heap_len()..=vector.heap_len()).contains(&packed.unpacked_len()));
-        // Of the values, that is.
+        // Bytes of the values only.
         let bytes = packed.heap_len() - size_of::<Packed>();
-        let bytes = if let Body::AsItIs(_) = packed.body { bytes - size_of::<Vector>() } else { bytes };
+        let bytes = if let Body::Unpacked(_) = packed.body { bytes - size_of::<Vector>() } else { bytes };
         assert!(bytes <= bytes_max, "{bytes} bytes for {} rows", vector.len());
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_the_bytes_of_their_distances() {
+    fn numbers_take_the_bytes_of_their_differences() {
         let spread = |least: i64, greatest: i64| -> Vec<Option<i64>> {
             (0..1000).map(|at| Some(if at % 2 == 0 { least } else { greatest })).collect()
         };
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn rows_without_a_value_stay_so() {
-        // Zero, which is what stands there, is not within the bounds.
+        // The placeholder for a missing value, 0, is out of bounds.
         let some: Vec<Option<i64>> = (0..1000).map(|at| (at % 3 > 0).then_some(5_000_000 + at)).collect();
         check(&whole(&some), 2200);
         check(&whole(&[None; 64]), 8 * 64 + 64);
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn strings_take_the_bytes_of_their_codes() {
-        let place = Place::Cell { family: "f".into(), qualifier: "q".into() };
-        let mut builder = VectorBuilder::new(&Column { place, encoding: Encoding::Raw, scale: 0 });
+        let location = ColumnLocation::Cell { family: "f".into(), qualifier: "q".into() };
+        let mut builder = VectorBuilder::new(&Column { location, encoding: Encoding::Raw, scale: 0 });
         for at in 0..10_000 {
             builder.push(format!("town {}", at % 50).as_bytes()).unwrap();
         }

@@ -1,27 +1,27 @@
-//! What was found of all groups by somebody who saw some of the rows, and putting that together.
+//! Partial results over some of the rows, and merging them.
 
 use std::collections::HashMap;
 
 use crate::aggregate::{Overflow, State};
 use crate::value::Value;
 
-/// Groups with their states.
+/// Groups and their states.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Partial {
-    /// Keys, and states in the order of the aggregates. Each key is there once.
+    /// Keys, and states in the order of the aggregates. Keys are distinct.
     pub groups: Vec<(Vec<Value>, Vec<State>)>,
 }
 
-/// Puts several partial results together.
+/// Merges partial results.
 #[derive(Debug, Default)]
 pub struct Merger {
-    places: HashMap<Vec<Part>, usize>,
+    positions: HashMap<Vec<KeyPart>, usize>,
     merged: Partial,
 }
 
-/// A value that is the same where group keys are.
+/// A key value that is equal if the group keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum KeyPart {
     Null,
     Whole(i64),
     Real(u64),
@@ -29,35 +29,37 @@ enum Part {
     Raw(bytes::Bytes),
 }
 
-impl Part {
-    fn of(value: &Value) -> Part {
+impl KeyPart {
+    fn new(value: &Value) -> KeyPart {
         match value {
-            Value::Null => Part::Null,
-            Value::Whole(value) => Part::Whole(*value),
-            Value::Real(value) if value.is_nan() => Part::Real(f64::NAN.to_bits()),
-            Value::Real(value) => Part::Real((value + 0.0).to_bits()),
-            Value::Decimal(value) => Part::Decimal(*value),
-            Value::Raw(value) => Part::Raw(value.clone()),
+            Value::Null => KeyPart::Null,
+            Value::Whole(value) => KeyPart::Whole(*value),
+            Value::Real(value) if value.is_nan() => KeyPart::Real(f64::NAN.to_bits()),
+            Value::Real(value) => KeyPart::Real((value + 0.0).to_bits()),
+            Value::Decimal(value) => KeyPart::Decimal(*value),
+            Value::Raw(value) => KeyPart::Raw(value.clone()),
         }
     }
 }
 
 impl Merger {
-    /// Takes one.
+    /// Adds a partial result.
     ///
     /// # Errors
-    /// [`Overflow`]; what was merged is then of no use.
+    /// [`Overflow`]; the merger must not be used afterwards.
     pub fn add(&mut self, partial: Partial) -> Result<(), Overflow> {
         for (key, states) in partial.groups {
-            let parts: Vec<Part> = key.iter().map(Part::of).collect();
-            match self.places.get(&parts) {
-                Some(place) => {
-                    for (own, other) in self.merged.groups[*place].1.iter_mut().zip(&states) {
+            let parts: Vec<KeyPart> = key.iter().map(KeyPart::new).collect();
+            match self.positions.get(&parts) {
+                Some(position) => {
+                    let own = &mut self.merged.groups[*position].1;
+                    debug_assert_eq!(own.len(), states.len(), "all parts have the same aggregates");
+                    for (own, other) in own.iter_mut().zip(&states) {
                         own.merge(other)?;
                     }
                 }
                 None => {
-                    self.places.insert(parts, self.merged.groups.len());
+                    self.positions.insert(parts, self.merged.groups.len());
                     self.merged.groups.push((key, states));
                 }
             }
@@ -65,17 +67,17 @@ impl Merger {
         Ok(())
     }
 
-    /// Groups so far.
+    /// Number of groups so far.
     pub fn len(&self) -> usize {
         self.merged.groups.len()
     }
 
-    /// Whether there are none yet.
+    /// Whether there are no groups yet.
     pub fn is_empty(&self) -> bool {
         self.merged.groups.is_empty()
     }
 
-    /// All together.
+    /// The merged result.
     pub fn finish(self) -> Partial {
         self.merged
     }

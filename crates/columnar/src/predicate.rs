@@ -1,44 +1,44 @@
-//! Conditions on rows of typed columns, with null as SQL has it.
+//! Conditions on rows of typed columns, with SQL's null semantics.
 
 mod evaluate;
 mod like;
 
 use std::cmp::Ordering;
 
-use crate::aggregation::Used;
+use crate::aggregation::ColumnMapping;
 use crate::column::Column;
 use crate::value::Value;
 
 pub use evaluate::Truth;
 pub use like::Pattern;
 
-/// How deep conditions may be nested.
+/// Maximum nesting depth of conditions.
 pub const DEPTH_MAX: usize = 64;
 
-/// A condition. Columns are named by their places in a list.
+/// A condition. Columns are referenced by index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
-    /// All hold; without any, true.
+    /// All conditions hold; true if empty.
     All(Vec<Predicate>),
-    /// At least one holds; without any, false.
+    /// At least one condition holds; false if empty.
     Any(Vec<Predicate>),
-    /// It is false.
+    /// The condition is false.
     Not(Box<Predicate>),
-    /// A column against a value.
+    /// Compares a column with a value.
     Compare(usize, Operator, Value),
-    /// Two columns.
+    /// Compares two columns.
     CompareColumns(usize, Operator, usize),
-    /// A column is one of these.
+    /// The column's value is one of these.
     In(usize, Vec<Value>),
-    /// A column has no value.
+    /// The column has no value.
     IsNull(usize),
-    /// A column of bytes is like a pattern.
+    /// A column of bytes matches a pattern.
     Like(usize, Pattern),
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // Say what they are.
+#[allow(missing_docs)] // The names are clear.
 pub enum Operator {
     Equal,
     NotEqual,
@@ -49,7 +49,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether it holds for a left value that stands so to the right one.
+    /// Whether `left operator right` holds, where `ordering` compares left with right.
     #[inline]
     pub fn holds(self, ordering: Ordering) -> bool {
         match self {
@@ -64,10 +64,10 @@ impl Operator {
 }
 
 impl Predicate {
-    /// Checks that all columns are there and that what is compared is of one kind.
+    /// Checks that all columns exist and that operands have the same kind.
     ///
     /// # Errors
-    /// What is wrong, in a line.
+    /// A one-line description of the problem.
     pub fn check(&self, columns: &[Column]) -> Result<(), String> {
         self.check_at(columns, 0)
     }
@@ -80,14 +80,14 @@ impl Predicate {
             columns
                 .get(at)
                 .map(Column::kind)
-                .ok_or_else(|| format!("a condition names column {at}, which is not there"))
+                .ok_or_else(|| format!("a condition names column {at}, which does not exist"))
         };
         let check_value = |at: usize, value: &Value| {
             let kind = kind(at)?;
             if value.is_of(kind) {
                 return Ok(());
             }
-            Err(format!("{} is compared with a value of another kind", columns[at].place))
+            Err(format!("{} is compared with a value of another kind", columns[at].location))
         };
         match self {
             Predicate::All(parts) | Predicate::Any(parts) => {
@@ -99,34 +99,39 @@ impl Predicate {
                 if kind(*left)? == kind(*right)? {
                     return Ok(());
                 }
-                Err(format!("{} and {} are of different kinds", columns[*left].place, columns[*right].place))
+                Err(format!(
+                    "{} and {} are of different kinds",
+                    columns[*left].location, columns[*right].location
+                ))
             }
             Predicate::In(at, values) => values.iter().try_for_each(|value| check_value(*at, value)),
             Predicate::IsNull(at) => kind(*at).map(|_| ()),
             Predicate::Like(at, _) => check_value(*at, &Value::Raw(bytes::Bytes::new()))
-                .map_err(|_| format!("column {at} is not of bytes")),
+                .map_err(|_| format!("column {at} does not contain bytes")),
         }
     }
 
-    /// The same over a list of those columns only.
+    /// Rewrites column indexes to positions among `mapping` columns.
     #[must_use]
-    pub fn of_columns(self, used: &Used) -> Predicate {
-        let each = |parts: Vec<Predicate>| parts.into_iter().map(|part| part.of_columns(used)).collect();
+    pub fn remap(self, mapping: &ColumnMapping) -> Predicate {
+        let each = |parts: Vec<Predicate>| parts.into_iter().map(|part| part.remap(mapping)).collect();
         match self {
             Predicate::All(parts) => Predicate::All(each(parts)),
             Predicate::Any(parts) => Predicate::Any(each(parts)),
-            Predicate::Not(part) => Predicate::Not(Box::new(part.of_columns(used))),
-            Predicate::Compare(at, operator, value) => Predicate::Compare(used.place(at), operator, value),
-            Predicate::CompareColumns(left, operator, right) => {
-                Predicate::CompareColumns(used.place(left), operator, used.place(right))
+            Predicate::Not(part) => Predicate::Not(Box::new(part.remap(mapping))),
+            Predicate::Compare(at, operator, value) => {
+                Predicate::Compare(mapping.position(at), operator, value)
             }
-            Predicate::In(at, values) => Predicate::In(used.place(at), values),
-            Predicate::IsNull(at) => Predicate::IsNull(used.place(at)),
-            Predicate::Like(at, pattern) => Predicate::Like(used.place(at), pattern),
+            Predicate::CompareColumns(left, operator, right) => {
+                Predicate::CompareColumns(mapping.position(left), operator, mapping.position(right))
+            }
+            Predicate::In(at, values) => Predicate::In(mapping.position(at), values),
+            Predicate::IsNull(at) => Predicate::IsNull(mapping.position(at)),
+            Predicate::Like(at, pattern) => Predicate::Like(mapping.position(at), pattern),
         }
     }
 
-    /// The columns it looks at, each once, in order.
+    /// The columns that it reads, sorted, without duplicates.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.add_columns(&mut columns);

@@ -1,4 +1,4 @@
-//! Batches that are cut where their values are large, so that who works on them has breaks.
+//! Splits batches with large values into slices, so that work on them can be interrupted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,11 +6,13 @@ use std::sync::Arc;
 use crate::strings::{Raws, Strings};
 use crate::vector::{Values, Vector};
 
-/// Bytes of byte strings in a slice, unless it is of one row: some milliseconds of comparisons.
+/// A slice ends after the row with which its byte strings exceed this size: a few milliseconds of
+/// comparisons.
 const SLICE_BYTES: usize = 4 << 20;
 
-/// Cuts rows of `vectors` into ranges whose byte strings are not very large, in order; of numbers alone there is one.
-pub fn cut(vectors: &[Arc<Vector>], rows: Range<usize>) -> Vec<Range<usize>> {
+/// Splits `rows` of `vectors` into consecutive ranges with byte strings of limited size. Rows with
+/// only numbers are one range.
+pub fn slice_ranges(vectors: &[Arc<Vector>], rows: Range<usize>) -> Vec<Range<usize>> {
     let large: Vec<&Raws> = vectors.iter().filter_map(|vector| raws(vector)).collect();
     if rows.is_empty() {
         return Vec::new();
@@ -19,7 +21,7 @@ pub fn cut(vectors: &[Arc<Vector>], rows: Range<usize>) -> Vec<Range<usize>> {
         return vec![rows];
     }
     let mut ranges = Vec::new();
-    let mut seen: Vec<Vec<bool>> = large.iter().map(|raws| unseen(raws)).collect();
+    let mut seen: Vec<Vec<bool>> = large.iter().map(|raws| new_seen(raws)).collect();
     let (mut start, mut bytes) = (rows.start, 0);
     for row in rows.clone() {
         if bytes > SLICE_BYTES {
@@ -32,6 +34,7 @@ pub fn cut(vectors: &[Arc<Vector>], rows: Range<usize>) -> Vec<Range<usize>> {
         }
     }
     ranges.push(start..rows.end);
+    debug_assert_eq!(ranges.iter().map(Range::len).sum::<usize>(), rows.len(), "each row is in one slice");
     ranges
 }
 
@@ -39,7 +42,7 @@ fn raws(vector: &Vector) -> Option<&Raws> {
     if let Values::Raw(raws) = vector.values() { Some(raws) } else { None }
 }
 
-fn unseen(raws: &Raws) -> Vec<bool> {
+fn new_seen(raws: &Raws) -> Vec<bool> {
     match raws {
         Raws::Coded { dictionary, .. } => vec![false; dictionary.len()],
         Raws::Plain(_) => Vec::new(),
@@ -47,7 +50,7 @@ fn unseen(raws: &Raws) -> Vec<bool> {
 }
 
 impl Raws {
-    /// Bytes of all different strings.
+    /// Bytes of all distinct strings.
     fn bytes_len(&self) -> usize {
         match self {
             Raws::Coded { dictionary, .. } => dictionary.bytes_len(),
@@ -55,7 +58,7 @@ impl Raws {
         }
     }
 
-    /// Bytes that a row adds to a slice; of those in a dictionary the first row that has them.
+    /// Bytes that a row adds to a slice. A dictionary string counts for the first row that has it.
     fn cost(&self, row: usize, seen: &mut [bool]) -> usize {
         match self {
             Raws::Coded { codes, dictionary } => {
@@ -69,14 +72,14 @@ impl Raws {
     fn slice(&self, rows: Range<usize>) -> Raws {
         match self {
             Raws::Coded { codes, dictionary } => {
-                let (mut used, mut places) = (Strings::default(), vec![None; dictionary.len()]);
-                let place = |code: &u32| {
-                    *places[*code as usize].get_or_insert_with(|| {
+                let (mut used, mut new_codes) = (Strings::default(), vec![None; dictionary.len()]);
+                let new_code = |code: &u32| {
+                    *new_codes[*code as usize].get_or_insert_with(|| {
                         used.push(dictionary.get(*code as usize));
                         used.len() as u32 - 1
                     })
                 };
-                let codes = codes[rows].iter().map(place).collect();
+                let codes = codes[rows].iter().map(new_code).collect();
                 Raws::Coded { codes, dictionary: used }
             }
             Raws::Plain(strings) => {
@@ -89,7 +92,7 @@ impl Raws {
 }
 
 impl Vector {
-    /// The values of some rows.
+    /// The values of a range of rows.
     pub fn slice(&self, rows: Range<usize>) -> Vector {
         let values = match self.values() {
             Values::Whole(values) => Values::Whole(values[rows.clone()].to_vec()),
@@ -105,12 +108,12 @@ impl Vector {
 mod tests {
     use super::*;
     use crate::builder::VectorBuilder;
-    use crate::column::{Column, Place};
+    use crate::column::{Column, ColumnLocation};
     use crate::encoding::Encoding;
 
     fn raw_vector(values: impl Iterator<Item = Option<Vec<u8>>>) -> Arc<Vector> {
-        let place = Place::RowBytes { offset: 0, length: None };
-        let mut builder = VectorBuilder::new(&Column { place, encoding: Encoding::Raw, scale: 0 });
+        let location = ColumnLocation::RowBytes { offset: 0, length: None };
+        let mut builder = VectorBuilder::new(&Column { location, encoding: Encoding::Raw, scale: 0 });
         for value in values {
             match value {
                 Some(value) => builder.push(&value).expect("any bytes"),
@@ -120,9 +123,10 @@ mod tests {
         Arc::new(builder.finish())
     }
 
-    /// The slices have the rows, in order, and no more of byte strings than a row beyond the limit.
+    /// Checks that the slices contain the rows in order, and exceed the limit by at most one row of
+    /// strings.
     fn check(vector: &Arc<Vector>, rows: Range<usize>) -> Vec<Range<usize>> {
-        let ranges = cut(std::slice::from_ref(vector), rows.clone());
+        let ranges = slice_ranges(std::slice::from_ref(vector), rows.clone());
         let all: Vec<usize> = ranges.iter().cloned().flatten().collect();
         assert_eq!(all, rows.collect::<Vec<_>>());
         for range in &ranges {
@@ -136,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn large_values_are_cut_and_small_ones_are_not() {
+    fn vectors_of_large_values_are_sliced_and_small_ones_are_not() {
         let value = |row: usize| (!row.is_multiple_of(7)).then(|| format!("{row}").into_bytes());
         assert_eq!(check(&raw_vector((0..10_000).map(value)), 17..9000).len(), 1);
-        // The same few large ones again and again are looked at once each; different ones are not.
+        // A few large values that repeat count once each; distinct ones count separately.
         let large = |row: usize| (!row.is_multiple_of(7)).then(|| vec![row as u8; 1 << 20]);
         assert_eq!(check(&raw_vector((0..60).map(|row| large(row % 3))), 0..60).len(), 1);
         assert!(check(&raw_vector((0..20).map(large)), 3..20).len() >= 3);

@@ -1,70 +1,70 @@
-//! Values of bytes, one behind the other.
+//! Byte strings in contiguous memory.
 
-/// A list of byte strings in one piece of memory.
+/// A list of byte strings in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strings {
-    // Where each ends.
+    // End offset of each string.
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 impl Strings {
-    /// How many there are.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// One of them.
+    /// The string at an index.
     #[inline]
     pub fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.bytes[start..self.ends[at] as usize]
     }
 
-    /// Adds one. All together are of less than 4 GiB: batches are far smaller.
+    /// Appends a string. The total must be less than 4 GiB; batches are far smaller.
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
-        self.ends.push(u32::try_from(self.bytes.len()).expect("a batch holds far less than 4 GiB"));
+        self.ends.push(u32::try_from(self.bytes.len()).expect("a batch is far smaller than 4 GiB"));
     }
 
-    /// Bytes of all of them.
+    /// Total bytes of the strings.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Heap bytes, excluding `self`.
     pub fn heap_len(&self) -> usize {
         self.ends.capacity() * 4 + self.bytes.capacity()
     }
 
-    /// Lets go of memory that is not used.
+    /// Releases unused memory.
     pub fn shrink(&mut self) {
         self.ends.shrink_to_fit();
         self.bytes.shrink_to_fit();
     }
 }
 
-/// The byte strings of the rows of a batch.
+/// Byte strings of the rows of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raws {
-    /// Few different ones: rows have their places in the list.
+    /// Few distinct strings: rows have indexes into a dictionary.
     Coded {
-        /// The place of each row's.
+        /// Dictionary index of each row.
         codes: Vec<u32>,
-        /// All that there are, each once.
+        /// The distinct strings.
         dictionary: Strings,
     },
-    /// One for each row.
+    /// One string per row.
     Plain(Strings),
 }
 
 impl Raws {
-    /// That of a row.
+    /// The string of a row.
     #[inline]
     pub fn get(&self, row: usize) -> &[u8] {
         match self {
@@ -73,7 +73,7 @@ impl Raws {
         }
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Heap bytes, excluding `self`.
     pub fn heap_len(&self) -> usize {
         match self {
             Raws::Coded { codes, dictionary } => codes.capacity() * 4 + dictionary.heap_len(),

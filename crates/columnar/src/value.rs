@@ -4,46 +4,47 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-/// What kinds of values there are.
+/// Kinds of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Whole numbers of 64 bits; booleans are 0 and 1, times are counts since the epoch.
+    /// 64-bit integers; booleans are 0 and 1, times are counts since the epoch.
     Whole,
-    /// Numbers of double precision.
+    /// Double-precision numbers.
     Real,
-    /// Decimals of up to 38 digits with this many of them behind the point.
+    /// Decimals of up to 38 digits, with a fixed number of digits after the decimal point.
     Decimal {
-        /// Digits behind the point.
+        /// Digits after the decimal point.
         scale: u8,
     },
-    /// Bytes, ordered as bytes are; strings too.
+    /// Byte strings in byte order, including text.
     Raw,
 }
 
 /// A value, or null.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// None.
+    /// Null.
     Null,
-    /// Of [`Kind::Whole`].
+    /// A value of [`Kind::Whole`].
     Whole(i64),
-    /// Of [`Kind::Real`].
+    /// A value of [`Kind::Real`].
     Real(f64),
-    /// Of [`Kind::Decimal`]: the unscaled number; the scale is the column's.
+    /// A value of [`Kind::Decimal`]: the unscaled number; the scale is the column's.
     Decimal(i128),
-    /// Of [`Kind::Raw`].
+    /// A value of [`Kind::Raw`].
     Raw(Bytes),
 }
 
-/// The order of real numbers: 0 and -0 are the same, and what is no number is the same as itself and behind all others, as in
-/// PostgreSQL.
+/// Order of real numbers: 0 and -0 are equal, and NaN equals itself and sorts after all numbers, as
+/// in PostgreSQL.
 #[inline]
 pub fn compare_reals(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
 impl Value {
-    /// The kind; null has none. Of decimals the scale is not known here.
+    /// Whether the value has this kind. Null fits every kind; the scale of decimals is not
+    /// compared.
     pub fn is_of(&self, kind: Kind) -> bool {
         match self {
             Value::Null => true,
@@ -59,12 +60,12 @@ impl Value {
         if let Value::Whole(value) = self { Some(*value) } else { None }
     }
 
-    /// The bytes, if it is of bytes.
+    /// The bytes, if the value is a byte string.
     pub fn raw(&self) -> Option<&[u8]> {
         if let Value::Raw(value) = self { Some(value) } else { None }
     }
 
-    /// The order of two values of one kind; nothing if one is null or they are of two kinds.
+    /// Compares two values of one kind; `None` if one is null or the kinds differ.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Whole(left), Value::Whole(right)) => Some(left.cmp(right)),

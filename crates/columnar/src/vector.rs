@@ -6,55 +6,60 @@ use crate::bits::Bits;
 use crate::strings::Raws;
 use crate::value::{Kind, Value, compare_reals};
 
-/// The values of one column, a row each.
+/// The values of one column, one per row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     values: Values,
-    // Which rows have a value; all, if there is nothing.
+    // Rows with a value; `None` means all.
     present: Option<Bits>,
-    // The least and the greatest value, of numbers.
+    // Smallest and greatest value, for numbers.
     bounds: Option<(Value, Value)>,
 }
 
-/// What is known of the values of a column without a look at them.
+/// Bounds of the values of a column, known without reading them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bounds {
-    /// Nothing: they may be any.
+    /// No bounds: any values are possible.
     Unknown,
-    /// There are none but nulls.
-    Nothing,
-    /// The least and the greatest.
+    /// All rows are null.
+    AllNull,
+    /// The smallest and the greatest value.
     Between(Value, Value),
 }
 
-/// Values by kind. Rows without a value have any: zero, mostly.
+/// Values by kind. Rows without a value contain a placeholder, usually 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Of [`Kind::Whole`].
+    /// Values of [`Kind::Whole`].
     Whole(Vec<i64>),
-    /// Of [`Kind::Real`].
+    /// Values of [`Kind::Real`].
     Real(Vec<f64>),
-    /// Of [`Kind::Decimal`], unscaled.
+    /// Unscaled values of [`Kind::Decimal`].
     Decimal(Vec<i128>),
-    /// Of [`Kind::Raw`].
+    /// Values of [`Kind::Raw`].
     Raw(Raws),
 }
 
 impl Vector {
-    /// A vector; `present` is of as many rows.
+    /// A vector; `present` must have the same number of rows.
     pub fn new(values: Values, present: Option<Bits>) -> Vector {
         let present = present.filter(|bits| bits.count() < bits.len());
         let bounds = bounds(&values, present.as_ref());
-        Vector { values, present, bounds }
+        Vector::with_bounds(values, present, bounds)
     }
 
-    /// The same where the bounds are known already.
+    /// Like [`Vector::new`], with known bounds.
     pub(crate) fn with_bounds(
         values: Values,
         present: Option<Bits>,
         bounds: Option<(Value, Value)>,
     ) -> Vector {
-        Vector { values, present, bounds }
+        let vector = Vector { values, present, bounds };
+        debug_assert!(
+            vector.present.as_ref().is_none_or(|present| present.len() == vector.len()),
+            "a vector knows of each row whether it has a value"
+        );
+        vector
     }
 
     /// A vector of nulls.
@@ -72,7 +77,7 @@ impl Vector {
         Vector::new(values, Some(Bits::zeros(len)))
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         match &self.values {
             Values::Whole(values) => values.len(),
@@ -93,7 +98,7 @@ impl Vector {
         &self.values
     }
 
-    /// Which rows have a value; all, if there is nothing.
+    /// Rows with a value; `None` means all.
     pub fn present(&self) -> Option<&Bits> {
         self.present.as_ref()
     }
@@ -104,17 +109,17 @@ impl Vector {
         self.present.as_ref().is_none_or(|present| present.get(row))
     }
 
-    /// The least and the greatest value of numbers; nothing if there are none.
+    /// Smallest and greatest value of numbers; `None` if there are none.
     pub fn bounds(&self) -> Option<&(Value, Value)> {
         self.bounds.as_ref()
     }
 
-    /// What is known of its values.
-    pub fn known(&self) -> Bounds {
+    /// The bounds of its values.
+    pub fn value_bounds(&self) -> Bounds {
         match &self.bounds {
             Some((least, greatest)) => Bounds::Between(least.clone(), greatest.clone()),
             None if matches!(self.values, Values::Raw(_)) => Bounds::Unknown,
-            None => Bounds::Nothing,
+            None => Bounds::AllNull,
         }
     }
 
@@ -131,7 +136,7 @@ impl Vector {
         }
     }
 
-    /// Bytes of memory.
+    /// Heap bytes, including `self`.
     pub fn heap_len(&self) -> usize {
         let values = match &self.values {
             Values::Whole(values) => values.capacity() * 8,
@@ -167,9 +172,9 @@ fn ends<T: Copy>(
     has: impl Fn(usize) -> bool,
     compare: impl Fn(&T, &T) -> std::cmp::Ordering,
 ) -> Option<(T, T)> {
-    let mut there = values.iter().enumerate().filter(|(row, _)| has(*row)).map(|(_, value)| *value);
-    let first = there.next()?;
-    Some(there.fold((first, first), |(least, greatest), value| {
+    let mut present_values = values.iter().enumerate().filter(|(row, _)| has(*row)).map(|(_, value)| *value);
+    let first = present_values.next()?;
+    Some(present_values.fold((first, first), |(least, greatest), value| {
         let least = if compare(&value, &least).is_lt() { value } else { least };
         let greatest = if compare(&value, &greatest).is_gt() { value } else { greatest };
         (least, greatest)

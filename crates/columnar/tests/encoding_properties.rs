@@ -1,4 +1,4 @@
-//! What holds of all encodings, over random values and random bytes.
+//! Properties of all encodings, for random values and random bytes.
 
 use std::ops::Bound;
 
@@ -17,7 +17,7 @@ fn ordered_encoding() -> impl Strategy<Value = Encoding> {
     )
 }
 
-/// Values of a kind, of all sizes; those that an encoding has no bytes for are among them.
+/// Values of a kind, of all magnitudes, including values that an encoding cannot represent.
 fn values(kind: Kind) -> BoxedStrategy<Value> {
     match kind {
         Kind::Whole => prop_oneof![
@@ -47,7 +47,7 @@ fn values(kind: Kind) -> BoxedStrategy<Value> {
     }
 }
 
-/// An encoding, a scale, and as many values as are asked for.
+/// An encoding, a scale, and `count` values.
 fn some(
     encoding: impl Strategy<Value = Encoding>,
     count: usize,
@@ -57,7 +57,8 @@ fn some(
     })
 }
 
-/// Bytes that are nearly values: as written, shortened, with a byte changed; and such as are no value.
+/// Bytes that are almost values (as written, truncated, or with one byte changed), and arbitrary
+/// bytes.
 fn bytes() -> impl Strategy<Value = (Encoding, u8, Vec<u8>)> {
     let near = (some(any_encoding(), 1), any::<(bool, bool)>(), any::<prop::sample::Index>(), any::<u8>())
         .prop_map(|((encoding, scale, values), (shorten, turn), at, byte)| {
@@ -75,7 +76,7 @@ fn bytes() -> impl Strategy<Value = (Encoding, u8, Vec<u8>)> {
     prop_oneof![near, far]
 }
 
-/// Two values, and bytes: of one of these, or of a third one, maybe descending, padded, or with a byte changed.
+/// Values, and bytes of one of them, possibly descending, padded, or with one byte changed.
 fn values_and_bytes() -> impl Strategy<Value = (Encoding, u8, Vec<Value>, Vec<u8>)> {
     let change = (0..3usize, 0..6u32, any::<prop::sample::Index>(), any::<u8>());
     (some(any_encoding(), 3), change).prop_map(|((encoding, scale, values), (which, what, at, byte))| {
@@ -98,7 +99,7 @@ fn values_and_bytes() -> impl Strategy<Value = (Encoding, u8, Vec<Value>, Vec<u8
     })
 }
 
-/// A bound, or none.
+/// The bound that `which` selects.
 fn bound(value: &Value, which: u8) -> Bound<&Value> {
     [Bound::Unbounded, Bound::Included(value), Bound::Excluded(value)][usize::from(which)]
 }
@@ -118,7 +119,7 @@ fn is_within(value: &Value, lower: Bound<&Value>, upper: Bound<&Value>) -> bool 
         }
 }
 
-/// Whether HBase could have written a number of any length so, as far as decimals tell.
+/// Whether HBase could have written these bytes for a variable-length number, judged by decimals.
 fn is_numeric_of_hbase(bytes: &[u8]) -> bool {
     let turned: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
     (0..=38).any(|scale| {
@@ -141,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn what_is_written_is_read((encoding, scale, values) in some(any_encoding(), 1)) {
+    fn written_values_are_parsed((encoding, scale, values) in some(any_encoding(), 1)) {
         if let Some(bytes) = encoding.write(&values[0], scale) {
             match (encoding.read(&bytes, scale), &values[0]) {
                 (Ok(Value::Real(read)), Value::Real(real)) if real.is_nan() => prop_assert!(read.is_nan()),
@@ -191,14 +192,14 @@ proptest! {
         let is_in = spans.iter().any(|span| span.contains(&bytes));
         let is_within = is_within(&value, lower, upper);
         prop_assert!(is_in || !is_within, "{bytes:x?} is {value:?}, outside of {spans:x?}");
-        // Bounds that cannot be written are none.
+        // Bounds that cannot be encoded are ignored.
         let is_written = |bound| match bound {
             Bound::Unbounded => true,
             Bound::Included(value) | Bound::Excluded(value) => encoding.write(value, scale).is_some(),
         };
         let is_exact = match encoding {
             OrderedDouble | PhoenixChar => false,
-            // Descending ones have no byte 0, so that bounds with one are none.
+            // Descending values contain no zero byte, so bounds with one are ignored.
             OrderedBlobCopy => false,
             OrderedDecimal | PhoenixDecimal => is_written(lower) && is_written(upper),
             _ => true,
@@ -209,7 +210,8 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused_shortly((encoding, scale, bytes) in bytes()) {
         match encoding.read(&bytes, scale) {
-            // A range of row keys is made of what is written, so no other bytes may mean the same.
+            // A range of row keys is built from encoded values, so no other bytes may have the same
+            // meaning.
             Ok(value) if encoding.keeps_order() => prop_assert_eq!(encoding.write(&value, scale), Some(bytes)),
             Ok(_) => {}
             Err(error) => {
@@ -232,7 +234,7 @@ proptest! {
 }
 
 #[test]
-fn a_value_alone_is_a_point_or_two() {
+fn a_single_value_is_at_most_two_points() {
     let check = |encoding: Encoding, value: Value, points: &[&[u8]]| {
         let spans = encoding.spans(Bound::Included(&value), Bound::Included(&value), 2).expect("an order");
         let found: Vec<Option<&[u8]>> = spans.iter().map(Span::point).collect();
@@ -250,13 +252,13 @@ fn a_value_alone_is_a_point_or_two() {
     check(Encoding::OrderedBlobCopy, Value::Raw("a".into()), &[&[0x38, b'a'], &[0xc7, !b'a', 0xff]]);
     check(Encoding::OrderedDecimal, Value::Decimal(100), &[&[0x18, 2], &[0xe7, 0xfd]]);
     check(Encoding::BytesFloat, Value::Real(1.0), &[&[0x3f, 0x80, 0, 0]]);
-    // No number of single precision.
+    // Not a single-precision number.
     check(Encoding::BytesFloat, Value::Real(0.1), &[]);
     check(Encoding::PhoenixDouble, Value::Real(-1.5), &[&[0x40, 0x08, 0, 0, 0, 0, 0, 0]]);
 }
 
 #[test]
-fn numbers_of_bytes_lie_in_two_places() {
+fn ranges_across_zero_are_two_spans() {
     let between = |encoding: Encoding, first: Value, last: Value| {
         encoding.spans(Bound::Included(&first), Bound::Included(&last), 0).expect("an order")
     };
@@ -294,7 +296,7 @@ fn nulls() {
 }
 
 #[test]
-fn errors_say_what_was_found() {
+fn errors_show_the_invalid_bytes() {
     let error = |encoding: Encoding, bytes: &[u8]| encoding.read(bytes, 2).expect_err("no value").to_string();
     assert_eq!(error(Encoding::BytesLong, b"12\x00"), r"no bytes_long: 12\x00, it has 3 bytes, not 8");
     assert_eq!(error(Encoding::TextLong, b"12\\a"), r"no text_long: 12\x5Ca");
@@ -303,7 +305,7 @@ fn errors_say_what_was_found() {
         error(Encoding::TextDouble, &[b'x'; 50]),
         format!("no text_double: {}... (50 bytes)", "x".repeat(32))
     );
-    let fault = "no text_decimal: 1.234, it has more digits behind the point than the column: declare it with a larger scale";
+    let fault = "no text_decimal: 1.234, it has more digits after the decimal point than the column: declare it with a larger scale";
     assert_eq!(error(Encoding::TextDecimal, b"1.234"), fault);
     assert_eq!(error(Encoding::TextDecimal, b"1e99"), "no text_decimal: 1e99, it has more than 38 digits");
 }

@@ -1,7 +1,7 @@
-//! Values as HBase's and Phoenix' own classes write them are read, and are written as the same bytes.
+//! Compares decoding and encoding with the bytes that HBase's and Phoenix's own classes write.
 //!
-//! The vectors are made by `compat/vectors/run`; a line is: encoding, order (`asc`, `desc`, or `other` of bytes that are read, but
-//! not written so), value, bytes in hex.
+//! `compat/vectors/run` generates the vectors. Each line has an encoding, an order, a value and
+//! bytes in hex. The order is `asc`, `desc`, or `other` for bytes that are read but not written.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex")).collect()
 }
 
-/// A vector's value and the scale it needs; no value if it is too large for any.
+/// A vector's value and its scale; no value if it is too large.
 fn value(vector: &Vector<'_>) -> (Option<Value>, u8) {
     if vector.value == "null" {
         return (Some(Value::Null), 0);
@@ -53,7 +53,7 @@ fn decimal(text: &str) -> (Option<Value>, u8) {
     (10i128.checked_pow(power).and_then(|power| unscaled.checked_mul(power)).map(Value::Decimal), kept)
 }
 
-/// Numbers by their bits, so that zeros with a sign and NaN are compared too.
+/// Formats reals by their bits, so that signed zeros and NaNs are compared.
 fn bits(value: &Value) -> String {
     match value {
         Value::Real(real) => format!("Real({:016x})", real.to_bits()),

@@ -1,15 +1,18 @@
-//! `AggregateService`: largest, smallest, sum, average, deviation, weighted median and number of rows, of one region. The
-//! client asks every region and puts their answers together.
+//! `AggregateService`: maximum, minimum, sum, average, standard deviation, weighted median and row
+//! count of one region. The client calls every region and merges the results.
 //!
-//! * [`service`]: which method does what, and what its answer looks like;
-//! * [`request`]: what is asked: a scan, and the class of a column interpreter;
-//! * [`interpreter`]: what an interpreter is; [`long`], [`double`], [`big_decimal`] are those of HBase's client, and there are
-//!   no others, for classes are not loaded. [`decimal`] and [`integer`] hold numbers without end;
-//! * [`fold`]: what is kept of the cells; [`rows`]: how they come from a scanner.
+//! * [`service`]: the methods and their responses;
+//! * [`request`]: decoding of requests: a scan, and the class of a column interpreter;
+//! * [`interpreter`]: the trait of column interpreters. [`long`], [`double`] and [`big_decimal`]
+//!   are those of HBase's client; other classes cannot be loaded. [`decimal`] and [`integer`]
+//!   implement arbitrary-precision numbers;
+//! * [`fold`]: the state kept for the cells; [`rows`]: reading cells from a scanner.
 //!
-//! No answer depends on more than a few numbers, so a scan of any length takes no memory but the blocks that it stands on.
+//! Every result depends on only a few numbers, so a scan of any length takes no memory except for
+//! the blocks that it pins.
 //!
-//! Source: HBase `AggregateImplementation`; the answers, those to malformed requests too, were compared with a running one.
+//! Source: HBase `AggregateImplementation`. Responses, including those to malformed requests, were
+//! compared with a running HBase.
 
 mod big_decimal;
 mod decimal;

@@ -1,25 +1,27 @@
-//! Work of endpoints on threads of low priority, so that reads and writes of the same server keep their time.
+//! Runs endpoint work on low-priority threads, so that it does not slow down reads and writes of
+//! the server.
 
 use std::sync::Arc;
 
 use base::env::{Clock, Env, TaskClass};
 use base::spent;
+use proto::exception::{JavaException, class};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
-use wire::exception::{JavaException, class};
 
 use crate::error::Result;
 
-/// Pieces of work at once; others wait in line. Each may hold the blocks that a scan stands on, and what it read ahead.
-const AT_ONCE_MAX: usize = 8;
+/// Maximum number of concurrent calls; others wait. Each may pin the blocks that its scan reads,
+/// and prefetched blocks.
+const CONCURRENT_MAX: usize = 8;
 
-/// Runs work of endpoints.
+/// Executor of endpoint work.
 pub(crate) struct Background {
     env: Env,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-/// Ends a task when it is dropped.
+/// Aborts a task when dropped.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -29,33 +31,34 @@ impl Drop for Task {
 }
 
 impl Background {
-    /// Runs on the threads for scans of `env`.
+    /// Uses the scan threads of `env`.
     pub(crate) fn new(env: Env) -> Background {
-        Background { env, places: Arc::new(Semaphore::new(AT_ONCE_MAX)) }
+        Background { env, permits: Arc::new(Semaphore::new(CONCURRENT_MAX)) }
     }
 
-    /// The clock by which it runs.
+    /// The environment's clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.env.clock
     }
 
-    /// Runs `work` to its end, which must let others have their turn now and then. It ends early when this future is dropped, as
-    /// it is when the client leaves. What it uses and where its time goes is the caller's.
+    /// Runs `work`, which must yield regularly, to completion. It is aborted when this future is
+    /// dropped, which happens when the client disconnects. Its resource usage and time are charged
+    /// to the caller.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let place = self.places.clone().acquire_owned().await.expect("places are never taken away");
+        let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
         let (done, mut outcome) = oneshot::channel();
         let clock = self.env.clock.clone();
         let mut task = Task(self.env.spawn(TaskClass::Scan, async move {
-            // Held until the work is gone, whoever ends it.
-            let _place = place;
-            // Nobody may be there to hear of it.
+            // Held until the work is dropped, even if it is aborted.
+            let _permit = permit;
+            // The receiver may be gone.
             let _ = done.send(spent::account_of(&*clock, work).await);
         }));
-        let ended = (&mut task.0).await;
-        match (outcome.try_recv(), ended) {
+        let task_result = (&mut task.0).await;
+        match (outcome.try_recv(), task_result) {
             (Ok((output, spent)), _) => {
                 spent::absorb(&spent);
                 output

@@ -1,52 +1,55 @@
-//! `ColumnService`: groups and aggregates over typed columns, and rows of them. Every region has it; HBase does not.
+//! `ColumnService`: groups and aggregates over typed columns, and selection of rows. Every region
+//! has it; HBase does not.
 //!
-//! * [`aggregate`]: groups, by as many tasks as there are cores;
-//! * rows that are selected: [`select`];
-//! * [`turns`]: who of several tasks reads what; [`room`]: memory of groups.
+//! * [`aggregate`]: groups, computed by one task per core;
+//! * [`select`]: selected rows;
+//! * [`unit_queue`]: distribution of a scan among tasks; [`group_memory`]: memory of groups.
 //!
-//! A call ends when its client leaves, after some time, or when its answer has grown large; the answer then says at which row
-//! to go on. So neither time nor memory of a call grows with the table.
+//! A call ends when its client disconnects, after a time limit, or when its response has become
+//! large. The response then contains the row at which to resume. Neither the time nor the memory of
+//! a call therefore grows with the table.
 
 mod aggregate;
-mod room;
+mod group_memory;
 mod select;
-mod turns;
+mod unit_queue;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::Region;
-use engine::columns::{Looked, Wanted};
+use engine::columns::{ColumnQuery, ReadStats};
+use proto::exception::JavaException;
 use proto::grampus;
-use wire::convert::columns::request::RowsWanted;
-use wire::exception::JavaException;
+use wire::convert::columns::request::RowQuery;
 
 use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::Result;
 
-/// The full name of the service, as Java's generated code has it.
+/// The full service name, as in Java's generated code.
 pub const SERVICE: &str = "grampus.pb.ColumnService";
 
-/// Time after which a call answers with what it has: well below the time after which clients give a call up.
+/// Time limit after which a call returns a partial result. Well below the timeout of clients.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Answers a call of the service.
+/// Handles a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
-    let (region, answers) = (region.clone(), call.answers.clone());
+    let (region, response_budget) = (region.clone(), call.response_budget.clone());
     let now = region.env().clock.monotonic();
     match &call.call.method_name[..] {
         "Aggregate" => {
             let request: grampus::AggregateRequest = decode(call.call)?;
-            let answer_by = answer_by(now, request.time_ms_max, call.deadline);
-            let work = async move { aggregate::aggregate(&region, &request, answer_by, &answers).await };
+            let respond_by = respond_by(now, request.time_ms_max, call.deadline);
+            let work =
+                async move { aggregate::aggregate(&region, &request, respond_by, &response_budget).await };
             let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$AggregateResponse", message })
         }
         "Select" => {
             let request: grampus::SelectRequest = decode(call.call)?;
-            let answer_by = answer_by(now, request.time_ms_max, call.deadline);
-            let work = async move { select::select(&region, &request, answer_by, &answers).await };
+            let respond_by = respond_by(now, request.time_ms_max, call.deadline);
+            let work = async move { select::select(&region, &request, respond_by, &response_budget).await };
             let message = call.background.run(work).await?;
             Ok(Response { class: "grampus.pb.ColumnProtos$SelectResponse", message })
         }
@@ -54,17 +57,17 @@ pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Respons
     }
 }
 
-/// The rows of a request; a request without any is malformed.
-fn rows(message: Option<&grampus::Rows>) -> Result<RowsWanted> {
+/// The rows of a request; a request without rows is malformed.
+fn rows(message: Option<&grampus::Rows>) -> Result<RowQuery> {
     let message =
         message.ok_or_else(|| JavaException::do_not_retry("the request does not say which rows"))?;
     Ok(wire::convert::columns::request::rows(message).map_err(JavaException::from)?)
 }
 
-/// What a scan is asked for.
-fn wanted(rows: &RowsWanted) -> Wanted {
+/// The scan for the rows of a request.
+fn query(rows: &RowQuery) -> ColumnQuery {
     let (start_row, stop_row) = rows.range.clone();
-    Wanted {
+    ColumnQuery {
         columns: rows.columns.clone(),
         versions: rows.versions,
         families: rows.families.clone(),
@@ -74,25 +77,26 @@ fn wanted(rows: &RowsWanted) -> Wanted {
     }
 }
 
-/// When a call that came `now` answers with what it has: after the time that was asked for, and well before its client gives it up.
-fn answer_by(now: Duration, asked_ms: Option<u32>, deadline: Option<Duration>) -> Duration {
-    let asked = asked_ms.map_or(TIME_MAX, |ms| Duration::from_millis(u64::from(ms)));
-    let left = deadline.map_or(TIME_MAX, |deadline| deadline.saturating_sub(now) / 2);
-    now + asked.min(left).min(TIME_MAX)
+/// The time at which a call that arrived at `now` must answer: after the requested time, and well
+/// before its client's deadline.
+fn respond_by(now: Duration, requested_ms: Option<u32>, deadline: Option<Duration>) -> Duration {
+    let requested = requested_ms.map_or(TIME_MAX, |ms| Duration::from_millis(u64::from(ms)));
+    let remaining = deadline.map_or(TIME_MAX, |deadline| deadline.saturating_sub(now) / 2);
+    now + requested.min(remaining).min(TIME_MAX)
 }
 
-fn work(looked: &Looked, matched: u64) -> grampus::Work {
+fn work(stats: &ReadStats, matched: u64) -> grampus::Work {
     grampus::Work {
-        rows: Some(looked.rows()),
+        rows: Some(stats.rows()),
         rows_matched: Some(matched),
-        rows_in_vectors: Some(looked.in_vectors),
-        rows_merged: Some(looked.merged),
-        rows_skipped: Some(looked.skipped),
-        vectors_built: Some(looked.built),
+        rows_in_vectors: Some(stats.in_vectors),
+        rows_merged: Some(stats.merged),
+        rows_skipped: Some(stats.skipped),
+        vectors_built: Some(stats.built),
     }
 }
 
-/// A row to go on at.
+/// Row at which to resume.
 type ResumeRow = Option<Bytes>;
 
 #[cfg(test)]
@@ -100,9 +104,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_answers_before_its_client_gives_up() {
+    fn a_call_responds_before_its_client_times_out() {
         let seconds = Duration::from_secs;
-        for (asked_ms, deadline, answer_after) in [
+        for (requested_ms, deadline, respond_after) in [
             (None, None, TIME_MAX),
             (Some(3000), None, seconds(3)),
             (Some(90_000), Some(1000), TIME_MAX),
@@ -110,8 +114,8 @@ mod tests {
             (Some(3000), Some(104), seconds(2)),
             (None, Some(99), Duration::ZERO),
         ] {
-            let answer_by = answer_by(seconds(100), asked_ms, deadline.map(seconds));
-            assert_eq!(answer_by, seconds(100) + answer_after, "{asked_ms:?} {deadline:?}");
+            let respond_by = respond_by(seconds(100), requested_ms, deadline.map(seconds));
+            assert_eq!(respond_by, seconds(100) + respond_after, "{requested_ms:?} {deadline:?}");
         }
     }
 }

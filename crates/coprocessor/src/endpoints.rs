@@ -1,4 +1,4 @@
-//! Which services a region has, and who answers a call of one.
+//! Services of regions, and dispatch of calls to them.
 //!
 //! Source: HBase `HRegion.execService`.
 
@@ -20,21 +20,21 @@ use crate::{aggregate, columns, multi_row, row_count};
 pub struct Endpoints {
     env: Env,
     background: Background,
-    answers: Arc<Budget>,
+    response_budget: Arc<Budget>,
 }
 
 impl Endpoints {
-    /// Those of a server in `env`, whose large answers are counted among `answers`.
-    pub fn new(env: Env, answers: Arc<Budget>) -> Endpoints {
-        Endpoints { background: Background::new(env.clone()), env, answers }
+    /// The endpoints of a server in `env`; large responses are charged to `response_budget`.
+    pub fn new(env: Env, response_budget: Arc<Budget>) -> Endpoints {
+        Endpoints { background: Background::new(env.clone()), env, response_budget }
     }
 
-    /// Answers a call of one of `region`'s services, for which the client waits as long as `timeout` from now, if it said so. Dropped,
-    /// the call ends.
+    /// Handles a call of one of `region`'s services. `timeout` is how long the client waits, if
+    /// known. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// Of a service that the region does not have, of a method that the service does not have, of a request that is not
-    /// what it should be: by HBase's exceptions. All that the service fails with.
+    /// HBase's exceptions for an unknown service, an unknown method or an invalid request, and all
+    /// errors of the service.
     pub async fn call(
         &self,
         region: &Arc<Region>,
@@ -42,7 +42,8 @@ impl Endpoints {
         timeout: Option<Duration>,
     ) -> Result<Response> {
         let deadline = timeout.map(|timeout| self.env.clock.monotonic().saturating_add(timeout));
-        let call = Call { call, deadline, background: &self.background, answers: &self.answers };
+        let call =
+            Call { call, deadline, background: &self.background, response_budget: &self.response_budget };
         match &call.call.service_name[..] {
             aggregate::SERVICE => aggregate::call(region, call).await,
             row_count::SERVICE => row_count::call(region, call).await,

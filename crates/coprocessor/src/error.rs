@@ -1,16 +1,16 @@
-//! Why a call of an endpoint failed.
+//! Errors of endpoint calls.
 
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 
-/// What a call of an endpoint gives.
+/// Result of an endpoint call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call of an endpoint failed.
+/// Reason why an endpoint call failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The region says so: the server answers as to a read or a write that fails in this way.
+    /// Error of the region. The server reports it like that of a read or a write.
     Region(engine::Error),
-    /// The endpoint says so, by the exception that HBase's throws.
+    /// Error of the endpoint: the exception that HBase's endpoint throws.
     Refused(JavaException),
 }
 

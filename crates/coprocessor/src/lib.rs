@@ -1,14 +1,16 @@
-//! Layer 5: endpoints: services of regions beside their reads and writes, which compute where the blocks are.
+//! Endpoints. They are services of regions in addition to reads and writes, and compute
+//! where the blocks are.
 //!
-//! * [`Endpoints`]: which services a region has, and who answers a call of one;
-//! * [`call`]: what a call is given, and what it is answered with;
-//! * [`aggregate`]: `AggregateService`, numbers of a column in one;
-//! * [`columns`]: `ColumnService`, Grampus' own: groups and aggregates over typed columns, and rows of them;
-//! * [`multi_row`]: `MultiRowMutationService`, changes of several rows at once;
+//! * [`Endpoints`]: the services of a region, and dispatch of calls;
+//! * [`call`]: input and response of a call;
+//! * [`aggregate`]: `AggregateService`, aggregates of a column;
+//! * [`columns`]: `ColumnService`, Grampus's own: groups and aggregates over typed columns, and
+//!   selection of rows;
+//! * [`multi_row`]: `MultiRowMutationService`, atomic changes of several rows;
 //! * [`row_count`]: `RowCountService`, HBase's example;
-//! * [`reading`]: a scan that takes as long as it takes; [`background`]: threads that it does not hold up others on.
+//! * [`scan`]: scans of any duration; [`background`]: low-priority threads for them.
 //!
-//! Knows nothing about: connections, quotas, which regions a server has.
+//! Not here: connections, quotas, and the regions of a server.
 
 mod aggregate;
 mod background;
@@ -17,8 +19,8 @@ mod columns;
 mod endpoints;
 mod error;
 mod multi_row;
-mod reading;
 mod row_count;
+mod scan;
 
 pub use call::Response;
 pub use endpoints::Endpoints;

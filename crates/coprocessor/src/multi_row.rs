@@ -1,5 +1,5 @@
-//! `MultiRowMutationService`: changes of several rows of a region, all or none. A region has it if its table names its
-//! class as a coprocessor, as `hbase:meta` does.
+//! `MultiRowMutationService`: atomic changes of several rows of a region. A region has it if its
+//! table names the class as a coprocessor, as `hbase:meta` does.
 //!
 //! Source: HBase `MultiRowMutationEndpoint`.
 
@@ -9,8 +9,8 @@ use cell::condition::Condition;
 use cell::mutation::Mutation;
 use engine::Region;
 use prost::Message;
+use proto::exception::{Answer, JavaException};
 use wire::convert::from_proto;
-use wire::exception::{Answer, JavaException};
 
 use crate::call::{Response, decode, unknown_method};
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub(crate) const SERVICE: &str = "MultiRowMutationService";
 
 const RESPONSE: &str = "org.apache.hadoop.hbase.protobuf.generated.MultiRowMutationProtos$MutateRowsResponse";
 
-/// Answers a call of the service.
+/// Handles a call of the service.
 pub(crate) async fn call(region: &Region, call: &proto::CoprocessorServiceCall) -> Result<Response> {
     if call.method_name != "MutateRows" {
         return Err(unknown_method(call).into());
@@ -30,7 +30,7 @@ pub(crate) async fn call(region: &Region, call: &proto::CoprocessorServiceCall) 
     Ok(Response { class: RESPONSE, message: response.encode_to_vec() })
 }
 
-/// What is to be changed, and on which conditions.
+/// Decodes the conditions and mutations of a request.
 fn changes(request: &proto::MutateRowsRequest) -> Answer<(Vec<Condition>, Vec<Mutation>)> {
     let mut no_cells = Codec::KeyValue.read(Bytes::new());
     let mut mutations: Vec<Mutation> = Vec::with_capacity(request.mutation_request.len());
@@ -38,7 +38,7 @@ fn changes(request: &proto::MutateRowsRequest) -> Answer<(Vec<Condition>, Vec<Mu
         let mutation = from_proto::mutation(mutation, &mut no_cells, 0)?;
         if mutation.kind.reads() {
             return Err(JavaException::do_not_retry(
-                "only puts and deletes of several rows can be made at once",
+                "atomic changes of several rows support only puts and deletes",
             ));
         }
         mutations.push(mutation);

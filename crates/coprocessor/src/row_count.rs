@@ -1,4 +1,4 @@
-//! `RowCountService`: the numbers of rows and of cells of a region.
+//! `RowCountService`: number of rows and number of cells of a region.
 //!
 //! Source: HBase's example `RowCountEndpoint`.
 
@@ -13,43 +13,43 @@ use prost::Message;
 
 use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::Result;
-use crate::reading::Reading;
+use crate::scan::EndpointScan;
 
 pub(crate) const SERVICE: &str = "RowCountService";
 
 const RESPONSE: &str = "org.apache.hadoop.hbase.coprocessor.example.generated.ExampleProtos$CountResponse";
 
-/// Answers a call of the service.
+/// Handles a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
     let mut scan = Scan::default();
     match &call.call.method_name[..] {
-        // One cell of each row is enough.
+        // One cell of each row is sufficient.
         "getRowCount" => scan.selection.filter = Some(Filter::FirstKeyOnly.into()),
         "getKeyValueCount" => {}
         _ => return Err(unknown_method(call.call).into()),
     }
     decode::<proto::CountRequest>(call.call)?;
-    let mut reading = Reading::begin(region, &scan, call)?;
+    let mut scanning = EndpointScan::open(region, &scan, call)?;
     let work = async move {
         let mut cells = Cells::default();
-        reading.drive(&mut cells).await?;
+        scanning.drive(&mut cells).await?;
         Ok(cells.count)
     };
     let count = call.background.run(work).await?;
     Ok(Response { class: RESPONSE, message: proto::CountResponse { count }.encode_to_vec() })
 }
 
-/// Counts cells.
+/// Result sink that counts cells.
 #[derive(Default)]
 struct Cells {
     count: i64,
-    // Before the current row.
+    // Count before the current row.
     row_start: i64,
 }
 
 impl ResultSink for Cells {
-    fn begin_result(&mut self, goes_on: bool) {
-        if !goes_on {
+    fn begin_result(&mut self, continues_row: bool) {
+        if !continues_row {
             self.row_start = self.count;
         }
     }
@@ -64,7 +64,7 @@ impl ResultSink for Cells {
         self.count = self.row_start;
     }
 
-    /// Nothing that would be sent.
+    /// Nothing is sent to the client.
     fn bytes(&self) -> usize {
         0
     }

@@ -1,4 +1,5 @@
-//! AggregateService over a region: against a plain restatement, and what it says to requests that make no sense.
+//! AggregateService over a region: comparison with a simple implementation, and responses to
+//! invalid requests.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -16,7 +17,7 @@ async fn empty() -> World {
     world(Arc::new(MemoryFs::new()), base::testing::env(7)).await
 }
 
-/// Rows with and without a number, in files and in memory, some deleted; seeded.
+/// Rows with and without numbers, in files and in memory, some deleted; random with a seed.
 async fn filled(seed: u64) -> World {
     let world = world(Arc::new(MemoryFs::new()), base::testing::env(seed)).await;
     let random = world.env.random.clone();
@@ -41,7 +42,7 @@ async fn filled(seed: u64) -> World {
     world
 }
 
-/// The numbers that a scan of whole rows shows, row by row.
+/// The numbers that a scan of whole rows returns, by row.
 async fn numbers(world: &World, scan: &Scan) -> Vec<Vec<i64>> {
     let list = world.region.scan_all(scan).await.unwrap();
     let mut cells = list.cells.iter();
@@ -57,8 +58,8 @@ fn long(number: i64) -> Vec<u8> {
     proto::LongMsg { long_msg: number }.encode_to_vec()
 }
 
-/// How many calls of HBase's scanner read all rows: where the last one that is stored shows nothing, one more than there
-/// are results.
+/// Number of HBase scanner calls that read all rows. It is the number of results, plus one if the
+/// last stored row yields no result.
 async fn calls(world: &World, scan: &Scan, results: usize) -> u64 {
     let raw = Scan { raw: true, ..Scan::default() };
     let last_row = |scan: Scan| async move {
@@ -69,7 +70,7 @@ async fn calls(world: &World, scan: &Scan, results: usize) -> u64 {
 }
 
 #[test]
-fn answers_are_those_of_the_numbers_that_a_scan_shows() {
+fn results_equal_those_computed_from_a_scan() {
     for seed in 1..=12 {
         run(async {
             let world = filled(seed).await;
@@ -86,7 +87,7 @@ async fn check(world: &World, scan: &Scan) {
     let rows = numbers(world, scan).await;
     let calls = calls(world, scan, rows.len()).await;
     let all: Vec<i64> = rows.concat();
-    assert!(all.len() > 5, "there is something to add up");
+    assert!(all.len() > 5, "there must be numbers to add");
     let add = |numbers: &[i64]| numbers.iter().fold(0i64, |sum, number| sum.wrapping_add(*number));
     let sums = rows.iter().filter(|row| !row.is_empty()).map(|row| add(row));
     let squares: Vec<i64> = sums.map(|sum| sum.wrapping_mul(sum)).collect();
@@ -100,7 +101,7 @@ async fn check(world: &World, scan: &Scan) {
         ("GetStd", vec![sum.clone(), squares], Some(calls)),
         ("GetMedian", vec![sum, smallest], None),
     ] {
-        let answer = world.ask(method, "Long", scan).await.unwrap();
+        let answer = world.query(method, "Long", scan).await.unwrap();
         assert_eq!(answer.first_part, first_part, "{method}");
         let pieces = answer.second_part.map(|part| u64::from_be_bytes(part[..].try_into().unwrap()));
         assert_eq!(pieces, second_part, "{method}");
@@ -118,16 +119,16 @@ fn rows_are_counted_whatever_their_columns() {
         world.put("d", &[("l", 1, b"x")]).await;
         world.delete("b", "", 1, CellType::DeleteFamily).await;
         let count = async |scan: &Scan| {
-            let answer = world.ask("GetRowNum", "Long", scan).await.unwrap();
+            let answer = world.query("GetRowNum", "Long", scan).await.unwrap();
             u64::from_be_bytes(answer.first_part[0][..].try_into().unwrap())
         };
         assert_eq!(count(&Scan::default()).await, 3);
-        assert_eq!(count(&column("l")).await, 3, "a single column stands for its family, as in HBase");
+        assert_eq!(count(&column("l")).await, 3, "a single column selects its family, as in HBase");
         let mut two = column("l");
         two.selection.columns[0].qualifiers = Some(vec![bytes("a"), bytes("m")]);
         assert_eq!(count(&two).await, 2);
         let scan = Scan { batch: 1, ..column("l") };
-        assert_eq!(count(&scan).await, 5, "a and c have two cells, and come in two pieces each");
+        assert_eq!(count(&scan).await, 5, "a and c have two cells and are returned in two parts each");
         let count = async |method| {
             let answer = world.call("RowCountService", method, &[]).await.unwrap();
             proto::CountResponse::decode(&answer[..]).unwrap().count
@@ -137,7 +138,7 @@ fn rows_are_counted_whatever_their_columns() {
 }
 
 #[test]
-fn of_nothing_there_is_no_answer() {
+fn no_values_have_no_result() {
     run(async {
         let world = empty().await;
         world.put("a", &[("m", 1, b"no number")]).await;
@@ -146,7 +147,7 @@ fn of_nothing_there_is_no_answer() {
                 .into_iter()
                 .flat_map(|method| [(method, column("l")), (method, column("m"))])
             {
-                let answer = world.ask(method, interpreter, &column).await.unwrap();
+                let answer = world.query(method, interpreter, &column).await.unwrap();
                 assert_eq!(answer, proto::AggregateResponse::default(), "{method}");
             }
         }
@@ -155,14 +156,14 @@ fn of_nothing_there_is_no_answer() {
             ("Double", r#"Cannot invoke "java.lang.Double.doubleValue()" because "s" is null"#),
             ("BigDecimal", r#"Cannot invoke "java.math.BigDecimal.unscaledValue()" because "val" is null"#),
         ] {
-            let error = world.ask("GetMedian", interpreter, &column("l")).await.unwrap_err();
+            let error = world.query("GetMedian", interpreter, &column("l")).await.unwrap_err();
             assert_eq!((&error.class[..], &error.message[..]), ("java.io.IOException", said));
         }
     });
 }
 
 #[test]
-fn what_a_filter_takes_back_was_never_there() {
+fn rows_that_a_filter_excludes_are_not_aggregated() {
     run(async {
         let world = empty().await;
         for (row, wanted, value) in
@@ -172,7 +173,7 @@ fn what_a_filter_takes_back_was_never_there() {
         }
         let mut scan = column("d");
         scan.selection.columns[0].qualifiers = Some(vec![bytes("d"), bytes("x")]);
-        // The column of the condition is read, and no number by it.
+        // The column of the condition is read, but not aggregated.
         scan.selection.filter = Some(Arc::new(Filter::SingleColumnValueExclude(SingleColumnValue {
             column: Column { family: bytes("f"), qualifier: bytes("x") },
             compare: Compare { op: CompareOp::Equal, comparator: Comparator::Binary(bytes("y")) },
@@ -180,13 +181,13 @@ fn what_a_filter_takes_back_was_never_there() {
             latest_version_only: true,
         })));
         for flushed in [false, true] {
-            let answer = world.ask("GetSum", "BigDecimal", &scan).await.unwrap();
+            let answer = world.query("GetSum", "BigDecimal", &scan).await.unwrap();
             let sum = proto::BigDecimalMsg { bigdecimal_msg: vec![0, 0, 0, 2, 15].into() };
             assert_eq!(answer.first_part, [sum.encode_to_vec()], "flushed: {flushed}");
             world.region.flush().await.unwrap();
         }
         scan.selection.filter = None;
-        let error = world.ask("GetSum", "BigDecimal", &column("d")).await.unwrap_err();
+        let error = world.query("GetSum", "BigDecimal", &column("d")).await.unwrap_err();
         assert_eq!(error.class, "java.io.IOException");
         assert!(error.message.starts_with("Cannot invoke \"java.math.BigDecimal.setScale"), "{error}");
     });
@@ -198,7 +199,7 @@ fn requests_that_make_no_sense_get_hbases_exceptions() {
         let world = empty().await;
         world.put("a", &[("l", 1, &[0; 8])]).await;
         let refusal = async |request: proto::AggregateRequest| {
-            let error = world.ask_with("GetSum", &request.encode_to_vec()).await.unwrap_err();
+            let error = world.query_with("GetSum", &request.encode_to_vec()).await.unwrap_err();
             (error.class.to_string(), error.message)
         };
         let io = |message: &str| ("java.io.IOException".to_string(), message.to_string());
@@ -215,12 +216,12 @@ fn requests_that_make_no_sense_get_hbases_exceptions() {
             let request = proto::AggregateRequest { interpreter_specific_bytes: bytes, ..good.clone() };
             assert_eq!(refusal(request).await, io("java.lang.reflect.InvocationTargetException"));
         }
-        // Bytes of another message are fields that are not known.
+        // Bytes of another message are unknown fields.
         let bytes = Some(long(5).into());
         let request = proto::AggregateRequest { interpreter_specific_bytes: bytes, ..good.clone() };
-        assert!(world.ask_with("GetSum", &request.encode_to_vec()).await.is_ok());
-        assert!(world.ask_with("GetSum", b"\xff\xff").await.unwrap_err().do_not_retry);
-        let unknown = world.ask_with("GetMode", &good.encode_to_vec()).await.unwrap_err();
+        assert!(world.query_with("GetSum", &request.encode_to_vec()).await.is_ok());
+        assert!(world.query_with("GetSum", b"\xff\xff").await.unwrap_err().do_not_retry);
+        let unknown = world.query_with("GetMode", &good.encode_to_vec()).await.unwrap_err();
         assert_eq!(unknown.message, "Unknown method GetMode called on service hbase.pb.AggregateService");
         let absent = world.call("ColumnAggregationService", "sum", b"").await.unwrap_err();
         assert_eq!(absent.class, unknown.class);
@@ -228,7 +229,7 @@ fn requests_that_make_no_sense_get_hbases_exceptions() {
 }
 
 #[test]
-fn a_family_that_is_not_there_is_the_regions_to_tell() {
+fn a_missing_family_is_reported_by_the_region() {
     run(async {
         let world = empty().await;
         let mut scan = column("l");
@@ -237,7 +238,7 @@ fn a_family_that_is_not_there_is_the_regions_to_tell() {
         let error = world.endpoints.call(&world.region, &call, None).await.unwrap_err();
         assert!(matches!(error, coprocessor::Error::Region(engine::Error::NoSuchFamily { .. })));
         let several = world.call("MultiRowMutationService", "MutateRows", b"").await.unwrap_err();
-        assert_eq!(several.class, refused(absent(&world).await).class, "only where a table names it");
+        assert_eq!(several.class, refused(absent(&world).await).class, "only if a table names it");
     });
 }
 

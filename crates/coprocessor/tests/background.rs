@@ -1,5 +1,5 @@
-//! Calls that take long: what ends them before their end, and what happens meanwhile. Blocks are slow to load here, so that
-//! there is time for it.
+//! Long-running calls: what ends them early, and what happens in the meantime. Loads of blocks are
+//! delayed here, so that there is enough time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -14,11 +14,11 @@ use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use prost::Message;
 
-/// What a load of blocks takes.
+/// Duration of a block load.
 const LOAD: Duration = Duration::from_secs(1);
 const ROWS: i64 = 1200;
 
-/// A region with a file of many blocks, each of which takes a while.
+/// A region with a file of many blocks, each of which loads slowly.
 async fn slow() -> (World, Faulty) {
     let env = base::testing::env(7);
     let fs = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
@@ -31,7 +31,7 @@ async fn slow() -> (World, Faulty) {
     (world, fs)
 }
 
-/// Asks for the sum of all rows, and waits so long.
+/// Requests the sum of all rows, with a client timeout.
 async fn sum(world: &World, timeout: Option<Duration>) -> coprocessor::Result<i64> {
     let call = call("AggregateService", "GetSum", &request("Long", &column("l")).encode_to_vec());
     let response = world.endpoints.call(&world.region, &call, timeout).await?;
@@ -44,29 +44,29 @@ fn whole_sum() -> i64 {
 }
 
 #[test]
-fn a_call_ends_when_its_client_leaves() {
+fn a_call_ends_when_its_client_disconnects() {
     run(async {
         let (world, fs) = slow().await;
         let holders = Arc::strong_count(&world.region);
-        let answered = world.env.timeout(3 * LOAD, sum(&world, None)).await;
-        assert!(answered.is_none(), "it takes longer");
+        let finished = world.env.timeout(3 * LOAD, sum(&world, None)).await;
+        assert!(finished.is_none(), "the call takes longer");
         world.env.clock.sleep(2 * LOAD).await;
         let reads = fs.calls(Operation::Read);
         world.env.clock.sleep(20 * LOAD).await;
-        assert_eq!(fs.calls(Operation::Read), reads, "nothing is read for nobody");
+        assert_eq!(fs.calls(Operation::Read), reads, "no reads after the client has disconnected");
         assert_eq!(Arc::strong_count(&world.region), holders);
         fs.heal();
-        assert_eq!(sum(&world, None).await.unwrap(), whole_sum(), "its place is free again");
+        assert_eq!(sum(&world, None).await.unwrap(), whole_sum(), "its permit is free again");
     });
 }
 
 #[test]
-fn a_call_ends_when_nobody_waits_any_more() {
+fn a_call_ends_at_its_deadline() {
     run(async {
         let (world, _) = slow().await;
         let begun = world.env.clock.monotonic();
         let error = refused(sum(&world, Some(3 * LOAD)).await.unwrap_err());
-        assert_eq!(error.message, "the client does not wait any more");
+        assert_eq!(error.message, "the client no longer waits");
         assert!(world.env.clock.monotonic() - begun < 6 * LOAD);
     });
 }
@@ -85,7 +85,7 @@ fn a_call_ends_when_its_region_closes() {
 }
 
 #[test]
-fn a_call_sees_what_was_there_when_it_began() {
+fn a_call_reads_a_snapshot_of_its_start() {
     run(async {
         let (world, _) = slow().await;
         let changes = async {
@@ -103,16 +103,16 @@ fn a_call_sees_what_was_there_when_it_began() {
 }
 
 #[test]
-fn many_calls_wait_in_line_and_all_are_answered() {
+fn many_calls_are_queued_and_all_are_answered() {
     run(async {
         let (world, _) = slow().await;
         let world = Arc::new(world);
         let mut calls = Vec::new();
         for _ in 0..20 {
             let (done, answer) = tokio::sync::oneshot::channel();
-            let asking = world.clone();
+            let query = world.clone();
             world.env.spawn(base::env::TaskClass::Connection, async move {
-                let _ = done.send(sum(&asking, None).await);
+                let _ = done.send(sum(&query, None).await);
             });
             calls.push(answer);
         }

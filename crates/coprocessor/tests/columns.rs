@@ -1,4 +1,4 @@
-//! ColumnService: what bounds its answers, and that nothing is lost where they end early.
+//! ColumnService: limits of its responses, and completeness if they end early.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -6,18 +6,18 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::budget::Share;
+use base::budget::BudgetShare;
 use bytes::Bytes;
 use cell::cell::{CellType, KeyValue};
 use cell::mutation::Mutation;
-use common::{ANSWERS_BYTES, World, run, world};
+use common::{RESPONSE_BUDGET_BYTES, World, run, world};
 use fs::memory::MemoryFs;
 use prost::Message;
+use proto::exception::{Answer, class};
 use proto::grampus::aggregate::Function;
 use proto::grampus::{
     Aggregate, AggregateRequest, AggregateResponse, Column, Encoding, Rows, SelectRequest, SelectResponse,
 };
-use wire::exception::{Answer, class};
 
 const SERVICE: &str = "grampus.pb.ColumnService";
 const ROWS: usize = 12_000;
@@ -40,7 +40,7 @@ async fn put(world: &World, qualifier: &str, rows: impl Iterator<Item = (usize, 
     }
 }
 
-/// A hundred bytes that are another number's.
+/// A 100-byte text that is unique for `number`.
 fn text(number: usize) -> Bytes {
     format!("{number:0100}").into()
 }
@@ -54,7 +54,7 @@ fn column(qualifier: &'static str, encoding: Encoding) -> Column {
     }
 }
 
-fn of(column: Vec<Column>) -> Rows {
+fn rows_of(column: Vec<Column>) -> Rows {
     Rows { column, ..Rows::default() }
 }
 
@@ -68,11 +68,11 @@ fn sum(column: u32) -> Aggregate {
 
 async fn aggregate(world: &World, request: &AggregateRequest) -> Answer<AggregateResponse> {
     let answer = world.call(SERVICE, "Aggregate", &request.encode_to_vec()).await?;
-    assert_eq!(world.answers.used(), 0, "what an answer took is given back");
+    assert_eq!(world.response_budget.used(), 0, "the response's memory is released");
     Ok(AggregateResponse::decode(&answer[..]).unwrap())
 }
 
-/// Counts by group of all answers, and how many those were.
+/// Counts by group over all responses, and the number of calls.
 async fn counts(world: &World, request: &AggregateRequest) -> (BTreeMap<Bytes, u64>, usize) {
     let (mut request, mut counts, mut calls) = (request.clone(), BTreeMap::new(), 0);
     loop {
@@ -83,19 +83,19 @@ async fn counts(world: &World, request: &AggregateRequest) -> (BTreeMap<Bytes, u
         }
         let Some(row) = answer.resume_row else { return (counts, calls) };
         let rows = request.rows.as_mut().unwrap();
-        assert!(rows.start_row() < row, "every call comes further");
+        assert!(rows.start_row() < row, "every call makes progress");
         rows.start_row = Some(row);
     }
 }
 
 #[test]
-fn groups_have_what_memory_there_is_for_answers() {
+fn groups_are_limited_by_the_memory_for_responses() {
     run(async {
         let world = begin().await;
         put(&world, "t", (0..ROWS).map(|number| (number, text(number)))).await;
         world.region.flush().await.unwrap();
         let request = AggregateRequest {
-            rows: Some(of(vec![column("t", Encoding::Raw)])),
+            rows: Some(rows_of(vec![column("t", Encoding::Raw)])),
             group_by: vec![0],
             aggregate: vec![count()],
             ..AggregateRequest::default()
@@ -105,9 +105,9 @@ fn groups_have_what_memory_there_is_for_answers() {
         let (found, calls) = counts(&world, &small).await;
         assert!(found == expected && calls > 5, "{calls}");
         assert_eq!(counts(&world, &request).await, (expected.clone(), 1));
-        // Where others have most of it, a call answers early.
-        let mut others = Share::of(&world.answers);
-        others.force(ANSWERS_BYTES / 3 * 2);
+        // If other calls use most of the memory, a call answers early.
+        let mut others = BudgetShare::of(&world.response_budget);
+        others.force(RESPONSE_BUDGET_BYTES / 3 * 2);
         let mut request = request;
         let (mut found, mut calls) = (0, 0);
         loop {
@@ -118,8 +118,8 @@ fn groups_have_what_memory_there_is_for_answers() {
             request.rows.as_mut().unwrap().start_row = Some(row);
         }
         assert!(found == ROWS && calls > 1, "{found} {calls}");
-        // Where they have all of it, it is told to come again.
-        others.set(ANSWERS_BYTES);
+        // If they use all of it, the call is rejected as retryable.
+        others.set(RESPONSE_BUDGET_BYTES);
         request.rows.as_mut().unwrap().start_row = None;
         let refused = world.call(SERVICE, "Aggregate", &request.encode_to_vec()).await.unwrap_err();
         assert!(refused.is(class::REGION_TOO_BUSY), "{refused:?}");
@@ -132,10 +132,10 @@ fn groups_have_what_memory_there_is_for_answers() {
 fn a_call_ends_within_rows_that_are_merged() {
     run(async {
         let world = begin().await;
-        // All in memory: one unit.
+        // All in memory, so there is only one unit.
         put(&world, "t", (0..ROWS).map(|number| (number, text(number % 3)))).await;
         let request = AggregateRequest {
-            rows: Some(of(vec![column("t", Encoding::Raw)])),
+            rows: Some(rows_of(vec![column("t", Encoding::Raw)])),
             group_by: vec![0],
             aggregate: vec![count()],
             time_ms_max: Some(0),
@@ -148,15 +148,15 @@ fn a_call_ends_within_rows_that_are_merged() {
 }
 
 #[test]
-fn only_columns_that_are_looked_at_are_read() {
+fn only_used_columns_are_read() {
     run(async {
         let world = begin().await;
         put(&world, "n", (0..100).map(|number| (number, number.to_string().into()))).await;
         put(&world, "t", (0..100).map(|number| (number, text(number)))).await;
         world.region.flush().await.unwrap();
         let mut request = AggregateRequest {
-            // The first one would fail the call.
-            rows: Some(of(vec![column("t", Encoding::BytesLong), column("n", Encoding::TextLong)])),
+            // Reading the first column would fail the call.
+            rows: Some(rows_of(vec![column("t", Encoding::BytesLong), column("n", Encoding::TextLong)])),
             aggregate: vec![sum(1)],
             ..AggregateRequest::default()
         };
@@ -170,7 +170,7 @@ fn only_columns_that_are_looked_at_are_read() {
         assert_eq!(answer.vector[1].whole, (0..100).collect::<Vec<i64>>());
         request.aggregate.push(sum(0));
         let call = common::call(SERVICE, "Aggregate", &request.encode_to_vec());
-        assert!(world.endpoints.call(&world.region, &call, None).await.is_err(), "no value is such a number");
+        assert!(world.endpoints.call(&world.region, &call, None).await.is_err(), "no value is a bytes_long");
     });
 }
 
@@ -181,12 +181,15 @@ fn sums_have_38_digits() {
         let digits = |first: char| Bytes::from(format!("{first}{}", "0".repeat(37)));
         put(&world, "d", [(0, digits('6')), (1, digits('3')), (2, digits('2'))].into_iter()).await;
         let request = |stop: usize| AggregateRequest {
-            rows: Some(Rows { stop_row: Some(key(stop)), ..of(vec![column("d", Encoding::TextDecimal)]) }),
+            rows: Some(Rows {
+                stop_row: Some(key(stop)),
+                ..rows_of(vec![column("d", Encoding::TextDecimal)])
+            }),
             aggregate: vec![sum(0)],
             ..AggregateRequest::default()
         };
         aggregate(&world, &request(2)).await.unwrap();
-        // 128 bits would hold it.
+        // 128 bits could hold it.
         let refused = aggregate(&world, &request(3)).await.unwrap_err();
         assert!(refused.message.contains("38"), "{refused:?}");
     });
@@ -201,7 +204,7 @@ fn versions_are_all_added_up() {
         }
         world.put("c", &[("other", 9, b"x")]).await;
         let request = |versions| AggregateRequest {
-            rows: Some(Rows { versions, ..of(vec![column("l", Encoding::BytesLong)]) }),
+            rows: Some(Rows { versions, ..rows_of(vec![column("l", Encoding::BytesLong)]) }),
             aggregate: vec![sum(0), count()],
             ..AggregateRequest::default()
         };
@@ -211,12 +214,12 @@ fn versions_are_all_added_up() {
             assert_eq!(states[0].value.as_ref().unwrap().decimal(), total.to_be_bytes());
             assert_eq!((states[0].count(), states[1].count()), (count, count), "{versions:?}");
         }
-        // As HBase's service adds them.
+        // HBase's service also adds all versions.
         let all = cell::query::Scan {
             selection: cell::query::CellSelection { max_versions: 3, ..common::column("l").selection },
             ..common::column("l")
         };
-        let answer = world.ask("GetSum", "Long", &all).await.unwrap();
+        let answer = world.query("GetSum", "Long", &all).await.unwrap();
         assert_eq!(proto::LongMsg::decode(answer.first_part[0].clone()).unwrap().long_msg, 4321);
     });
 }
@@ -228,7 +231,7 @@ fn a_column_may_be_named_often() {
         put(&world, "n", (0..100).map(|number| (number, number.to_string().into()))).await;
         let column = |at| column("n", if at == 500 { Encoding::Raw } else { Encoding::TextLong });
         for versions in [1, 2] {
-            let rows = Rows { versions: Some(versions), ..of((0..1024).map(column).collect()) };
+            let rows = Rows { versions: Some(versions), ..rows_of((0..1024).map(column).collect()) };
             let request = AggregateRequest {
                 rows: Some(rows.clone()),
                 group_by: vec![500],
@@ -252,9 +255,9 @@ fn a_column_may_be_named_often() {
     });
 }
 
-/// Rows of all answers, with the greatest number of bytes that one had.
+/// Rows of all responses, and the size of the largest response.
 async fn selected(world: &World, bytes_max: u64) -> (Vec<(Bytes, Bytes)>, usize) {
-    let mut rows = of(vec![Column { encoding: Some(Encoding::Raw as i32), ..Column::default() }]);
+    let mut rows = rows_of(vec![Column { encoding: Some(Encoding::Raw as i32), ..Column::default() }]);
     rows.column.push(column("t", Encoding::Raw));
     let (mut found, mut largest): (Vec<(Bytes, Bytes)>, usize) = Default::default();
     loop {
@@ -265,7 +268,7 @@ async fn selected(world: &World, bytes_max: u64) -> (Vec<(Bytes, Bytes)>, usize)
             ..SelectRequest::default()
         };
         let answer = world.call(SERVICE, "Select", &request.encode_to_vec()).await.unwrap();
-        assert_eq!(world.answers.used(), 0);
+        assert_eq!(world.response_budget.used(), 0);
         largest = largest.max(answer.len());
         let mut answer = SelectResponse::decode(&answer[..]).unwrap();
         let values = answer.vector.pop().unwrap().raw;
@@ -282,7 +285,7 @@ async fn selected(world: &World, bytes_max: u64) -> (Vec<(Bytes, Bytes)>, usize)
 fn a_selection_is_no_larger_than_it_may_be() {
     run(async {
         let world = begin().await;
-        // Values that a vector holds once each are many bytes in an answer.
+        // A vector stores each distinct value once, but a response stores every occurrence.
         put(&world, "t", (0..ROWS).map(|number| (number, text(number % 5)))).await;
         world.region.flush().await.unwrap();
         let mut expected: BTreeMap<Bytes, Bytes> =
@@ -292,7 +295,7 @@ fn a_selection_is_no_larger_than_it_may_be() {
             assert!(found.into_iter().eq(expected.clone()));
             assert!(largest < 60_000, "{largest}");
         }
-        // With rows in memory that belong between them.
+        // With rows in memory between those in the file.
         let fresh = || (17..ROWS).step_by(700).map(|number| (number, text(9)));
         put(&world, "t", fresh()).await;
         expected.extend(fresh().map(|(number, text)| (key(number), text)));

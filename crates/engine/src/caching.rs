@@ -1,27 +1,30 @@
-//! What of a family is cached, and when.
+//! Which blocks of a family are cached, and when.
 
 use cell::schema::FamilyDescriptor;
-use hfile::KeepWritten;
+use hfile::RetainKinds;
 
-/// What of a family's blocks is cached. HBase's defaults, attributes and keys.
+/// Which blocks of a family are cached. Defaults, attributes, and keys are HBase's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// Data blocks that were read (`BLOCKCACHE`); blocks of indexes and filters always are.
+    /// Data blocks that were read (`BLOCKCACHE`). Index and filter blocks always are.
     pub data: bool,
-    /// Data blocks have a share of the cache that others do not take (`IN_MEMORY`).
+    /// Data blocks have a share of the cache that other blocks cannot take (`IN_MEMORY`).
     pub in_memory: bool,
     /// Data blocks that a flush writes (`CACHE_DATA_ON_WRITE`, `hbase.rs.cacheblocksonwrite`).
     pub data_on_write: bool,
     /// Index blocks that are written (`CACHE_INDEX_ON_WRITE`, `hfile.block.index.cacheonwrite`).
     pub index_on_write: bool,
-    /// Chunks of Bloom filters that are written (`CACHE_BLOOMS_ON_WRITE`, `hfile.block.bloom.cacheonwrite`).
+    /// Chunks of Bloom filters that are written (`CACHE_BLOOMS_ON_WRITE`,
+    /// `hfile.block.bloom.cacheonwrite`).
     pub blooms_on_write: bool,
-    /// All blocks that a compaction writes (`hbase.rs.cachecompactedblocksonwrite`); those that take the place of cached
-    /// ones always are.
+    /// All blocks that a compaction writes (`hbase.rs.cachecompactedblocksonwrite`). Blocks that
+    /// replace cached ones always are.
     pub compacted_on_write: bool,
-    /// All blocks of a file, as soon as it is opened (`PREFETCH_BLOCKS_ON_OPEN`, `hbase.rs.prefetchblocksonopen`).
+    /// All blocks of a file, as soon as it is opened (`PREFETCH_BLOCKS_ON_OPEN`,
+    /// `hbase.rs.prefetchblocksonopen`).
     pub prefetch: bool,
-    /// Blocks leave the cache when their region is closed (`EVICT_BLOCKS_ON_CLOSE`, `hbase.rs.evictblocksonclose`).
+    /// Whether blocks are evicted when their region is closed (`EVICT_BLOCKS_ON_CLOSE`,
+    /// `hbase.rs.evictblocksonclose`).
     pub evict_on_close: bool,
 }
 
@@ -41,9 +44,9 @@ impl Default for Caching {
 }
 
 impl Caching {
-    /// What `family` asks for, and `site` asks of all.
+    /// The settings of `family`, combined with those of `site` for all families.
     ///
-    /// Source: HBase `CacheConfig`, where either is enough.
+    /// Source: HBase `CacheConfig`. Either one can enable a setting, but `data` needs both.
     pub fn of(family: &FamilyDescriptor, site: &Caching) -> Caching {
         let wants = |name: &str| family.is_set(name);
         Caching {
@@ -59,9 +62,9 @@ impl Caching {
     }
 
     /// Which blocks of a file are cached as they are written.
-    pub(crate) fn keep_written(&self, is_compaction: bool) -> KeepWritten {
+    pub(crate) fn keep_written(&self, is_compaction: bool) -> RetainKinds {
         let all = is_compaction && self.compacted_on_write;
-        KeepWritten {
+        RetainKinds {
             data: all || !is_compaction && self.data_on_write,
             index: all || self.index_on_write,
             bloom: all || self.blooms_on_write,

@@ -1,4 +1,4 @@
-//! The chores of regions used without a server: flush and compact in the background when a region wishes it.
+//! Background flushes and compactions for regions that are used without a server.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,21 @@ use bytes::Bytes;
 use tracing::error;
 
 use crate::budget::{FlushReason, Maintenance};
-use crate::compaction::Ask;
-use crate::region::{Region, Unhurried};
+use crate::compaction::SelectionRequest;
+use crate::region::{Region, Unthrottled};
 
-/// Does each wish in a background task of its own, the same wish only once at a time.
+/// Runs each request in its own background task. A request that is already running is ignored.
 pub struct Chores {
     env: Env,
-    running: Arc<Running>,
+    running: Arc<RunningChores>,
 }
 
-/// Encoded names of regions being flushed, with the family of stores being compacted.
+/// Running tasks: the encoded name of the region, and for a compaction the family.
 #[derive(Default)]
-struct Running(Mutex<HashSet<(Arc<str>, Option<Bytes>)>>);
+struct RunningChores(Mutex<HashSet<(Arc<str>, Option<Bytes>)>>);
 
 impl Chores {
-    /// Chores whose tasks run on the background threads of `env`.
+    /// Runs its tasks on the background threads of `env`.
     pub fn new(env: Env) -> Chores {
         Chores { env, running: Arc::default() }
     }
@@ -43,34 +43,34 @@ impl Chores {
     }
 }
 
-impl Running {
+impl RunningChores {
     fn lock(&self) -> MutexGuard<'_, HashSet<(Arc<str>, Option<Bytes>)>> {
-        // A set of names: whole after any panic.
+        // A set of names: consistent after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Maintenance for Chores {
-    fn flush_wanted(&self, region: &Arc<Region>, _: FlushReason) {
+    fn request_flush(&self, region: &Arc<Region>, _: FlushReason) {
         self.start(region, None, |region| async move {
             region.wait_for_fewer_files().await;
             if let Err(error) = region.flush().await {
-                error!(region = %region.name(), %error, "flush failed; the memstore is kept until the next one");
+                error!(region = %region.name(), %error, "flush failed; edits stay in memory until the next flush");
             }
-            region.want_compactions();
+            region.request_compactions();
         });
     }
 
-    fn compaction_wanted(&self, region: &Arc<Region>, family: &[u8]) {
+    fn request_compaction(&self, region: &Arc<Region>, family: &[u8]) {
         let family = Bytes::copy_from_slice(family);
         self.start(region, Some(family.clone()), |region| async move {
-            let compacted = match region.select_compaction(&family, Ask::default()).await {
-                Ok(Some(selected)) => region.run_compaction(selected, &Unhurried).await.map(drop),
+            let compacted = match region.select_compaction(&family, SelectionRequest::default()).await {
+                Ok(Some(selected)) => region.run_compaction(selected, &Unthrottled).await.map(drop),
                 Ok(None) => Ok(()),
                 Err(error) => Err(error),
             };
             if let Err(error) = compacted {
-                error!(region = %region.name(), %error, "compaction failed; the files are as they were");
+                error!(region = %region.name(), %error, "compaction failed; the store's files are unchanged");
             }
         });
     }

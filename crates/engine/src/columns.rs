@@ -1,26 +1,30 @@
-//! Rows as vectors of columns: for aggregations, which look at many rows and few columns of each.
+//! Rows as vectors of columns, for aggregations, which read many rows and few columns of each.
 //!
 //! ```text
-//! rows wanted --> plan: Units, in order --> a stretch of one file: kept vectors, or a walk over its cells --> batches
-//!                                      \--> all else: a RegionScanner's results, row by row ------------/
+//! wanted rows -> plan: units, in order -+-> a stretch of one file: vectors, or cells -+-> batches
+//!                                       \-> all others: rows of a RegionScanner ------/
 //! ```
 //!
-//! A [stretch](plan) is the rows of some hundred data blocks of one file. Of rows that nothing else, neither a memstore nor
-//! another file, has cells of, where the file has no deletes, the newest cell of a column is the first one: no merge is needed,
-//! and what was found is the same as long as the file lives. So the vectors of the columns asked for are kept in the block
-//! cache, each by itself, and the next question about them looks at no cell. A few rows of a stretch may have newer cells
-//! elsewhere: they are left out of the vectors and read by themselves. All other rows are read as every scan reads them.
+//! A [stretch](plan) consists of the rows of about 128 data blocks of one file. For most rows of a
+//! stretch, no memstore and no other file has a cell. If the file has no deletes, the newest cell
+//! of such a row's column is the first one. No merge is needed, and the result is the same as long
+//! as the file exists. So the vectors of the wanted columns are stored in the block cache, one
+//! entry per column, and the next query of these columns reads no cell. A few rows of a stretch may
+//! have newer cells elsewhere. They are excluded from the vectors and read one by one. All other
+//! rows are read by a scan.
 //!
-//! * [`plan`]: which rows are read in which way; [`cut`]: by which files;
-//! * [`rows`]: cells in order become vectors; [`versions`]: several versions of a row;
-//! * [`kept`]: vectors in the cache, and what is known of their cells; [`marks`]: where in them which row is;
-//! * [`stretch`]: vectors of rows of one file; [`sidecar`]: the same from the file's column sidecar, where it has one;
-//! * [`others`]: which of the rows others have cells of; [`part`]: both together;
-//! * [`merged`]: rows of all of a region; [`reading`]: files beside scanners;
-//! * [`scan`]: puts it together, unit by unit, so that several threads can share a scan.
+//! * [`plan`]: how each row is read; [`division`]: which files divide the rows into units;
+//! * [`rows`]: builds vectors from cells in order; [`versions`]: several versions of a row;
+//! * [`entry`]: vectors in the cache, and facts about their cells; [`marks`]: finds rows in
+//!   vectors;
+//! * [`stretch`]: vectors of the rows of one file; [`sidecar`]: the same from the file's column
+//!   sidecar, if it has one;
+//! * [`others`]: which rows have cells elsewhere; [`part`]: combines them with the vectors;
+//! * [`merged`]: rows of a scan; [`reading`]: reads files without a scanner;
+//! * [`scan`]: runs the plan unit by unit, so that several threads can share a scan.
 
-mod cut;
-mod kept;
+mod division;
+mod entry;
 mod marks;
 mod merged;
 mod others;
@@ -33,6 +37,6 @@ mod sidecar;
 mod stretch;
 mod versions;
 
-pub(crate) use kept::{Kept, VectorNumbers};
-pub use plan::{Plan, Unit, Wanted};
-pub use scan::{BatchSink, ColumnScan, Looked, ReadUnit, Taken};
+pub(crate) use entry::{CachedEntry, VectorNumbers};
+pub use plan::{ColumnQuery, Plan, Unit};
+pub use scan::{BatchSink, ColumnScan, ReadStats, ReadUnit, TakenRows};

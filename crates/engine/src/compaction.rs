@@ -1,19 +1,20 @@
-//! Which files of a store are compacted, as HBase chooses: pure functions over facts of files.
+//! Selects the files of a store to compact, as HBase does: pure functions over facts about files.
 //!
-//! * [`facts`]: what a choice knows of a file, of its store and of the moment;
-//! * [`settings`]: HBase's keys, of the family over those of the table over those of the site;
-//! * [`mod@select`]: the choice, as every policy but [`fifo`] makes it: what is eligible, whether it is a major compaction,
-//!   and how many files at most;
+//! * [`facts`]: the facts that a selection uses about a file, its store, and the moment;
+//! * [`settings`]: HBase's keys; the family overrides the table, and the table the site;
+//! * [`mod@select`]: the selection, as made by every policy but [`fifo`]: which files are eligible,
+//!   whether the compaction is major, and how many files it takes at most;
 //! * [`exploring`], [`ratio`]: the runs of files that a minor compaction takes;
-//! * [`major`]: when everything is due to be rewritten;
-//! * [`date_tiered`], [`windows`]: by windows of time, several outputs;
-//! * [`fifo`]: files that are over as a whole.
+//! * [`major`]: when a major compaction is due;
+//! * [`date_tiered`], [`windows`]: by time windows, with several outputs;
+//! * [`fifo`]: files that are completely expired.
 //!
-//! Invariants: what is chosen is a run of files, without a gap but for files that want to be left alone, and but for
-//! [`fifo`], whose files hold nothing that lives; no file that is being compacted already is chosen; and a choice is
-//! major only if it has all files of the store.
+//! Invariants: the selected files are a contiguous run, not counting files that are excluded from
+//! minor compactions. This does not apply to [`fifo`], whose files have no live cells. No file that
+//! is already being compacted is selected. A selection is major only if it has all files of the
+//! store.
 //!
-//! Not here: carrying it out (`region::compact`), whose turn it is (the server's schedule).
+//! Not here: running the compaction (`region::compact`) and scheduling it (the server).
 
 pub mod date_tiered;
 pub mod exploring;
@@ -27,6 +28,6 @@ pub mod settings;
 mod tests;
 pub mod windows;
 
-pub use facts::{Ask, FileFacts, Moment};
-pub use select::{Choice, is_major_due, is_needed, select};
-pub use settings::{Engine, Policy, Settings, SiteSettings};
+pub use facts::{FileFacts, SelectionRequest, SelectionTime};
+pub use select::{Selection, is_major_due, is_needed, select};
+pub use settings::{Policy, Settings, SiteSettings};

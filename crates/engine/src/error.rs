@@ -1,4 +1,4 @@
-//! What can go wrong with a region, told apart by what the caller does about it.
+//! Errors of a region, classified by what the caller does about them.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use bytes::Bytes;
 use cell::cell::Malformed;
 use fs::FilePath;
 
-/// Why a region did not do what was asked.
+/// Why a region did not perform a request.
 ///
-/// Cheap to clone: one failure often answers many waiting calls.
+/// Cheap to clone: one failure often ends many waiting calls.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The region is closing, closed or has failed: the client asks meta again.
-    #[error("region {region} is not served here")]
+    /// The region is closing, closed, or has failed. The client looks it up in meta again.
+    #[error("region {region} is not online on this server")]
     NotServing {
         /// The region's full name.
         region: Arc<str>,
     },
-    /// The row lies in another region: the client asks meta again.
+    /// The row belongs to another region. The client looks it up in meta again.
     #[error("row {} is not in region {region}", row.escape_ascii())]
     WrongRegion {
         /// The region's full name.
         region: Arc<str>,
-        /// The row asked for.
+        /// The requested row.
         row: Bytes,
     },
-    /// The table has no such family: asking again is useless.
+    /// The table has no such family. Retrying is useless.
     #[error("Column family {} does not exist in region {region}", family.escape_ascii())]
     NoSuchFamily {
         /// The region's full name.
         region: Arc<str>,
-        /// The family asked for.
+        /// The requested family.
         family: Bytes,
     },
-    /// Too much waits to be written out: try again a little later.
+    /// Too much data waits to be flushed. The client retries a little later.
     #[error("region {region} is too busy: {what}")]
     TooBusy {
         /// The region's full name.
@@ -41,87 +41,88 @@ pub enum Error {
         /// Which limit is reached.
         what: String,
     },
-    /// The table is read only: asking again is useless.
+    /// The table is read only. Retrying is useless.
     #[error("region {region} is read only")]
     ReadOnly {
         /// The region's full name.
         region: Arc<str>,
     },
-    /// The request itself is wrong: asking again is useless.
+    /// The request is invalid. Retrying is useless.
     #[error("{what}")]
     BadRequest {
         /// What is wrong with it.
         what: String,
     },
-    /// Parts of the request exclude each other, of which HBase says so in words that a client takes for a passing fault.
+    /// Parts of the request exclude each other. HBase reports this with an exception that clients
+    /// treat as transient.
     #[error("{what}")]
     Incompatible {
         /// Which parts.
         what: &'static str,
     },
-    /// A row is larger than a read of it may be: asking for it in one piece again is useless.
+    /// A row exceeds the size limit of a read. Retrying it in one piece is useless.
     #[error("{what}")]
     RowTooBig {
         /// Which row, and the limit.
         what: String,
     },
-    /// There is no memory for the answer at this moment: try again later, or ask for less.
-    #[error("no room for an answer of more than {bytes} bytes")]
-    NoRoom {
-        /// Bytes it had when the room was used up.
+    /// There is not enough memory for the response now. The client retries later, or requests less.
+    #[error("out of memory for a response of more than {bytes} bytes")]
+    OutOfMemory {
+        /// Bytes of the response when memory ran out.
         bytes: usize,
     },
-    /// The client has disconnected, so the rest of the answer is not needed.
+    /// The client has disconnected, so the rest of the response is not needed.
     #[error("the client has disconnected")]
     Abandoned,
-    /// Stored bytes fail their check: retrying this copy is useless, a person is wanted.
+    /// Stored bytes fail their check. Retrying this copy is useless; an operator must intervene.
     #[error("corrupt {file} at {offset}: {what}")]
     Corrupt {
         /// The damaged file.
         file: FilePath,
-        /// Where in it.
+        /// The offset in it, in bytes.
         offset: u64,
-        /// What does not hold.
+        /// Which check failed.
         what: String,
     },
-    /// The data asks for something that is not implemented.
+    /// The data requires something that is not implemented.
     #[error("{what} is not supported")]
     Unsupported {
-        /// What it is.
+        /// The unsupported feature.
         what: String,
     },
-    /// The file system failed; the operation had no effect that is visible.
+    /// The file system failed. The operation had no visible effect.
     #[error(transparent)]
     Fs(#[from] fs::Error),
-    /// The log failed: whether the change is durable is not known, and the region serves no more.
+    /// The log failed. It is unknown whether the change is durable, and the region stops serving.
     #[error("the log failed: {message}")]
     Log {
-        /// The log's words.
+        /// The log's error message.
         message: Arc<str>,
     },
 }
 
-/// The result of a region's operation.
+/// The result of a region operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A request that cannot be answered, whoever asks.
+    /// [`Error::BadRequest`]: the request is invalid.
     pub fn bad_request(what: impl Into<String>) -> Error {
         Error::BadRequest { what: what.into() }
     }
 
-    /// Bytes of `file` that are not what they should be.
+    /// [`Error::Corrupt`]: the bytes of `file` at `offset` are invalid.
     pub fn corrupt(file: &FilePath, offset: u64, what: impl Into<String>) -> Error {
         Error::Corrupt { file: file.clone(), offset, what: what.into() }
     }
 
-    /// Whether the disk is full, or the process has no descriptors left: nothing is broken, but only a change outside
-    /// helps.
+    /// Whether the disk is full or the process is out of file descriptors. Nothing is damaged, but
+    /// only an external change helps.
     pub fn is_exhaustion(&self) -> bool {
         matches!(self, Error::Fs(fs::Error::NoSpace { .. } | fs::Error::NoDescriptor { .. }))
     }
 
-    /// A log that does not take or keep what it is given.
+    /// [`Error::Log`]: the log failed to accept or store an edit.
     pub fn log(message: impl std::fmt::Display) -> Error {
         Error::Log { message: message.to_string().into() }
     }
@@ -156,7 +157,7 @@ impl From<layout::Error> for Error {
 }
 
 impl From<wal::Error> for Error {
-    /// For logs that are read. What happens to the log that is written goes through [`Error::log`].
+    /// For logs that are read. Failures of the log that is written go through [`Error::log`].
     fn from(error: wal::Error) -> Error {
         match error {
             wal::Error::Damaged { file, offset, what } => Error::corrupt(&file, offset, what),

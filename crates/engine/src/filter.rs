@@ -1,17 +1,21 @@
-//! Filters at work: the state that one scan of one region keeps for a [`cell::filter::Filter`].
+//! Evaluation of filters: the state that one scan of one region keeps for a
+//! [`cell::filter::Filter`].
 //!
-//! One file a filter, each an implementation of [`Evaluate`], whose defaults are those of HBase's `FilterBase`; an enum
-//! holds them ([`Node`]), so that a cell costs a match and no virtual call. What the scanner works with is
-//! [`ScanFilter`]. The calls and their order are HBase's:
+//! Each filter has a file with its implementation of [`Evaluate`], whose defaults are those of
+//! HBase's `FilterBase`. An enum holds them ([`Node`]), so that a cell costs a match and no virtual
+//! call. The scanner uses [`ScanFilter`]. The calls and their order are HBase's:
 //!
-//! 1. `filter_row_key` with the first cell's row: true passes over the row;
-//! 2. `filter_cell` for each cell that is wanted, with a [`ReturnCode`]; `transform` for those included;
-//! 3. `filter_row` once a row with cells is complete: true drops it. Before that `keeps` says which cells of it stay;
-//! 4. `reset` behind each row. `filter_all_remaining` is asked before each row and each cell.
+//! 1. `filter_row_key` with the first cell's row: true skips the row;
+//! 2. `filter_cell` for each requested cell, which returns a [`ReturnCode`]; `transform` for those
+//!    included;
+//! 3. `filter_row` once a row with cells is complete: true drops it. Before that, `keeps` selects
+//!    the cells that stay in it;
+//! 4. `reset` after each row. `filter_all_remaining` is checked before each row and each cell.
 //!
-//! Nothing here allocates for a cell: hints are relative to the cell they are given for, lists keep buffers.
+//! Nothing here allocates for a cell: hints are relative to their cell, and lists reuse buffers.
 //!
-//! Not here: what filters are on the wire (`wire::filter`), and how codes meet versions and columns (`scanner`).
+//! Not here: the wire format of filters (`wire::filter`), and how codes combine with versions and
+//! columns (`scanner`).
 
 mod all;
 mod column_count_get;
@@ -57,27 +61,27 @@ pub use key_only::ValueForm;
 use node::Node;
 pub use scan::ScanFilter;
 
-/// What a filter says of a cell, and where the scan goes on.
+/// A filter's verdict on a cell, and where the scan continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnCode {
-    /// Take it.
+    /// Include it.
     Include,
-    /// Take it, then the next column.
+    /// Include it, then continue with the next column.
     IncludeAndNextCol,
-    /// Take it, then the next row.
+    /// Include it, then continue with the next row.
     IncludeAndSeekNextRow,
-    /// Pass over it.
+    /// Skip it.
     Skip,
-    /// Pass over it and the rest of its column.
+    /// Skip it and the rest of its column.
     NextCol,
-    /// Pass over it and the rest of its row in its family.
+    /// Skip it and the rest of its row in its family.
     NextRow,
-    /// Pass over it and go to the filter's hint.
+    /// Skip it and seek to the filter's hint.
     SeekNextUsingHint,
 }
 
 impl ReturnCode {
-    /// Whether the cell is taken.
+    /// Whether the cell is included.
     pub fn includes(self) -> bool {
         matches!(
             self,
@@ -94,7 +98,7 @@ impl ReturnCode {
         }
     }
 
-    /// The code that takes a cell or not, and jumps so far.
+    /// The code that includes a cell or not, and jumps this far.
     fn of(included: bool, jump: Jump) -> ReturnCode {
         match (included, jump) {
             (true, Jump::Cell) => ReturnCode::Include,
@@ -107,7 +111,7 @@ impl ReturnCode {
     }
 }
 
-/// Where a scan goes on: the next cell, column or row.
+/// Where a scan continues: at the next cell, column, or row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Jump {
     Cell,
@@ -115,52 +119,53 @@ enum Jump {
     Row,
 }
 
-/// A cell that a comparator cannot compare, or another thing that HBase's class fails with in the middle of a scan.
+/// An error in the middle of a scan: a comparator cannot compare a cell, or HBase's class fails for
+/// another reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
-    /// A number was expected.
+pub enum FilterError {
+    /// The value is not a number of eight bytes.
     #[error("Wrong length: {0}, expected 8")]
     LongLength(usize),
-    /// The part to be compared is not within the value.
+    /// The part to compare is not within the value.
     #[error("the value of {0} bytes is too short for the comparator")]
     Component(usize),
-    /// No decimal number, or one of too many digits to be compared.
-    #[error("the value of {0} bytes is no decimal number that can be compared")]
+    /// The value is not a decimal number, or has too many digits to be compared.
+    #[error("cannot compare: the {0}-byte value is not a valid decimal")]
     Decimal(usize),
-    /// A comparison that is none.
+    /// The operator of a comparison is `NO_OP`.
     #[error("Unknown Compare op NO_OP")]
     NoOp,
-    /// A regular expression takes more steps than it may.
+    /// A regular expression exceeded its step limit.
     #[error("{0}")]
     Steps(Box<str>),
 }
 
-/// The result of a judgement.
-pub type Judged<T> = Result<T, Misfit>;
+/// The result of an evaluation.
+pub type FilterResult<T> = Result<T, FilterError>;
 
-/// What a filter answers to a scan; the defaults are those of HBase's `FilterBase`.
+/// The methods of a filter that a scan calls. The defaults are those of HBase's `FilterBase`.
 trait Evaluate {
-    /// A row is behind.
+    /// Called after each row.
     fn reset(&mut self) {}
-    /// Whether a row is passed over, by its key.
-    fn filter_row_key(&mut self, _row: &[u8]) -> Judged<bool> {
+    /// Whether to skip a row, by its key.
+    fn filter_row_key(&mut self, _row: &[u8]) -> FilterResult<bool> {
         Ok(false)
     }
-    /// What becomes of a cell.
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode>;
-    /// Whether nothing passes any more.
+    /// The verdict on a cell.
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode>;
+    /// Whether nothing can pass any more.
     fn filter_all_remaining(&self) -> bool {
         false
     }
-    /// Whether a row that is complete is dropped.
+    /// Whether to drop a complete row.
     fn filter_row(&mut self) -> bool {
         false
     }
-    /// Whether rows are dropped when they are complete, so that they must not be cut.
+    /// Whether complete rows may be dropped. The scan must then not split rows into batches.
     fn has_filter_row(&self) -> bool {
         false
     }
-    /// Whether [`keeps`](Evaluate::keeps) leaves cells out.
+    /// Whether [`keeps`](Evaluate::keeps) excludes cells.
     fn edits_rows(&self) -> bool {
         false
     }
@@ -168,36 +173,39 @@ trait Evaluate {
     fn keeps(&self, _cell: &Cell<'_>) -> bool {
         true
     }
-    /// Where to go from a cell for which [`ReturnCode::SeekNextUsingHint`] was said.
+    /// Where to seek from a cell for which [`ReturnCode::SeekNextUsingHint`] was returned.
     fn next_hint<'a>(&'a mut self, _cell: &Cell<'_>) -> Option<Hint<'a>> {
         None
     }
-    /// What the value of an included cell becomes.
+    /// Transforms the value of an included cell.
     fn transform(&self, value: ValueForm) -> ValueForm {
         value
     }
-    /// Whether cells of a family matter to which rows pass.
+    /// Whether cells of a family affect which rows pass.
     fn is_family_essential(&self, _family: &[u8]) -> bool {
         true
     }
-    /// Whether it is one of HBase's hinting filters, which lists ask although the verdict is known.
+    /// Whether it is one of HBase's hinting filters, which lists evaluate even if the verdict is
+    /// known.
     fn is_hinting(&self) -> bool {
         false
     }
-    /// Whether what it says of a row depends on that row alone, and it never hints: so a row may be shown to it again, and
-    /// be walked through.
-    fn judges_rows_apart(&self) -> bool {
+    /// Whether the verdict on a row depends on that row alone, and the filter never hints. The
+    /// scanner may then evaluate a row again, and walk through the rows of a block on its fast
+    /// path.
+    fn is_row_local(&self) -> bool {
         false
     }
-    /// Whether it may ever end the scan before its last row.
+    /// Whether it may end the scan before its last row.
     fn may_end(&self) -> bool {
         false
     }
-    /// Whether cells of rows that were passed over by key change what it says later.
+    /// Whether cells of rows that were skipped by key affect later verdicts.
     fn sees_skipped_rows(&self) -> bool {
         false
     }
-    /// Whether it searches for a regular expression by backtracking: one answer may then take many milliseconds.
+    /// Whether it searches for a regular expression by backtracking, so that one evaluation may
+    /// take many milliseconds.
     fn backtracks(&self) -> bool {
         false
     }

@@ -1,7 +1,8 @@
-//! Halves: a store file of which a store has the rows on one side of a split row only.
+//! Half files: store files of which a store has only the rows on one side of a split row.
 //!
-//! The file is whole, and so are its index, its Bloom filters and what it says of itself; only where a cursor may stand is
-//! bounded. Nothing of a half is outside it: a cursor that would come to stand there stands on nothing.
+//! The file is whole, and so are its index, its Bloom filters, and its metadata. Only the positions
+//! of a cursor are limited. A cursor never shows a cell outside its half: one that would move to
+//! such a cell is at no cell.
 //!
 //! Source: HBase `HalfStoreFileReader`.
 
@@ -18,7 +19,7 @@ use layout::reference::Range;
 #[derive(Debug)]
 pub struct Half {
     split_row: Bytes,
-    // Before all cells of the split row.
+    // Sorts before all cells of the split row.
     split_key: KeyBuf,
     range: Range,
 }
@@ -33,7 +34,7 @@ impl Half {
         }
     }
 
-    /// Whether it has the rows from the split row on.
+    /// Whether the part begins at the split row; otherwise it ends before it.
     pub fn is_top(&self) -> bool {
         self.range == Range::Top
     }
@@ -43,7 +44,7 @@ impl Half {
         &self.split_row
     }
 
-    /// Whether rows from `first` to `last` may be in it.
+    /// Whether it may contain rows from `first` to `last`.
     pub(crate) fn may_have_rows(&self, order: CellOrder, first: &[u8], last: &[u8]) -> bool {
         match self.range {
             Range::Top => order.compare_rows(last, &self.split_row).is_ge(),
@@ -51,17 +52,17 @@ impl Half {
         }
     }
 
-    fn has(&self, order: CellOrder, key: &[u8]) -> bool {
-        let is_behind = order.compare_keys(key, &self.split_key) != Ordering::Less;
-        is_behind == self.is_top()
+    fn contains(&self, order: CellOrder, key: &[u8]) -> bool {
+        let is_after = order.compare_keys(key, &self.split_key) != Ordering::Less;
+        is_after == self.is_top()
     }
 }
 
-/// Walks through the cells of a half. Its steps are those of [`hfile::Cursor`].
+/// A cursor over the cells of a half. Its methods work like those of [`hfile::Cursor`].
 pub(crate) struct HalfCursor {
     cursor: hfile::Cursor,
     half: Arc<Half>,
-    // The cursor stands on a cell that is not in the half, or was sent to none.
+    // The file's cursor is at a cell outside the half, or a seek had no target in the half.
     is_outside: bool,
 }
 
@@ -78,12 +79,12 @@ impl HalfCursor {
         if self.is_outside { None } else { self.cursor.cell() }
     }
 
-    /// As of the [cursor](hfile::Cursor::large_value) of the whole file.
+    /// Like the method of the [cursor](hfile::Cursor::large_value) of the whole file.
     pub(crate) fn large_value(&self) -> Option<Bytes> {
         if self.is_outside { None } else { self.cursor.large_value() }
     }
 
-    /// To the first cell that is not before `key`.
+    /// Moves to the first cell that is not before `key`.
     pub(crate) fn seek(&mut self, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
         let is_before_split = self.order().compare_keys(key, &self.half.split_key) == Ordering::Less;
         match (self.half.range, is_before_split) {
@@ -94,11 +95,11 @@ impl HalfCursor {
             (Range::Top, true) => self.cursor.seek(&self.half.split_key, blocks)?,
             _ => self.cursor.seek(key, blocks)?,
         }
-        self.look();
+        self.update_is_outside();
         Ok(())
     }
 
-    /// To the last cell before `key`.
+    /// Moves to the last cell before `key`.
     pub(crate) fn seek_before(&mut self, key: &[u8], blocks: &dyn BlockSource) -> Result<(), Stop> {
         let is_before_split = self.order().compare_keys(key, &self.half.split_key) == Ordering::Less;
         match (self.half.range, is_before_split) {
@@ -109,26 +110,30 @@ impl HalfCursor {
             (Range::Bottom, false) => self.cursor.seek_before(&self.half.split_key, blocks)?,
             _ => self.cursor.seek_before(key, blocks)?,
         }
-        self.look();
+        self.update_is_outside();
         Ok(())
     }
 
-    /// To the next cell. Only for a cursor that stands on one.
+    /// Moves to the next cell. The cursor must be at a cell.
     pub(crate) fn next(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
         if self.is_outside {
             return Ok(());
         }
         self.cursor.next(blocks)?;
         if !self.half.is_top() {
-            self.look();
+            self.update_is_outside();
         }
+        debug_assert!(
+            self.cell().is_none_or(|cell| self.half.contains(self.order(), cell.key)),
+            "a cursor shows no cell outside its half"
+        );
         Ok(())
     }
 
-    /// Sees whether the cell that the cursor stands on is in the half.
-    fn look(&mut self) {
+    /// Checks whether the current cell of the file's cursor is in the half.
+    fn update_is_outside(&mut self) {
         let order = self.order();
-        self.is_outside = self.cursor.cell().is_some_and(|cell| !self.half.has(order, cell.key));
+        self.is_outside = self.cursor.cell().is_some_and(|cell| !self.half.contains(order, cell.key));
     }
 
     fn order(&self) -> CellOrder {

@@ -1,7 +1,8 @@
-//! What regions count while they work: each for itself, all of a table together, all of a server.
+//! Metrics that regions record while they work: per region, per table, and per server.
 //!
-//! Who does something notes it once, at its region ([`RegionInstruments`]), which has the places of its table and of the
-//! server at hand. What a table and its server both have is noted for the table ([`tables`]). Names and meanings are HBase's.
+//! An event is recorded once, at its region ([`RegionInstruments`]), which holds the metrics of its
+//! table and of the server. Latencies are recorded for the table only, and the server aggregates
+//! those of its tables ([`tables`]). Names and meanings are HBase's.
 
 mod files;
 mod region;
@@ -18,14 +19,14 @@ use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
 pub(crate) use region::RegionCounts;
-pub use region::{EndedGet, Operation, RegionInstruments, Usage};
+pub use region::{GetSample, Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;
 pub(crate) use store::{Origin, StoreCounts, StoreReads};
 pub use table::{TableInstruments, TableLatencies, TableWork};
 use tables::Tables;
 use tally::Tally;
 
-/// What all regions of a server count, and each of its tables.
+/// The metrics of all regions of a server, and of its tables.
 pub struct Instruments {
     server: Arc<ServerInstruments>,
     tally: Arc<Tally>,
@@ -33,38 +34,39 @@ pub struct Instruments {
 }
 
 impl Instruments {
-    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    /// Metrics without events. `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> Instruments {
         let server = Arc::new(ServerInstruments::begin(now));
         let tables = Tables::begin(&server, now);
         Instruments { server, tally: Arc::default(), tables }
     }
 
-    /// Those of all regions together.
+    /// The metrics of all regions together.
     pub fn server(&self) -> &Arc<ServerInstruments> {
         &self.server
     }
 
-    /// Tells the server's meters what its regions counted; for who is about to look at them.
-    pub fn tell_meters(&self) {
+    /// Updates the server's meters from the counts of its regions. Called before the meters are
+    /// read.
+    pub fn update_meters(&self) {
         let requests = self.tally.requests();
-        self.server.read_rows.tell(requests.reads);
-        self.server.written_rows.tell(requests.writes);
+        self.server.read_rows.set_total(requests.reads);
+        self.server.written_rows.set_total(requests.writes);
     }
 
-    /// Tables that have a region here, in order of their names.
+    /// Tables that have a region here, sorted by name.
     pub fn tables(&self) -> Vec<(TableName, Arc<TableInstruments>)> {
         self.tables.open()
     }
 
-    /// Ends an interval of how long what clients ask of tables takes, in the pass in which the server's ends.
+    /// Ends an interval of the tables' latencies, in the same pass that ends the server's.
     pub fn roll_latencies(&self) {
         self.tables.roll_latencies();
     }
 
-    /// For a region of `table` that is opened at `now`.
+    /// The metrics of a region of `table` that is opened at `now`.
     pub fn of_region(&self, table: &TableName, now: Duration) -> RegionInstruments {
-        let table = self.tables.join(table, now);
+        let table = self.tables.register(table, now);
         RegionInstruments::new(self.server.clone(), self.tally.clone(), (self.tables.clone(), table))
     }
 }
@@ -81,9 +83,9 @@ mod tests {
         let [t, u] = ["t", "u"].map(|name| TableName::parse(name).unwrap());
         let opened = [&t, &t, &u].map(|table| all.of_region(table, Duration::ZERO));
         for region in &opened {
-            region.note(Operation::Put, Duration::from_millis(3));
+            region.record(Operation::Put, Duration::from_millis(3));
         }
-        opened[0].note(Operation::Put, Duration::from_millis(1500));
+        opened[0].record(Operation::Put, Duration::from_millis(1500));
         let puts = |all: &Instruments| {
             let of = |(table, of): (TableName, Arc<TableInstruments>)| {
                 (table.to_string(), of.latencies.put.micros().count())
@@ -97,33 +99,34 @@ mod tests {
         assert_eq!(puts(&all), [("t".to_owned(), 3)]);
         drop(second);
         assert!(all.tables().is_empty());
-        assert_eq!(all.server().put.micros().count(), 4, "the server's own are not forgotten");
+        assert_eq!(all.server().put.micros().count(), 4, "the server keeps those of closed tables");
         let again = all.of_region(&t, Duration::ZERO);
-        again.note(Operation::Put, Duration::from_millis(1));
+        again.record(Operation::Put, Duration::from_millis(1));
         assert_eq!((puts(&all), all.server().put.micros().count()), (vec![("t".to_owned(), 1)], 5));
     }
 
-    /// A table's interval and its server's end in one pass, whichever comes first, and the table may go in between.
+    /// The intervals of a table and of its server end in one pass, in either order. The table may
+    /// be closed in between.
     #[test]
-    fn the_server_tells_of_all_tables_intervals() {
+    fn the_server_reports_the_intervals_of_all_tables() {
         let all = Instruments::begin(Duration::ZERO);
         let table = |name| all.of_region(&TableName::parse(name).unwrap(), Duration::ZERO);
         let [t, u] = [table("t"), table("u")];
-        t.note_gets(2, Duration::from_millis(5));
-        u.note_gets(1, Duration::from_millis(90));
+        t.record_gets(2, Duration::from_millis(5));
+        u.record_gets(1, Duration::from_millis(90));
         all.server().roll();
         all.roll_latencies();
-        let told = || {
+        let counts = || {
             let interval = all.server().get.micros().interval();
             (interval.count(), interval.min(), interval.max())
         };
-        assert_eq!(told(), (3, 5000, 90_000));
-        u.note_gets(1, Duration::from_millis(1));
+        assert_eq!(counts(), (3, 5000, 90_000));
+        u.record_gets(1, Duration::from_millis(1));
         drop(u);
-        assert_eq!(told(), (3, 5000, 90_000));
-        t.note_gets(1, Duration::from_millis(7));
+        assert_eq!(counts(), (3, 5000, 90_000));
+        t.record_gets(1, Duration::from_millis(7));
         all.roll_latencies();
         all.server().roll();
-        assert_eq!(told(), (2, 1000, 7000), "one of the table that is gone");
+        assert_eq!(counts(), (2, 1000, 7000), "one is of the closed table");
     }
 }

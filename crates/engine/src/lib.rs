@@ -1,24 +1,27 @@
-//! Layer 3: regions: what is written to them, kept in memory and files, and read back.
+//! Regions. Code to write, store (in memory and files), and read their rows.
 //!
-//! The writing half:
-//! * [`region`]: a region from open to close: batches, flush, compaction, figures;
-//! * [`store`]: the views that readers take and writers replace; [`half`]: files of which a store has a part;
-//! * [`split`]: the files of regions that are made of others;
-//! * [`mvcc`], [`row_locks`]: the order of writes, and what may be read;
-//! * [`nonces`]: what was carried out already, for clients that ask again;
-//! * [`replay`]: edits of a log that are not in files yet;
-//! * [`salvage`]: opening a region without damaged files, when their loss is accepted;
+//! Writing:
+//! * [`region`]: a region from open to close: batches, flush, compaction, metrics;
+//! * [`store`]: the views that readers take and writers replace; [`half`]: parts of files after a
+//!   split;
+//! * [`split`]: the files of regions created by a split or merge;
+//! * [`mvcc`], [`row_locks`]: the order of writes and their visibility;
+//! * [`nonces`]: operations that already ran, for clients that retry;
+//! * [`recovery`], [`replay`]: edits of a log that are not in files yet;
+//! * [`salvage`]: opening a region without damaged files, if their loss is accepted;
 //! * [`compaction`]: which files are compacted;
-//! * [`instruments`]: what is counted of regions, tables and the server;
-//! * [`budget`], [`chores`]: memory of memstores, the wish to be flushed, and who follows it.
+//! * [`instruments`]: metrics of regions, tables, and the server;
+//! * [`budget`], [`chores`]: the memory of memstores, requests to flush, and their execution.
 //!
-//! The reading half:
-//! * [`memstore`]: cells in memory, in order;
-//! * [`scanner`]: merging, deletes, versions, limits: from views to results;
-//! * [`filter`]: filters at work;
-//! * [`columns`]: rows as vectors of columns, for those who look at many rows and few columns.
+//! Reading:
+//! * [`memstore`]: sorted cells in memory;
+//! * [`scanner`]: from views to results: merging, deletes, versions, limits;
+//! * [`filter`]: evaluation of filters;
+//! * [`caching`]: which blocks are cached;
+//! * [`columns`]: rows as column vectors, for queries over many rows and few columns.
 //!
-//! Usable as a library without a server. Knows nothing about: protobuf, sockets, ZooKeeper, Java class names.
+//! Usable as a library without a server. Knows nothing about protobuf, sockets, ZooKeeper, or Java
+//! class names.
 
 pub mod budget;
 pub mod caching;

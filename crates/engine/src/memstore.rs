@@ -1,8 +1,9 @@
-//! What was written and is not in a file yet: cells in order, in memory.
+//! The memstore: sorted cells in memory that are not in a file yet.
 //!
-//! A memstore is filled by one writer at a time and read by any number of scanners without locks. Cells are copied in
-//! and stay until the whole memstore is dropped, which a scanner's [`Cursor`] defers. It knows nothing of read points:
-//! a cell is there as soon as it is inserted, and who reads passes over sequence ids that it may not see.
+//! One writer at a time fills a memstore, and any number of scanners read it without locks. Cells
+//! are copied in and stay until the whole memstore is dropped, which a scanner's [`Cursor`] defers.
+//! A memstore knows nothing of read points: a cell is visible as soon as it is inserted. Readers
+//! skip sequence ids that they may not see.
 
 mod arena;
 mod entry;
@@ -21,35 +22,37 @@ use tree::Tree;
 /// Cells in HBase's order, newest write of equal keys first.
 pub struct Memstore {
     tree: Arc<Tree>,
-    figures: Figures,
+    stats: MemstoreStats,
 }
 
-/// What rows from `first` to `last` begin with, and most others of their region are likely to.
+/// The common prefix of the rows from `first` to `last`, which most other rows of their region
+/// probably share.
 ///
-/// It leaves as many bytes of a row as a memstore can tell rows by: the first thousand of a million numbers have more zeros in front
-/// than all have, and if these were said to be common, those behind would not be told apart.
-pub fn common_front<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
-    let left = first.len().min(last.len()).saturating_sub(tree::NUMBER_LEN);
+/// It is short enough that the eight bytes by which a memstore distinguishes rows follow it. For
+/// example, the first thousand of a million zero-padded numbers share more leading zeros than all
+/// of them do. With so long a prefix, the later rows could not be distinguished.
+pub fn common_prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
+    let left = first.len().min(last.len()).saturating_sub(tree::ROW_PREFIX_LEN);
     &first[..common_len(first, last).min(left)]
 }
 
-/// Changed by the writer only, read by anyone.
-struct Figures {
+/// Statistics of the cells. Only the writer changes them; any thread reads them.
+struct MemstoreStats {
     data_bytes: AtomicU64,
     cells: AtomicU64,
     family_deletes: AtomicU64,
     seq_id_max: AtomicU64,
-    // Empty while `from` is behind `to`.
+    // Empty while `from` is greater than `to`.
     timestamp_from: AtomicI64,
     timestamp_to: AtomicI64,
 }
 
 impl Memstore {
-    /// An empty memstore; it takes next to no memory before the first cell.
+    /// An empty memstore. It takes almost no memory before the first cell.
     pub fn new(order: CellOrder) -> Memstore {
         Memstore {
             tree: Arc::new(Tree::new(order)),
-            figures: Figures {
+            stats: MemstoreStats {
                 data_bytes: AtomicU64::new(0),
                 cells: AtomicU64::new(0),
                 family_deletes: AtomicU64::new(0),
@@ -60,47 +63,49 @@ impl Memstore {
         }
     }
 
-    /// Says what rows will begin with, as most of them do in this region: cells are then found quicker. Of no effect once
-    /// there are cells, or when it was said before.
-    pub fn expect_common(&self, common: &[u8]) {
-        self.tree.expect_common(common);
+    /// Sets the expected common prefix of the rows, which makes searches faster. Ignored if there
+    /// are cells already, or if it was set before.
+    pub fn set_common_prefix(&self, common: &[u8]) {
+        self.tree.set_common_prefix(common);
     }
 
-    /// What all its rows begin with, as [`common_front`] has it; `None` if there are not two.
-    pub fn common_of_rows(&self) -> Option<Vec<u8>> {
+    /// The common prefix of all rows, computed by [`common_prefix`]; `None` if there are fewer than
+    /// two rows.
+    pub fn rows_common_prefix(&self) -> Option<Vec<u8>> {
         let (first, last) = self.tree.first_and_last()?;
         let (first, last) = (first.row(), last.row());
-        (first != last).then(|| common_front(first, last).to_vec())
+        (first != last).then(|| common_prefix(first, last).to_vec())
     }
 
-    /// The order of its cells.
+    /// The order of the cells.
     pub fn order(&self) -> CellOrder {
         self.tree.order()
     }
 
-    /// Becomes the one writer until the result is dropped; waits for another one.
+    /// Locks the memstore for writing until the result is dropped. Waits for another writer.
     pub fn write(&self) -> Writer<'_> {
-        Writer { tree: self.tree.write(), figures: &self.figures }
+        Writer { tree: self.tree.write(), stats: &self.stats }
     }
 
-    /// Inserts one cell; for several, [`write`](Memstore::write) locks once.
+    /// Inserts one cell. For several cells, [`write`](Memstore::write) locks only once.
     pub fn insert(&self, cell: &Cell<'_>) {
         self.write().insert(cell);
     }
 
     /// Bytes of the cells, serialized (HBase's data size).
     pub fn data_bytes(&self) -> u64 {
-        self.figures.data_bytes.load(Relaxed)
+        self.stats.data_bytes.load(Relaxed)
     }
 
-    /// Bytes of memory that the cells take; behind an insert at least [`data_bytes`](Memstore::data_bytes).
+    /// Bytes of memory that the cells occupy. After an insert this is at least
+    /// [`data_bytes`](Memstore::data_bytes).
     pub fn heap_bytes(&self) -> u64 {
         self.tree.arena_bytes()
     }
 
-    /// Cells inserted.
+    /// Number of cells inserted.
     pub fn cell_count(&self) -> u64 {
-        self.figures.cells.load(Relaxed)
+        self.stats.cells.load(Relaxed)
     }
 
     /// Whether there are no cells.
@@ -108,24 +113,24 @@ impl Memstore {
         self.cell_count() == 0
     }
 
-    /// Markers that delete a family, or a version of one, among the cells.
+    /// Number of markers that delete a family, or a version of one.
     pub fn family_delete_count(&self) -> u64 {
-        self.figures.family_deletes.load(Relaxed)
+        self.stats.family_deletes.load(Relaxed)
     }
 
     /// Greatest sequence id inserted; 0 if there are no cells.
     pub fn max_seq_id(&self) -> u64 {
-        self.figures.seq_id_max.load(Relaxed)
+        self.stats.seq_id_max.load(Relaxed)
     }
 
-    /// Smallest and largest timestamp, `None` if there are no cells. Markers that reach back to all earlier versions
-    /// count from 0, as in a file's time range.
+    /// Smallest and largest timestamp; `None` if there are no cells. Markers that delete all
+    /// earlier versions count from 0, as in a file's time range.
     pub fn timestamps(&self) -> Option<(i64, i64)> {
-        let (from, to) = (self.figures.timestamp_from.load(Relaxed), self.figures.timestamp_to.load(Relaxed));
+        let (from, to) = (self.stats.timestamp_from.load(Relaxed), self.stats.timestamp_to.load(Relaxed));
         (from <= to).then_some((from, to))
     }
 
-    /// Whether a cell with a timestamp in `range` and not before `oldest` may be there.
+    /// Whether there may be a cell with a timestamp in `range` that is not before `oldest`.
     pub fn may_have_time(&self, range: TimeRange, oldest: i64) -> bool {
         self.timestamps().is_some_and(|(from, to)| {
             to >= oldest
@@ -133,39 +138,40 @@ impl Memstore {
         })
     }
 
-    /// A cursor at no cell. It keeps the cells alive.
+    /// A cursor that is at no cell yet. It keeps the cells alive.
     pub fn cursor(&self) -> Cursor {
         Cursor(tree::Cursor::new(self.tree.clone()))
     }
 }
 
-/// The one writer of a memstore, as long as it lives.
+/// The only writer of a memstore, as long as it lives.
 pub struct Writer<'a> {
     tree: tree::Writer<'a>,
-    figures: &'a Figures,
+    stats: &'a MemstoreStats,
 }
 
 impl Writer<'_> {
-    /// Copies a cell in, in place of one that is equal in key and sequence id, as HBase's `CellSet` does.
+    /// Copies a cell in. It replaces a cell with the same key and sequence id, as in HBase's
+    /// `CellSet`.
     ///
-    /// The key must be well formed: cells of foreign bytes are checked where they come in.
+    /// The key must be well formed: untrusted cells are validated on input.
     pub fn insert(&mut self, cell: &Cell<'_>) {
-        // Figures go first, so that they cover every cell that a reader can meet.
-        self.figures.count(cell);
+        // Update the statistics first, so that they cover every cell that a reader can find.
+        self.stats.count(cell);
         self.tree.insert(cell);
     }
 
-    /// The same with several cells: quicker, if they are many.
+    /// Inserts several cells; faster than one by one if they are many.
     pub fn insert_all<'c>(&mut self, cells: impl IntoIterator<Item = Cell<'c>>) {
         let mut cells = cells.into_iter();
         let Some(first) = cells.next() else { return };
-        // Most writes are of one cell, which needs no list.
+        // Most writes have one cell and need no list.
         let Some(second) = cells.next() else { return self.insert(&first) };
-        let mut group = Vec::with_capacity(tree::AHEAD);
+        let mut group = Vec::with_capacity(tree::GROUP_LEN);
         group.extend([first, second]);
         while !group.is_empty() {
-            group.extend(cells.by_ref().take(tree::AHEAD - group.len()));
-            group.iter().for_each(|cell| self.figures.count(cell));
+            group.extend(cells.by_ref().take(tree::GROUP_LEN - group.len()));
+            group.iter().for_each(|cell| self.stats.count(cell));
             self.tree.insert_group(&group);
             group.clear();
             group.extend(cells.next());
@@ -173,10 +179,10 @@ impl Writer<'_> {
     }
 }
 
-impl Figures {
-    /// Under the writer's lock, so plain loads and stores do.
+impl MemstoreStats {
+    /// Called under the writer's lock, so plain loads and stores are enough.
     fn count(&self, cell: &Cell<'_>) {
-        let add = |figure: &AtomicU64, more: u64| figure.store(figure.load(Relaxed) + more, Relaxed);
+        let add = |stat: &AtomicU64, more: u64| stat.store(stat.load(Relaxed) + more, Relaxed);
         add(&self.data_bytes, cell.serialized_len() as u64);
         add(&self.cells, 1);
         if cell.seq_id > self.seq_id_max.load(Relaxed) {
@@ -198,27 +204,27 @@ impl Figures {
     }
 }
 
-/// A place in a memstore: at a cell, or at none (before the first seek, past the end).
+/// A position in a memstore: at a cell, or at none (before the first seek, past the end).
 pub struct Cursor(tree::Cursor);
 
 impl Cursor {
-    /// Goes to the first cell whose key is `key` or behind it.
+    /// Moves to the first cell whose key is not before `key`.
     pub fn seek(&mut self, key: &[u8]) {
         self.0.seek(key);
     }
 
-    /// As [`seek`](Cursor::seek) for a `key` that is not before the current cell's; quick if it is near. Stays past the
-    /// end.
+    /// Like [`seek`](Cursor::seek), for a `key` that is not before the current cell's. Fast if the
+    /// target is near. A cursor past the end stays there.
     pub fn seek_forward(&mut self, key: &[u8]) {
         self.0.seek_forward(key);
     }
 
-    /// Goes to the last cell whose key is before `key`, to none if there is no such cell.
+    /// Moves to the last cell whose key is before `key`, or to none if there is no such cell.
     pub fn seek_before(&mut self, key: &[u8]) {
         self.0.seek_before(key);
     }
 
-    /// Goes to the next cell; stays past the end.
+    /// Moves to the next cell. A cursor past the end stays there.
     pub fn next(&mut self) {
         self.0.next();
     }

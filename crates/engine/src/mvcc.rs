@@ -1,14 +1,17 @@
-//! Which writes may be read: sequence ids are given out here, and the read point follows what the log made durable.
+//! Sequence ids and read points: which writes readers may see.
 //!
-//! A write draws its sequence id and joins the log's queue under the region's publish lock, so the order of ids, of the
-//! log and of the memstore is one. The log tells the edits of a region as committed in that same order; only then does
-//! the read point move over them, and only then is the writer answered. Invariants:
+//! A write draws its sequence id and enters the log's queue while it holds the region's publish
+//! lock. Ids, log entries, and memstore inserts therefore have the same order. The log reports a
+//! region's edits as committed in that order. Each report moves the read point past the edit, and
+//! only then is the writer acknowledged. Invariants:
 //!
 //! * `read_point <= write_point`; both only grow.
-//! * All writes up to the read point are durable (or were asked not to be) and wholly in the memstore or in files.
-//! * After a failed log the read point stands still for ever and every waiter, present or later, gets the error.
+//! * Every write up to the read point is complete in the memstore or in files. It is durable,
+//!   unless its client waived that.
+//! * After a log failure the read point never moves again. Every waiter for a write above it,
+//!   present or later, gets the error.
 //!
-//! Not here: the publish lock itself and what is done under it (`region::write`).
+//! Not here: the publish lock and the work done under it (`region::write`).
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,135 +22,145 @@ use std::task::{Context, Poll, Waker};
 
 use crate::error::{Error, Result};
 
-/// Sequence ids, the read point, who waits for it and who reads at an older one.
+/// Sequence ids, the read point, its waiters, and the registered readers.
 pub struct Mvcc {
-    // The last id given out. Changed under the region's publish lock only.
+    // The last assigned id. Changes only under the region's publish lock.
     write_point: AtomicU64,
-    // Changed under `parties` only; read without.
+    // Changes only under the `state` lock; read without it.
     read_point: AtomicU64,
-    parties: Mutex<Parties>,
-    // Set once `Parties::failed` is.
+    state: Mutex<WaitersAndReaders>,
+    // Set when `WaitersAndReaders::failed` is set.
     has_failed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Parties {
-    // By sequence id, then ticket: all up to the read point are woken together.
+struct WaitersAndReaders {
+    // By sequence id, then ticket, so that one split takes all waiters up to the read point.
     waiting: BTreeMap<(u64, u64), Waker>,
     next_ticket: u64,
-    // Registered readers: read points in order, each with a count. A vector, since a map would allocate for every get.
+    // Read points of registered readers, ascending, each with its number of readers. A vector,
+    // because a map would allocate for every Get.
     readers: Vec<(u64, usize)>,
     failed: Option<Error>,
 }
 
 impl Mvcc {
-    /// Begins behind `last`, the highest id that is in use already.
+    /// Starts after `last`, the highest id already in use.
     pub fn new(last: u64) -> Arc<Mvcc> {
         Arc::new(Mvcc {
             write_point: AtomicU64::new(last),
             read_point: AtomicU64::new(last),
-            parties: Mutex::default(),
+            state: Mutex::default(),
             has_failed: AtomicBool::new(false),
         })
     }
 
-    /// Begins anew behind `last`: a region being opened learns late which ids were used.
+    /// Restarts after `last`. A region that opens learns late which ids were used.
     ///
     /// # Panics
-    /// If ids were given out already.
+    /// If an assigned id is not visible yet.
     pub(crate) fn begin(&self, last: u64) {
-        let _parties = self.parties();
+        let _state = self.state();
         assert_eq!(self.write_point(), self.read_point(), "no writes before the region is open");
+        assert!(last >= self.read_point(), "the read point does not go back");
         self.write_point.store(last, Ordering::Release);
         self.read_point.store(last, Ordering::Release);
     }
 
-    /// The next sequence id.
+    /// Assigns the next sequence id.
     ///
     /// REQUIRES: the region's publish lock, held until the id is in the log's queue.
     pub fn next_seq_id(&self) -> u64 {
         self.write_point.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The last sequence id given out.
+    /// The last assigned sequence id.
     pub fn write_point(&self) -> u64 {
         self.write_point.load(Ordering::Acquire)
     }
 
-    /// The newest write that may be read.
+    /// The sequence id of the newest visible write.
     pub fn read_point(&self) -> u64 {
         self.read_point.load(Ordering::Acquire)
     }
 
-    /// Whether the log still holds.
+    /// Checks that the log has not failed.
     ///
     /// # Errors
-    /// The log's, once it has failed.
+    /// The log's error, once it has failed.
     pub fn check(&self) -> Result<()> {
-        // Asked for on every read and write, so it is no lock that answers.
+        // Every read and write calls this, so the common case takes no lock.
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.parties().failed.clone().map_or(Ok(()), Err)
+        self.state().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Completes when the read point has reached `seq_id`.
+    /// Completes when the read point reaches `seq_id`.
     ///
     /// # Errors
-    /// [`Error::Log`] if the log failed before.
+    /// [`Error::Log`] if the log failed before that.
     pub fn wait_visible(self: &Arc<Mvcc>, seq_id: u64) -> impl Future<Output = Result<()>> + Send + use<> {
-        Visible { mvcc: self.clone(), seq_id, ticket: None }
+        WaitVisible { mvcc: self.clone(), seq_id, ticket: None }
     }
 
-    /// Registers a reader at `read_point`, or at the newest one: what it may see is not dropped by a flush or a
-    /// compaction that begins while the guard lives.
+    /// Registers a reader at `read_point`, or at the current read point if `None`. A flush or
+    /// compaction that begins while the guard lives keeps every version that the reader may see.
     pub fn register_reader(self: &Arc<Mvcc>, read_point: Option<u64>) -> ReadGuard {
-        let mut parties = self.parties();
-        // Under the lock: a flush that asks for the smallest read point now sees this reader or comes before it.
+        let mut state = self.state();
+        // Read it under the lock: a flush that computes the smallest read point either sees this
+        // reader or comes before it.
         let read_point = read_point.unwrap_or_else(|| self.read_point());
-        match parties.readers.binary_search_by_key(&read_point, |(known, _)| *known) {
-            Ok(at) => parties.readers[at].1 += 1,
-            Err(at) => parties.readers.insert(at, (read_point, 1)),
+        match state.readers.binary_search_by_key(&read_point, |(known, _)| *known) {
+            Ok(at) => state.readers[at].1 += 1,
+            Err(at) => state.readers.insert(at, (read_point, 1)),
         }
+        debug_assert!(
+            state.readers.is_sorted_by(|left, right| left.0 < right.0),
+            "readers are in the order of their read points"
+        );
         ReadGuard { mvcc: self.clone(), read_point }
     }
 
-    /// The oldest read point of a registered reader, or the newest one if there are none. What no reader at or behind
-    /// it can see may be dropped.
+    /// The oldest read point of a registered reader, or the current read point if there is none.
+    /// Versions that no reader at this point or a newer one can see may be dropped.
     pub fn smallest_read_point(&self) -> u64 {
-        let parties = self.parties();
-        let oldest = parties.readers.first().map_or(u64::MAX, |(read_point, _)| *read_point);
+        let state = self.state();
+        let oldest = state.readers.first().map_or(u64::MAX, |(read_point, _)| *read_point);
         oldest.min(self.read_point())
     }
 
-    /// Moves the read point to `seq_id` and wakes who waited for it. Called in the order of ids.
+    /// Moves the read point to `seq_id` and wakes the waiters up to it. Called in ascending order
+    /// of ids.
     fn advance(&self, seq_id: u64) {
-        let mut parties = self.parties();
-        assert!(seq_id > self.read_point(), "the log tells the edits of a region in order, each once");
-        // Behind an edit that failed nothing may become visible, whatever the log says of it.
-        if parties.failed.is_some() {
+        let mut state = self.state();
+        assert!(seq_id > self.read_point(), "the log reports a region's edits in order, each once");
+        debug_assert!(seq_id <= self.write_point(), "only an assigned id becomes visible");
+        // After a failed edit no later one may become visible, whatever the log reports.
+        if state.failed.is_some() {
             return;
         }
         self.read_point.store(seq_id, Ordering::Release);
-        let later = parties.waiting.split_off(&(seq_id + 1, 0));
-        let ready = std::mem::replace(&mut parties.waiting, later);
-        drop(parties);
+        let later = state.waiting.split_off(&(seq_id + 1, 0));
+        let ready = std::mem::replace(&mut state.waiting, later);
+        drop(state);
         ready.into_values().for_each(Waker::wake);
     }
 
-    /// Stops for ever: all waiters, present and later, get `error`.
+    /// Stops the read point permanently. All waiters, present and later, get `error`.
     pub(crate) fn fail(&self, error: Error) {
-        let mut parties = self.parties();
-        parties.failed.get_or_insert(error);
+        let mut state = self.state();
+        state.failed.get_or_insert(error);
         self.has_failed.store(true, Ordering::Release);
-        let waiting = std::mem::take(&mut parties.waiting);
-        drop(parties);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
         waiting.into_values().for_each(Waker::wake);
     }
 
-    fn parties(&self) -> MutexGuard<'_, Parties> {
-        // Every change of `Parties` is one step, so a panic elsewhere leaves it whole.
-        self.parties.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, WaitersAndReaders> {
+        // Each change of `WaitersAndReaders` is one step, so a panicked holder leaves it
+        // consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,6 +170,10 @@ impl wal::Committed for Mvcc {
     }
 
     fn committed_together(&self, edits: &[wal::Edit]) {
+        debug_assert!(
+            edits.is_sorted_by(|left, right| left.seq_id < right.seq_id),
+            "the edits of a region are in the order of their sequence ids"
+        );
         if let Some(last) = edits.last() {
             self.advance(last.seq_id);
         }
@@ -167,7 +184,7 @@ impl wal::Committed for Mvcc {
     }
 }
 
-/// A registered reader; dropping it ends the registration.
+/// A registered reader. Dropping it ends the registration.
 pub struct ReadGuard {
     mvcc: Arc<Mvcc>,
     read_point: u64,
@@ -182,24 +199,24 @@ impl ReadGuard {
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        let mut parties = self.mvcc.parties();
-        let found = parties.readers.binary_search_by_key(&self.read_point, |(known, _)| *known);
-        let at = found.expect("registered as long as its guard lives");
-        parties.readers[at].1 -= 1;
-        if parties.readers[at].1 == 0 {
-            parties.readers.remove(at);
+        let mut state = self.mvcc.state();
+        let found = state.readers.binary_search_by_key(&self.read_point, |(known, _)| *known);
+        let at = found.expect("a reader stays registered while its guard lives");
+        state.readers[at].1 -= 1;
+        if state.readers[at].1 == 0 {
+            state.readers.remove(at);
         }
     }
 }
 
 /// The future of [`Mvcc::wait_visible`].
-struct Visible {
+struct WaitVisible {
     mvcc: Arc<Mvcc>,
     seq_id: u64,
     ticket: Option<u64>,
 }
 
-impl Future for Visible {
+impl Future for WaitVisible {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
@@ -207,27 +224,27 @@ impl Future for Visible {
             return Poll::Ready(Ok(()));
         }
         let mvcc = self.mvcc.clone();
-        let mut parties = mvcc.parties();
-        // Again, now that the read point cannot move.
+        let mut state = mvcc.state();
+        // Check again: the read point cannot move while this holds the lock.
         if mvcc.read_point() >= self.seq_id {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = &parties.failed {
+        if let Some(error) = &state.failed {
             return Poll::Ready(Err(error.clone()));
         }
         let ticket = *self.ticket.get_or_insert_with(|| {
-            parties.next_ticket += 1;
-            parties.next_ticket
+            state.next_ticket += 1;
+            state.next_ticket
         });
-        parties.waiting.insert((self.seq_id, ticket), context.waker().clone());
+        state.waiting.insert((self.seq_id, ticket), context.waker().clone());
         Poll::Pending
     }
 }
 
-impl Drop for Visible {
+impl Drop for WaitVisible {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.mvcc.parties().waiting.remove(&(self.seq_id, ticket));
+            self.mvcc.state().waiting.remove(&(self.seq_id, ticket));
         }
     }
 }
@@ -251,16 +268,16 @@ mod tests {
         assert!(poll(&mut second).is_pending());
         mvcc.advance(12);
         assert!(matches!(poll(&mut second), Poll::Ready(Ok(()))));
-        assert!(mvcc.parties().waiting.is_empty());
+        assert!(mvcc.state().waiting.is_empty());
     }
 
     #[test]
-    fn waiters_given_up_leave_nothing_behind() {
+    fn dropped_waiters_leave_no_entry() {
         let mvcc = Mvcc::new(0);
         let mut waiting = Box::pin(mvcc.wait_visible(mvcc.next_seq_id()));
         assert!(poll(&mut waiting).is_pending());
         drop(waiting);
-        assert!(mvcc.parties().waiting.is_empty());
+        assert!(mvcc.state().waiting.is_empty());
     }
 
     #[test]

@@ -1,15 +1,18 @@
-//! Nonces: what clients call their increments and appends, so that one that is sent again is not carried out again.
+//! Nonces: ids that clients give their increments and appends, so that a retry is not applied
+//! twice.
 //!
-//! A client that gets no answer sends the same nonce once more. Whoever comes first under a nonce has the claim on it;
-//! others wait. What was published under it is never published again, and its sequence id says where to read the answer;
-//! a claim that ends without that leaves the nonce free, and the next one tries. Invariants:
+//! A client that gets no response sends its operation again with the same nonce. The first
+//! operation with a nonce holds the claim on it; others wait. Once an edit is published under the
+//! nonce, the operation never runs again, and the edit's sequence id states where to read the
+//! response. A claim that ends without publishing frees the nonce, and the next waiter runs the
+//! operation. Invariants:
 //!
-//! * A nonce counts as done from the moment its edit is in the log's queue, whoever still waits for the answer: a call
-//!   that is given up in between leaves no gap.
-//! * Replay registers the nonces of the log, so a crash between edit and answer changes nothing.
+//! * A nonce counts as done when its edit is in the log's queue, even if its caller still waits for
+//!   the response. A call that is abandoned in between leaves no gap.
+//! * Replay registers the nonces of the log, so a crash between edit and response changes nothing.
 //!
-//! They are kept in generations, and dropped a generation at a time: after the grace period, or earlier where there are
-//! more than [`DONE_MAX`].
+//! Nonces are stored in generations and dropped one generation at a time: after the grace period,
+//! or earlier if there are more than [`DONE_MAX`].
 //!
 //! Source: HBase `ServerNonceManager`.
 
@@ -22,14 +25,14 @@ use tokio::sync::watch;
 /// Nonce group and nonce.
 pub type Nonce = (u64, u64);
 
-/// The nonce of an operation that has none.
+/// The nonce value of an operation without a nonce.
 const NO_NONCE: u64 = 0;
-/// How long a nonce is known (`hbase.server.hashNonce.gracePeriod`).
+/// How long a completed nonce is remembered (`hbase.server.hashNonce.gracePeriod`).
 pub const GRACE_PERIOD: Duration = Duration::from_secs(30 * 60);
-/// Nonces of ended operations that are known at most, give or take a generation: some 100 MiB.
+/// Maximum number of completed nonces, plus or minus one generation: about 100 MiB.
 pub const DONE_MAX: usize = 2 << 20;
-/// A generation spans this part of the grace period, or of the most that are known.
-const PARTS: usize = 4;
+/// A generation spans one of this many parts of the grace period, or of the maximum number.
+const GENERATIONS: usize = 4;
 
 /// The nonces of a server.
 pub struct Nonces {
@@ -40,31 +43,32 @@ pub struct Nonces {
 
 #[derive(Default)]
 struct State {
-    // Of operations that are being carried out; the sender is with the claim.
+    // Operations in progress. The claim holds the sender.
     running: HashMap<Nonce, watch::Receiver<()>>,
-    // Newest first; one more than `PARTS`, so that the whole period is covered.
+    // Newest first. One more than `GENERATIONS`, so that they cover the whole period.
     generations: VecDeque<Generation>,
 }
 
 struct Generation {
     began_ms: u64,
-    // With the sequence id of what was done.
+    // Each with the sequence id of its edit.
     done: HashMap<Nonce, u64>,
 }
 
-/// Whose turn it is.
-pub enum Turn {
-    /// The operation is to be carried out.
-    First(Claim),
-    /// It was, with this sequence id.
-    Again(u64),
+/// The result of a [claim](Nonces::claim).
+pub enum ClaimOutcome {
+    /// The caller must run the operation.
+    Run(Claim),
+    /// The operation already ran; its edit has this sequence id.
+    AlreadyDone(u64),
 }
 
-/// The right to carry out the operation of a nonce. Dropping it gives the nonce back, unless it is done.
+/// The right to run the operation of a nonce. Dropping it frees the nonce, unless it is
+/// [done](Claim::done).
 pub struct Claim {
-    // None for an operation without a nonce.
-    of: Option<(Arc<Nonces>, Nonce)>,
-    // Its end wakes who waits.
+    // `None` for an operation without a nonce.
+    operation: Option<(Arc<Nonces>, Nonce)>,
+    // Dropping it wakes the waiters.
     _ended: Option<watch::Sender<()>>,
 }
 
@@ -75,60 +79,60 @@ impl Default for Nonces {
 }
 
 impl Nonces {
-    /// Nonces that are known for `grace`, and no more than about `done_max` of them.
+    /// Remembers completed nonces for `grace`, and at most about `done_max` of them.
     pub fn new(grace: Duration, done_max: usize) -> Nonces {
         Nonces { grace_ms: grace.as_millis() as u64, done_max, state: Mutex::default() }
     }
 
-    /// Claims `nonce`; waits while another operation of the same nonce is under way.
-    pub async fn claim(self: &Arc<Nonces>, nonce: Nonce) -> Turn {
+    /// Claims `nonce`. Waits while another operation with the same nonce is in progress.
+    pub async fn claim(self: &Arc<Nonces>, nonce: Nonce) -> ClaimOutcome {
         if nonce.1 == NO_NONCE {
-            return Turn::First(Claim { of: None, _ended: None });
+            return ClaimOutcome::Run(Claim { operation: None, _ended: None });
         }
         loop {
             let mut running = match self.try_claim(nonce) {
-                Ok(turn) => return turn,
+                Ok(outcome) => return outcome,
                 Err(running) => running,
             };
-            // Nothing is ever sent: an error says that the claim is gone.
+            // Nothing is ever sent. An error means that the claim was dropped.
             while running.changed().await.is_ok() {}
         }
     }
 
-    fn try_claim(self: &Arc<Nonces>, nonce: Nonce) -> Result<Turn, watch::Receiver<()>> {
+    fn try_claim(self: &Arc<Nonces>, nonce: Nonce) -> Result<ClaimOutcome, watch::Receiver<()>> {
         let mut state = self.state();
         if let Some(running) = state.running.get(&nonce) {
             return Err(running.clone());
         }
         if let Some(seq_id) = state.generations.iter().find_map(|generation| generation.done.get(&nonce)) {
-            return Ok(Turn::Again(*seq_id));
+            return Ok(ClaimOutcome::AlreadyDone(*seq_id));
         }
         let (sender, receiver) = watch::channel(());
         state.running.insert(nonce, receiver);
-        Ok(Turn::First(Claim { of: Some((self.clone(), nonce)), _ended: Some(sender) }))
+        Ok(ClaimOutcome::Run(Claim { operation: Some((self.clone(), nonce)), _ended: Some(sender) }))
     }
 
-    /// Registers a nonce met in a log, of an edit made at `written_ms`.
+    /// Registers a nonce found in a log, with an edit made at `written_ms`.
     pub fn replayed(&self, nonce: Nonce, seq_id: u64, written_ms: u64, now_ms: u64) {
-        // As in HBase some slack, as clocks may differ.
+        // As in HBase, allow some slack for clock differences.
         let is_old = now_ms > written_ms.saturating_add(self.grace_ms + self.grace_ms / 2);
         if nonce.1 != NO_NONCE && !is_old {
             self.state().record(self, nonce, seq_id, now_ms);
         }
     }
 
-    /// Nonces of ended operations that are known.
+    /// Number of completed nonces that are remembered.
     pub fn len(&self) -> usize {
         self.state().generations.iter().map(|generation| generation.done.len()).sum()
     }
 
-    /// Whether none is known.
+    /// Whether no completed nonce is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is one step, so a panic elsewhere leaves it whole.
+        // Each change of the state is one step, so a panicked holder leaves it consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,14 +140,14 @@ impl Nonces {
 impl State {
     fn record(&mut self, nonces: &Nonces, nonce: Nonce, seq_id: u64, now_ms: u64) {
         let is_full = |newest: &Generation| {
-            now_ms >= newest.began_ms.saturating_add(nonces.grace_ms / PARTS as u64)
-                || newest.done.len() >= nonces.done_max / PARTS
+            now_ms >= newest.began_ms.saturating_add(nonces.grace_ms / GENERATIONS as u64)
+                || newest.done.len() >= nonces.done_max / GENERATIONS
         };
         if self.generations.front().is_none_or(is_full) {
             self.generations.push_front(Generation { began_ms: now_ms, done: HashMap::new() });
-            self.generations.truncate(PARTS + 1);
+            self.generations.truncate(GENERATIONS + 1);
         }
-        // The last one that is over its time is that whose follower began a period ago.
+        // A generation has expired when its successor began a grace period ago.
         while self.generations.len() > 1
             && now_ms >= self.generations[self.generations.len() - 2].began_ms.saturating_add(nonces.grace_ms)
         {
@@ -154,17 +158,19 @@ impl State {
 }
 
 impl Claim {
-    /// The operation is published under `seq_id`: it is never carried out again.
+    /// Records that the operation was published under `seq_id`. It never runs again.
     pub fn done(self, seq_id: u64, now_ms: u64) {
-        if let Some((nonces, nonce)) = &self.of {
-            nonces.state().record(nonces, *nonce, seq_id, now_ms);
+        if let Some((nonces, nonce)) = &self.operation {
+            let mut state = nonces.state();
+            debug_assert!(state.running.contains_key(nonce), "a claim is registered while it lives");
+            state.record(nonces, *nonce, seq_id, now_ms);
         }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some((nonces, nonce)) = &self.of {
+        if let Some((nonces, nonce)) = &self.operation {
             nonces.state().running.remove(nonce);
         }
     }
@@ -182,29 +188,29 @@ mod tests {
 
     async fn first(nonces: &Arc<Nonces>, nonce: u64) -> Claim {
         match nonces.claim((7, nonce)).await {
-            Turn::First(claim) => claim,
-            Turn::Again(seq_id) => panic!("{nonce} was done under {seq_id}"),
+            ClaimOutcome::Run(claim) => claim,
+            ClaimOutcome::AlreadyDone(seq_id) => panic!("{nonce} already ran, sequence id {seq_id}"),
         }
     }
 
     async fn done(nonces: &Arc<Nonces>, nonce: u64) -> Option<u64> {
         match nonces.claim((7, nonce)).await {
-            Turn::First(_) => None,
-            Turn::Again(seq_id) => Some(seq_id),
+            ClaimOutcome::Run(_) => None,
+            ClaimOutcome::AlreadyDone(seq_id) => Some(seq_id),
         }
     }
 
     #[tokio::test]
-    async fn what_is_done_is_not_done_again() {
+    async fn a_completed_operation_does_not_run_again() {
         let nonces = nonces(100);
         first(&nonces, 1).await.done(42, 0);
         assert_eq!(done(&nonces, 1).await, Some(42));
         assert_eq!(done(&nonces, 2).await, None);
-        assert!(matches!(nonces.claim((8, 1)).await, Turn::First(_)), "another group's nonce");
+        assert!(matches!(nonces.claim((8, 1)).await, ClaimOutcome::Run(_)), "another group's nonce");
     }
 
     #[tokio::test]
-    async fn what_failed_may_be_tried_again() {
+    async fn a_failed_operation_may_be_retried() {
         let nonces = nonces(100);
         drop(first(&nonces, 1).await);
         first(&nonces, 1).await.done(5, 0);
@@ -212,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_one_waits_for_the_first() {
+    async fn a_second_claim_waits_for_the_first() {
         let nonces = nonces(100);
         for succeeds in [true, false] {
             let nonce = 1 + u64::from(succeeds);
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn operations_without_a_nonce_do_not_meet() {
+    async fn operations_without_a_nonce_do_not_conflict() {
         let nonces = nonces(100);
         let claim = first(&nonces, NO_NONCE).await;
         first(&nonces, NO_NONCE).await.done(1, 0);
@@ -243,14 +249,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonces_are_known_for_the_grace_period() {
+    async fn nonces_are_remembered_for_the_grace_period() {
         let nonces = nonces(1_000_000);
         for second in 0..1000 {
             first(&nonces, second + 1).await.done(second, second * 1000);
             let oldest = second.saturating_sub(GRACE.as_secs());
             assert_eq!(done(&nonces, oldest + 1).await, Some(oldest));
         }
-        assert!(nonces.len() as u64 <= GRACE.as_secs() * 6 / 4, "{} are kept", nonces.len());
+        assert!(nonces.len() as u64 <= GRACE.as_secs() * 6 / 4, "{} are remembered", nonces.len());
         nonces.replayed((7, 5000), 1, 1_000_000, 1_150_001);
         assert_eq!(done(&nonces, 5000).await, None, "too old");
         nonces.replayed((7, 5000), 1, 1_000_000, 1_150_000);
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_never_too_many() {
+    async fn the_number_of_nonces_is_bounded() {
         let nonces = nonces(100);
         for nonce in 1..1000 {
             first(&nonces, nonce).await.done(nonce, 0);

@@ -1,12 +1,16 @@
-//! What the logs of earlier runs hold: read once at start, replayed region by region as regions open.
+//! The content of the logs of earlier runs. They are read once at start, and replayed region by
+//! region as regions open.
 //!
-//! The old logs stay where they are. The new logs adopt them and move them to the archive when the regions with edits in
-//! them have been flushed; a crash before that replays them again.
+//! The old logs stay where they are. The new logs adopt them: they move an old log to the archive
+//! when all regions with edits in it have been flushed. A crash before that replays the old log
+//! again.
 //!
-//! A region that was opened and closed since has nothing to look for there: all it had is in its files ([`Recovered::settle`]).
+//! A region that has been opened and closed since the start needs nothing from the old logs,
+//! because all its edits are in its files ([`RecoveredLogs::mark_closed`]).
 //!
-//! A log that is damaged keeps only those regions closed that may have lost edits by it, until the operator accepts the
-//! loss ([`OnDamage::Skip`]). Where replay of each log ends, and what is missing, is logged.
+//! If a log is damaged, only the regions that may have lost edits in it stay closed, until the
+//! operator accepts the loss ([`OnDamage::Skip`]). The end of each log and all missing parts are
+//! reported.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,36 +27,36 @@ use wal::recovery::{Damage, IndexedLog, LogIndex, RegionReader};
 use crate::error::{Error, Result};
 use crate::replay::Entries;
 
-/// The option by which an operator accepts what a damaged log has lost.
+/// The option with which an operator accepts the loss of edits in a damaged log.
 const SKIP_OPTION: &str = "hbase.hlog.split.skip.errors";
 
-/// What happens to regions that may have lost edits by a damaged log.
+/// What happens to regions that may have lost edits in a damaged log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDamage {
-    /// They are not opened, and the log stays.
+    /// They stay closed, and the log stays in place.
     #[default]
     Refuse,
-    /// They are opened without the edits, and the log is kept below `corrupt`.
+    /// They are opened without these edits, and the log is moved below `corrupt`.
     Skip,
 }
 
 /// The logs of earlier runs.
-pub struct Recovered {
+pub struct RecoveredLogs {
     index: Arc<LogIndex>,
     on_damage: OnDamage,
     corrupt_dir: FilePath,
-    // Regions that were made later have nothing in these logs.
+    // Regions created later have nothing in these logs.
     started_ms: u64,
-    settled: Mutex<HashSet<String>>,
+    closed: Mutex<HashSet<String>>,
     warnings: Vec<String>,
 }
 
-/// The directories of logs below `root` of all servers but `own`: all of them are of earlier runs where one process
-/// holds the root directory.
+/// The log directories below `root` of all servers except `own`. If only one process uses the root
+/// directory, they all belong to earlier runs.
 ///
 /// # Errors
-/// What the file system reports.
-pub async fn log_dirs_of_others(
+/// File system errors.
+pub async fn other_servers_log_dirs(
     fs: &dyn FileSystem,
     root: &RootDir,
     own: &ServerName,
@@ -67,31 +71,32 @@ pub async fn log_dirs_of_others(
     Ok(dirs.filter(|dir| *dir != own_dir).collect())
 }
 
-impl Recovered {
-    /// Finds and checks the logs in `dirs`, which no other process writes any more; `own` is the server that starts.
+impl RecoveredLogs {
+    /// Scans and checks the logs in `dirs`, to which no process writes any more. `own` is the
+    /// server that starts.
     ///
     /// # Errors
-    /// What the file system reports, and logs that are not supported. Damage is no error here, but of regions
-    /// ([`Entries::check`]).
+    /// File system errors, and logs that are not supported. Damage is not an error here: it is
+    /// returned when an affected region opens ([`Entries::check`]).
     pub async fn scan(
         fs: Arc<dyn FileSystem>,
         root: &RootDir,
         dirs: &[FilePath],
         own: &ServerName,
         on_damage: OnDamage,
-    ) -> std::result::Result<Recovered, wal::Error> {
+    ) -> std::result::Result<RecoveredLogs, wal::Error> {
         let mut paths = Vec::new();
         for dir in dirs {
             paths.extend(wal::recovery::logs_in(&*fs, dir).await?);
         }
         sort_by_age(&mut paths);
         let index = wal::recovery::scan_past_damage(&*fs, &paths).await?;
-        let mut recovered = Recovered {
+        let mut recovered = RecoveredLogs {
             index: Arc::new(index),
             on_damage,
             corrupt_dir: root.corrupt_dir(),
             started_ms: own.start_code,
-            settled: Mutex::default(),
+            closed: Mutex::default(),
             warnings: Vec::new(),
         };
         recovered.report();
@@ -99,13 +104,13 @@ impl Recovered {
         Ok(recovered)
     }
 
-    /// Logs where each log ends and why.
+    /// Reports where and why each log ends.
     fn report(&mut self) {
         let index = self.index.clone();
         if !index.logs().is_empty() {
             let bytes: u64 = index.regions().map(|(_, region)| region.bytes).sum();
             let (logs, regions) = (index.logs().len(), index.regions().count());
-            info!(logs, regions, bytes, "logs of an earlier run read");
+            info!(logs, regions, bytes, "read the logs of an earlier run");
         }
         for log in index.logs() {
             let is_damaged = index.damages().iter().any(|damage| damage.file == log.path);
@@ -138,7 +143,7 @@ impl Recovered {
         self.warnings.iter().for_each(|warning| warn!("{warning}"));
     }
 
-    /// Compares the logs with those that the last run recorded.
+    /// Compares the logs with the list of logs that the last run recorded.
     async fn compare_with_records(
         &mut self,
         fs: &dyn FileSystem,
@@ -148,7 +153,7 @@ impl Recovered {
         for record in root.log_records() {
             for recorded in wal::record::read(fs, &record).await? {
                 match self.index.logs().iter().find(|log| log.path == recorded.path) {
-                    // Its header was durable before it was recorded.
+                    // A log is recorded only after its header is durable.
                     Some(log) if log.tail.end == 0 => lost.push(format!(
                         "Log {} is empty or has no header, although the last run wrote it: edits that were in no \
                          file yet are lost.",
@@ -178,43 +183,44 @@ impl Recovered {
         Ok(())
     }
 
-    /// Whether less of a log is there than `bytes`, by more than damage that is reported anyway.
+    /// Whether `log` ends before `bytes` without damage, which is reported separately.
     fn is_shorter(&self, log: &IndexedLog, bytes: u64) -> bool {
         log.tail.end < bytes && !self.index.damages().iter().any(|damage| damage.file == log.path)
     }
 
-    /// What an operator should know: damaged, shortened and missing logs.
+    /// Warnings for the operator about damaged, shortened, and missing logs.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The old logs, for the one log that adopts them all.
+    /// The old logs, as [`wal::Log::adopt`] takes them, with the fate of the damaged ones.
     pub fn old_logs(&self) -> Vec<wal::OldLog> {
         let mut logs = self.index.old_logs();
         for log in &mut logs {
             if self.index.damages().iter().any(|damage| damage.file == log.path) {
-                log.fate = match self.on_damage {
-                    OnDamage::Refuse => wal::Fate::Stay,
-                    OnDamage::Skip => wal::Fate::MoveTo(self.corrupt_dir.clone()),
+                log.action = match self.on_damage {
+                    OnDamage::Refuse => wal::OldLogAction::Stay,
+                    OnDamage::Skip => wal::OldLogAction::MoveTo(self.corrupt_dir.clone()),
                 };
             }
         }
         logs
     }
 
-    /// Hands the old logs over to the new ones, each to that of its kind.
-    pub fn hand_over(&self, log: &wal::Log, meta_log: &wal::Log) {
-        let (meta, users) = self.old_logs().into_iter().partition(|old| is_of_meta(&old.path));
+    /// Lets the new logs adopt the old ones: `meta_log` those of `hbase:meta`, `log` all others.
+    pub fn let_adopt(&self, log: &wal::Log, meta_log: &wal::Log) {
+        let (meta, users) = self.old_logs().into_iter().partition(|old| is_meta_log(&old.path));
         log.adopt(users);
         meta_log.adopt(meta);
     }
 
-    /// Tells the log of regions that will not be opened again, because their tables were deleted. The log keeps the edits of a
-    /// region that lost its directory while its table has one: it may be restored.
+    /// Makes `log` forget regions that will never be opened again because their tables were
+    /// deleted. If a region has lost its directory but its table has not, its edits are retained:
+    /// the directory may be restored.
     ///
     /// # Errors
-    /// What the file system said.
-    pub async fn forget_gone_regions(
+    /// File system errors.
+    pub async fn forget_deleted_regions(
         &self,
         fs: &dyn FileSystem,
         root: &RootDir,
@@ -226,25 +232,26 @@ impl Recovered {
                 continue;
             };
             if !table.is_meta() && fs.stat(&root.table_dir(&table)).await?.is_none() {
-                log.forget(encoded);
+                log.forget_region(encoded);
             }
         }
         Ok(())
     }
 
-    /// Takes note that a region was closed, with all it has in files. Opened once more it replays nothing: the old logs
-    /// may be in the archive by then, and its files those of a snapshot, without what was written after that.
-    pub fn settle(&self, encoded: &str) {
+    /// Records that a region was closed with all its edits in files. If it is opened again, nothing
+    /// is replayed. By then the old logs may be archived, or the region's files may come from a
+    /// restored snapshot, which must not get later edits.
+    pub fn mark_closed(&self, encoded: &str) {
         if self.index.region(encoded).is_some() || !self.index.damages().is_empty() {
-            self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());
+            self.closed.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());
         }
     }
 
-    /// What one region has in the old logs, and not in its files.
+    /// The entries of a region that the old logs have and its files lack.
     pub fn entries_of(&self, fs: Arc<dyn FileSystem>, info: &RegionInfo) -> Box<dyn Entries> {
         let encoded = info.encoded_name();
-        let is_settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(&encoded);
-        if is_settled {
+        let is_closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).contains(&encoded);
+        if is_closed {
             return Box::new(crate::replay::NoEntries);
         }
         let is_older = info.region_id < self.started_ms;
@@ -252,25 +259,25 @@ impl Recovered {
             .index
             .damages()
             .iter()
-            .filter(|damage| is_older && is_of_meta(&damage.file) == info.table.is_meta());
+            .filter(|damage| is_older && is_meta_log(&damage.file) == info.table.is_meta());
         let damages: Vec<Damage> = damages.cloned().collect();
         let closed_at = self.index.region(&encoded).map_or(0, |region| region.closed_at);
         let reader = wal::recovery::read_region(fs, self.index.clone(), &encoded);
-        Box::new(Logged { reader, encoded, damages, closed_at, on_damage: self.on_damage })
+        Box::new(OldLogEntries { reader, encoded, damages, closed_at, on_damage: self.on_damage })
     }
 }
 
 /// The entries of one region in old logs.
-struct Logged {
+struct OldLogEntries {
     reader: RegionReader,
     encoded: String,
-    // Those by which it may have lost some.
+    // Damage in which it may have lost entries.
     damages: Vec<Damage>,
     closed_at: u64,
     on_damage: OnDamage,
 }
 
-impl Entries for Logged {
+impl Entries for OldLogEntries {
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<wal::Entry>>> {
         Box::pin(self.reader.next())
     }
@@ -299,11 +306,12 @@ impl Entries for Logged {
     }
 }
 
-/// Older logs first, whichever server wrote them: their numbers count milliseconds.
+/// Sorts logs from oldest to newest, regardless of their server. The numbers in their names are
+/// milliseconds.
 fn sort_by_age(paths: &mut [FilePath]) {
     paths.sort_by_key(|path| wal::LogName::of(path).map(|name| name.number));
 }
 
-fn is_of_meta(path: &FilePath) -> bool {
+fn is_meta_log(path: &FilePath) -> bool {
     wal::LogName::of(path).is_some_and(|name| !name.suffix.is_empty())
 }

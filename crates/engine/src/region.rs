@@ -1,35 +1,36 @@
-//! A region: the rows of a table from one key to another, from open to close.
+//! A region: the rows of a table in one key range, from open to close.
 //!
-//! Writers publish under one short lock and wait for the log; readers take views and never lock; flush and compaction
-//! work beside both and publish a new view at their end. Invariants:
+//! Writers publish under one short lock and wait for the log. Readers take a view and no lock.
+//! Flush and compaction run concurrently with both and publish a new view at their end. Invariants:
 //!
-//! * Lock order: rows, then publish. Both are held for plain computation only, never across an await.
-//! * Under the publish lock the order of sequence ids, of the log's queue and of the memstores is made one.
-//! * What is acknowledged is durable: an answer waits until the read point has passed its write.
+//! * Lock order: rows, then publish. Both are held for computation only, never across an await.
+//! * The publish lock gives sequence ids, the log's queue, and the memstores the same order.
+//! * An acknowledged write is durable, unless its client waived that: its response waits until the
+//!   read point has passed it.
 //! * A snapshot leaves the view only when its cells are in durable files of the same view.
-//! * Once the log has failed nothing is served: cells that may be lost are in the memstores.
+//! * After a log failure nothing is served, because the memstores hold cells that may be lost.
 //!
-//! Not here: when to flush and compact (`budget::Maintenance`), which server has which region.
+//! Not here: when to flush and compact (`budget::Maintenance`), and which server has which region.
 
 mod batch;
+mod cache_warming;
 mod change;
 mod check;
 mod close;
 mod compact;
 mod delta;
 mod encode;
-mod figures;
 mod files;
 mod flush;
 mod inventory;
+mod metrics;
 mod open;
 mod options;
 mod output;
 mod read;
-mod reads;
+mod row_reader;
 mod split;
 mod split_policy;
-mod warmth;
 mod write;
 
 use std::num::NonZeroU64;
@@ -45,19 +46,20 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use cell::{CellOrder, KeyValue};
 use fs::FileSystem;
+use layout::StoreFileTracker;
 use wal::marker::MarkedRegion;
 
 pub use change::Changed;
-pub use compact::{CompactionKind, Pace, Selected, Unhurried};
-pub use figures::{RegionFigures, StoreFigures};
+pub use compact::{CompactionKind, CompactionThrottle, SelectedCompaction, Unthrottled};
 pub(crate) use files::{open_files, open_listed};
 pub use flush::Flushed;
+pub use metrics::{RegionMetrics, StoreMetrics};
 pub use open::Opening;
 pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
-pub use reads::Reads;
+pub use row_reader::{BatchReader, RowReader};
 pub use split_policy::SplitOptions;
-pub use write::BatchBegun;
+pub use write::PendingBatch;
 
 use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
 use crate::compaction::Settings;
@@ -71,27 +73,29 @@ use crate::store::{RegionView, StoreFile};
 /// What the regions of a server share. Cheap to clone.
 #[derive(Clone)]
 pub struct RegionServices {
-    /// Time, chance, tasks.
+    /// Clock, random numbers, and tasks.
     pub env: Env,
-    /// The files.
+    /// The file system.
     pub fs: Arc<dyn FileSystem>,
-    /// Where what lies.
+    /// The layout of the root directory.
     pub root: layout::RootDir,
-    /// Makes writes durable.
+    /// Which files belong to a store.
+    pub tracker: Arc<dyn StoreFileTracker>,
+    /// The log that makes writes durable.
     pub log: Arc<wal::Log>,
     /// Reads blocks of files through the cache.
     pub loader: Arc<BlockLoader>,
-    /// The memory of all memstores.
+    /// The memory limit of all memstores.
     pub budget: Arc<MemstoreBudget>,
-    /// Which operations of clients were carried out already.
+    /// The client operations that already ran.
     pub nonces: Arc<Nonces>,
-    /// Does the chores.
+    /// Runs flushes and compactions on request.
     pub maintenance: Arc<dyn Maintenance>,
     /// Settings.
     pub options: Arc<RegionOptions>,
-    /// Where they note what they do.
+    /// The metrics of the server and its regions.
     pub instruments: Arc<Instruments>,
-    /// The server's name for the log's markers; none for a region used alone.
+    /// The server's name in the log's markers; `None` for a region without a server.
     pub server: Option<ServerName>,
 }
 
@@ -110,9 +114,9 @@ pub struct Region {
     scopes: Arc<[wal::Scope]>,
     // Set once, before the region serves.
     open_seq_id: AtomicU64,
-    // Set by the first cell with tags; files without any are smaller.
+    // Set by the first cell with tags. Files without tags are smaller.
     has_tags: AtomicBool,
-    // Of a mutation that does not say.
+    // For mutations that specify none.
     durability: Durability,
     read_only: bool,
     flush_bytes: u64,
@@ -122,50 +126,52 @@ pub struct Region {
     mvcc: Arc<Mvcc>,
     // Lock order: rows, then publish.
     rows: crate::row_locks::RowLocks,
-    publish: Mutex<Publish>,
-    // Replaced under `publish` only; read without.
+    publish: Mutex<PublishState>,
+    // Replaced under the `publish` lock only; read without it.
     view: ArcSwap<RegionView>,
-    // Changed under `publish` only, so that a publisher that saw `Serving` is before the change.
+    // Changed under the `publish` lock only: a publisher that sees `Serving` precedes the change.
     state: AtomicU8,
-    // One flush at a time; what is left of one that failed.
-    flushing: tokio::sync::Mutex<Option<flush::Pending>>,
-    // By store: which files are compacted when.
+    // The lock allows one flush at a time. `Some` if a flush failed and must be finished.
+    flushing: tokio::sync::Mutex<Option<flush::FrozenFlush>>,
+    // By store: which files are compacted, and when.
     compaction_settings: Vec<Settings>,
-    // By store: what is being compacted.
+    // By store: the compactions in progress.
     compacting: Vec<Mutex<compact::InProgress>>,
-    // Read as long as a compaction runs; a close waits for its end.
+    // A running compaction holds the read lock; a close waits for the write lock.
     compactions_run: tokio::sync::RwLock<()>,
     archiving: tokio::sync::Mutex<()>,
-    // The inventory on disk, if it is known.
+    // The inventory on disk, if known.
     recorded: tokio::sync::Mutex<Option<layout::Inventory>>,
-    // Compacted away, in their directories until no view holds them: index of the store and file.
+    // Files that were compacted away, each with the index of its store. They stay in their
+    // directories until no view holds them.
     retired: Mutex<Vec<(usize, Arc<StoreFile>)>>,
-    // Names that may be in a store's directory although no view has the file: index of the store and name.
+    // Names of files that no view has but that may be in a store's directory, each with the index
+    // of the store.
     strays: Mutex<Vec<(usize, String)>>,
-    counters: figures::Counters,
+    counters: metrics::Counters,
     instruments: RegionInstruments,
-    // By store: what reads find there.
+    // By store: where reads find cells.
     store_counts: Arc<[Counts<StoreCounts>]>,
 }
 
-/// What the publish lock guards beside the order of things.
+/// The state that the publish lock protects, in addition to the order of writes.
 #[derive(Default)]
-struct Publish {
-    // The last timestamp given to a cell: none shortly before it is given again.
+struct PublishState {
+    // The timestamp most recently given to a cell. Timestamps do not go back by a few seconds.
     last_timestamp: i64,
-    // What the budget was told last.
+    // The memstore bytes most recently reported to the budget.
     charged_bytes: u64,
 }
 
-/// A region's life after it was opened.
+/// The state of an opened region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RegionState {
-    /// Reads and writes.
+    /// Serves reads and writes.
     Serving,
-    /// No new reads and writes; what is in memory goes to files.
+    /// Refuses new reads and writes; memory is written to files.
     Closing,
-    /// Nothing any more.
+    /// Serves nothing.
     Closed,
 }
 
@@ -175,37 +181,37 @@ impl Region {
         &self.info
     }
 
-    /// The table as it was when the region was opened.
+    /// The table descriptor when the region was opened.
     pub fn table(&self) -> &Arc<TableDescriptor> {
         &self.table
     }
 
-    /// A number that no other region of this process has had.
+    /// A number that is unique among all regions this process has opened.
     pub fn number(&self) -> NonZeroU64 {
         self.number
     }
 
-    /// The full name, printable.
+    /// The full name, in printable form.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The encoded name.
+    /// The encoded name: a hash of the full name.
     pub fn encoded_name(&self) -> &Arc<str> {
         &self.encoded
     }
 
-    /// The first sequence id that was free at open (what hbase:meta has as `seqnumDuringOpen`).
+    /// The first sequence id after those used before the open (`seqnumDuringOpen` in hbase:meta).
     pub fn open_seq_id(&self) -> u64 {
         self.open_seq_id.load(Ordering::Relaxed)
     }
 
-    /// The order of its writes.
+    /// Sequence ids and read point of the region's writes.
     pub fn mvcc(&self) -> &Arc<Mvcc> {
         &self.mvcc
     }
 
-    /// Whether it reads and writes.
+    /// Whether the region serves, is closing, or is closed.
     pub fn state(&self) -> RegionState {
         match self.state.load(Ordering::Acquire) {
             state if state == RegionState::Serving as u8 => RegionState::Serving,
@@ -214,12 +220,12 @@ impl Region {
         }
     }
 
-    /// How many families it has.
+    /// Number of families.
     pub fn family_count(&self) -> usize {
         self.families.len()
     }
 
-    /// The families in order of names; a store's index is its family's here.
+    /// The families, sorted by name. The index of a store is that of its family here.
     pub(crate) fn families(&self) -> &[FamilyDescriptor] {
         &self.families
     }
@@ -236,7 +242,7 @@ impl Region {
         self.table.order()
     }
 
-    /// Time, chance and tasks of the server that has the region.
+    /// Clock, random numbers, and tasks of the region's server.
     pub fn env(&self) -> &Env {
         &self.services.env
     }
@@ -257,7 +263,7 @@ impl Region {
         })
     }
 
-    /// Whether `row` lies in the region.
+    /// Checks that `row` belongs to the region.
     ///
     /// # Errors
     /// [`Error::WrongRegion`].
@@ -268,7 +274,7 @@ impl Region {
         Err(Error::WrongRegion { region: self.name.clone(), row: Bytes::copy_from_slice(row) })
     }
 
-    /// How safe `mutation` is to be made.
+    /// The effective durability of `mutation`.
     pub(crate) fn durability_of(&self, mutation: &Mutation) -> Durability {
         if self.info.table.is_meta() {
             return Durability::SyncWal;
@@ -283,10 +289,10 @@ impl Region {
         Error::NotServing { region: self.name.clone() }
     }
 
-    /// Whether the region reads and writes.
+    /// Checks that the region serves reads and writes.
     ///
     /// # Errors
-    /// [`Error::NotServing`], or the log's error once it has failed.
+    /// [`Error::NotServing`], or the log's error after it has failed.
     fn check_serving(&self) -> Result<()> {
         if self.state() != RegionState::Serving {
             return Err(self.not_serving());
@@ -294,34 +300,36 @@ impl Region {
         self.mvcc.check()
     }
 
-    /// The publish lock.
+    /// Takes the publish lock.
     ///
     /// # Errors
-    /// The error of the region's end, if a holder panicked: an edit may be in the memstore and not in the log.
-    fn publish_lock(&self) -> Result<MutexGuard<'_, Publish>> {
+    /// If a holder panicked, an edit may be in the memstore but not in the log. The region then
+    /// fails permanently with this error.
+    fn publish_lock(&self) -> Result<MutexGuard<'_, PublishState>> {
         self.publish.lock().map_err(|_| {
-            let error = Error::log("a write was torn by a panic");
+            let error = Error::log("a write was interrupted by a panic");
             self.mvcc.fail(error.clone());
             error
         })
     }
 
-    /// Replaces the view and tells the budget. `_publish` is the lock it is done under.
-    fn set_view(&self, publish: &mut Publish, view: RegionView) {
+    /// Replaces the view and updates the budget, under the lock of `_publish`.
+    fn set_view(&self, publish: &mut PublishState, view: RegionView) {
+        assert!(view.stores.len() == self.families.len(), "a view has a store for each family");
         self.view.store(Arc::new(view));
         self.charge(publish);
     }
 
-    /// Tells the budget what the memstores take now, and gives it back.
-    fn charge(&self, publish: &mut Publish) -> u64 {
+    /// Reports the current size of the memstores to the budget, and returns it.
+    fn charge(&self, publish: &mut PublishState) -> u64 {
         let now = self.view.load().memstore_bytes();
-        self.services.budget.moved(publish.charged_bytes, now);
+        self.services.budget.resized(publish.charged_bytes, now);
         publish.charged_bytes = now;
         now
     }
 
-    /// Puts a marker into the log's queue; `_publish` is the lock it is done under. Returns its sequence id.
-    fn append_marker(&self, publish: &mut Publish, marker: impl FnOnce(u64, u64) -> KeyValue) -> u64 {
+    /// Appends a marker to the log's queue, under the lock of `_publish`. Returns its sequence id.
+    fn append_marker(&self, publish: &mut PublishState, marker: impl FnOnce(u64, u64) -> KeyValue) -> u64 {
         let _ = publish;
         let seq_id = self.mvcc.next_seq_id();
         let now_ms = self.services.env.clock.now_ms();
@@ -330,7 +338,7 @@ impl Region {
         seq_id
     }
 
-    /// Puts a marker into the log and waits until it is durable.
+    /// Appends a marker to the log and waits until it is durable.
     async fn log_marker(&self, marker: impl FnOnce(u64, u64) -> KeyValue) -> Result<u64> {
         let seq_id = self.append_marker(&mut *self.publish_lock()?, marker);
         self.mvcc.wait_visible(seq_id).await?;
@@ -360,9 +368,9 @@ impl Region {
         });
     }
 
-    fn want_flush(&self, reason: FlushReason) {
+    fn request_flush(&self, reason: FlushReason) {
         if let Some(this) = self.this.upgrade() {
-            self.services.maintenance.flush_wanted(&this, reason);
+            self.services.maintenance.request_flush(&this, reason);
         }
     }
 }
@@ -373,11 +381,11 @@ impl Drop for Region {
             .publish
             .get_mut()
             .map_or_else(|poison| poison.into_inner().charged_bytes, |p| p.charged_bytes);
-        self.services.budget.moved(charged, 0);
+        self.services.budget.resized(charged, 0);
     }
 }
 
-/// How safe the mutations of a table are made that do not say.
+/// The durability of mutations that specify none.
 fn durability_of(table: &TableDescriptor) -> Durability {
     match table.attribute("DURABILITY").map(str::to_ascii_uppercase).as_deref() {
         Some("SKIP_WAL") => Durability::SkipWal,

@@ -1,10 +1,11 @@
-//! Replay: edits of a log that are not in files yet go back into memory.
+//! Replay: puts edits of a log that are not in files yet back into the memstores.
 //!
-//! Edits come in the order of the logs, some twice (a log that failed was written again to the next one): a cell
-//! inserted twice under one sequence id is one cell to every reader. Per store, what its files hold already is passed
-//! over. Markers carry no data; only a compaction's is acted on, by whoever holds the files.
+//! Edits come in log order. Some come twice, because the edits of a failed log are written again to
+//! the next one. A cell that is inserted twice with one sequence id is one cell to every reader.
+//! For each store, edits that its files already hold are skipped. Markers carry no data. Only
+//! compaction markers have an effect, and the caller, which holds the files, acts on them.
 //!
-//! Not here: finding and checking the entries (`wal::recovery`), which file follows from which.
+//! Not here: finding and validating the entries (`wal::recovery`), and which files replace which.
 
 use base::BoxFuture;
 use cell::cell::stored_parts;
@@ -22,10 +23,10 @@ pub trait Entries: Send {
     /// The next entry; `None` at the end.
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<Entry>>>;
 
-    /// Whether these are all entries of the region, whose files hold all edits up to `flushed`.
+    /// Checks that these are all entries of the region, whose files hold all edits up to `flushed`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if some may be lost, and this was not accepted.
+    /// [`Error::Corrupt`] if some may be lost and the loss was not accepted.
     fn check(&self, flushed: u64) -> Result<()> {
         let _ = flushed;
         Ok(())
@@ -44,7 +45,7 @@ impl Entries for wal::recovery::RegionReader {
     }
 }
 
-/// No entries: a region that was closed cleanly, or is new.
+/// No entries: the region was closed cleanly, or is new.
 pub struct NoEntries;
 
 impl Entries for NoEntries {
@@ -53,35 +54,36 @@ impl Entries for NoEntries {
     }
 }
 
-/// What a replay needs to know of the region.
+/// The state of a replay, and what it needs to know of the region.
 pub(crate) struct Replay<'a> {
     pub(crate) info: &'a RegionInfo,
     pub(crate) families: &'a [FamilyDescriptor],
-    /// Of each store the newest edit in its files.
+    /// For each store, the newest edit in its files.
     pub(crate) in_files: Vec<u64>,
-    /// The greatest sequence id met.
+    /// The greatest sequence id found.
     pub(crate) highest: u64,
-    /// Cells put into memory.
+    /// Number of cells inserted into memstores.
     pub(crate) cells: u64,
     /// Whether one of them had tags.
     pub(crate) has_tags: bool,
-    /// Sequence ids that no entry had, between those of two entries.
+    /// Sequence ids missing between entries.
     pub(crate) gaps: Gaps,
 }
 
-/// Sequence ids that are missing between entries: of writes that were not to be logged, or of entries that are lost.
+/// Sequence ids that are missing between entries: of writes that skipped the log, or of lost
+/// entries.
 #[derive(Default)]
 pub(crate) struct Gaps {
     last: u64,
     /// How many ids are missing.
     pub(crate) missing: u64,
-    /// The first and the last one of the first gap.
+    /// The first and the last id of the first gap.
     pub(crate) first: Option<(u64, u64)>,
 }
 
 impl Gaps {
-    /// Notes an entry; ids up to `in_files` are of no interest.
-    fn note(&mut self, seq_id: u64, in_files: u64) {
+    /// Records an entry. Ids up to `in_files` are ignored.
+    fn record(&mut self, seq_id: u64, in_files: u64) {
         let (from, last) = (self.last.max(in_files) + 1, self.last);
         self.last = self.last.max(seq_id);
         if last == 0 || seq_id <= from {
@@ -93,20 +95,25 @@ impl Gaps {
 }
 
 impl Replay<'_> {
-    /// Puts the cells of `entry` into the active memstores of `stores`; returns compactions to be finished.
+    /// Inserts the cells of `entry` into the active memstores of `stores`. Returns compactions to
+    /// be finished.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for an entry that contradicts itself.
+    /// [`Error::BadRequest`] for an inconsistent entry.
     pub(crate) fn apply(&mut self, entry: &Entry, stores: &[StoreView]) -> Result<Vec<Compaction>> {
+        debug_assert!(
+            self.families.len() == stores.len() && self.in_files.len() == stores.len(),
+            "each store has a family"
+        );
         self.highest = self.highest.max(entry.key.seq_id);
-        self.gaps.note(entry.key.seq_id, self.in_files.iter().copied().max().unwrap_or(0));
+        self.gaps.record(entry.key.seq_id, self.in_files.iter().copied().max().unwrap_or(0));
         let seq_id = entry.key.original_seq_id.filter(|original| *original > 0).unwrap_or(entry.key.seq_id);
         let mut compactions = Vec::new();
         for bytes in entry.key_values() {
             let (key, value, tags) = stored_parts(&bytes)?;
             if key::family(key) == marker::FAMILY {
                 compactions.extend(self.compaction(&Cell { key, value, tags, seq_id })?);
-            } else if let Some(store) = self.store_wanting(key, entry.key.seq_id) {
+            } else if let Some(store) = self.store_for(key, entry.key.seq_id) {
                 stores[store].active.insert(&Cell { key, value, tags, seq_id });
                 self.cells += 1;
                 self.has_tags |= !tags.is_empty();
@@ -115,9 +122,9 @@ impl Replay<'_> {
         Ok(compactions)
     }
 
-    /// The compaction of this region that a marker tells of.
+    /// The compaction that a marker records, if it is one of this region.
     fn compaction(&self, cell: &Cell<'_>) -> Result<Option<Compaction>> {
-        let parsed = marker::parse(cell).map_err(|error| Error::bad_request(format!("a marker: {error}")))?;
+        let parsed = marker::parse(cell).map_err(|error| Error::bad_request(format!("marker: {error}")))?;
         Ok(match parsed {
             Marker::Compaction(compaction) if compaction.region == self.info.encoded_name() => {
                 Some(compaction)
@@ -126,9 +133,9 @@ impl Replay<'_> {
         })
     }
 
-    /// The store that does not hold the cell yet. A family that is gone, or a row of another region (entries outlive
-    /// splits and merges), has none.
-    fn store_wanting(&self, key: &[u8], seq_id: u64) -> Option<usize> {
+    /// The store that does not hold the cell yet. A dropped family has none, nor does a row of
+    /// another region (entries outlive splits and merges).
+    fn store_for(&self, key: &[u8], seq_id: u64) -> Option<usize> {
         let store = self.families.iter().position(|family| family.name == key::family(key))?;
         (seq_id > self.in_files[store] && self.info.contains(key::row(key))).then_some(store)
     }
@@ -141,13 +148,13 @@ mod tests {
     #[test]
     fn gaps_are_ids_between_entries_that_no_file_holds() {
         let mut gaps = Gaps::default();
-        // Repeated in the next log; in files up to 4.
+        // 3 and 6 are repeated by the next log. Ids up to 4 are in files.
         for seq_id in [2, 3, 3, 5, 6, 6] {
-            gaps.note(seq_id, 4);
+            gaps.record(seq_id, 4);
         }
         assert_eq!((gaps.missing, gaps.first), (0, None));
         for seq_id in [9, 10, 12] {
-            gaps.note(seq_id, 4);
+            gaps.record(seq_id, 4);
         }
         assert_eq!((gaps.missing, gaps.first), (3, Some((7, 8))));
     }

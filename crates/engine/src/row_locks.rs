@@ -1,11 +1,13 @@
-//! Row locks: keep others from writing a row between its reading and the publishing of what was computed from it.
+//! Row locks: exclude other writers of a row from when it is read until the result is published.
 //!
-//! Every write takes the locks of its rows, whether it reads or not. Locks are striped by a hash of the row, so their
-//! memory does not grow with the number of rows; two rows of one stripe only wait for each other. Invariants:
+//! Every write locks its rows, whether or not it reads them. Locks are striped by a hash of the
+//! row, so their memory does not grow with the number of rows. Two rows of one stripe merely wait
+//! for each other. Invariants:
 //!
-//! * Stripes are taken in ascending order, so two batches never wait for each other in a ring.
-//! * Held for plain computation only: never across an await. A write is visible to the next holder of its row as soon
-//!   as it is published, durable or not: the log keeps their order, and the second is not acknowledged before the first.
+//! * Stripes are locked in ascending order, so batches cannot deadlock.
+//! * A lock is held for computation only, never across an await. A write is visible to the next
+//!   holder of its row lock as soon as it is published, durable or not. The log keeps the order of
+//!   the two writes, so the second is not acknowledged before the first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -13,20 +15,20 @@ use base::checksum::crc32c;
 use base::env::Clock;
 use base::spent::{self, Phase};
 
-/// One bit of a `u64` each.
+/// Number of stripes, each one bit of a `u64`.
 const STRIPES: usize = 64;
 
 /// The row locks of one region.
 pub struct RowLocks {
     stripes: [Mutex<()>; STRIPES],
-    // For how long is waited.
+    // Measures lock waits.
     clock: Arc<dyn Clock>,
 }
 
-/// Rows to be locked together. It takes no memory, however many they are.
+/// Rows to be locked together. It allocates nothing, however many rows it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowSet {
-    // A bit for each stripe that has one of them.
+    // One bit for each stripe that has a row of the set.
     stripes: u64,
 }
 
@@ -51,21 +53,22 @@ impl<'r> FromIterator<&'r [u8]> for RowSet {
     }
 }
 
-/// Locks held until this is dropped.
+/// Row locks, held until this is dropped.
 #[must_use = "the rows are locked only as long as this lives"]
 pub struct RowGuards<'a> {
-    // A batch mostly writes one row: that one needs no allocation.
+    // Most batches write one row, which then needs no allocation.
     _first: Option<MutexGuard<'a, ()>>,
     _others: Vec<MutexGuard<'a, ()>>,
 }
 
 impl RowLocks {
-    /// All rows unlocked. Waits go to the account of the call at work, by `clock`.
+    /// All rows unlocked. Lock waits are measured by `clock` and added to the account of the
+    /// current call.
     pub fn new(clock: Arc<dyn Clock>) -> RowLocks {
         RowLocks { stripes: [const { Mutex::new(()) }; STRIPES], clock }
     }
 
-    /// Locks all of `rows`; waits while others hold one of them.
+    /// Locks all of `rows`. Blocks while another thread holds one of them.
     pub fn lock(&self, rows: RowSet) -> RowGuards<'_> {
         let mut wanted = rows.stripes;
         let mut take_lowest = || {
@@ -78,11 +81,11 @@ impl RowLocks {
     }
 
     fn lock_stripe<'a>(&self, stripe: &'a Mutex<()>) -> MutexGuard<'a, ()> {
-        // The lock guards no data of its own: a holder that panicked left nothing half done here.
+        // The lock guards no data, so a panicked holder leaves nothing inconsistent.
         match stripe.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => spent::took(Phase::Blocked, &*self.clock, || {
+            Err(TryLockError::WouldBlock) => spent::timed(Phase::Blocked, &*self.clock, || {
                 stripe.lock().unwrap_or_else(PoisonError::into_inner)
             }),
         }
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_row_keeps_others_out() {
+    fn a_locked_row_blocks_other_writers() {
         let locks = unlocked();
         let guards = locks.lock([&b"row"[..]].into_iter().collect());
         assert!(locks.stripes[stripe_of(b"row")].try_lock().is_err());
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_in_any_order_do_not_wait_for_each_other_for_ever() {
+    fn batches_in_any_order_do_not_deadlock() {
         let locks = unlocked();
         let rows: Vec<Vec<u8>> = (0..200u32).map(|row| row.to_be_bytes().to_vec()).collect();
         let total = Mutex::new(0u32);

@@ -1,4 +1,4 @@
-//! Letting a region open without files that are damaged or missing, once an operator has accepted the loss.
+//! Lets a region open without damaged or missing files, once an operator has accepted the loss.
 
 use cell::region::RegionInfo;
 use cell::schema::TableDescriptor;
@@ -10,12 +10,12 @@ use tracing::warn;
 use crate::error::{Error, Result};
 use crate::region::open_listed;
 
-/// Moves the store files of a closed region that cannot be opened to the same place below `corrupt`, and forgets which
-/// files are missing. Returns the paths of both. Damaged blocks of a file that can be opened stay: other rows of it are
-/// served.
+/// Moves the store files of a closed region that cannot be opened to the same path below `corrupt`,
+/// and forgets which files are missing. Returns the paths of both. A file that can be opened stays,
+/// even with damaged blocks, because its other rows are served.
 ///
 /// # Errors
-/// What the file system says; another call goes on.
+/// Those of the file system. Another call continues.
 pub async fn accept_loss(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -41,7 +41,7 @@ pub async fn accept_loss(
     Ok(lost)
 }
 
-/// The files of the inventory that are not there, or are empty.
+/// The files of the inventory that are missing or empty.
 async fn missing_files(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -63,7 +63,7 @@ async fn missing_files(
     Ok(missing)
 }
 
-/// A link says all by its name.
+/// Whether an empty file is valid: the name of a link contains everything.
 fn may_be_empty(name: &str) -> bool {
     matches!(StoreFileName::parse(name), Some(StoreFileName::Link { .. }))
 }
@@ -100,7 +100,7 @@ async fn can_be_opened(
 async fn set_aside(fs: &dyn FileSystem, root: &RootDir, path: &FilePath) -> Result<()> {
     let below_root = path.as_str().strip_prefix(root.path().as_str()).unwrap_or(path.as_str());
     let aside = root.corrupt_dir().join(below_root.trim_start_matches('/'));
-    warn!(file = %path, %aside, "a damaged store file is set aside; its rows are lost");
+    warn!(file = %path, %aside, "moving a damaged store file aside; its rows are lost");
     fs.make_dirs(&aside.parent()).await?;
     fs.rename(path, &aside).await?;
     fs.sync_dir(&aside.parent()).await?;

@@ -1,4 +1,5 @@
-//! What is in the block cache after reads, flushes, compactions, opening and closing, as the family says.
+//! The content of the block cache after reads, flushes, compactions, opens, and closes, for
+//! different family settings.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -47,7 +48,7 @@ async fn fill(region: &Region, step: usize) {
     region.flush().await.unwrap();
 }
 
-/// How many blocks had to be loaded to read the rows.
+/// Number of blocks that had to be loaded to read the rows.
 async fn loads(opened: &Opened, rows: std::ops::Range<usize>) -> u64 {
     let before = opened.loader.stats().misses;
     for number in rows {
@@ -57,15 +58,15 @@ async fn loads(opened: &Opened, rows: std::ops::Range<usize>) -> u64 {
     opened.loader.stats().misses - before
 }
 
-/// Lets tasks beside the test come to their end.
-async fn settle() {
+/// Lets background tasks finish.
+async fn finish_background_tasks() {
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
 }
 
 #[test]
-fn what_is_read_is_cached_unless_the_family_says_otherwise() {
+fn blocks_that_are_read_are_cached_unless_the_family_disables_it() {
     run(async {
         let fs = MemoryFs::new();
         let usual = opened(&fs, family(), options()).await;
@@ -78,18 +79,18 @@ fn what_is_read_is_cached_unless_the_family_says_otherwise() {
         fill(&uncached.region, 1).await;
         let first = loads(&uncached, 0..1).await;
         let again = loads(&uncached, 0..1).await;
-        assert!(again < first, "blocks that lead to data are cached: {again} of {first} loaded again");
+        assert!(again < first, "index blocks are cached: {again} of {first} loaded again");
         assert!(loads(&uncached, 0..ROWS).await >= ROWS as u64, "a data block for each row");
         let once = loads(&uncached, 0..ROWS).await;
         assert!(
             once < ROWS as u64 * 5 / 4,
-            "{once}: a miss counts once; a row that a block begins with is looked for in two"
+            "{once}: a miss counts once; the first row of a block is searched in two blocks"
         );
     });
 }
 
 #[test]
-fn what_is_written_is_cached_if_the_family_says_so() {
+fn written_blocks_are_cached_if_the_family_requires_it() {
     run(async {
         let family = family()
             .with("CACHE_DATA_ON_WRITE", "true")
@@ -116,29 +117,29 @@ fn a_compaction_leaves_the_cache_as_warm_as_it_was() {
         loads(&opened, 100..200).await;
         let evictions = opened.loader.stats().evictions;
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        settle().await;
-        assert_eq!(loads(&opened, 100..200).await, 0, "what was cached is");
-        assert!(loads(&opened, 250..400).await > 10, "what was not is not");
+        finish_background_tasks().await;
+        assert_eq!(loads(&opened, 100..200).await, 0, "cached blocks stay cached");
+        assert!(loads(&opened, 250..400).await > 10, "other blocks do not");
         assert_eq!(opened.loader.stats().evictions, evictions);
     });
 }
 
 #[test]
-fn a_cache_that_is_full_is_warm_again_once_the_old_files_are_gone() {
+fn a_full_cache_is_warm_again_after_the_old_files_are_removed() {
     run(async {
         let opened = opened(&MemoryFs::new(), family(), options()).await;
         fill(&opened.region, 1).await;
         loads(&opened, 0..ROWS).await;
         opened.loader.set_cache_bytes(opened.loader.cached_bytes() * 17 / 16);
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        settle().await;
+        finish_background_tasks().await;
         let again = loads(&opened, 0..ROWS).await;
         assert!(again < 5, "{again} blocks were loaded again");
     });
 }
 
 #[test]
-fn compactions_put_all_into_the_cache_if_the_site_says_so() {
+fn compactions_cache_all_blocks_if_the_site_requires_it() {
     run(async {
         let caching = Caching { compacted_on_write: true, ..Caching::default() };
         let opened = opened(&MemoryFs::new(), family(), RegionOptions { caching, ..options() }).await;
@@ -150,23 +151,23 @@ fn compactions_put_all_into_the_cache_if_the_site_says_so() {
 }
 
 #[test]
-fn files_are_read_ahead_when_they_are_opened() {
+fn files_are_prefetched_when_they_are_opened() {
     run(async {
         let fs = MemoryFs::new();
         let family = family().with("PREFETCH_BLOCKS_ON_OPEN", "true");
         let first = opened(&fs, family.clone(), options()).await;
         fill(&first.region, 1).await;
-        settle().await;
-        assert_eq!(loads(&first, 0..ROWS).await, 0, "of a flush");
+        finish_background_tasks().await;
+        assert_eq!(loads(&first, 0..ROWS).await, 0, "files of a flush");
         first.region.close().await.unwrap();
         let second = opened(&fs, family, options()).await;
-        settle().await;
-        assert_eq!(loads(&second, 0..ROWS).await, 0, "of a region");
+        finish_background_tasks().await;
+        assert_eq!(loads(&second, 0..ROWS).await, 0, "files of an opened region");
     });
 }
 
 #[test]
-fn a_closed_region_leaves_the_cache_if_the_family_says_so() {
+fn a_closed_region_leaves_the_cache_if_the_family_requires_it() {
     run(async {
         for (evicts, left) in [("true", false), ("false", true)] {
             let opened =

@@ -1,4 +1,5 @@
-//! Changes of one row that depend on what it holds, one behaviour a test: increments, appends, checks, nonces.
+//! Changes of a row that depend on its content, one behavior per test: increments, appends,
+//! conditional changes, nonces.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -52,14 +53,15 @@ async fn change(region: &Region, mutation: Mutation) -> Result<Vec<KeyValue>, Er
     Ok(changed.results.into_iter().next().unwrap().unwrap_or_default())
 }
 
-/// The number that an increment of one column answers with.
+/// The number that an increment of one column returns.
 async fn number(region: &Region, mutation: Mutation) -> i64 {
     let cells = change(region, mutation).await.unwrap();
     assert_eq!(cells.len(), 1);
     i64::from_be_bytes(cells[0].view(0).value.try_into().unwrap())
 }
 
-/// `family:qualifier@timestamp=value` of each cell, numbers as such; `now` in place of the clock's time.
+/// `family:qualifier@timestamp=value` of each cell. Eight-byte values are shown as numbers, the
+/// current time as `now`.
 fn text(cells: &[KeyValue], now: i64) -> String {
     let one = |cell: &KeyValue| {
         let view = cell.view(0);
@@ -108,7 +110,7 @@ fn increments_add_to_the_newest_version_and_come_after_it() {
 }
 
 #[test]
-fn several_columns_of_several_families_are_one_change_answered_in_order() {
+fn several_columns_of_several_families_are_one_change_with_ordered_results() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let now = env.clock.now_ms() as i64;
@@ -117,7 +119,7 @@ fn several_columns_of_several_families_are_one_change_answered_in_order() {
         let cells = change(&opened.region, all.clone()).await.unwrap();
         assert_eq!(text(&cells, now), "f:z@now=2 g:a@now=3 g:b@now=1");
         let cells = change(&opened.region, Mutation { return_results: false, ..all }).await.unwrap();
-        assert_eq!(text(&cells, now), "", "not asked for");
+        assert_eq!(text(&cells, now), "", "not requested");
         assert_eq!(
             stored(&opened.region, &env).await,
             "f:z@now+1=4 g:a@now+1=6 g:a@now=3 g:b@now+1=2 g:b@now=1"
@@ -126,7 +128,7 @@ fn several_columns_of_several_families_are_one_change_answered_in_order() {
 }
 
 #[test]
-fn what_is_no_number_is_not_incremented() {
+fn values_that_are_not_numbers_are_not_incremented() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         change(&opened.region, put("t", 1, b"text")).await.unwrap();
@@ -140,7 +142,7 @@ fn what_is_no_number_is_not_incremented() {
 }
 
 #[test]
-fn appends_put_the_new_behind_the_old() {
+fn appends_put_the_new_value_after_the_old() {
     run(async {
         let (opened, _, env) = fresh(RegionOptions { cell_bytes_max: 100, ..options() }).await;
         let now = env.clock.now_ms() as i64;
@@ -165,12 +167,12 @@ fn only_versions_in_the_time_range_are_changed() {
         assert_eq!(number(&opened.region, between(0, 10)).await, 51);
         tokio::time::advance(Duration::from_millis(5)).await;
         assert_eq!(number(&opened.region, between(6, 10)).await, 1);
-        assert_eq!(stored(&opened.region, &env).await.matches("g:n@").count(), 3, "the family's versions");
+        assert_eq!(stored(&opened.region, &env).await.matches("g:n@").count(), 3, "the versions kept");
     });
 }
 
 #[test]
-fn tags_are_carried_and_a_new_time_to_live_takes_the_old_ones_place() {
+fn tags_are_carried_over_and_a_new_ttl_replaces_the_old_one() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let region = &opened.region;
@@ -185,12 +187,12 @@ fn tags_are_carried_and_a_new_time_to_live_takes_the_old_ones_place() {
         let replaced = change(region, shorter).await.unwrap();
         assert_eq!(replaced[0].view(0).tags, tags::joined(&[&own_tag], Some(300)).unwrap());
         tokio::time::advance(Duration::from_millis(1000)).await;
-        assert_eq!(number(region, increment("n", 10)).await, 11, "the version that lives longer is back");
+        assert_eq!(number(region, increment("n", 10)).await, 11, "the longer-lived version is back");
     });
 }
 
 #[test]
-fn cells_with_a_time_to_live_are_gone_after_it_and_dropped_by_a_flush() {
+fn cells_with_a_ttl_expire_and_are_dropped_by_a_flush() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
@@ -201,7 +203,7 @@ fn cells_with_a_time_to_live_are_gone_after_it_and_dropped_by_a_flush() {
         tokio::time::advance(Duration::from_millis(301)).await;
         assert_eq!(scan(region).await.unwrap().len(), 1);
         region.flush().await.unwrap();
-        assert_eq!(region.figures().stores[1].file_cells, 1);
+        assert_eq!(region.metrics().stores[1].file_cells, 1);
         assert_eq!(scan(region).await.unwrap().len(), 1);
     });
 }
@@ -221,7 +223,7 @@ async fn check(region: &Region, condition: &Condition, mutations: Vec<Mutation>)
 }
 
 #[test]
-fn a_change_is_made_if_its_condition_holds() {
+fn a_change_is_applied_if_its_condition_holds() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
@@ -244,7 +246,7 @@ fn a_change_is_made_if_its_condition_holds() {
 }
 
 #[test]
-fn a_checked_put_is_not_older_than_the_cell_it_was_checked_against() {
+fn a_checked_put_is_not_older_than_the_cell_it_was_compared_with() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let later = env.clock.now_ms() as i64 + 100_000;
@@ -256,7 +258,7 @@ fn a_checked_put_is_not_older_than_the_cell_it_was_checked_against() {
 }
 
 #[test]
-fn a_filter_is_a_condition_that_something_passes() {
+fn a_filter_condition_holds_if_a_cell_passes() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
@@ -269,7 +271,7 @@ fn a_filter_is_a_condition_that_something_passes() {
         assert!(!check(region, &passes("x"), vec![put("miss", 1, b"v")]).await.matched);
         assert!(check(region, &passes("q"), vec![put("hit", 1, b"v")]).await.matched);
         let early = Condition { time_range: TimeRange { from: 0, to: 7 }, ..passes("q") };
-        assert!(!check(region, &early, vec![put("miss", 1, b"v")]).await.matched, "not of that time");
+        assert!(!check(region, &early, vec![put("miss", 1, b"v")]).await.matched, "not in the range");
         assert_eq!(stored(region, &env).await, "g:hit@1=v g:q@7=5");
     });
 }
@@ -310,7 +312,7 @@ fn several_rows_change_together_if_all_conditions_hold() {
 }
 
 #[test]
-fn changes_of_several_rows_are_refused_whole() {
+fn changes_of_several_rows_are_rejected_as_a_whole() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let other = Mutation::put("s", vec![KeyValue::new(b"s", b"g", b"q", 1, CellType::Put, b"v")]);
@@ -343,13 +345,13 @@ fn changes_of_several_rows_are_refused_whole() {
 }
 
 #[test]
-fn a_nonce_is_carried_out_once_and_answered_as_the_first_time() {
+fn a_nonce_runs_once_and_a_retry_gets_the_first_response() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let region = &opened.region;
         assert_eq!(number(region, with_nonce(1, increment("n", 5))).await, 5);
         assert_eq!(number(region, with_nonce(2, increment("n", 10))).await, 15);
-        assert_eq!(number(region, with_nonce(1, increment("n", 5))).await, 5, "as of then");
+        assert_eq!(number(region, with_nonce(1, increment("n", 5))).await, 5, "as before");
         assert_eq!(number(region, with_nonce(2, increment("n", 10))).await, 15);
         let silent = Mutation { return_results: false, ..with_nonce(2, increment("n", 10)) };
         assert_eq!(change(region, silent).await.unwrap(), []);
@@ -358,7 +360,7 @@ fn a_nonce_is_carried_out_once_and_answered_as_the_first_time() {
         let checked = || vec![with_nonce(3, append("t", b"x")), with_nonce(3, increment("n", 1))];
         let first = check(region, &condition, checked()).await;
         let again = check(region, &if_value("n", CompareOp::Equal, "not any more"), checked()).await;
-        assert_eq!(first, again, "it matched when it was made");
+        assert_eq!(first, again, "it matched when it was applied");
     });
 }
 
@@ -376,9 +378,10 @@ fn a_nonce_that_failed_or_did_not_match_is_free() {
     });
 }
 
-/// A client that gets no answer sends again while the first may still be on its way: neither is lost, none is doubled.
+/// A client that gets no response sends its change again while the first one may still be running.
+/// No change is lost or applied twice.
 #[test]
-fn a_call_given_up_after_it_was_published_is_not_made_again() {
+fn a_call_abandoned_after_publishing_does_not_run_again() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let region = &opened.region;
@@ -402,7 +405,7 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
 }
 
 #[test]
-fn the_log_brings_nonces_back_unless_they_were_not_logged() {
+fn replay_restores_the_nonces_that_were_logged() {
     run(async {
         let (opened, memory, env) = fresh(options()).await;
         assert_eq!(number(&opened.region, with_nonce(1, increment("n", 5))).await, 5);
@@ -413,8 +416,8 @@ fn the_log_brings_nonces_back_unless_they_were_not_logged() {
         let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
         assert_eq!(number(&opened.region, with_nonce(1, increment("n", 5))).await, 5);
         assert_eq!(number(&opened.region, increment("n", 0)).await, 5);
-        assert_eq!(number(&opened.region, unlogged).await, 1, "lost with its nonce");
-        // Flushed and compacted, what was then is gone; the answer is what is there.
+        assert_eq!(number(&opened.region, unlogged).await, 1, "the edit is lost with its nonce");
+        // The old version is flushed and compacted away, so the response has the current one.
         assert_eq!(number(&opened.region, increment("n", 1)).await, 6);
         opened.region.flush().await.unwrap();
         assert!(number(&opened.region, with_nonce(1, increment("n", 5))).await >= 5);
@@ -422,7 +425,7 @@ fn the_log_brings_nonces_back_unless_they_were_not_logged() {
 }
 
 #[test]
-fn increments_at_once_lose_nothing() {
+fn concurrent_increments_lose_nothing() {
     run(async {
         let (opened, _, env) = fresh(options()).await;
         let region = &opened.region;
@@ -430,9 +433,9 @@ fn increments_at_once_lose_nothing() {
             .map(|task| {
                 let region = region.clone();
                 env.spawn(TaskClass::Service, async move {
-                    for turn in 0..10 {
-                        // Each is sent twice at once.
-                        let mutation = with_nonce(1 + task * 10 + turn, increment("n", 1));
+                    for round in 0..10 {
+                        // Each is sent twice concurrently.
+                        let mutation = with_nonce(1 + task * 10 + round, increment("n", 1));
                         let (first, again) = tokio::join!(
                             number(&region, mutation.clone()),
                             number(&region, mutation.clone())

@@ -1,4 +1,5 @@
-//! Rows as vectors of columns: what a scan of cells gives, by stretches of files where that can be.
+//! Column scans return the same rows as cell scans, and read vectors of whole stretches where
+//! possible.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -13,10 +14,10 @@ use cell::mutation::Mutation;
 use cell::query::TimeRange;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use columnar::{Batch, Bounds, Column, Encoding, Place, Value};
+use columnar::{Batch, Bounds, Column, ColumnLocation, Encoding, Value};
 use common::columns::{check, raw_columns, read, wanted};
 use common::world::{Opened, open_table, options, region_info, run};
-use engine::columns::{BatchSink, ColumnScan, Looked, Taken, Wanted};
+use engine::columns::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
 use engine::region::CompactionKind;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
@@ -55,14 +56,14 @@ async fn write(opened: &Opened, cells: Vec<KeyValue>) {
     }
 }
 
-/// Some columns of some rows.
+/// Writes random columns of some rows.
 async fn load(opened: &Opened, env: &Env, family: &'static [u8], numbers: impl Iterator<Item = u64>) {
     let mut cells = Vec::new();
     for number in numbers {
         for qualifier in [&b"a"[..], b"b", b"c", b"d"] {
-            let chance = env.random.next_u64();
-            if !chance.is_multiple_of(4) {
-                let value = format!("{}", chance % 13);
+            let random = env.random.next_u64();
+            if !random.is_multiple_of(4) {
+                let value = format!("{}", random % 13);
                 cells.push(cell(number, family, qualifier, LATEST_TIMESTAMP, value.as_bytes()));
             }
         }
@@ -70,7 +71,7 @@ async fn load(opened: &Opened, env: &Env, family: &'static [u8], numbers: impl I
     write(opened, cells).await;
 }
 
-fn of_f() -> Wanted {
+fn of_f() -> ColumnQuery {
     wanted(&[b"f"], raw_columns(&[(b"f", b"a"), (b"f", b"c"), (b"f", b"none")]))
 }
 
@@ -83,16 +84,17 @@ fn a_file_alone_is_read_by_stretches() {
         }
         opened.region.flush().await.unwrap();
         for families in [&b"f"[..], b"g"] {
-            let of = Wanted { families: vec![Bytes::copy_from_slice(families)], ..of_f() };
-            let looked = check(&opened.region, &of).await;
-            assert_eq!((looked.merged, looked.built), (0, 0), "{looked:?}");
-            assert!(looked.in_vectors > ROWS * 9 / 10);
+            let of = ColumnQuery { families: vec![Bytes::copy_from_slice(families)], ..of_f() };
+            let stats = check(&opened.region, &of).await;
+            assert_eq!((stats.merged, stats.built), (0, 0), "{stats:?}");
+            assert!(stats.in_vectors > ROWS * 9 / 10);
         }
-        // Ranges that cut stretches: those are merged, what is whole between them is not.
+        // Ranges that cut stretches: only the cut ones are merged, not those between.
         for (start, stop) in [(17, 5012), (0, 1), (2000, 2001), (3000, 3000), (5999, 9999)] {
-            let looked =
-                check(&opened.region, &Wanted { start_row: row(start), stop_row: row(stop), ..of_f() }).await;
-            assert!(looked.merged < 2000, "{looked:?}");
+            let stats =
+                check(&opened.region, &ColumnQuery { start_row: row(start), stop_row: row(stop), ..of_f() })
+                    .await;
+            assert!(stats.merged < 2000, "{stats:?}");
         }
         // Two families have no common stretches.
         let both = wanted(&[b"f", b"g"], raw_columns(&[(b"f", b"a"), (b"g", b"a")]));
@@ -101,61 +103,62 @@ fn a_file_alone_is_read_by_stretches() {
 }
 
 #[test]
-fn what_is_newer_is_seen() {
+fn newer_cells_are_read() {
     run(async {
         let (opened, env) = opened(2).await;
         load(&opened, &env, b"f", 0..ROWS).await;
         opened.region.flush().await.unwrap();
         check(&opened.region, &of_f()).await;
-        // In the memstore, in a second file, in both; then in one file again.
+        // Newer cells in the memstore, in a second file, in both, then in one file again.
         load(&opened, &env, b"f", 100..120).await;
-        let looked = check(&opened.region, &of_f()).await;
-        assert!((1..=20).contains(&looked.merged) && looked.in_vectors > ROWS * 9 / 10, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert!((1..=20).contains(&stats.merged) && stats.in_vectors > ROWS * 9 / 10, "{stats:?}");
         opened.region.flush().await.unwrap();
-        let looked = check(&opened.region, &of_f()).await;
-        assert!((1..=20).contains(&looked.merged) && looked.in_vectors > ROWS * 9 / 10, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert!((1..=20).contains(&stats.merged) && stats.in_vectors > ROWS * 9 / 10, "{stats:?}");
         load(&opened, &env, b"f", 110..7000).await;
         check(&opened.region, &of_f()).await;
         opened.region.flush().await.unwrap();
         check(&opened.region, &of_f()).await;
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        let looked = check(&opened.region, &of_f()).await;
-        assert_eq!(looked.merged, 0, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert_eq!(stats.merged, 0, "{stats:?}");
     });
 }
 
 #[test]
 fn a_file_in_the_gap_of_another_is_read_by_its_own_stretches() {
     run(async {
-        // The larger one has rows on both sides, and none or few between.
+        // The larger file has rows on both sides of the other one, and none or few between.
         for between in [11_000..11_000, 11_000..11_002] {
             let (opened, env) = opened(16).await;
             load(&opened, &env, b"f", (0..3000).chain(between).chain(20_000..23_000)).await;
             opened.region.flush().await.unwrap();
             load(&opened, &env, b"f", 10_000..13_000).await;
             opened.region.flush().await.unwrap();
-            let looked = check(&opened.region, &of_f()).await;
-            assert!(looked.in_vectors > 8000 && looked.merged < 1000, "{looked:?}");
-            check(&opened.region, &Wanted { start_row: row(2900), stop_row: row(12_000), ..of_f() }).await;
+            let stats = check(&opened.region, &of_f()).await;
+            assert!(stats.in_vectors > 8000 && stats.merged < 1000, "{stats:?}");
+            check(&opened.region, &ColumnQuery { start_row: row(2900), stop_row: row(12_000), ..of_f() })
+                .await;
             let counted = wanted(&[b"f"], Vec::new());
             let expected = common::columns::expected(&opened.region, &counted).await.len() as u64;
-            let (found, looked) = read(&opened.region, &counted).await;
-            assert!(found.count == expected && looked.merged < 1000, "{looked:?}");
+            let (found, stats) = read(&opened.region, &counted).await;
+            assert!(found.count == expected && stats.merged < 1000, "{stats:?}");
         }
     });
 }
 
 #[test]
-fn rows_that_are_merged_are_cut_by_all_files() {
+fn merged_rows_are_divided_by_all_files() {
     run(async {
         let (opened, env) = opened(17).await;
-        // The largest file has the last rows; another one has some of all that lie before them.
+        // The largest file has the last rows. Another file has some of the rows before.
         for (family, numbers) in [(&b"f"[..], 6000..14_000), (b"f", 0..3000), (b"g", 1000..6000)] {
             load(&opened, &env, family, numbers).await;
             opened.region.flush().await.unwrap();
         }
         let both = wanted(&[b"f", b"g"], raw_columns(&[(b"f", b"a"), (b"g", b"a")]));
-        for of in [both, Wanted { versions: 2, ..of_f() }] {
+        for of in [both, ColumnQuery { versions: 2, ..of_f() }] {
             let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
             let units = scan.plan().await.unwrap().units;
             let before = units.iter().filter(|unit| *unit.start_row() < row(3000)).count();
@@ -167,30 +170,30 @@ fn rows_that_are_merged_are_cut_by_all_files() {
 }
 
 #[test]
-fn rows_are_counted_without_a_look_at_them() {
+fn rows_are_counted_without_reading_them() {
     run(async {
         let (opened, env) = opened(6).await;
         let count = async |stop: u64| {
-            let of = Wanted { stop_row: row(stop), ..wanted(&[b"f"], Vec::new()) };
-            let (found, looked) = read(&opened.region, &of).await;
+            let of = ColumnQuery { stop_row: row(stop), ..wanted(&[b"f"], Vec::new()) };
+            let (found, stats) = read(&opened.region, &of).await;
             let expected = common::columns::expected(&opened.region, &of).await.len() as u64;
             assert_eq!(found.count, expected);
-            looked
+            stats
         };
         load(&opened, &env, b"f", 0..ROWS).await;
         opened.region.flush().await.unwrap();
         load(&opened, &env, b"f", ROWS..2 * ROWS).await;
         opened.region.flush().await.unwrap();
-        // Two files, neither of which was read.
-        let looked = count(3 * ROWS).await;
-        assert_eq!((looked.merged, looked.in_vectors, looked.built), (0, 0, 0), "{looked:?}");
-        // A part of one of them, and rows that another file has too: only there cells are looked at.
-        let looked = count(ROWS + 100).await;
-        assert!(looked.skipped > ROWS * 9 / 10 && looked.merged + looked.in_vectors < 3000, "{looked:?}");
+        // Two files, neither of which is read.
+        let stats = count(3 * ROWS).await;
+        assert_eq!((stats.merged, stats.in_vectors, stats.built), (0, 0, 0), "{stats:?}");
+        // A part of one file, and rows that are in both files: only these cells are read.
+        let stats = count(ROWS + 100).await;
+        assert!(stats.skipped > ROWS * 9 / 10 && stats.merged + stats.in_vectors < 3000, "{stats:?}");
         load(&opened, &env, b"f", ROWS + 10..ROWS + 20).await;
         opened.region.flush().await.unwrap();
-        let looked = count(3 * ROWS).await;
-        assert!(looked.skipped > ROWS * 9 / 10 && looked.merged < 2000, "{looked:?}");
+        let stats = count(3 * ROWS).await;
+        assert!(stats.skipped > ROWS * 9 / 10 && stats.merged < 2000, "{stats:?}");
         let marker = KeyValue::new(&row(5), b"f", b"", 9, CellType::DeleteFamily, b"");
         opened.region.batch(vec![Mutation::delete(row(5), vec![marker])]).await.remove(0).unwrap();
         count(3 * ROWS).await;
@@ -200,7 +203,7 @@ fn rows_are_counted_without_a_look_at_them() {
 }
 
 #[test]
-fn deletes_and_times_are_minded() {
+fn deletes_and_time_ranges_are_respected() {
     run(async {
         let (opened, _) = opened(3).await;
         write(
@@ -211,11 +214,11 @@ fn deletes_and_times_are_minded() {
         write(&opened, (0..ROWS).step_by(2).map(|number| cell(number, b"f", b"a", 9000, b"new")).collect())
             .await;
         opened.region.flush().await.unwrap();
-        let looked = check(&opened.region, &of_f()).await;
-        assert_eq!(looked.merged, 0, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert_eq!(stats.merged, 0, "{stats:?}");
         for (from, to) in [(0, 9000), (1500, 9001), (9000, i64::MAX), (0, 1), (500, 20_000)] {
             let time_range = TimeRange { from, to };
-            check(&opened.region, &Wanted { time_range, ..of_f() }).await;
+            check(&opened.region, &ColumnQuery { time_range, ..of_f() }).await;
         }
         let deletes = (0..ROWS).step_by(1000).map(|number| {
             let marker = KeyValue::new(&row(number), b"f", b"a", 9000, CellType::Delete, b"");
@@ -228,8 +231,8 @@ fn deletes_and_times_are_minded() {
         opened.region.flush().await.unwrap();
         check(&opened.region, &of_f()).await;
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        let looked = check(&opened.region, &of_f()).await;
-        assert_eq!(looked.merged, 0, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert_eq!(stats.merged, 0, "{stats:?}");
     });
 }
 
@@ -240,7 +243,7 @@ fn rows_of_a_loaded_file_are_counted() {
         let (from, to) = (MemoryFs::new(), MemoryFs::new());
         let dir = FilePath::new(&format!("data/default/t/{}/f", region_info().encoded_name()));
         let opened = open_table(&env, Arc::new(from.clone()), options(), &table("256")).await.unwrap();
-        // Of a sequence id that the region that it comes to has not reached.
+        // Its sequence id is higher than any in the region that it is loaded into.
         load(&opened, &env, b"f", 0..1000).await;
         opened.region.flush().await.unwrap();
         let mut names = from.list(&dir).await.unwrap().into_iter().map(|entry| entry.name);
@@ -248,8 +251,8 @@ fn rows_of_a_loaded_file_are_counted() {
         to.put(&dir.join(&format!("{name}_SeqId_3_")), from.contents(&dir.join(&name)).unwrap());
         let opened = open_table(&env, Arc::new(to), options(), &table("256")).await.unwrap();
         opened.loader.set_cache_bytes(64 << 20);
-        let (found, looked) = read(&opened.region, &wanted(&[b"f"], Vec::new())).await;
-        assert!(found.count > 900 && looked.skipped == found.count && looked.built == 0, "{looked:?}");
+        let (found, stats) = read(&opened.region, &wanted(&[b"f"], Vec::new())).await;
+        assert!(found.count > 900 && stats.skipped == found.count && stats.built == 0, "{stats:?}");
         assert_eq!(check(&opened.region, &of_f()).await.in_vectors, found.count);
     });
 }
@@ -271,78 +274,79 @@ fn a_plan_begins_at_its_row() {
         }
         opened.region.flush().await.unwrap();
         let leaves = || opened.loader.kind_stats(BlockKind::LeafIndex);
-        let of = Wanted {
+        let of = ColumnQuery {
             start_row: long(2500),
             stop_row: long(2510),
             ..wanted(&[b"f"], raw_columns(&[(b"f", b"a")]))
         };
         assert_eq!(read(&opened.region, &of).await.0.rows.len(), 10);
         assert!((1..=3).contains(&leaves().entries), "{:?}", leaves());
-        // Nor does it go further than there is work for.
-        let all = Wanted { start_row: Bytes::new(), stop_row: Bytes::new(), ..of };
+        // Plans no more units than requested.
+        let all = ColumnQuery { start_row: Bytes::new(), stop_row: Bytes::new(), ..of };
         let scan = ColumnScan::new(&opened.region, all.clone()).unwrap();
         let plan = scan.plan_up_to(4).await.unwrap();
         assert!((4..7).contains(&plan.units.len()), "{}", plan.units.len());
         assert!(plan.next_row.is_some_and(|row| row < long(1500)));
         assert!(leaves().entries < 7, "{:?}", leaves());
         check(&opened.region, &all).await;
-        assert!(leaves().entries > 12, "all of them are many: {:?}", leaves());
+        assert!(leaves().entries > 12, "a full scan reads many: {:?}", leaves());
     });
 }
 
 #[test]
-fn a_stretch_with_a_hidden_value_is_not_walked_again() {
+fn a_stretch_with_a_hidden_value_is_not_read_again() {
     run(async {
         let (opened, _) = opened(9).await;
         let seven = 7_i64.to_be_bytes();
         let number = |qualifier: &'static [u8]| Column {
-            place: Place::Cell { family: "f".into(), qualifier: qualifier.into() },
+            location: ColumnLocation::Cell { family: "f".into(), qualifier: qualifier.into() },
             encoding: Encoding::BytesLong,
             scale: 0,
         };
-        // At the end of each stretch a value that is no number, with one written over it in a second file.
+        // The last value of each stretch is not a number; a second file has a number that
+        // overwrites it.
         let value = |at: u64| if at % 500 == 499 { &b"seven"[..] } else { &seven };
         write(&opened, (0..ROWS).map(|at| cell(at, b"f", b"a", 5, value(at))).collect()).await;
         write(&opened, (0..ROWS).map(|at| cell(at, b"f", b"b", 5, &seven)).collect()).await;
         opened.region.flush().await.unwrap();
         write(&opened, (499..ROWS).step_by(500).map(|at| cell(at, b"f", b"a", 6, &seven)).collect()).await;
         let of = wanted(&[b"f"], vec![number(b"a")]);
-        let cost = async |of: &Wanted| {
+        let cost = async |of: &ColumnQuery| {
             let before = opened.loader.stats().hits;
-            let (found, looked) = read(&opened.region, of).await;
+            let (found, stats) = read(&opened.region, of).await;
             assert_eq!(found.rows.len() as u64, ROWS);
             assert!(found.rows.iter().all(|row| row.iter().all(|value| *value == Value::Whole(7))));
-            (opened.loader.stats().hits - before, looked)
+            (opened.loader.stats().hits - before, stats)
         };
         // All blocks are in memory.
         common::columns::expected(&opened.region, &of).await;
-        let ((first, _), (second, looked)) = (cost(&of).await, cost(&of).await);
-        assert!(second * 4 < first * 3 && looked.merged > ROWS / 2, "{second} {first} {looked:?}");
-        // What another column needs is walked, and kept.
-        let (_, looked) = cost(&wanted(&[b"f"], vec![number(b"b")])).await;
-        assert!(looked.in_vectors > ROWS * 9 / 10 && looked.built > 0, "{looked:?}");
+        let ((first, _), (second, stats)) = (cost(&of).await, cost(&of).await);
+        assert!(second * 4 < first * 3 && stats.merged > ROWS / 2, "{second} {first} {stats:?}");
+        // The vector of another column is built and cached.
+        let (_, stats) = cost(&wanted(&[b"f"], vec![number(b"b")])).await;
+        assert!(stats.in_vectors > ROWS * 9 / 10 && stats.built > 0, "{stats:?}");
         assert!(cost(&of).await.0 * 4 < first * 3);
     });
 }
 
-/// A sink to which rows are of no use.
-struct Elsewhere(u64);
+/// A sink that needs no rows.
+struct UninterestedSink(u64);
 
-impl BatchSink for Elsewhere {
+impl BatchSink for UninterestedSink {
     fn may_use(&self, _bounds: &[Bounds]) -> bool {
         false
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<TakenRows, engine::Error> {
         self.0 += batch.len as u64;
-        Ok(Taken::All)
+        Ok(TakenRows::All)
     }
 
     fn rows(&mut self, _rows: u64) {}
 }
 
 #[test]
-fn fresh_rows_are_found_in_their_stretch_without_keys() {
+fn new_rows_are_located_in_their_stretch_without_keys() {
     run(async {
         let (opened, _) = opened(10).await;
         let all = |numbers: std::ops::Range<u64>| numbers.map(|at| cell(at, b"f", b"a", 5, b"1")).collect();
@@ -352,59 +356,59 @@ fn fresh_rows_are_found_in_their_stretch_without_keys() {
         read(&opened.region, &of).await;
         let before = opened.loader.cached_bytes();
         write(&opened, (7..ROWS).step_by(100).map(|at| cell(at, b"f", b"a", 6, b"2")).collect()).await;
-        let (found, looked) = read(&opened.region, &of).await;
-        assert_eq!((looked.merged, looked.in_vectors, looked.built), (60, ROWS - 60, 0), "{looked:?}");
+        let (found, stats) = read(&opened.region, &of).await;
+        assert_eq!((stats.merged, stats.in_vectors, stats.built), (60, ROWS - 60, 0), "{stats:?}");
         let fresh = found.rows.iter().filter(|row| row[0] == Value::Raw("2".into()));
         assert_eq!((fresh.count(), found.rows.len() as u64), (60, ROWS));
-        assert!(opened.loader.cached_bytes() < before + ROWS, "less than a byte a row");
-        // A row is counted once, wherever it is looked at; and those that are new to the stretch, too.
+        assert!(opened.loader.cached_bytes() < before + ROWS, "less than one byte per row");
+        // A row is counted once, wherever it is read; so are rows that are new in the stretch.
         write(&opened, vec![cell(ROWS - 5, b"f", b"c", 6, b"2")]).await;
         let scan = ColumnScan::new(&opened.region, of).unwrap();
-        let (mut sink, mut looked) = (Elsewhere(0), Looked::default());
+        let (mut sink, mut stats) = (UninterestedSink(0), ReadStats::default());
         for unit in &scan.plan().await.unwrap().units {
-            looked.add(&scan.read(unit, &mut sink).await.unwrap().looked);
+            stats.add(&scan.read(unit, &mut sink).await.unwrap().stats);
         }
-        assert_eq!((looked.rows(), looked.merged, sink.0), (ROWS, 61, 61), "{looked:?}");
+        assert_eq!((stats.rows(), stats.merged, sink.0), (ROWS, 61, 61), "{stats:?}");
     });
 }
 
-/// A sink that is told how large batches are.
+/// A sink that records the size of batches.
 #[derive(Debug, Default)]
-struct Slices {
+struct BatchSizes {
     batches: usize,
     rows: usize,
     rows_max: usize,
     bytes_max: usize,
 }
 
-impl BatchSink for Slices {
+impl BatchSink for BatchSizes {
     fn may_use(&self, _bounds: &[Bounds]) -> bool {
         true
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<TakenRows, engine::Error> {
         let bytes = batch.columns.iter().map(|column| column.heap_len()).sum();
         (self.batches, self.rows) = (self.batches + 1, self.rows + batch.len);
         self.rows_max = self.rows_max.max(batch.len);
         self.bytes_max = self.bytes_max.max(bytes);
-        Ok(Taken::All)
+        Ok(TakenRows::All)
     }
 
     fn rows(&mut self, _rows: u64) {}
 }
 
 #[test]
-fn large_values_are_given_in_slices() {
+fn large_values_are_passed_in_slices() {
     run(async {
         let (opened, _) = opened(12).await;
         let large = |at: u64| cell(at, b"f", b"a", 5, &vec![at as u8; 1 << 20]);
         write(&opened, (0..24).map(large).collect()).await;
         opened.region.flush().await.unwrap();
         let of = wanted(&[b"f"], raw_columns(&[(b"f", b"a")]));
-        // From the file, then with rows in memory that hide all of it.
+        // From the file, then with rows in memory that hide all of the file.
         for _ in 0..2 {
             let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
-            let mut sink = Slices::default();
+            let mut sink = BatchSizes::default();
             for unit in &scan.plan().await.unwrap().units {
                 scan.read(unit, &mut sink).await.unwrap();
             }
@@ -414,36 +418,36 @@ fn large_values_are_given_in_slices() {
     });
 }
 
-/// Takes all rows that were found, and then wants no more.
+/// Takes all rows that were found, then stops.
 #[derive(Default)]
-struct Once(Vec<Bytes>);
+struct StopAfterBatch(Vec<Bytes>);
 
-impl BatchSink for Once {
+impl BatchSink for StopAfterBatch {
     fn may_use(&self, _bounds: &[Bounds]) -> bool {
         true
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<TakenRows, engine::Error> {
         let key = |row| match batch.columns[0].get(row) {
             Value::Raw(key) => key,
             other => panic!("{other:?}"),
         };
         self.0.extend((0..batch.len).map(key));
-        Ok(Taken::All)
+        Ok(TakenRows::All)
     }
 
     fn rows(&mut self, _rows: u64) {}
 
-    fn goes_on(&mut self) -> Result<bool, engine::Error> {
+    fn wants_more(&mut self) -> Result<bool, engine::Error> {
         Ok(false)
     }
 }
 
 #[test]
-fn who_stops_between_rows_goes_on_at_the_next() {
+fn a_sink_that_stops_between_rows_resumes_at_the_next() {
     run(async {
         let (opened, _) = opened(14).await;
-        // So large that a batch ends by their bytes, when the next row is found already.
+        // So large that a batch reaches its byte limit when the next row has already been found.
         let large = |at: u64| cell(at, b"f", b"a", 5, &vec![at as u8; 6000]);
         write(&opened, (0..8000).map(large).collect()).await;
         let mut of = wanted(&[b"f"], raw_columns(&[(b"f", b"b")]));
@@ -451,7 +455,7 @@ fn who_stops_between_rows_goes_on_at_the_next() {
         loop {
             let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
             let plan = scan.plan_up_to(1).await.unwrap();
-            let mut sink = Once::default();
+            let mut sink = StopAfterBatch::default();
             let read = scan.read(&plan.units[0], &mut sink).await.unwrap();
             rows.append(&mut sink.0);
             parts += 1;
@@ -470,8 +474,8 @@ fn who_stops_between_rows_goes_on_at_the_next() {
 fn versions_are_rows_of_their_time() {
     run(async {
         let (opened, env) = opened(11).await;
-        let three = |versions| Wanted { versions, ..of_f() };
-        let values = async |of: &Wanted| read(&opened.region, of).await.0.rows;
+        let three = |versions| ColumnQuery { versions, ..of_f() };
+        let values = async |of: &ColumnQuery| read(&opened.region, of).await.0.rows;
         let texts = |rows: Vec<Vec<Value>>| -> Vec<String> {
             let text = |value: &Value| value.raw().map_or("-".into(), |raw| raw.escape_ascii().to_string());
             rows.iter().map(|row| row.iter().map(text).collect::<Vec<_>>().join(" ")).collect()
@@ -484,11 +488,11 @@ fn versions_are_rows_of_their_time() {
                 cell(1, b"f", b"c", 7, b"c7"),
                 cell(1, b"f", b"a", 8, b"a8"),
                 cell(1, b"f", b"a", 9, b"a9"),
-                cell(2, b"f", b"d", 9, b"nobody asks"),
+                cell(2, b"f", b"d", 9, b"not read"),
             ],
         )
         .await;
-        // The family keeps two of each column.
+        // The family keeps two versions of each column.
         let expected = ["r00001 a9 - -", "r00001 a8 - -", "r00001 - c7 -", "r00001 - c5 -", "r00002 - - -"];
         assert_eq!(texts(values(&three(9)).await), expected);
         assert_eq!(texts(values(&three(1)).await), ["r00001 a9 c7 -", "r00002 - - -"]);
@@ -502,19 +506,19 @@ fn versions_are_rows_of_their_time() {
     });
 }
 
-/// Columns of numbers, and a table that keeps as many versions as there are.
+/// A table with unlimited versions, and columns of numbers.
 async fn with_versions(seed: u64, columns: usize) -> (Opened, Vec<Column>) {
     let env = base::testing::env(seed);
     let family = FamilyDescriptor::new("f").with("VERSIONS", "1000000");
     let table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
     let opened = open_table(&env, Arc::new(MemoryFs::new()), options(), &table).await.unwrap();
-    let place = |at| Place::Cell { family: "f".into(), qualifier: format!("q{at:04}").into() };
-    let column = |at| Column { place: place(at), encoding: Encoding::BytesLong, scale: 0 };
+    let location = |at| ColumnLocation::Cell { family: "f".into(), qualifier: format!("q{at:04}").into() };
+    let column = |at| Column { location: location(at), encoding: Encoding::BytesLong, scale: 0 };
     (opened, (0..columns).map(column).collect())
 }
 
 #[test]
-fn rows_of_many_times_are_given_in_batches() {
+fn rows_of_many_timestamps_are_passed_in_batches() {
     run(async {
         let (opened, columns) = with_versions(14, 100).await;
         let put = |number| {
@@ -527,14 +531,14 @@ fn rows_of_many_times_are_given_in_batches() {
         for result in opened.region.batch((0..300).map(put).collect()).await {
             result.unwrap();
         }
-        let of = Wanted { versions: 2, ..wanted(&[b"f"], columns) };
+        let of = ColumnQuery { versions: 2, ..wanted(&[b"f"], columns) };
         for _ in 0..2 {
             let scan = ColumnScan::new(&opened.region, of.clone()).unwrap();
-            let mut sink = Slices::default();
+            let mut sink = BatchSizes::default();
             for unit in &scan.plan().await.unwrap().units {
                 scan.read(unit, &mut sink).await.unwrap();
             }
-            // A row for each cell, with a place for each column.
+            // One row per cell, with a field per column.
             assert_eq!(sink.rows, 30_000);
             assert!((2000..10_000).contains(&sink.rows_max) && sink.batches < 15, "{sink:?}");
             opened.region.flush().await.unwrap();
@@ -543,12 +547,12 @@ fn rows_of_many_times_are_given_in_batches() {
 }
 
 #[test]
-fn a_row_of_too_many_times_is_refused() {
+fn a_row_of_too_many_timestamps_is_rejected() {
     run(async {
         let (opened, mut columns) = with_versions(15, 1024).await;
         let times = (0..23_000).map(|at| cell(7, b"f", b"q0000", 1 + at, &at.to_be_bytes())).collect();
         opened.region.batch(vec![Mutation::put(row(7), times)]).await.remove(0).unwrap();
-        let mut of = Wanted { versions: 30_000, ..wanted(&[b"f"], columns.clone()) };
+        let mut of = ColumnQuery { versions: 30_000, ..wanted(&[b"f"], columns.clone()) };
         let failed = failure(&opened, of.clone()).await;
         assert!(failed.starts_with("row r00007: ") && failed.contains("fewer columns"), "{failed}");
         columns.truncate(8);
@@ -560,7 +564,7 @@ fn a_row_of_too_many_times_is_refused() {
 }
 
 #[test]
-fn a_scan_sees_one_moment() {
+fn a_scan_reads_at_one_read_point() {
     run(async {
         let (opened, env) = opened(4).await;
         load(&opened, &env, b"f", 0..ROWS).await;
@@ -571,7 +575,7 @@ fn a_scan_sees_one_moment() {
         load(&opened, &env, b"f", 0..ROWS).await;
         opened.region.flush().await.unwrap();
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        let mut found = common::columns::Found::default();
+        let mut found = common::columns::CollectedRows::default();
         for unit in &units {
             scan.read(unit, &mut found).await.unwrap();
         }
@@ -579,26 +583,26 @@ fn a_scan_sees_one_moment() {
     });
 }
 
-/// What a scan fails with.
-async fn failure(opened: &Opened, wanted: Wanted) -> String {
+/// The error that a scan returns.
+async fn failure(opened: &Opened, wanted: ColumnQuery) -> String {
     let scan = ColumnScan::new(&opened.region, wanted).unwrap();
     let mut failed = None;
     for unit in &scan.plan().await.unwrap().units {
-        if let Err(error) = scan.read(unit, &mut common::columns::Found::default()).await {
+        if let Err(error) = scan.read(unit, &mut common::columns::CollectedRows::default()).await {
             failed.get_or_insert(error.to_string());
         }
     }
-    failed.expect("a value is not as its column says")
+    failed.expect("a value does not match its column's encoding")
 }
 
 #[test]
-fn numbers_that_are_none_are_told_with_their_row() {
+fn invalid_numbers_are_reported_with_their_row() {
     run(async {
         let (opened, _) = opened(5).await;
         write(&opened, vec![cell(1, b"f", b"a", 5, &7_i64.to_be_bytes()), cell(2, b"f", b"a", 5, b"seven")])
             .await;
         let column = |encoding| Column {
-            place: Place::Cell { family: "f".into(), qualifier: "a".into() },
+            location: ColumnLocation::Cell { family: "f".into(), qualifier: "a".into() },
             encoding,
             scale: 0,
         };
@@ -607,25 +611,25 @@ fn numbers_that_are_none_are_told_with_their_row() {
             assert!(failed.starts_with("row r00002: f:a: "), "{failed}");
             opened.region.flush().await.unwrap();
         }
-        let first = Wanted { stop_row: row(2), ..wanted(&[b"f"], vec![column(Encoding::BytesLong)]) };
+        let first = ColumnQuery { stop_row: row(2), ..wanted(&[b"f"], vec![column(Encoding::BytesLong)]) };
         assert_eq!(read(&opened.region, &first).await.0.rows, [[Value::Whole(7)]]);
     });
 }
 
 #[test]
-fn what_nobody_sees_need_not_be_a_number() {
+fn hidden_values_need_not_be_numbers() {
     run(async {
         let (opened, _) = opened(7).await;
         let seven = 7_i64.to_be_bytes();
         let long = Column {
-            place: Place::Cell { family: "f".into(), qualifier: "a".into() },
+            location: ColumnLocation::Cell { family: "f".into(), qualifier: "a".into() },
             encoding: Encoding::BytesLong,
             scale: 0,
         };
         let of = wanted(&[b"f"], vec![raw_columns(&[]).remove(0), long]);
-        let found = async |of: &Wanted| read(&opened.region, of).await.0.rows;
+        let found = async |of: &ColumnQuery| read(&opened.region, of).await.0.rows;
         let is = |number: u64, value: Value| vec![Value::Raw(row(number)), value];
-        // A number written over what is none: in memory, in another file, in the same one.
+        // A number overwrites text: in memory, in another file, in the same file.
         write(&opened, (0..4).map(|number| cell(number, b"f", b"a", 5, b"seven")).collect()).await;
         opened.region.flush().await.unwrap();
         write(&opened, (0..4).map(|number| cell(number, b"f", b"a", 6, &seven)).collect()).await;
@@ -635,11 +639,11 @@ fn what_nobody_sees_need_not_be_a_number() {
         assert_eq!(found(&of).await, sevens);
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
         assert_eq!(found(&of).await, sevens);
-        // The text is there for who asks for that time only.
-        let before = Wanted { time_range: TimeRange { from: 0, to: 6 }, ..of.clone() };
-        let told = failure(&opened, before).await;
-        assert!(told.starts_with("row r00000: f:a: "), "{told}");
-        // What deletes a column or a version of it stands in its place, and has no value.
+        // The text is only visible to a scan of that time range.
+        let before = ColumnQuery { time_range: TimeRange { from: 0, to: 6 }, ..of.clone() };
+        let text = failure(&opened, before).await;
+        assert!(text.starts_with("row r00000: f:a: "), "{text}");
+        // Delete markers of a column or version have no value.
         let more = (10..13).map(|number| cell(number, b"f", b"a", 6, &seven));
         write(&opened, more.chain([cell(12, b"f", b"a", 5, &seven)]).collect()).await;
         for (number, kind) in [(11, CellType::DeleteColumn), (12, CellType::Delete)] {
@@ -656,7 +660,7 @@ fn what_nobody_sees_need_not_be_a_number() {
     });
 }
 
-/// A table whose files have column sidecars, with a file of rows on a file system of its own.
+/// A region whose files have column sidecars, with one file of rows, on its own file system.
 async fn with_sidecar(seed: u64) -> (Opened, Env, Arc<MemoryFs>) {
     let env = base::testing::env(seed);
     let fs = Arc::new(MemoryFs::new());
@@ -670,27 +674,27 @@ async fn with_sidecar(seed: u64) -> (Opened, Env, Arc<MemoryFs>) {
 }
 
 #[test]
-fn a_sidecar_is_read_in_place_of_cells() {
+fn a_sidecar_is_read_instead_of_cells() {
     run(async {
         let (opened, env, _) = with_sidecar(11).await;
         let data_blocks = || opened.loader.kind_stats(BlockKind::Data).entries;
-        let (_, looked) = read(&opened.region, &of_f()).await;
-        assert!(looked.in_vectors > ROWS * 9 / 10 && looked.merged == 0 && looked.built > 0, "{looked:?}");
-        // One may be read along with the strips in front of it.
-        assert!(data_blocks() <= 1, "cells were looked at: {} blocks", data_blocks());
-        // Columns that nobody asked for before, parts of rows, and newer cells elsewhere.
+        let (_, stats) = read(&opened.region, &of_f()).await;
+        assert!(stats.in_vectors > ROWS * 9 / 10 && stats.merged == 0 && stats.built > 0, "{stats:?}");
+        // One data block may be read together with the adjacent strips.
+        assert!(data_blocks() <= 1, "cells were read: {} blocks", data_blocks());
+        // Columns that no scan has read yet, ranges of rows, and newer cells in memory and files.
         let others = wanted(&[b"f"], raw_columns(&[(b"f", b"b"), (b"f", b"d"), (b"g", b"a")]));
         check(&opened.region, &of_f()).await;
         check(&opened.region, &others).await;
-        check(&opened.region, &Wanted { start_row: row(17), stop_row: row(5012), ..of_f() }).await;
+        check(&opened.region, &ColumnQuery { start_row: row(17), stop_row: row(5012), ..of_f() }).await;
         load(&opened, &env, b"f", 100..120).await;
-        let looked = check(&opened.region, &of_f()).await;
-        assert!((1..=20).contains(&looked.merged) && looked.in_vectors > ROWS * 9 / 10, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert!((1..=20).contains(&stats.merged) && stats.in_vectors > ROWS * 9 / 10, "{stats:?}");
         opened.region.flush().await.unwrap();
         check(&opened.region, &of_f()).await;
         opened.region.compact(None, CompactionKind::Major).await.unwrap();
-        let looked = check(&opened.region, &of_f()).await;
-        assert_eq!(looked.merged, 0, "{looked:?}");
+        let stats = check(&opened.region, &of_f()).await;
+        assert_eq!(stats.merged, 0, "{stats:?}");
     });
 }
 
@@ -698,7 +702,7 @@ fn a_sidecar_is_read_in_place_of_cells() {
 fn vectors_that_would_be_very_large_are_not_built_from_a_sidecar() {
     run(async {
         let (opened, _, _) = with_sidecar(18).await;
-        // All ends of a key are others than those of another.
+        // All suffixes of all keys are different.
         let long = |number: u64| Bytes::from([&row(number)[..], &[b'x'; 8000], &row(number)].concat());
         let put = |number| {
             let cell = KeyValue::new(&long(number), b"f", b"a", 5, CellType::Put, b"1");
@@ -709,18 +713,20 @@ fn vectors_that_would_be_very_large_are_not_built_from_a_sidecar() {
         }
         opened.region.flush().await.unwrap();
         let columns = |count| {
-            let place = |offset| Place::RowBytes { offset, length: None };
-            (0..count).map(|at| Column { place: place(at), encoding: Encoding::Raw, scale: 0 }).collect()
+            let location = |offset| ColumnLocation::RowBytes { offset, length: None };
+            (0..count)
+                .map(|at| Column { location: location(at), encoding: Encoding::Raw, scale: 0 })
+                .collect()
         };
-        let of = |count| Wanted { start_row: row(ROWS), ..wanted(&[b"f"], columns(count)) };
-        let (_, looked) = read(&opened.region, &of(4)).await;
-        assert_eq!((looked.in_vectors, looked.merged), (50, 0), "{looked:?}");
+        let of = |count| ColumnQuery { start_row: row(ROWS), ..wanted(&[b"f"], columns(count)) };
+        let (_, stats) = read(&opened.region, &of(4)).await;
+        assert_eq!((stats.in_vectors, stats.merged), (50, 0), "{stats:?}");
         let scan = ColumnScan::new(&opened.region, of(1000)).unwrap();
-        let (mut sink, mut looked) = (Slices::default(), Looked::default());
+        let (mut sink, mut stats) = (BatchSizes::default(), ReadStats::default());
         for unit in &scan.plan().await.unwrap().units {
-            looked.add(&scan.read(unit, &mut sink).await.unwrap().looked);
+            stats.add(&scan.read(unit, &mut sink).await.unwrap().stats);
         }
-        assert_eq!((looked.in_vectors, looked.merged, sink.rows), (0, 50, 50), "{looked:?}");
+        assert_eq!((stats.in_vectors, stats.merged, sink.rows), (0, 50, 50), "{stats:?}");
         assert!(sink.bytes_max < 16 << 20, "{sink:?}");
     });
 }
@@ -738,7 +744,7 @@ fn without_its_sidecar_a_file_is_read_by_its_cells() {
         let metas: Vec<usize> =
             (0..whole.len() - 8).filter(|at| whole[*at..].starts_with(b"METABLKc")).collect();
         assert!(metas.len() > 20);
-        // Strips, directories, and the catalog, which is the last.
+        // Damage in strips, directories, and the catalog, which comes last.
         for at in metas.iter().step_by(metas.len() / 20).chain(metas.last()) {
             let mut damaged = whole.clone();
             damaged[at + 40] ^= 1;

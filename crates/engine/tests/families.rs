@@ -1,4 +1,5 @@
-//! Files are written as their family's attributes say, by flush and by compaction, and read back through them.
+//! Flush and compaction write files as the family's attributes require, and reads work with all of
+//! them.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -25,7 +26,7 @@ fn table(family: FamilyDescriptor) -> TableDescriptor {
     TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family)
 }
 
-/// Rows of two columns, each cell with a tag; more from the row `first` on.
+/// Writes rows of two columns, from row `first` on. Each cell has a tag.
 async fn write(region: &Region, first: u32) {
     for row in first..first + ROWS {
         let row = format!("row{row:05}").into_bytes();
@@ -38,7 +39,7 @@ async fn write(region: &Region, first: u32) {
     }
 }
 
-/// The only file of the family, open.
+/// Opens the only file of the family.
 async fn only_file(fs: &MemoryFs) -> Arc<Reader> {
     let dir = FilePath::new(&format!("data/default/t/{}/f", region_info().encoded_name()));
     let files = fs.list(&dir).await.unwrap();
@@ -69,14 +70,14 @@ async fn check_reads(region: &Region, rows: u32) {
 }
 
 #[test]
-fn files_are_as_their_family_says() {
+fn files_follow_the_settings_of_their_family() {
     let encodings = ["NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"];
     let compressions = ["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
     let blooms = ["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
     run(async {
         for at in 0..encodings.len() * compressions.len() {
             let (encoding, compression) = (encodings[at % 5], compressions[at / 5]);
-            // Each bloom meets each encoding and each compression.
+            // Each Bloom filter type is combined with each encoding and each compression.
             let (bloom, tags_packed) = (blooms[(at + at / 5) % 4], at % 2 == 0);
             let compacted = compressions[(at / 5 + 1) % 5];
             let what = format!("{encoding} {compression} {bloom}");
@@ -114,12 +115,12 @@ fn check_file(file: &Reader, family: &FamilyDescriptor, compression: &str, tags_
     assert!(info.includes_tags, "{what}");
     let has_encoding = family.attribute("DATA_BLOCK_ENCODING") != Some("NONE");
     assert_eq!(info.tags_compressed, tags_packed && has_encoding, "{what}");
-    // Two cells a row, of about 100 bytes each as they are.
+    // Two cells per row, of about 100 uncompressed bytes each.
     let blocks_min = info.entry_count * 90 / 1024 / 2;
-    assert!(u64::from(trailer.data_index_count) >= blocks_min, "{what}: BLOCKSIZE is kept");
+    assert!(u64::from(trailer.data_index_count) >= blocks_min, "{what}: BLOCKSIZE is effective");
 }
 
-/// A region whose files could not be written is not opened, whether it has files yet or not.
+/// A region whose files could not be written is not opened, whether or not it has files.
 #[test]
 fn a_codec_that_is_not_built_in_keeps_a_region_closed() {
     run(async {
@@ -132,8 +133,8 @@ fn a_codec_that_is_not_built_in_keeps_a_region_closed() {
     });
 }
 
-/// Blocks that are loaded for gets of `asked`, by files whose ranges of rows all cover each other.
-async fn blocks_loaded(bloom: &str, asked: &[(String, &[&'static str])]) -> u64 {
+/// Number of blocks loaded by Gets of `rows`, from files with overlapping row ranges.
+async fn blocks_loaded(bloom: &str, rows: &[(String, &[&'static str])]) -> u64 {
     let mut family = FamilyDescriptor::new("f").with("BLOOMFILTER", bloom).with("BLOCKSIZE", "512");
     family.configuration.insert("RowPrefixBloomFilter.prefix_length".into(), "8".into());
     let (env, table) = (base::testing::env(7), table(family));
@@ -148,7 +149,7 @@ async fn blocks_loaded(bloom: &str, asked: &[(String, &[&'static str])]) -> u64 
         opened.region.flush().await.unwrap();
     }
     let before = opened.loader.stats().loads;
-    for (row, qualifiers) in asked {
+    for (row, qualifiers) in rows {
         assert!(opened.region.get(&get(row, qualifiers)).await.unwrap().cells.is_empty());
     }
     opened.loader.stats().loads - before
@@ -161,24 +162,25 @@ async fn region_put(region: &Region, mutation: Mutation) {
     region.batch(vec![mutation]).await.remove(0).unwrap();
 }
 
-/// What is not there costs the blocks where it would be, in each file; where a filter can tell, only the filter's.
+/// A missing row or column costs the blocks where it would be, in each file. If a filter can
+/// exclude it, only the filter's block is loaded.
 #[test]
-fn filters_spare_blocks() {
+fn bloom_filters_save_block_loads() {
     run(async {
         let every = || (0..ROWS_IN_FILES - 1).step_by(10);
         let rows: Vec<_> = every().map(|number| (format!("row{:05}", number * 2 + 1), &[][..])).collect();
         let columns: Vec<_> = every().map(|number| (format!("row{:05}", number * 2), &["b"][..])).collect();
         let columns_of_none: Vec<_> = rows.iter().map(|(row, _)| (row.clone(), &["a"][..])).collect();
-        let spares = |bloom: &'static str, asked: Vec<(String, &'static [&'static str])>| async move {
-            let (with, without) = (blocks_loaded(bloom, &asked).await, blocks_loaded("NONE", &asked).await);
-            // The filter's own blocks, one a file; and of a hundred answers one may be wrong.
-            assert!(without > 60, "{without}: without a filter blocks are loaded");
+        let spares = |bloom: &'static str, rows: Vec<(String, &'static [&'static str])>| async move {
+            let (with, without) = (blocks_loaded(bloom, &rows).await, blocks_loaded("NONE", &rows).await);
+            // One block per file for the filter, and up to one false positive in a hundred.
+            assert!(without > 60, "{without}: blocks are loaded without a filter");
             with <= u64::from(FILES) + without / 20
         };
         for bloom in ["ROW", "ROWPREFIX_FIXED_LENGTH"] {
             assert!(spares(bloom, rows.clone()).await, "{bloom}");
             assert!(spares(bloom, columns_of_none.clone()).await, "{bloom}");
-            assert!(!spares(bloom, columns.clone()).await, "{bloom}: the rows are there");
+            assert!(!spares(bloom, columns.clone()).await, "{bloom}: the rows exist");
         }
         assert!(spares("ROWCOL", columns.clone()).await);
         assert!(spares("ROWCOL", columns_of_none.clone()).await);

@@ -1,7 +1,8 @@
-//! Filters over a region: what each lets pass, forward and reversed, from memory and from files.
+//! Filters on a region: which cells each passes, forward and reversed, in memory and in files.
 //!
-//! What is expected is said by the simplest means, a predicate over cells that a scan without a filter gives, or, where a
-//! filter is about more than single cells, as what HBase 2.5.10 answered to the same question about the same rows.
+//! Expected results come from a predicate on the cells of an unfiltered scan. For filters that
+//! depend on more than single cells, they are what HBase 2.5.10 returned for the same query and
+//! rows.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -25,7 +26,7 @@ use fs::memory::MemoryFs;
 
 const ROWS: usize = 9;
 
-/// Nine rows, the families `f` (three versions) and `g`; every fourth row has a column more.
+/// Nine rows with the families `f` (three versions) and `g`. Every fourth row has one more column.
 async fn world() -> Opened {
     let table = TableDescriptor::new(TableName::parse("t").unwrap())
         .with_family(FamilyDescriptor::new("f").with("VERSIONS", "3").with("BLOCKSIZE", "64"))
@@ -102,7 +103,7 @@ fn value(op: CompareOp, value: &'static str) -> Filter {
 
 type Passes = fn(&Cell<'_>) -> bool;
 
-/// Filters that judge each cell for itself, with what they let pass.
+/// Filters that decide by single cells, with equivalent predicates.
 fn of_cells() -> Vec<(Filter, Passes)> {
     use CompareOp::*;
     vec![
@@ -115,8 +116,8 @@ fn of_cells() -> Vec<(Filter, Passes)> {
         (Filter::Row(binary(NotEqual, "r1")), |cell| cell.row() != b"r1"),
         (Filter::Row(binary(LessOrEqual, "r1")), |cell| cell.row() <= &b"r1"[..]),
         (Filter::Row(compare(Equal, regex("r[13]$"))), |cell| matches!(cell.row(), b"r1" | b"r3")),
-        (Filter::RandomRow { chance: 1.5 }, |_| true),
-        (Filter::RandomRow { chance: -1.0 }, |_| false),
+        (Filter::RandomRow { probability: 1.5 }, |_| true),
+        (Filter::RandomRow { probability: -1.0 }, |_| false),
         (
             Filter::FuzzyRow(vec![FuzzyKey { key: Bytes::from_static(b"\x005"), fixed: vec![false, true] }]),
             |cell| cell.row() == b"r5",
@@ -175,7 +176,7 @@ fn filters_of_cells_pass_what_their_predicate_passes() {
                 let all = opened.region.scan_all(&scan(None, reversed)).await.unwrap();
                 for (filter, passes) in of_cells() {
                     if matches!((&filter, reversed), (Filter::InclusiveStop(_), true)) {
-                        continue; // Stops at the same row from the other side: below.
+                        continue; // Reversed, it stops at the same row from above: see `of_rows`.
                     }
                     // A value too short for the component is an error of the whole scan.
                     if matches!(
@@ -186,7 +187,7 @@ fn filters_of_cells_pass_what_their_predicate_passes() {
                         assert!(matches!(scanned, Err(Error::BadRequest { .. })));
                         continue;
                     }
-                    // Reads other families on demand, which HBase cannot in reverse.
+                    // Reads other families on demand, which HBase cannot do in reverse.
                     if reversed && matches!(filter, Filter::ColumnValue { .. }) {
                         let scanned = opened.region.scan_all(&scan(Some(filter), true)).await;
                         assert!(matches!(scanned, Err(Error::BadRequest { .. })));
@@ -202,7 +203,7 @@ fn filters_of_cells_pass_what_their_predicate_passes() {
     });
 }
 
-/// Filters of rows, of counts and lists: what HBase answered.
+/// Filters that depend on rows or counts, and lists of filters, with the rows that HBase returned.
 fn of_rows() -> Vec<(Filter, bool, &'static str)> {
     use CompareOp::*;
     let single = |qualifier, value, filter_if_missing, latest_version_only| SingleColumnValue {
@@ -248,7 +249,7 @@ fn of_rows() -> Vec<(Filter, bool, &'static str)> {
     ]
 }
 
-/// The rows with how many cells each has: `r0*5 r1*4`.
+/// The rows with their numbers of cells: `r0*5 r1*4`.
 fn counted(cells: &[String]) -> String {
     let mut rows: Vec<(&str, usize)> = Vec::new();
     for cell in cells {
@@ -262,7 +263,7 @@ fn counted(cells: &[String]) -> String {
 }
 
 #[test]
-fn filters_of_rows_answer_as_hbase() {
+fn filters_of_rows_behave_as_in_hbase() {
     run(async {
         let opened = world().await;
         for flushed in [false, true] {
@@ -277,10 +278,11 @@ fn filters_of_rows_answer_as_hbase() {
     });
 }
 
-/// A row that is shorter than the template fits as far as it goes; but the hint of a row before it leads past it. So it
-/// does where the rules would go to the next row anyway, the column having its one version.
+/// A row shorter than the fuzzy key passes if its bytes match, but the hint from the previous row
+/// skips it. That also holds when the version rules would skip to the next row anyway, because the
+/// column has only one version.
 #[test]
-fn a_hint_is_followed_behind_the_last_version_of_the_last_column() {
+fn a_hint_is_followed_after_the_last_version_of_the_last_column() {
     run(async {
         let table =
             TableDescriptor::new(TableName::parse("t").unwrap()).with_family(FamilyDescriptor::new("f"));
@@ -302,7 +304,7 @@ fn a_hint_is_followed_behind_the_last_version_of_the_last_column() {
 }
 
 #[test]
-fn values_are_left_out_or_become_their_length() {
+fn values_are_omitted_or_replaced_by_their_length() {
     run(async {
         let opened = world().await;
         let cells = found(&opened, &Filter::KeyOnly { len_as_val: false }, false).await;
@@ -324,7 +326,7 @@ fn older_versions_pass_if_newer_ones_do_not() {
 }
 
 #[test]
-fn rows_that_are_judged_when_complete_are_not_read_in_batches() {
+fn filters_of_complete_rows_exclude_batches() {
     run(async {
         let opened = world().await;
         let judged = Filter::Skip(Box::new(value(CompareOp::Equal, "x")));
@@ -336,7 +338,7 @@ fn rows_that_are_judged_when_complete_are_not_read_in_batches() {
 }
 
 #[test]
-fn invalid_expressions_are_refused() {
+fn invalid_expressions_are_rejected() {
     run(async {
         let opened = world().await;
         for source in ["(", "a**", "[a", "(?<=(a|b)*)c"] {

@@ -1,5 +1,6 @@
-//! A disk that is full at any byte of a scenario of writes, flushes, compactions and rolls: what was acknowledged is there,
-//! also after a crash; what was refused is not; no write is half there; and all goes on when there is room.
+//! A disk that gets full at any byte of a scenario of writes, flushes, compactions, and log rolls.
+//! Acknowledged writes are visible, even after a crash. Refused writes are not. No write is
+//! partially visible. Everything continues when there is space again.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -29,9 +30,9 @@ use wal::{Log, LogOptions};
 
 const STEPS: u64 = 48;
 const RESERVE_BYTES: u64 = 1 << 20;
-/// What the region's directory and an empty log take.
+/// Disk space for the region's directory and an empty log.
 const BEGIN_BYTES: u64 = 40 << 10;
-/// Longer than a write that is accepted takes.
+/// Longer than any accepted write takes.
 const LONG: Duration = Duration::from_secs(2);
 
 struct World {
@@ -47,7 +48,7 @@ struct World {
 }
 
 impl World {
-    /// A new region on a disk with room for `bytes` after it was opened.
+    /// A new region on a disk with space for `bytes` after the open.
     async fn begin(seed: u64, bytes: Option<u64>, reserve_bytes: u64) -> World {
         let env = base::testing::env(seed);
         let memory = MemoryFs::new();
@@ -77,7 +78,7 @@ impl World {
 
     async fn poll(&self) {
         if let Some(found) = self.disk.space().await.unwrap() {
-            self.space.polled(found, self.region.memstore_bytes());
+            self.space.record_poll(found, self.region.memstore_bytes());
         }
     }
 
@@ -88,7 +89,7 @@ impl World {
         Mutation::put(row.clone(), vec![cell(b"f"), cell(b"g")])
     }
 
-    /// Writes one row; whether an answer came.
+    /// Writes one row. Returns whether there was a response.
     async fn write(&mut self, number: u64) -> bool {
         let written = self.env.timeout(LONG, self.region.batch(vec![World::put(number)])).await;
         match written.map(|mut outcomes| outcomes.remove(0)) {
@@ -114,14 +115,14 @@ impl World {
         done
     }
 
-    /// The scenario, until the log waits for room.
+    /// Runs the scenario until the log waits for disk space.
     async fn run(&mut self) {
         for number in 1..=STEPS {
             self.poll().await;
             if !self.write(number).await {
                 return;
             }
-            // A step that fails for lack of room is retried later and must leave no damage.
+            // A step that fails for lack of space is retried later and must leave no damage.
             let chore = async {
                 match number % 12 {
                     4 => drop(self.region.flush().await),
@@ -136,7 +137,7 @@ impl World {
         }
     }
 
-    /// Compares what a region shows with what was answered.
+    /// Compares the visible rows with the responses.
     async fn check(&self, region: &Region, when: &str) {
         let shown = scan(region).await.unwrap();
         let rows = |family: &[u8]| -> BTreeSet<u64> {
@@ -144,7 +145,7 @@ impl World {
             of.map(|cell| String::from_utf8_lossy(&cell.0)[4..].parse().unwrap()).collect()
         };
         let found = rows(b"f");
-        assert_eq!(found, rows(b"g"), "{when}: half of a row");
+        assert_eq!(found, rows(b"g"), "{when}: a partial row");
         let missing: Vec<_> =
             self.acknowledged.difference(&self.deleted).filter(|number| !found.contains(number)).collect();
         assert!(missing.is_empty(), "{when}: {missing:?} were acknowledged");
@@ -161,13 +162,13 @@ async fn bytes_of_scenario() -> u64 {
     world.disk.used() - before
 }
 
-/// Full after `bytes`, with or without a reserve.
+/// Runs the scenario on a disk that is full after `bytes`, with or without a reserve.
 async fn full_at(seed: u64, bytes: u64, reserve_bytes: u64) -> (bool, bool) {
     let mut world = World::begin(seed, Some(bytes), reserve_bytes).await;
     world.run().await;
-    let (refused, waited) = (!world.refused.is_empty(), world.log.waits_for_room());
+    let (refused, waited) = (!world.refused.is_empty(), world.log.waits_for_space());
     world.check(&world.region, "while the disk is full").await;
-    // Power is lost now: a start on what the disk has, with room.
+    // Power loss: a start with the disk's content and enough space.
     let image = world.memory.crash(&mut || world.env.random.next_u64());
     let reopened = open(&world.env, Arc::new(image), options()).await.unwrap();
     world.check(&reopened.region, "after a crash while the disk was full").await;
@@ -179,23 +180,23 @@ async fn full_at(seed: u64, bytes: u64, reserve_bytes: u64) -> (bool, bool) {
     world.disk.set_capacity(Some(1 << 40));
     world.poll().await;
     world.env.clock.sleep(LONG).await;
-    assert!(!world.log.waits_for_room(), "full at {bytes}");
+    assert!(!world.log.waits_for_space(), "full at {bytes}");
     for number in 1001..1005 {
         assert!(
             world.write(number).await && world.acknowledged.contains(&number),
-            "full at {bytes}: no restart"
+            "full at {bytes}: works without a restart"
         );
     }
     world.region.flush().await.unwrap();
-    world.check(&world.region, "when there is room again").await;
+    world.check(&world.region, "with space again").await;
     let image = world.memory.crash(&mut || world.env.random.next_u64());
     let reopened = open(&world.env, Arc::new(image), options()).await.unwrap();
-    world.check(&reopened.region, "after a crash when there was room again").await;
+    world.check(&reopened.region, "after a crash with space again").await;
     (refused, waited)
 }
 
 #[test]
-fn a_disk_full_at_any_byte_costs_no_acknowledged_write_and_no_restart() {
+fn a_full_disk_at_any_byte_loses_no_acknowledged_write_and_needs_no_restart() {
     let needed = run(bytes_of_scenario());
     let (mut refusals, mut waits) = (0, 0);
     for (nth, bytes) in (BEGIN_BYTES..needed + BEGIN_BYTES).step_by(4111).enumerate() {
@@ -203,7 +204,7 @@ fn a_disk_full_at_any_byte_costs_no_acknowledged_write_and_no_restart() {
             let (refused, waited) = run(full_at(nth as u64, bytes, reserve_bytes));
             refusals += u64::from(refused);
             waits += u64::from(waited);
-            assert!(!waited || reserve_bytes == 0, "full at {bytes}: the reserve is there for the log");
+            assert!(!waited || reserve_bytes == 0, "full at {bytes}: the log has the reserve");
         }
     }
     assert!(refusals > 20, "{refusals} runs were refused writes, {waits} waited");

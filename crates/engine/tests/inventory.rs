@@ -1,5 +1,5 @@
-//! Store files that are missing: noticed when a region opens, accepted when an operator says so, and not confused with
-//! what HBase has archived.
+//! Missing store files are detected when a region opens, can be accepted by an operator, and are
+//! not confused with files that HBase archived.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -41,7 +41,7 @@ async fn files(fs: &MemoryFs) -> Vec<FilePath> {
     fs.list(&store_dir()).await.unwrap().into_iter().map(|status| store_dir().join(&status.name)).collect()
 }
 
-/// A region with two files of one row each, closed.
+/// A closed region with two files of one row each.
 async fn closed() -> (MemoryFs, Env) {
     let (env, memory) = (base::testing::env(7), MemoryFs::new());
     let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
@@ -75,7 +75,7 @@ fn a_missing_or_emptied_store_file_keeps_the_region_closed_until_it_is_back() {
 }
 
 #[test]
-fn a_missing_directory_of_a_family_is_noticed_after_a_crash_too() {
+fn a_missing_directory_of_a_family_is_detected_after_a_crash_too() {
     run(async {
         let (env, memory) = (base::testing::env(7), MemoryFs::new());
         let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
@@ -88,7 +88,7 @@ fn a_missing_directory_of_a_family_is_noticed_after_a_crash_too() {
 }
 
 #[test]
-fn a_loss_that_is_accepted_lets_the_region_open_with_the_rest() {
+fn an_accepted_loss_lets_the_region_open_with_the_remaining_files() {
     run(async {
         let (memory, env) = closed().await;
         let lost = files(&memory).await;
@@ -100,7 +100,7 @@ fn a_loss_that_is_accepted_lets_the_region_open_with_the_rest() {
         let accepted = engine::salvage::accept_loss(&memory, &root(), &region_info(), &table()).await;
         assert_eq!(accepted.unwrap(), lost);
         let aside = FilePath::new(&format!("corrupt/{}", lost[1]));
-        assert_eq!(memory.contents(&aside).unwrap(), damaged.as_bytes(), "what is damaged is kept");
+        assert_eq!(memory.contents(&aside).unwrap(), damaged.as_bytes(), "the damaged file is kept");
         let opened = reopen(&memory, &env).await.unwrap();
         assert!(rows(&opened).await.is_empty());
         put_and_flush(&opened, "c").await;
@@ -110,7 +110,7 @@ fn a_loss_that_is_accepted_lets_the_region_open_with_the_rest() {
 }
 
 #[test]
-fn files_that_were_compacted_away_are_not_missed() {
+fn compacted_files_are_not_reported_missing() {
     run(async {
         let (memory, env) = closed().await;
         let opened = reopen(&memory, &env).await.unwrap();
@@ -122,7 +122,8 @@ fn files_that_were_compacted_away_are_not_missed() {
     });
 }
 
-/// A name alone needs no room: a region must open on a full disk, so that its rows can be read.
+/// A file name alone needs no disk space: a region must open on a full disk, so that its rows can
+/// be read.
 #[test]
 fn a_region_opens_on_a_full_disk_and_records_its_files_later() {
     run(async {
@@ -138,9 +139,9 @@ fn a_region_opens_on_a_full_disk_and_records_its_files_later() {
     });
 }
 
-/// HBase makes an empty sequence id file when it closes a region.
+/// HBase writes an empty sequence id file when it closes a region.
 #[test]
-fn an_inventory_is_gone_when_hbase_has_served_the_region() {
+fn an_inventory_is_ignored_after_hbase_served_the_region() {
     run(async {
         let (memory, env) = closed().await;
         let seq_id = root().read_max_seq_id(&memory, &region_info()).await.unwrap();
@@ -151,9 +152,10 @@ fn an_inventory_is_gone_when_hbase_has_served_the_region() {
     });
 }
 
-/// HBase that crashed leaves the sequence id file, but its compaction has left another file or archived ones.
+/// After an HBase crash the sequence id file is unchanged, but files were compacted: there is a new
+/// file, or the inputs are in the archive.
 #[test]
-fn files_that_hbase_replaced_before_it_crashed_are_not_missed() {
+fn files_that_hbase_replaced_before_a_crash_are_not_reported_missing() {
     run(async {
         for is_archived in [false, true] {
             let (memory, env) = closed().await;

@@ -1,4 +1,5 @@
-//! Cells with large values, which sinks may keep in place of copying them: which are offered so, and that they are the same.
+//! Large values, which a sink may retain without copying: which values are offered, and that
+//! results are the same.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -19,19 +20,20 @@ use engine::scanner::{CellList, Limits, ResultEnd, ResultSink, drive};
 use fs::FileSystem;
 use fs::memory::MemoryFs;
 
-/// Rows and the lengths of their values. The first four share a block, of which one is the greater part; the last has one.
+/// Rows and the lengths of their values. The first four share a block, of which `d` is more than
+/// half. `e` has its own block.
 const ROWS: [(&str, usize); 5] = [("a", 100), ("b", 3000), ("c", 40_000), ("d", 200_000), ("e", 70_000)];
 
-/// Keeps what it may.
+/// Retains all large values.
 #[derive(Default)]
-struct Keeping {
+struct RetainingSink {
     list: CellList,
-    kept: Vec<Bytes>,
+    retained: Vec<Bytes>,
 }
 
-impl ResultSink for Keeping {
-    fn begin_result(&mut self, goes_on: bool) {
-        self.list.begin_result(goes_on);
+impl ResultSink for RetainingSink {
+    fn begin_result(&mut self, continues_row: bool) {
+        self.list.begin_result(continues_row);
     }
     fn cell(&mut self, cell: &Cell<'_>) {
         self.list.cell(cell);
@@ -39,7 +41,7 @@ impl ResultSink for Keeping {
     fn large_cell(&mut self, cell: &Cell<'_>, value: Bytes) {
         assert_eq!(value, cell.value);
         self.list.cell(cell);
-        self.kept.push(value);
+        self.retained.push(value);
     }
     fn end_result(&mut self, end: ResultEnd) {
         self.list.end_result(end);
@@ -71,27 +73,28 @@ async fn opened(attributes: &[(&str, &str)]) -> Opened {
     opened
 }
 
-/// Lengths of the values that may be kept by Gets of all rows and by a scan; all results are those of a sink that copies.
-async fn kept(region: &Region, selection: CellSelection) -> [Vec<usize>; 2] {
+/// Lengths of the values that may be retained, by Gets of all rows and by a scan. Checks that
+/// results equal those of a copying sink.
+async fn retained(region: &Region, selection: CellSelection) -> [Vec<usize>; 2] {
     let mut of_gets = Vec::new();
     let mut gotten = Vec::new();
     for (row, _) in ROWS {
         let get = Get { row: row.into(), selection: selection.clone().into(), existence_only: false };
-        let mut keeping = Keeping::default();
-        region.get_into(&get, &mut keeping).await.unwrap();
-        assert_eq!(keeping.list.cells, region.get(&get).await.unwrap().cells);
-        gotten.extend(keeping.list.cells);
-        of_gets.extend(keeping.kept.iter().map(Bytes::len));
+        let mut sink = RetainingSink::default();
+        region.row_reader(&get.selection).read(&get, &mut sink).await.unwrap();
+        assert_eq!(sink.list.cells, region.get(&get).await.unwrap().cells);
+        gotten.extend(sink.list.cells);
+        of_gets.extend(sink.retained.iter().map(Bytes::len));
     }
     let mut scanner = region.scanner(&Scan { selection, ..Scan::default() }).unwrap();
-    let mut keeping = Keeping::default();
-    drive(&mut scanner, &mut Limits::default(), &mut keeping).await.unwrap();
-    assert_eq!(keeping.list.cells, gotten);
-    [of_gets, keeping.kept.iter().map(Bytes::len).collect()]
+    let mut sink = RetainingSink::default();
+    drive(&mut scanner, &mut Limits::default(), &mut sink).await.unwrap();
+    assert_eq!(sink.list.cells, gotten);
+    [of_gets, sink.retained.iter().map(Bytes::len).collect()]
 }
 
 #[test]
-fn large_values_of_files_may_be_kept() {
+fn large_values_of_files_can_be_retained() {
     run(async {
         for encoding in ["NONE", "FAST_DIFF", "ROW_INDEX_V1"] {
             for compression in ["NONE", "SNAPPY"] {
@@ -99,18 +102,18 @@ fn large_values_of_files_may_be_kept() {
                 let opened = opened(&attributes).await;
                 let none: [Vec<usize>; 2] = Default::default();
                 let all = CellSelection::default;
-                assert_eq!(kept(&opened.region, all()).await, none, "memstores keep their own");
+                assert_eq!(retained(&opened.region, all()).await, none, "memstores offer none");
                 opened.region.flush().await.unwrap();
-                let [of_gets, of_scan] = kept(&opened.region, all()).await;
+                let [of_gets, of_scan] = retained(&opened.region, all()).await;
                 assert_eq!((&of_gets, &of_scan), (&vec![200_000, 70_000], &of_gets), "{attributes:?}");
                 let keys = CellSelection {
                     filter: Some(Arc::new(Filter::KeyOnly { len_as_val: true })),
                     ..CellSelection::default()
                 };
                 assert_eq!(
-                    kept(&opened.region, keys).await,
+                    retained(&opened.region, keys).await,
                     none,
-                    "a filter has put others into their places"
+                    "the filter has replaced the values, so none may be kept"
                 );
             }
         }

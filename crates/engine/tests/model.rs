@@ -1,8 +1,9 @@
-//! Random steps on a region of a random schema against a model: whatever is written, deleted, flushed, compacted and
-//! reopened in whatever order, however the clock goes on, every read shows what HBase's rules say.
+//! Compares a region of a random schema with a model over random steps: writes, deletes, flushes,
+//! compactions, reopens, and clock advances, in any order. Every read must return what HBase's
+//! rules require.
 //!
-//! A failure prints the seed and the least schema and steps that fail. `GRAMPUS_MODEL_STEPS` says how many steps to try in
-//! all, `GRAMPUS_MODEL_SEED` with which seed; a long run:
+//! A failure prints the seed and the minimal schema and steps that fail. `GRAMPUS_MODEL_STEPS` is
+//! the total number of steps, `GRAMPUS_MODEL_SEED` the seed. Example of a long run:
 //!
 //! ```text
 //! GRAMPUS_MODEL_STEPS=1000000 GRAMPUS_MODEL_SEED=1 cargo test -p engine --test model
@@ -26,11 +27,11 @@ use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
 use common::columns;
-use common::model::{Model, ModelCell, Shown};
-use common::rules::{Question, in_order};
-use common::world::{self, Opened, difference, open_table, options, shown};
-use engine::compaction::{Ask, Settings, SiteSettings};
-use engine::region::{RegionOptions, Unhurried};
+use common::model::{Model, ModelCell, VisibleCell};
+use common::rules::{ModelRead, in_order};
+use common::world::{self, Opened, difference, open_table, options, visible_cell};
+use engine::compaction::{SelectionRequest, Settings, SiteSettings};
+use engine::region::{RegionOptions, Unthrottled};
 use fs::memory::MemoryFs;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
@@ -38,14 +39,15 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 const FAMILIES: [&[u8]; 2] = [b"f", b"g"];
 const QUALIFIERS: [&[u8]; 3] = [b"", b"a", b"b"];
 const ROWS: [&[u8]; 4] = [b"r0", b"r1", b"r1\x00", b"r2"];
-/// Explicit timestamps are multiples of this, so that many are equal; times to live are multiples of four of them.
+/// Explicit timestamps are multiples of this, so that many are equal. TTLs are multiples of four
+/// times this.
 const GRID_MS: i64 = 250;
-/// Steps of a test that is run all the time.
+/// Number of steps in a regular test run.
 const STEPS: u64 = 6000;
-/// Steps of one schema at most.
+/// Maximum number of steps for one schema.
 const STEPS_OF_SCHEMA: usize = 60;
 
-/// What a family is made of, as its attributes.
+/// The attributes of a family.
 #[derive(Clone, Debug)]
 struct FamilyPlan {
     versions: u32,
@@ -84,18 +86,18 @@ enum Step {
     Wait { ms: u64 },
 }
 
-/// How a region goes away before it comes back.
+/// How the region stops before it is reopened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reopen {
-    /// Closed.
+    /// It is closed.
     Clean,
-    /// The process ends.
+    /// The process is killed.
     Killed,
-    /// The power is cut.
-    PowerCut(u64),
+    /// Power is lost. The number is the seed of what unsynced data survives.
+    PowerLoss(u64),
 }
 
-/// A mutation: its row and its cells; a delete without cells deletes the row.
+/// A mutation: its row and its cells. A delete without cells deletes the row.
 #[derive(Clone, Debug)]
 enum Change {
     Put(usize, Vec<Target>),
@@ -103,7 +105,7 @@ enum Change {
     DeleteRow(usize, When),
 }
 
-/// What a change of one row does to a column.
+/// What an atomic change of one row does to a column.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Put,
@@ -118,19 +120,19 @@ struct Target {
     at: When,
 }
 
-/// A timestamp as a client gives it.
+/// A timestamp as the client sends it.
 #[derive(Clone, Copy, Debug)]
 enum When {
-    /// That of the server.
+    /// The server's clock.
     Now,
-    /// So many steps of the grid before the clock.
+    /// This many grid steps before the clock.
     Before(i64),
 }
 
 /// What is read of the families.
 #[derive(Clone, Debug)]
 struct Read {
-    // By family: `None` for none of it, no qualifiers for all.
+    // By family: `None` does not read it, an empty set reads all columns.
     columns: [Option<BTreeSet<usize>>; 2],
     range: Option<(When, i64)>,
     range_of_first: Option<(When, i64)>,
@@ -267,7 +269,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..FAMILIES.len()).prop_map(Step::FlushFamily),
         5 => (0..FAMILIES.len(), any::<bool>(), prop::bool::weighted(0.3))
             .prop_map(|(family, by_user, major)| Step::Compact { family, by_user, major }),
-        2 => prop_oneof![Just(Reopen::Clean), Just(Reopen::Killed), any::<u64>().prop_map(Reopen::PowerCut)]
+        2 => prop_oneof![Just(Reopen::Clean), Just(Reopen::Killed), any::<u64>().prop_map(Reopen::PowerLoss)]
             .prop_map(Step::Reopen),
         3 => (rows(), read()).prop_map(|(row, read)| Step::Get { row, read }),
         4 => (rows(), rows(), any::<bool>(), any::<bool>(), read())
@@ -336,8 +338,8 @@ impl Plan {
     }
 }
 
-/// A region, its model, and what both stand on.
-struct Pair {
+/// A region, its model, and their environment.
+struct RegionWithModel {
     plan: Plan,
     table: TableDescriptor,
     env: Env,
@@ -347,17 +349,17 @@ struct Pair {
     written: u32,
     last_seq_id: u64,
     last_nonce: u64,
-    // The last change with a nonce, as long as the log has it.
+    // The last change with a nonce, while the log still has it.
     in_log: Option<Vec<Mutation>>,
 }
 
-impl Pair {
-    async fn new(plan: &Plan) -> Pair {
+impl RegionWithModel {
+    async fn new(plan: &Plan) -> RegionWithModel {
         let (env, fs, table) = (base::testing::env(1), MemoryFs::new(), plan.table());
         let opened = open_table(&env, Arc::new(fs.clone()), plan.options(), &table).await.unwrap();
         let mut model = Model::new(&table);
         model.purge_after(plan.purge_after_ms as i64);
-        Pair {
+        RegionWithModel {
             plan: plan.clone(),
             table,
             env,
@@ -387,7 +389,7 @@ impl Pair {
         self.model.now = self.now();
         let keeps_log = matches!(
             step,
-            Step::Reopen(Reopen::Killed | Reopen::PowerCut(_))
+            Step::Reopen(Reopen::Killed | Reopen::PowerLoss(_))
                 | Step::Get { .. }
                 | Step::Scan { .. }
                 | Step::Compact { .. }
@@ -427,11 +429,11 @@ impl Pair {
             result.unwrap();
         }
         self.last_seq_id = self.opened.region.mvcc().read_point();
-        assert_eq!(self.now(), now, "time passes in between steps only");
+        assert_eq!(self.now(), now, "time advances only between steps");
         self.model.apply(&mutations, now);
     }
 
-    /// A change of one row, sent twice under one nonce.
+    /// Sends a change of one row twice with one nonce.
     async fn change(
         &mut self,
         row: usize,
@@ -503,23 +505,25 @@ impl Pair {
         KeyValue::new(ROWS[row], FAMILIES[target.family], qualifier, timestamp, kind, value.as_bytes())
     }
 
-    /// Names of the files of a family, from the oldest to the newest.
+    /// Names of the files of a family, oldest first.
     fn names(&self, family: usize) -> Vec<String> {
         let files = self.opened.region.store_files(FAMILIES[family]).unwrap();
         files.iter().map(|path| path.name().to_string()).collect()
     }
 
-    /// Compacts what the region chooses.
+    /// Compacts the files that the region selects.
     async fn compact(&mut self, family: usize, by_user: bool, major: bool) {
         let region = self.opened.region.clone();
         self.model.drop_expired(family, &self.names(family));
-        let ask = Ask { by_user, major, off_peak: false };
-        let Some(selected) = region.select_compaction(FAMILIES[family], ask).await.unwrap() else { return };
-        let (names, choice) = (self.names(family), selected.choice().clone());
-        assert!(self.model.learn_names(family, &names), "files that are over go, and no others");
-        let chosen: Vec<String> = choice.files.iter().map(|at| names[*at].clone()).collect();
-        assert_eq!(region.run_compaction(selected, &Unhurried).await.unwrap(), chosen.len());
-        self.model.compact_files(family, &chosen, choice.is_all, &choice.boundaries);
+        let request = SelectionRequest { by_user, major, off_peak: false };
+        let Some(selected) = region.select_compaction(FAMILIES[family], request).await.unwrap() else {
+            return;
+        };
+        let (names, selection) = (self.names(family), selected.selection().clone());
+        assert!(self.model.learn_names(family, &names), "only expired files are dropped");
+        let chosen: Vec<String> = selection.files.iter().map(|at| names[*at].clone()).collect();
+        assert_eq!(region.run_compaction(selected, &Unthrottled).await.unwrap(), chosen.len());
+        self.model.compact_files(family, &chosen, selection.is_all, &selection.boundaries);
     }
 
     async fn reopen(&mut self, how: Reopen) {
@@ -529,14 +533,14 @@ impl Pair {
         } else {
             self.opened.region.abandon();
         }
-        if let Reopen::PowerCut(seed) = how {
+        if let Reopen::PowerLoss(seed) = how {
             let mut state = seed;
-            // Any sequence of numbers that the seed decides.
-            let mut chance = move || {
+            // Any deterministic sequence will do.
+            let mut random = move || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 state >> 11
             };
-            let after = self.fs.crash(&mut chance);
+            let after = self.fs.crash(&mut random);
             self.opened.log.close().await;
             self.fs = after;
         } else {
@@ -547,9 +551,10 @@ impl Pair {
         for family in 0..FAMILIES.len() {
             self.model.crashed(family, &self.names(family));
         }
-        // Ids of markers may be used again, those of cells never.
-        assert!(self.opened.region.open_seq_id() > self.last_seq_id, "sequence ids never go back");
-        // What the log has was done: sent again it changes nothing, as the next scan shows.
+        // Sequence ids of markers may be reused, those of cells never.
+        assert!(self.opened.region.open_seq_id() > self.last_seq_id, "sequence ids never decrease");
+        // A change in the log was applied. Sending it again changes nothing, as the next scan
+        // shows.
         if let Some(mutations) = self.in_log.clone() {
             assert!(self.opened.region.change(None, mutations).await.unwrap().matched);
         }
@@ -568,8 +573,8 @@ impl Pair {
         })
     }
 
-    /// What is read of each family, for the region and for the model.
-    fn selection(&self, read: &Read) -> (CellSelection, Vec<Option<Question>>) {
+    /// The same read for the region and, by family, for the model.
+    fn selection(&self, read: &Read) -> (CellSelection, Vec<Option<ModelRead>>) {
         let (range, range_of_first) = (self.range(read.range), self.range(read.range_of_first));
         let of_first = read.range_of_first.is_some();
         let name = |family: usize| Bytes::from_static(FAMILIES[family]);
@@ -593,39 +598,41 @@ impl Pair {
             max_versions: read.versions,
             ..CellSelection::default()
         };
-        let question = |family: usize| {
+        let model_read = |family: usize| {
             let qualifiers: Option<Vec<Bytes>> = wanted(family)?;
-            Some(Question {
+            Some(ModelRead {
                 qualifiers: qualifiers.map(|all| all.iter().map(|name| name.to_vec()).collect()),
                 range: if family == 0 && of_first { range_of_first } else { range },
                 versions: read.versions as usize,
                 raw: read.raw,
             })
         };
-        (selection, (0..2).map(question).collect())
+        (selection, (0..2).map(model_read).collect())
     }
 
-    fn expected(&self, questions: &[Option<Question>], rows: &dyn Fn(&[u8]) -> bool) -> Vec<ModelCell> {
-        let each =
-            questions.iter().enumerate().filter_map(|(family, question)| Some((family, question.as_ref()?)));
-        let cells = each.flat_map(|(family, question)| self.model.ask(family, question));
+    fn expected(&self, model_reads: &[Option<ModelRead>], rows: &dyn Fn(&[u8]) -> bool) -> Vec<ModelCell> {
+        let each = model_reads
+            .iter()
+            .enumerate()
+            .filter_map(|(family, model_read)| Some((family, model_read.as_ref()?)));
+        let cells = each.flat_map(|(family, model_read)| self.model.read(family, model_read));
         in_order(cells.filter(|cell| rows(&cell.row)).collect())
     }
 
     async fn get(&self, row: usize, read: &Read) {
         let read = Read { raw: false, ..read.clone() };
-        let (selection, questions) = self.selection(&read);
+        let (selection, model_reads) = self.selection(&read);
         let get =
             Get { row: Bytes::from_static(ROWS[row]), selection: selection.into(), existence_only: false };
         let list = self.opened.region.get(&get).await.unwrap();
-        let found: Vec<_> = list.cells.iter().map(|(cell, _)| told(&cell.view(0))).collect();
+        let found: Vec<_> = list.cells.iter().map(|(cell, _)| with_type(&cell.view(0))).collect();
         let expected: Vec<_> =
-            self.expected(&questions, &|of| of == ROWS[row]).iter().map(told_of_model).collect();
+            self.expected(&model_reads, &|of| of == ROWS[row]).iter().map(model_with_type).collect();
         assert_eq!(found, expected, "{get:?}");
     }
 
     async fn scan(&self, start: usize, stop: usize, with_stop: bool, reversed: bool, read: &Read) {
-        let (selection, questions) = self.selection(read);
+        let (selection, model_reads) = self.selection(read);
         let (low, high) = (start.min(stop), start.max(stop));
         let (from, to) = if reversed { (high, low) } else { (low, high) };
         let scan = Scan {
@@ -638,25 +645,25 @@ impl Pair {
             ..Scan::default()
         };
         let list = self.opened.region.scan_all(&scan).await.unwrap();
-        let found: Vec<_> = list.cells.iter().map(|(cell, _)| told(&cell.view(0))).collect();
+        let found: Vec<_> = list.cells.iter().map(|(cell, _)| with_type(&cell.view(0))).collect();
         let end = ROWS[to];
         let is_wanted = |row: &[u8]| (ROWS[low]..=ROWS[high]).contains(&row) && (with_stop || row != end);
-        let mut expected = self.expected(&questions, &is_wanted);
+        let mut expected = self.expected(&model_reads, &is_wanted);
         if reversed {
-            // Rows go backwards, the cells of a row do not.
+            // Rows are in descending order, the cells of a row are not.
             expected.sort_by(|left, right| right.row.cmp(&left.row));
         }
-        let expected: Vec<_> = expected.iter().map(told_of_model).collect();
+        let expected: Vec<_> = expected.iter().map(model_with_type).collect();
         assert_eq!(found, expected, "{scan:?}");
         self.scan_columns(ROWS[low], ROWS[high], &scan.selection).await;
     }
 
-    /// Columns of one family, and of both, give what a scan of cells gives.
+    /// Checks that column scans of one family, and of both, return what a cell scan returns.
     async fn scan_columns(&self, start: &'static [u8], stop: &'static [u8], as_scan: &CellSelection) {
         for families in [&FAMILIES[..1], &FAMILIES[1..], &FAMILIES[..]] {
             let columns: Vec<_> =
                 families.iter().flat_map(|family| QUALIFIERS.map(|qualifier| (*family, qualifier))).collect();
-            let wanted = engine::columns::Wanted {
+            let wanted = engine::columns::ColumnQuery {
                 start_row: Bytes::from_static(start),
                 stop_row: Bytes::from_static(stop),
                 time_range: as_scan.time_range,
@@ -664,7 +671,8 @@ impl Pair {
                 ..columns::wanted(families, columns::raw_columns(&columns))
             };
             columns::check(&self.opened.region, &wanted).await;
-            let all = engine::columns::Wanted { start_row: Bytes::new(), stop_row: Bytes::new(), ..wanted };
+            let all =
+                engine::columns::ColumnQuery { start_row: Bytes::new(), stop_row: Bytes::new(), ..wanted };
             columns::check(&self.opened.region, &all).await;
         }
     }
@@ -682,17 +690,17 @@ impl Pair {
     }
 }
 
-/// A cell with its type, for reads that show markers too.
-fn told(cell: &cell::Cell<'_>) -> (Shown, CellType) {
+/// A cell with its type, because raw reads return markers too.
+fn with_type(cell: &cell::Cell<'_>) -> (VisibleCell, CellType) {
     if cell.kind() == CellType::Put {
-        return (shown(cell), CellType::Put);
+        return (visible_cell(cell), CellType::Put);
     }
     let (row, family, qualifier) = (cell.row().to_vec(), cell.family().to_vec(), cell.qualifier().to_vec());
     ((row, family, qualifier, cell.timestamp(), cell.value.to_vec()), cell.kind())
 }
 
-fn told_of_model(cell: &ModelCell) -> (Shown, CellType) {
-    (cell.shown(), cell.kind)
+fn model_with_type(cell: &ModelCell) -> (VisibleCell, CellType) {
+    (cell.visible_cell(), cell.kind)
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -710,10 +718,10 @@ fn region_agrees_with_model() {
     let programs = (plan(), prop::collection::vec(step(), 1..STEPS_OF_SCHEMA));
     let outcome = TestRunner::new_with_rng(config, random).run(&programs, |(plan, steps)| {
         world::run(async {
-            let mut pair = Pair::new(&plan).await;
+            let mut region = RegionWithModel::new(&plan).await;
             for step in &steps {
-                pair.apply(step).await;
-                pair.check(step).await;
+                region.apply(step).await;
+                region.check(step).await;
             }
         });
         Ok(())

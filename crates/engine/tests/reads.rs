@@ -1,4 +1,4 @@
-//! What reads tell of the stores they read: where rows were, and what Bloom filters were asked.
+//! What reads count per store: where the cells of rows were, and lookups in Bloom filters.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
-use cell::query::{CellSelection, FamilyColumns, Get, GetsAlike, Scan};
+use cell::query::{CellSelection, FamilyColumns, Get, MultiGet, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use common::world::{Opened, open_table, options, run};
 use engine::Region;
-use engine::region::StoreFigures;
+use engine::region::StoreMetrics;
 use fs::FileSystem;
 use fs::memory::MemoryFs;
 
@@ -43,7 +43,7 @@ async fn change(region: &Region, cell: KeyValue, ttl_ms: Option<i64>) {
     region.batch(vec![Mutation { ttl_ms, ..change }]).await.remove(0).unwrap();
 }
 
-/// Writes rows into a file of their own.
+/// Writes rows into a separate file.
 async fn file(region: &Region, rows: &[&str], qualifier: &str) {
     for row in rows {
         put(region, row, qualifier).await;
@@ -63,29 +63,29 @@ async fn get(region: &Region, row: &str, qualifiers: &[&str]) -> usize {
     region.get(&get_of(row, qualifiers)).await.unwrap().cells.len()
 }
 
-fn of(region: &Region) -> StoreFigures {
-    region.figures().stores.remove(0)
+fn of(region: &Region) -> StoreMetrics {
+    region.metrics().stores.remove(0)
 }
 
-/// Rows from memory and from files.
+/// Numbers of rows read from memory only, and with cells from files.
 fn rows(region: &Region) -> (u64, u64) {
     (of(region).memstore_reads, of(region).mixed_reads)
 }
 
-/// Looks into filters, those that said no, and files without one.
+/// Filter lookups, lookups that excluded a file, and files without a filter.
 fn filters(region: &Region) -> (u64, u64, u64) {
     let store = of(region);
-    (store.filter_looks, store.filter_negatives, store.filters_missing)
+    (store.filter_lookups, store.filter_negatives, store.filters_missing)
 }
 
 #[test]
-fn rows_are_counted_by_where_their_cells_are() {
+fn rows_are_counted_by_where_their_cells_are_stored() {
     run(async {
         let region = opened("ROW").await.region;
         put(&region, "a", "q").await;
         assert_eq!(get(&region, "a", &[]).await, 1);
         assert_eq!(get(&region, "none", &[]).await, 0);
-        assert_eq!(rows(&region), (1, 0), "a row that is not there counts nowhere");
+        assert_eq!(rows(&region), (1, 0), "a missing row is not counted");
         file(&region, &["b"], "q").await;
         put(&region, "b", "r").await;
         put(&region, "c", "q").await;
@@ -110,30 +110,30 @@ fn gets_of_a_batch_are_counted_when_it_is_read() {
         file(&region, &["a", "b"], "q").await;
         put(&region, "c", "q").await;
         assert_eq!(get(&region, "a", &[]).await, 1);
-        let mut gets = GetsAlike::new(get_of("a", &["q"]), "bcd".into());
+        let mut gets = MultiGet::new(get_of("a", &["q"]), "bcd".into());
         (0..3).for_each(|at| gets.push(at..at + 1));
-        let mut reads = region.reads(&gets);
+        let mut reader = region.batch_reader(&gets);
         let mut list = engine::scanner::CellList::default();
         for at in 0..gets.len() {
-            assert!(reads.get_now(at, &mut list), "all is in memory");
+            assert!(reader.try_read(at, &mut list).unwrap(), "all blocks are cached");
         }
-        drop(reads);
+        drop(reader);
         assert_eq!(rows(&region), (1, 3));
     });
 }
 
 #[test]
-fn filters_are_counted_as_often_as_they_are_asked() {
+fn filter_lookups_are_counted() {
     run(async {
         let region = opened("ROW").await.region;
         file(&region, &["a", "c", "e"], "q").await;
         assert_eq!(get(&region, "c", &[]).await, 1);
-        assert_eq!(filters(&region), (1, 0, 0), "blocks have to be loaded, so the filter is asked");
+        assert_eq!(filters(&region), (1, 0, 0), "blocks must be loaded, so the filter is checked");
         assert_eq!(get(&region, "c", &[]).await, 1);
         assert_eq!(
             filters(&region),
             (1, 0, 0),
-            "the only file is searched at once where its blocks are there"
+            "if its blocks are cached, the only file is searched without its filter"
         );
         file(&region, &["a", "b", "e"], "q").await;
         assert_eq!(get(&region, "c", &["q"]).await, 1);
@@ -142,30 +142,30 @@ fn filters_are_counted_as_often_as_they_are_asked() {
         assert_eq!(
             filters(&region),
             (5, 2, 0),
-            "a filter of rows is asked once, whatever columns are wanted"
+            "a row filter is checked once, however many columns are requested"
         );
         assert_eq!(get(&region, "z", &[]).await, 0);
-        assert_eq!(filters(&region), (5, 2, 0), "behind the last row of all files");
+        assert_eq!(filters(&region), (5, 2, 0), "after the last row of all files");
         assert_eq!(region.scan_all(&Scan::default()).await.unwrap().results.len(), 4);
-        assert_eq!(filters(&region), (5, 2, 0), "scans ask no filters");
+        assert_eq!(filters(&region), (5, 2, 0), "scans check no filters");
     });
 }
 
 #[test]
-fn filters_of_columns_are_looked_into_for_the_column_and_for_markers_of_the_family() {
+fn column_filters_are_checked_for_the_column_and_for_family_markers() {
     run(async {
         let region = opened("ROWCOL").await.region;
         file(&region, &["a", "c", "e"], "q").await;
         file(&region, &["a", "c", "e"], "r").await;
         assert_eq!(get(&region, "c", &["q"]).await, 1);
-        assert_eq!(filters(&region), (3, 2, 0), "one look where it is, two where it is not");
+        assert_eq!(filters(&region), (3, 2, 0), "one lookup in the file with the column, two in the other");
         assert_eq!(get(&region, "c", &[]).await, 2);
-        assert_eq!(filters(&region), (3, 2, 0), "a filter of columns says nothing of a row");
+        assert_eq!(filters(&region), (3, 2, 0), "a column filter cannot exclude a row");
     });
 }
 
 #[test]
-fn files_without_filters_are_counted_where_one_would_be_asked() {
+fn files_without_filters_are_counted_where_one_would_be_checked() {
     run(async {
         let region = opened("NONE").await.region;
         file(&region, &["a", "c", "e"], "q").await;
@@ -177,7 +177,7 @@ fn files_without_filters_are_counted_where_one_would_be_asked() {
     });
 }
 
-/// The timestamps of what a Get of column `q` of row `b` gives, and how many files were asked for it.
+/// The timestamps that a Get of column `q` of row `b` returns, and the number of filter lookups.
 async fn timestamps_and_files(region: &Region) -> (Vec<i64>, u64) {
     let before = filters(region).0;
     let row = region.get(&get_of("b", &["q"])).await.unwrap();
@@ -186,7 +186,7 @@ async fn timestamps_and_files(region: &Region) -> (Vec<i64>, u64) {
 }
 
 #[test]
-fn files_are_not_asked_where_memory_has_what_is_newer_than_all_in_them() {
+fn files_are_not_read_if_memory_has_a_cell_newer_than_all_of_theirs() {
     run(async {
         let region = opened("ROW").await.region;
         for timestamp in [7, 8] {
@@ -201,18 +201,18 @@ fn files_are_not_asked_where_memory_has_what_is_newer_than_all_in_them() {
         change(&region, cell("b", "q", 8, CellType::Put), None).await;
         assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "as new as the one in a file");
         change(&region, cell("b", "r", 20, CellType::Put), None).await;
-        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "another column behind");
+        assert_eq!(timestamps_and_files(&region).await, (vec![8], 2), "another column, after it");
         change(&region, cell("b", "p", 20, CellType::Put), None).await;
         change(&region, cell("b", "q", 9, CellType::Put), None).await;
-        assert_eq!(timestamps_and_files(&region).await, (vec![9], 0), "the newest, another column before it");
+        assert_eq!(timestamps_and_files(&region).await, (vec![9], 0), "newest; another column before it");
         assert_eq!(get(&region, "b", &["q", "r"]).await, 2);
         assert_eq!(get(&region, "b", &["q", "s"]).await, 1);
         change(&region, cell("b", "q", 10, CellType::Put), Some(1)).await;
-        assert_eq!(timestamps_and_files(&region).await, (vec![9], 2), "one that lives no more");
+        assert_eq!(timestamps_and_files(&region).await, (vec![9], 2), "an expired cell");
         change(&region, cell("b", "q", 10, CellType::DeleteColumn), None).await;
         assert_eq!(timestamps_and_files(&region).await, (vec![], 2), "all are deleted");
         change(&region, cell("b", "q", 11, CellType::Put), None).await;
-        assert_eq!(timestamps_and_files(&region).await, (vec![11], 0), "and one came since");
+        assert_eq!(timestamps_and_files(&region).await, (vec![11], 0), "a newer put");
         change(&region, cell("b", "", 12, CellType::DeleteFamily), None).await;
         assert_eq!(timestamps_and_files(&region).await, (vec![], 2), "the family is deleted");
     });

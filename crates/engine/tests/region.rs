@@ -1,5 +1,5 @@
-//! A region seen from outside, one behaviour a test: what is refused and why, which timestamps cells get, what happens
-//! when the disk fails, what is left in the directory.
+//! Tests of a region's public interface, one behavior per test: which requests are refused and why,
+//! which timestamps cells get, disk failures, and the files in the directory.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -14,9 +14,9 @@ use base::env::{Clock, Env};
 use bytes::Bytes;
 use cell::cell::CellType;
 use cell::mutation::{Durability, Mutation};
-use cell::query::{CellSelection, Get, GetsAlike, Scan};
+use cell::query::{CellSelection, Get, MultiGet, Scan};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::model::Shown;
+use common::model::VisibleCell;
 use common::world::{Opened, open, open_table, options, region_info, run, scan, table};
 use engine::region::{CompactionKind, Flushed, RegionOptions, RegionState};
 use engine::scanner::{CellList, Limits, drive};
@@ -44,9 +44,9 @@ async fn one(region: &Region, mutation: Mutation) -> Result<(), Error> {
     region.batch(vec![mutation]).await.remove(0)
 }
 
-/// `row=value` of all cells shown.
+/// `row=value` of all visible cells.
 async fn values(region: &Region) -> String {
-    let text = |shown: &Shown| format!("{}={}", shown.0.escape_ascii(), shown.4.escape_ascii());
+    let text = |shown: &VisibleCell| format!("{}={}", shown.0.escape_ascii(), shown.4.escape_ascii());
     scan(region).await.unwrap().iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
@@ -67,7 +67,7 @@ fn store_dir() -> String {
 }
 
 #[test]
-fn each_mutation_of_a_batch_is_answered_by_itself() {
+fn each_mutation_of_a_batch_gets_its_own_result() {
     run(async {
         let (opened, ..) = fresh(RegionOptions { cell_bytes_max: 100, ..options() }).await;
         let mut wrong_row = put("a", "v");
@@ -104,7 +104,7 @@ fn an_atomic_batch_is_all_or_nothing() {
 }
 
 #[test]
-fn rows_of_other_regions_are_refused() {
+fn rows_of_other_regions_are_rejected() {
     run(async {
         let (env, memory) = (base::testing::env(7), MemoryFs::new());
         let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
@@ -145,13 +145,13 @@ fn a_read_only_table_is_read_only() {
     });
 }
 
-/// A wall clock that a test moves; the rest is tokio's.
-struct Moved {
+/// A wall clock that the test sets. Everything else is tokio's clock.
+struct SettableClock {
     wall_ms: AtomicU64,
     inner: Arc<dyn Clock>,
 }
 
-impl Clock for Moved {
+impl Clock for SettableClock {
     fn now_ms(&self) -> u64 {
         self.wall_ms.load(Ordering::Relaxed)
     }
@@ -167,7 +167,7 @@ impl Clock for Moved {
 fn the_servers_timestamps_never_go_back() {
     run(async {
         let mut env = base::testing::env(7);
-        let clock = Arc::new(Moved { wall_ms: AtomicU64::new(5000), inner: env.clock.clone() });
+        let clock = Arc::new(SettableClock { wall_ms: AtomicU64::new(5000), inner: env.clock.clone() });
         env.clock = clock.clone();
         let opened = open(&env, Arc::new(MemoryFs::new()), options()).await.unwrap();
         one(&opened.region, put("a", "early")).await.unwrap();
@@ -191,7 +191,8 @@ fn a_marker_of_the_newest_version_finds_it_in_memory_and_in_files() {
         assert_eq!(values(region).await, "a=1");
         one(region, delete_newest("a", 1)).await.unwrap();
         assert_eq!(values(region).await, "");
-        // Nothing is left to delete: the marker stands at the server's clock and hides nothing that comes later.
+        // Nothing is left to delete: the marker gets the server's clock and hides nothing that is
+        // written later.
         one(region, delete_newest("a", 1)).await.unwrap();
         one(region, put_at("a", "g", "q", 9, "9")).await.unwrap();
         assert_eq!(values(region).await, "a=9");
@@ -203,7 +204,7 @@ fn a_marker_of_the_newest_version_finds_it_in_memory_and_in_files() {
 }
 
 #[test]
-fn what_is_not_to_be_logged_is_lost_by_a_crash_and_kept_by_a_flush() {
+fn unlogged_writes_are_lost_by_a_crash_and_kept_by_a_flush() {
     run(async {
         let (opened, memory, env) = fresh(options()).await;
         let unlogged = |row| Mutation { durability: Durability::SkipWal, ..put(row, "u") };
@@ -219,9 +220,9 @@ fn what_is_not_to_be_logged_is_lost_by_a_crash_and_kept_by_a_flush() {
     });
 }
 
-/// Whether a cell goes into the log does not matter for which of two equal ones counts: the later one of the write.
+/// Of two equal cells in a write the later one wins, whether or not it is logged.
 #[test]
-fn the_later_of_two_equal_cells_of_a_write_counts_logged_or_not() {
+fn the_later_of_two_equal_cells_of_a_write_wins_logged_or_not() {
     run(async {
         let unlogged = |mutation| Mutation { durability: Durability::SkipWal, ..mutation };
         for later_is_logged in [false, true] {
@@ -240,7 +241,7 @@ fn the_later_of_two_equal_cells_of_a_write_counts_logged_or_not() {
 }
 
 #[test]
-fn a_full_memstore_refuses_writes_until_it_is_flushed() {
+fn a_full_memstore_rejects_writes_until_it_is_flushed() {
     run(async {
         let options = RegionOptions { flush_bytes: 32 << 10, block_multiplier: 2, ..options() };
         let (opened, ..) = fresh(options).await;
@@ -251,19 +252,19 @@ fn a_full_memstore_refuses_writes_until_it_is_flushed() {
                 Ok(()) => rows += 1,
                 Err(error) => break error,
             }
-            assert!(rows < 10_000, "a memstore without bounds");
+            assert!(rows < 10_000, "the memstore has no limit");
         };
         assert!(matches!(refused, Error::TooBusy { .. }), "{refused}");
-        assert!(region.figures().memstore_bytes > 64 << 10);
+        assert!(region.metrics().memstore_bytes > 64 << 10);
         region.flush().await.unwrap();
-        assert_eq!(region.figures().memstore_data_bytes, 0);
+        assert_eq!(region.metrics().memstore_data_bytes, 0);
         one(region, put("z", "v")).await.unwrap();
         assert_eq!(scan(region).await.unwrap().len(), rows + 1);
     });
 }
 
 #[test]
-fn a_closed_region_is_empty_in_memory_and_serves_nothing() {
+fn a_closed_region_has_an_empty_memstore_and_serves_nothing() {
     run(async {
         let (opened, memory, env) = fresh(options()).await;
         one(&opened.region, put("a", "1")).await.unwrap();
@@ -277,13 +278,13 @@ fn a_closed_region_is_empty_in_memory_and_serves_nothing() {
         assert_eq!(names(&memory, &edits).await, [format!("{last}.seqid")]);
         let reopened = open(&env, Arc::new(memory), options()).await.unwrap();
         assert_eq!(reopened.region.open_seq_id(), last + 1);
-        assert_eq!(reopened.region.figures().memstore_data_bytes, 0);
+        assert_eq!(reopened.region.metrics().memstore_data_bytes, 0);
         assert_eq!(values(&reopened.region).await, "a=1");
     });
 }
 
 #[test]
-fn a_scan_that_lost_its_scanner_goes_on_at_its_read_point_as_long_as_all_is_kept() {
+fn a_scan_that_lost_its_scanner_resumes_at_its_read_point_while_all_cells_are_retained() {
     run(async {
         let (opened, memory, env) = fresh(options()).await;
         one(&opened.region, put("a", "old")).await.unwrap();
@@ -292,19 +293,19 @@ fn a_scan_that_lost_its_scanner_goes_on_at_its_read_point_as_long_as_all_is_kept
         one(&opened.region, put("a", "new")).await.unwrap();
         opened.region.close().await.unwrap();
         drop(scanner);
-        // Moved: the flush at the close kept what the scanner saw.
+        // Reopened, as after a move: the flush at the close kept the version that the scanner saw.
         let reopened = open(&env, Arc::new(memory), options()).await.unwrap();
-        assert_eq!(goes_on(&reopened.region, &lost).await, "old");
+        assert_eq!(resumed_values(&reopened.region, &lost).await, "old");
         assert_eq!(values(&reopened.region).await, "a=new");
-        // Nobody reads at that point any more, so the old version goes.
+        // No reader uses that read point any more, so the old version is dropped.
         reopened.region.compact(None, CompactionKind::Major).await.unwrap();
-        assert_eq!(goes_on(&reopened.region, &lost).await, "new");
+        assert_eq!(resumed_values(&reopened.region, &lost).await, "new");
     });
 }
 
-/// The values that a scan shows whose scanner was lost.
-async fn goes_on(region: &Region, scan: &Scan) -> String {
-    let mut scanner = region.scanner_again(scan).unwrap();
+/// The values that a resumed scan returns.
+async fn resumed_values(region: &Region, scan: &Scan) -> String {
+    let mut scanner = region.resumed_scanner(scan).unwrap();
     let mut list = CellList::default();
     drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap();
     list.cells.iter().map(|(cell, _)| cell.view(0).value.escape_ascii().to_string()).collect()
@@ -319,18 +320,18 @@ fn a_new_region_begins_with_hbases_sequence_id() {
     });
 }
 
-async fn over_faults() -> (Opened, Faulty, MemoryFs, Env) {
+async fn open_with_faults() -> (Opened, Faulty, MemoryFs, Env) {
     let (env, memory) = (base::testing::env(7), MemoryFs::new());
     let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
     let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
     (opened, faulty, memory, env)
 }
 
-/// What is written while a closing region flushes is flushed before writes are refused too.
+/// Writes that arrive while a closing region flushes are flushed too, before writes are refused.
 #[test]
-fn a_region_that_closes_is_written_to_until_little_is_left_to_flush() {
+fn a_closing_region_accepts_writes_until_little_is_left_to_flush() {
     run(async {
-        let (opened, faulty, _, env) = over_faults().await;
+        let (opened, faulty, _, env) = open_with_faults().await;
         let region = &opened.region;
         let megabytes = |count: usize| "v".repeat(count << 20);
         for row in ["a1", "a2"] {
@@ -345,30 +346,30 @@ fn a_region_that_closes_is_written_to_until_little_is_left_to_flush() {
             env.clock.sleep(second).await;
             one(region, put("c", "3")).await.expect("during the second");
             env.clock.sleep(second).await;
-            one(region, put("d", "4")).await.expect_err("little was left, and it closes");
+            one(region, put("d", "4")).await.expect_err("little was left to flush, and the region closes");
         };
         let (closed, ()) = tokio::join!(region.close(), writing);
         closed.unwrap();
-        assert_eq!((region.figures().flushes, region.figures().memstore_data_bytes), (3, 0));
+        assert_eq!((region.metrics().flushes, region.metrics().memstore_data_bytes), (3, 0));
     });
 }
 
 #[test]
-fn a_flush_that_fails_keeps_what_it_could_not_write_and_the_next_one_writes_it() {
+fn a_failed_flush_keeps_its_snapshots_and_the_next_one_writes_them() {
     run(async {
         for operation in
             [Operation::Create, Operation::Append, Operation::Sync, Operation::Rename, Operation::SyncDir]
         {
-            let (opened, faulty, memory, _) = over_faults().await;
+            let (opened, faulty, memory, _) = open_with_faults().await;
             let batch = vec![put("a", "1"), put_at("a", "g", "q", 1, "2")];
             assert!(opened.region.batch(batch).await.iter().all(Result::is_ok));
             faulty.add(Rule::new(Fault::Fail).on(operation).at("data/default"));
-            opened.region.flush().await.expect_err("no flush can succeed");
+            opened.region.flush().await.expect_err("all flushes fail");
             assert_eq!(values(&opened.region).await, "a=1 a=2", "{operation:?}");
             one(&opened.region, put("b", "3")).await.unwrap();
             faulty.heal();
             assert!(matches!(opened.region.flush().await.unwrap(), Flushed::Files { .. }));
-            assert_eq!(opened.region.figures().memstore_data_bytes, 0);
+            assert_eq!(opened.region.metrics().memstore_data_bytes, 0);
             assert_eq!(values(&opened.region).await, "a=1 a=2 b=3", "{operation:?}");
             let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
             assert_eq!(names(&memory, &scratch).await, [""; 0], "{operation:?}");
@@ -377,9 +378,9 @@ fn a_flush_that_fails_keeps_what_it_could_not_write_and_the_next_one_writes_it()
 }
 
 #[test]
-fn a_full_disk_is_survived() {
+fn a_region_survives_a_full_disk() {
     run(async {
-        let (opened, faulty, ..) = over_faults().await;
+        let (opened, faulty, ..) = open_with_faults().await;
         one(&opened.region, put("a", &"v".repeat(5000))).await.unwrap();
         faulty.set_space(Some(2000));
         assert!(matches!(opened.region.flush().await, Err(Error::Fs(fs::Error::NoSpace { .. }))));
@@ -392,16 +393,17 @@ fn a_full_disk_is_survived() {
 #[test]
 fn a_log_that_fails_twice_ends_the_region() {
     run(async {
-        let (opened, faulty, memory, env) = over_faults().await;
+        let (opened, faulty, memory, env) = open_with_faults().await;
         one(&opened.region, put("a", "1")).await.unwrap();
         faulty.add(Rule::new(Fault::Fail).on(Operation::Sync).at("WALs"));
         let results = opened.region.batch(vec![put("b", "2"), put("c", "3")]).await;
         assert!(results.iter().all(|result| matches!(result, Err(Error::Log { .. }))), "{results:?}");
-        assert!(opened.dead.load(Ordering::Acquire), "the server is told");
-        // The failed writes are in the memstore: nothing may be read, written or flushed any more.
+        assert!(opened.dead.load(Ordering::Acquire), "the server is notified");
+        // The failed writes are in the memstore, so nothing may be read, written, or flushed any
+        // more.
         assert!(matches!(opened.region.get(&get("b")).await, Err(Error::Log { .. })));
         assert!(matches!(one(&opened.region, put("d", "4")).await, Err(Error::Log { .. })));
-        opened.region.flush().await.expect_err("a flush would make durable what was refused");
+        opened.region.flush().await.expect_err("a flush would make refused writes durable");
         let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
         assert_eq!(values(&reopened.region).await, "a=1");
     });
@@ -410,7 +412,7 @@ fn a_log_that_fails_twice_ends_the_region() {
 #[test]
 fn a_log_that_fails_once_loses_nothing() {
     run(async {
-        let (opened, faulty, memory, env) = over_faults().await;
+        let (opened, faulty, memory, env) = open_with_faults().await;
         faulty.add(Rule::new(Fault::Fail).on(Operation::Sync).at("WALs").times(1));
         one(&opened.region, put("a", "1")).await.unwrap();
         one(&opened.region, put("b", "2")).await.unwrap();
@@ -420,7 +422,7 @@ fn a_log_that_fails_once_loses_nothing() {
 }
 
 #[test]
-fn compacted_files_leave_for_the_archive_when_no_scanner_holds_them() {
+fn compacted_files_are_archived_when_no_scanner_holds_them() {
     run(async {
         let (opened, memory, _) = fresh(options()).await;
         let region = &opened.region;
@@ -442,7 +444,7 @@ fn compacted_files_leave_for_the_archive_when_no_scanner_holds_them() {
     });
 }
 
-/// It goes on at its own read point, through what the region has then.
+/// When it wakes, it continues at its own read point, with the current view of the region.
 #[test]
 fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
     run(async {
@@ -457,15 +459,15 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
         let mut scanner = region.scanner(&Scan::default()).unwrap();
         let mut list = CellList::default();
         drive(&mut scanner, &mut Limits { rows: 1, ..Limits::default() }, &mut list).await.unwrap();
-        assert!(!region.has_moved_on_from(&scanner));
+        assert!(!region.is_pinned_by(&scanner));
         for row in ["b", "d", "e"] {
             one(region, put(row, "2")).await.unwrap();
         }
         one(region, Mutation::delete("c", vec![])).await.unwrap();
         region.flush().await.unwrap();
-        assert!(region.has_moved_on_from(&scanner));
+        assert!(region.is_pinned_by(&scanner));
         drop(scanner.rest());
-        assert!(!region.has_moved_on_from(&scanner), "it holds nothing");
+        assert!(!region.is_pinned_by(&scanner), "it holds nothing");
         region.compact(None, CompactionKind::Major).await.unwrap();
         let archived = names(&memory, &format!("archive/{}", store_dir())).await;
         assert!(inputs.iter().all(|input| archived.contains(input)), "{archived:?}");
@@ -478,7 +480,8 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
     });
 }
 
-/// The marker was dropped with the put it hid; a crash before the archiving must not bring the put back alone.
+/// The marker was dropped with the put it hid. A crash before the inputs are archived must not
+/// bring back the put alone.
 #[test]
 fn files_that_another_one_replaces_are_dropped_at_open() {
     run(async {
@@ -490,10 +493,10 @@ fn files_that_another_one_replaces_are_dropped_at_open() {
         region.flush().await.unwrap();
         let scanner = region.scanner(&Scan::default()).unwrap();
         region.compact(None, CompactionKind::Major).await.unwrap();
-        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "inputs, and an output without cells");
+        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "the inputs and an output without cells");
         let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
         assert_eq!(values(&reopened.region).await, "");
-        assert_eq!(reopened.region.figures().stores[0].files, 1);
+        assert_eq!(reopened.region.metrics().stores[0].files, 1);
         drop(scanner);
     });
 }
@@ -505,7 +508,7 @@ fn recovered_edits_of_a_split_log_are_replayed_flushed_and_removed() {
         one(&opened.region, put("a", "1")).await.unwrap();
         opened.region.abandon();
         opened.log.close().await;
-        // A log of this region's edits is what a split leaves; only its place and name differ.
+        // A log split leaves a log with this region's edits. Only its path differs.
         let logs = wal::recovery::logs_in(&memory, &FilePath::new("WALs/host,16020,1")).await.unwrap();
         let bytes = memory.contents(&logs[0]).unwrap();
         memory.delete(&logs[0]).await.unwrap();
@@ -514,7 +517,7 @@ fn recovered_edits_of_a_split_log_are_replayed_flushed_and_removed() {
         memory.put(&FilePath::new(&format!("{edits}/{seq_id:019}")), bytes);
         let reopened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
         assert_eq!(values(&reopened.region).await, "a=1");
-        assert_eq!(reopened.region.figures().memstore_data_bytes, 0);
+        assert_eq!(reopened.region.metrics().memstore_data_bytes, 0);
         let open_seq_id = reopened.region.open_seq_id();
         assert_eq!(names(&memory, &edits).await, [format!("{}.seqid", open_seq_id - 1)]);
         assert!(open_seq_id > seq_id);
@@ -539,7 +542,7 @@ fn tags_come_back_from_files() {
 }
 
 #[test]
-fn a_wish_is_followed_by_the_chores() {
+fn requests_are_executed_by_the_chores() {
     run(async {
         let (env, memory) = (base::testing::env(7), MemoryFs::new());
         let first = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
@@ -556,28 +559,28 @@ fn a_wish_is_followed_by_the_chores() {
             env.clock.sleep(Duration::from_millis(1)).await;
         }
         env.clock.sleep(Duration::from_secs(1)).await;
-        let figures = region.figures();
-        assert!(figures.flushes > 5 && figures.compactions > 1, "{figures:?}");
-        assert!(figures.stores[0].files < 4, "{figures:?}");
+        let metrics = region.metrics();
+        assert!(metrics.flushes > 5 && metrics.compactions > 1, "{metrics:?}");
+        assert!(metrics.stores[0].files < 4, "{metrics:?}");
         assert_eq!(scan(&region).await.unwrap().len(), 200);
     });
 }
 
-/// Rows are written whole and read whole, whatever flush and compaction do meanwhile, on threads of their own.
+/// Rows are written and read atomically, while other threads flush and compact.
 #[test]
-fn readers_never_see_half_a_write() {
+fn readers_never_see_a_partial_write() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let main = runtime();
     let opened = main.block_on(async { fresh(options()).await.0 });
     let (region, busy) = (&opened.region, &AtomicUsize::new(4));
-    // Writes go on until enough flushes came in between.
+    // Writes continue until there were enough flushes.
     let left = |busy: &AtomicUsize| busy.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         for writer in 0..2 {
             scope.spawn(move || {
                 runtime().block_on(async {
                     let mut round = 0;
-                    while round < 500 || region.figures().flushes < 20 {
+                    while round < 500 || region.metrics().flushes < 20 {
                         one(region, whole_row(&format!("{writer}-{round}"))).await.unwrap();
                         round += 1;
                     }
@@ -595,7 +598,7 @@ fn readers_never_see_half_a_write() {
                 busy.fetch_sub(1, Ordering::Relaxed);
             });
         }
-        // This thread's runtime also drives the log, so it goes on until all are done.
+        // This thread's runtime also runs the log, so it continues until all threads are done.
         main.block_on(async {
             while left(busy) > 0 {
                 region.flush().await.unwrap();
@@ -619,7 +622,8 @@ fn check_whole(list: &CellList) {
     assert!(values.iter().all(|value| *value == values[0]), "a torn row: {:?}", list.cells);
 }
 
-/// How long does it take to open a region with a million unflushed rows? Asked for by name only.
+/// Measures how long it takes to open a region with a million unflushed rows. Runs only when
+/// requested.
 #[test]
 #[ignore = "a measurement"]
 fn a_long_replay() {
@@ -641,21 +645,21 @@ fn a_long_replay() {
         opened.region.abandon();
         let started = env.clock.monotonic();
         let reopened = open(&env, fs, large).await.unwrap();
-        let bytes = reopened.region.figures().memstore_data_bytes;
+        let bytes = reopened.region.metrics().memstore_data_bytes;
         println!("{bytes} bytes opened in {:?}", env.clock.monotonic() - started);
     });
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// A sink that takes a number of bytes and then says so.
-struct Full {
+/// A sink that reports that it is full after a number of bytes.
+struct FullSink {
     list: CellList,
-    room: usize,
+    memory: usize,
 }
 
-impl engine::scanner::ResultSink for Full {
-    fn begin_result(&mut self, goes_on: bool) {
-        self.list.begin_result(goes_on);
+impl engine::scanner::ResultSink for FullSink {
+    fn begin_result(&mut self, continues_row: bool) {
+        self.list.begin_result(continues_row);
     }
     fn cell(&mut self, cell: &cell::Cell<'_>) {
         self.list.cell(cell);
@@ -669,10 +673,10 @@ impl engine::scanner::ResultSink for Full {
     fn bytes(&self) -> usize {
         self.list.bytes()
     }
-    fn room(&mut self) -> engine::scanner::Room {
-        match self.list.bytes() < self.room {
-            true => engine::scanner::Room::Enough,
-            false => engine::scanner::Room::Full,
+    fn memory(&mut self) -> engine::scanner::SinkMemory {
+        match self.list.bytes() < self.memory {
+            true => engine::scanner::SinkMemory::Enough,
+            false => engine::scanner::SinkMemory::Full,
         }
     }
 }
@@ -693,7 +697,7 @@ fn a_row_that_is_too_big_is_not_read_in_one_piece() {
         let get = Get { row: "wide".into(), selection: Default::default(), existence_only: false };
         let refused = opened.region.get(&get).await.map(|_| ()).unwrap_err();
         assert!(matches!(&refused, Error::RowTooBig { what } if what.contains("100000")), "{refused}");
-        // In pieces it is read whole.
+        // In several parts it can be read completely.
         let mut scanner = opened.region.scanner(&Scan::default()).unwrap();
         let mut list = CellList::default();
         loop {
@@ -712,13 +716,13 @@ fn a_row_that_is_too_big_is_not_read_in_one_piece() {
 }
 
 #[test]
-fn a_scan_ends_early_where_there_is_no_room_and_fails_if_it_cannot() {
+fn a_scan_ends_early_when_its_sink_is_out_of_memory_and_fails_if_it_cannot() {
     run(async {
         let opened = wide_row(options()).await;
         let scan = Scan::default();
         for partials in [true, false] {
             let mut scanner = opened.region.scanner(&scan).unwrap();
-            let mut sink = Full { list: CellList::default(), room: 100_000 };
+            let mut sink = FullSink { list: CellList::default(), memory: 100_000 };
             let mut limits = engine::scanner::Limits { partials, ..engine::scanner::Limits::default() };
             let outcome = engine::scanner::drive(&mut scanner, &mut limits, &mut sink).await;
             match outcome {
@@ -726,7 +730,7 @@ fn a_scan_ends_early_where_there_is_no_room_and_fails_if_it_cannot() {
                     assert_eq!(progress.stopped, engine::scanner::Stopped::Bytes);
                     assert!((10..20).contains(&sink.list.cells.len()), "{}", sink.list.cells.len());
                 }
-                Err(Error::NoRoom { bytes }) if !partials => assert!(bytes < 200_000, "{bytes}"),
+                Err(Error::OutOfMemory { bytes }) if !partials => assert!(bytes < 200_000, "{bytes}"),
                 other => panic!("partials {partials}: {other:?}"),
             }
         }
@@ -734,7 +738,7 @@ fn a_scan_ends_early_where_there_is_no_room_and_fails_if_it_cannot() {
 }
 
 #[test]
-fn several_reads_give_each_its_row_in_whatever_order_they_are_made() {
+fn a_batch_reader_returns_each_row_in_any_order() {
     run(async {
         let (opened, ..) = fresh(options()).await;
         let rows = ["a", "b", "c", "d"];
@@ -742,37 +746,38 @@ fn several_reads_give_each_its_row_in_whatever_order_they_are_made() {
             one(&opened.region, put(row, row)).await.unwrap();
         }
         opened.region.flush().await.unwrap();
-        // Blocks are in the cache from here on.
+        // From here on all blocks are cached.
         values(&opened.region).await;
         let alike = |first: &'static str, others: usize| {
-            let mut gets = GetsAlike::new(get(first), "abcd".into());
+            let mut gets = MultiGet::new(get(first), "abcd".into());
             (0..others).for_each(|at| gets.push(at..at + 1));
             gets
         };
         let gets = alike("d", 4);
         for order in [&[0, 1, 2, 3, 4][..], &[1, 3, 4], &[4, 2, 2], &[3, 0, 1]] {
-            let mut reads = opened.region.reads(&gets);
+            let mut reader = opened.region.batch_reader(&gets);
             for &at in order {
                 let mut list = CellList::default();
-                assert!(reads.get_now(at, &mut list), "{order:?}");
+                assert!(reader.try_read(at, &mut list).unwrap(), "{order:?}");
                 assert_eq!(list.cells[0].0.view(0).row(), gets.row(at), "{order:?}");
-                reads.get_into(&gets.get(at), &mut list).await.unwrap();
+                reader.rows().read(&gets.get(at), &mut list).await.unwrap();
                 assert_eq!(list.cells[0], list.cells[1]);
             }
         }
-        // Many of them go round the places that are used again.
+        // More Gets than the prefetcher has slots.
         let mut many = alike("b", 0);
         (0..1000).for_each(|at| many.push(at % 4..at % 4 + 1));
-        let mut reads = opened.region.reads(&many);
+        let mut reader = opened.region.batch_reader(&many);
         for at in 0..many.len() {
             let mut list = CellList::default();
-            assert!(reads.get_now(at, &mut list) && list.cells[0].0.view(0).row() == many.row(at), "{at}");
+            assert!(reader.try_read(at, &mut list).unwrap(), "{at}");
+            assert_eq!(list.cells[0].0.view(0).row(), many.row(at), "{at}");
         }
         let no_row = alike("", 1);
-        let mut reads = opened.region.reads(&no_row);
+        let mut reader = opened.region.batch_reader(&no_row);
         let mut list = CellList::default();
-        assert!(!reads.get_now(0, &mut list), "no row");
-        assert!(reads.get_into(&get(""), &mut list).await.is_err() && list.cells.is_empty());
-        assert!(reads.get_now(1, &mut list) && list.cells.len() == 1);
+        assert!(reader.try_read(0, &mut list).is_err(), "an empty row");
+        assert!(reader.rows().read(&get(""), &mut list).await.is_err() && list.cells.is_empty());
+        assert!(reader.try_read(1, &mut list).unwrap() && list.cells.len() == 1);
     });
 }

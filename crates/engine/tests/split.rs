@@ -1,5 +1,6 @@
-//! Splits and merges as files: what the parents showed, the regions that come show, by references, by links and by files
-//! of their own; and a power cut at any call leaves what can be begun again.
+//! Splits and merges on the file level. The new regions return what their parents returned: with
+//! references, with links, and with their own files. After a power loss at any call, the change can
+//! be repeated.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -16,9 +17,9 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use common::model::{Model, Shown};
+use common::model::{Model, VisibleCell};
 use common::world::{
-    Regions, below, difference, open_regions, options, region_info, run, scan, shown, table,
+    Regions, below, difference, open_regions, options, region_info, run, scan, table, visible_cell,
 };
 use engine::region::{CompactionKind, RegionOptions, SplitOptions};
 use engine::replay::NoEntries;
@@ -40,7 +41,7 @@ fn row(number: u64) -> String {
     format!("row{number:03}")
 }
 
-/// The two regions that a split of `parent` makes, or one over both.
+/// The two regions that result from a split of `parent`.
 fn daughters(parent: &RegionInfo, split_row: &str) -> [RegionInfo; 2] {
     let split_row = Bytes::copy_from_slice(split_row.as_bytes());
     let (start, end) = (parent.start_key.clone(), parent.end_key.clone());
@@ -70,8 +71,8 @@ impl Regions {
         self.log.close().await;
     }
 
-    /// What scans of all regions show, one after the other.
-    async fn scan(&self) -> Vec<Shown> {
+    /// The results of scans of all regions, in sequence.
+    async fn scan(&self) -> Vec<VisibleCell> {
         let mut all = Vec::new();
         for region in &self.regions {
             all.extend(scan(region).await.unwrap());
@@ -79,16 +80,16 @@ impl Regions {
         all
     }
 
-    /// The same by reversed scans, and by gets of single rows; both must agree.
-    async fn scan_otherwise(&self) -> Vec<Shown> {
+    /// The same cells from reversed scans and from gets of single rows, which must agree.
+    async fn scan_reversed_and_by_gets(&self) -> Vec<VisibleCell> {
         let selection = || CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
         let (mut backward, mut gotten) = (Vec::new(), Vec::new());
         for region in &self.regions {
             let reversed = Scan { selection: selection(), reversed: true, ..Scan::default() };
             let list = region.scan_all(&reversed).await.unwrap();
-            let mut rows: Vec<Vec<Shown>> = Vec::new();
+            let mut rows: Vec<Vec<VisibleCell>> = Vec::new();
             for (cell, _) in &list.cells {
-                let shown = shown(&cell.view(0));
+                let shown = visible_cell(&cell.view(0));
                 match rows.last_mut() {
                     Some(row) if row[0].0 == shown.0 => row.push(shown),
                     _ => rows.push(vec![shown]),
@@ -99,7 +100,7 @@ impl Regions {
                 let row = Bytes::from(row[0].0.clone());
                 let get = Get { row, selection: selection().into(), existence_only: false };
                 let list = region.get(&get).await.unwrap();
-                gotten.extend(list.cells.iter().map(|(cell, _)| shown(&cell.view(0))));
+                gotten.extend(list.cells.iter().map(|(cell, _)| visible_cell(&cell.view(0))));
             }
             backward.extend(rows.into_iter().flatten());
         }
@@ -107,32 +108,32 @@ impl Regions {
         backward
     }
 
-    /// What scans show that go on behind a scanner of a parent, as of its first write.
-    async fn scan_again(&self) -> Vec<Shown> {
+    /// The results of scans that lost their scanner of a parent and resume at its first write.
+    async fn scan_resumed(&self) -> Vec<VisibleCell> {
         let selection = CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
         let lost = Scan { selection, read_point: Some(1), ..Scan::default() };
         let mut list = CellList::default();
         for region in &self.regions {
-            let mut scanner = region.scanner_again(&lost).unwrap();
+            let mut scanner = region.resumed_scanner(&lost).unwrap();
             while drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap().stopped
                 != Stopped::Exhausted
             {}
         }
-        list.cells.iter().map(|(cell, _)| shown(&cell.view(0))).collect()
+        list.cells.iter().map(|(cell, _)| visible_cell(&cell.view(0))).collect()
     }
 
-    async fn assert_shows(&self, expected: &[Shown], when: &str) {
+    async fn assert_returns(&self, expected: &[VisibleCell], when: &str) {
         let found = self.scan().await;
         assert!(found == expected, "{when}: {}", difference(&found, expected));
-        let found = self.scan_otherwise().await;
-        assert!(found == expected, "{when}, otherwise: {}", difference(&found, expected));
+        let found = self.scan_reversed_and_by_gets().await;
+        assert!(found == expected, "{when}, by other reads: {}", difference(&found, expected));
     }
 
     fn of(&self, row: &[u8]) -> &Arc<Region> {
         self.regions.iter().find(|region| region.info().contains(row)).unwrap()
     }
 
-    /// Puts the two halves of a region in its place, as a server does that goes on.
+    /// Replaces a region by its two halves, as a running server does.
     async fn split(&mut self, at: usize, split_row: &str) {
         let (fs, parent) = (self.services.fs.clone(), self.regions.remove(at));
         parent.close().await.unwrap();
@@ -144,7 +145,7 @@ impl Regions {
         }
     }
 
-    /// Puts one region in the place of two.
+    /// Replaces two regions by one.
     async fn merge(&mut self, at: usize) {
         let parents: Vec<Arc<Region>> = self.regions.drain(at..at + 2).collect();
         let mut infos = Vec::new();
@@ -163,8 +164,8 @@ impl Regions {
     }
 }
 
-/// Writes random cells and markers into rows of the regions; deletes are of past timestamps, so that nothing depends on
-/// when files are made.
+/// Writes random cells and markers to rows of the regions. Deletes have past timestamps, so that
+/// results do not depend on when files are written.
 async fn write(regions: &Regions, random: &dyn Random, rows: std::ops::Range<u64>, timestamp: &mut i64) {
     for _ in 0..40 {
         *timestamp += 1;
@@ -185,14 +186,15 @@ async fn write(regions: &Regions, random: &dyn Random, rows: std::ops::Range<u64
     }
 }
 
-/// Names of the files of one family of a region; none if it is not there.
+/// Names of the files of one family of a region; empty if the directory does not exist.
 async fn names(fs: &MemoryFs, info: &RegionInfo, family: &str) -> Vec<String> {
     let files = fs.list(&root().family_dir(info, family.as_bytes())).await.unwrap_or_default();
     files.into_iter().map(|file| file.name).collect()
 }
 
-/// A region with several files in each family, some of which have rows on one side of `row(50)` only.
-async fn parent(env: &Env, fs: &MemoryFs, random: &dyn Random) -> (Vec<Shown>, i64) {
+/// Creates a region with several files in each family. Some files have rows only on one side of
+/// `row(50)`.
+async fn parent(env: &Env, fs: &MemoryFs, random: &dyn Random) -> (Vec<VisibleCell>, i64) {
     root().write_region_info(fs, &region_info()).await.unwrap();
     let regions = opened(env, fs, &[region_info()]).await;
     let mut timestamp = 0;
@@ -207,7 +209,7 @@ async fn parent(env: &Env, fs: &MemoryFs, random: &dyn Random) -> (Vec<Shown>, i
 }
 
 #[test]
-fn daughters_and_merged_regions_show_what_their_parents_showed() {
+fn daughters_and_merged_regions_return_the_cells_of_their_parents() {
     for seed in 0..20 {
         run(async {
             let (env, fs, random) = (base::testing::env(seed), MemoryFs::new(), SeededRandom::new(seed));
@@ -228,14 +230,14 @@ fn daughters_and_merged_regions_show_what_their_parents_showed() {
                 };
                 gone.append(&mut parents);
                 let regions = opened(&env, &fs, &infos).await;
-                regions.assert_shows(&expected, "by references").await;
-                assert_eq!(regions.scan_again().await, expected, "to those who lost a scanner of a parent");
+                regions.assert_returns(&expected, "with references").await;
+                assert_eq!(regions.scan_resumed().await, expected, "resumed scans of a parent");
                 assert!(regions.regions.iter().any(|region| region.has_references()));
                 write(&regions, &random, 0..100, &mut timestamp).await;
                 expected = regions.scan().await;
                 regions.close().await;
                 let regions = opened(&env, &fs, &infos).await;
-                regions.assert_shows(&expected, "reopened").await;
+                regions.assert_returns(&expected, "reopened").await;
                 for region in &regions.regions {
                     region.flush().await.unwrap();
                     assert_eq!(region.stores_to_compact().is_empty(), !region.has_references());
@@ -247,22 +249,22 @@ fn daughters_and_merged_regions_show_what_their_parents_showed() {
                 for parent in &gone {
                     split::archive_region(&fs, &root(), parent).await.unwrap();
                 }
-                regions.assert_shows(&expected, "compacted").await;
-                assert_eq!(regions.scan_again().await, expected, "and when the references are gone");
+                regions.assert_returns(&expected, "compacted").await;
+                assert_eq!(regions.scan_resumed().await, expected, "resumed scans without references");
                 parents = regions.infos();
                 regions.close().await;
-                opened(&env, &fs, &parents).await.assert_shows(&expected, "compacted and reopened").await;
+                opened(&env, &fs, &parents).await.assert_returns(&expected, "compacted and reopened").await;
             }
         });
     }
 }
 
-/// The same disk once more.
+/// A copy of the disk.
 fn copy(fs: &MemoryFs) -> MemoryFs {
     fs.crash(&mut || 0)
 }
 
-/// What a split or a merge does to the directory.
+/// A change of the directory by a split or merge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Split,
@@ -271,27 +273,28 @@ enum Change {
     Archive,
 }
 
-/// A directory, and the regions that a change takes and makes.
-struct Scene {
+/// A directory, and the regions before and after a change.
+struct SplitScenario {
     fs: MemoryFs,
     parents: Vec<RegionInfo>,
-    made: Vec<RegionInfo>,
-    expected: Vec<Shown>,
+    created: Vec<RegionInfo>,
+    expected: Vec<VisibleCell>,
 }
 
-impl Scene {
-    /// The directory in front of `change`.
-    async fn before(change: Change, env: &Env) -> Scene {
+impl SplitScenario {
+    /// The directory before `change`.
+    async fn before(change: Change, env: &Env) -> SplitScenario {
         let (fs, random) = (MemoryFs::new(), SeededRandom::new(5));
         let (mut expected, mut timestamp) = parent(env, &fs, &random).await;
-        let made = daughters(&region_info(), &row(50)).to_vec();
-        let mut scene = Scene { fs, parents: vec![region_info()], made, expected: expected.clone() };
+        let created = daughters(&region_info(), &row(50)).to_vec();
+        let mut scenario =
+            SplitScenario { fs, parents: vec![region_info()], created, expected: expected.clone() };
         if change != Change::Split {
-            scene.make(&scene.fs).await.unwrap();
+            scenario.create(&scenario.fs).await.unwrap();
         }
         if change == Change::Merge || change == Change::Archive {
-            // The daughters have files of their own: what compactions wrote, and a flush.
-            let regions = opened(env, &scene.fs, &scene.made).await;
+            // The daughters have their own files, from compactions and a flush.
+            let regions = opened(env, &scenario.fs, &scenario.created).await;
             for region in &regions.regions {
                 region.compact(None, CompactionKind::Major).await.unwrap();
             }
@@ -300,37 +303,37 @@ impl Scene {
             regions.close().await;
         }
         if change == Change::Merge {
-            scene.parents = scene.made;
-            scene.made = vec![merged(&scene.parents)];
+            scenario.parents = scenario.created;
+            scenario.created = vec![merged(&scenario.parents)];
         }
-        Scene { fs: copy(&scene.fs), expected, ..scene }
+        SplitScenario { fs: copy(&scenario.fs), expected, ..scenario }
     }
 
-    /// Makes the regions that are to be made.
-    async fn make(&self, fs: &dyn FileSystem) -> Result<(), Error> {
+    /// Creates the new regions.
+    async fn create(&self, fs: &dyn FileSystem) -> Result<(), Error> {
         let table: TableDescriptor = table();
-        match &self.made[..] {
+        match &self.created[..] {
             [low, high] => split::create_daughters(fs, &root(), &table, &self.parents[0], [low, high]).await,
             [merged] => split::create_merged(fs, &root(), &table, &self.parents, merged).await,
-            _ => unreachable!("one or two are made"),
+            _ => unreachable!("one or two regions are made"),
         }
     }
 
-    async fn carry_out(&self, change: Change, fs: &dyn FileSystem) -> Result<(), Error> {
+    async fn execute(&self, change: Change, fs: &dyn FileSystem) -> Result<(), Error> {
         match change {
-            Change::Split | Change::Merge => self.make(fs).await,
+            Change::Split | Change::Merge => self.create(fs).await,
             Change::Remove => {
-                let made: Vec<&RegionInfo> = self.made.iter().collect();
-                split::remove_daughters(fs, &root(), &made).await
+                let created: Vec<&RegionInfo> = self.created.iter().collect();
+                split::remove_daughters(fs, &root(), &created).await
             }
             Change::Archive => split::archive_region(fs, &root(), &self.parents[0]).await,
         }
     }
 
-    /// The files of each region made: all or, where it is not there, none.
+    /// The files of each new region; none if it does not exist.
     async fn files(&self, fs: &MemoryFs) -> Vec<Vec<String>> {
         let mut all = Vec::new();
-        for info in &self.made {
+        for info in &self.created {
             let mut files = Vec::new();
             for family in ["f", "g"] {
                 files
@@ -344,35 +347,38 @@ impl Scene {
     }
 }
 
-/// Cuts the power at every call of a change: what is on disk then is the old or the new state of each region, and the
-/// change made once more completes it.
-fn cut_everywhere(change: Change) {
+/// Simulates a power loss at every call of a change. Each region is then on disk in its old or new
+/// state, and repeating the change completes it.
+fn fail_at_every_call(change: Change) {
     run(async {
         let env = base::testing::env(3);
-        let scene = Scene::before(change, &env).await;
+        let scenario = SplitScenario::before(change, &env).await;
         let whole = {
-            let fs = copy(&scene.fs);
-            scene.carry_out(change, &fs).await.unwrap();
-            scene.files(&fs).await
+            let fs = copy(&scenario.fs);
+            scenario.execute(change, &fs).await.unwrap();
+            scenario.files(&fs).await
         };
         let has_both = whole.iter().flatten().any(|name| name.contains('='))
             && whole.iter().flatten().any(|name| is_reference(name.rsplit('/').next().unwrap()));
         assert!(has_both || change != Change::Split, "{whole:?}");
         let (mut old, mut new) = (0, 0);
         for calls in 0.. {
-            let inner = copy(&scene.fs);
+            let inner = copy(&scenario.fs);
             let fs = Faulty::new(Arc::new(inner.clone()), Plan::new(env.clock.clone()));
             fs.add(Rule::new([Fault::Fail, Fault::FailAfter][calls as usize % 2]).after(calls));
-            let done = scene.carry_out(change, &fs).await.is_ok();
+            let done = scenario.execute(change, &fs).await.is_ok();
             for seed in 0..10 {
                 let random = SeededRandom::new(seed);
                 let image = inner.crash(&mut || random.next_u64());
-                check_image(change, &scene, &whole, &image, done, (&mut old, &mut new)).await;
-                scene.carry_out(change, &image).await.unwrap();
-                assert_eq!(scene.files(&image).await, whole, "{change:?} cut at call {calls}, made again");
+                check_image(change, &scenario, &whole, &image, done, (&mut old, &mut new)).await;
+                scenario.execute(change, &image).await.unwrap();
+                assert_eq!(scenario.files(&image).await, whole, "{change:?} cut at call {calls}, repeated");
                 if seed == 0 {
-                    let open = if change == Change::Remove { &scene.parents } else { &scene.made };
-                    opened(&env, &image, open).await.assert_shows(&scene.expected, "after a cut").await;
+                    let open = if change == Change::Remove { &scenario.parents } else { &scenario.created };
+                    opened(&env, &image, open)
+                        .await
+                        .assert_returns(&scenario.expected, "after power loss")
+                        .await;
                 }
             }
             if done {
@@ -386,7 +392,7 @@ fn cut_everywhere(change: Change) {
 
 async fn check_image(
     change: Change,
-    scene: &Scene,
+    scenario: &SplitScenario,
     whole: &[Vec<String>],
     image: &MemoryFs,
     done: bool,
@@ -394,7 +400,9 @@ async fn check_image(
 ) {
     match change {
         Change::Split | Change::Merge => {
-            for (info, (found, whole)) in scene.made.iter().zip(scene.files(image).await.iter().zip(whole)) {
+            for (info, (found, whole)) in
+                scenario.created.iter().zip(scenario.files(image).await.iter().zip(whole))
+            {
                 let there = root().read_region_info(image, &info.table, &info.encoded_name()).await.unwrap();
                 assert!(!done || there.is_some());
                 assert_eq!(found, if there.is_some() { whole } else { &[][..] });
@@ -402,16 +410,16 @@ async fn check_image(
             }
         }
         Change::Remove => {
-            let there = scene.files(image).await.iter().any(|files| !files.is_empty());
+            let there = scenario.files(image).await.iter().any(|files| !files.is_empty());
             assert!(!done || !there);
             *(if there { old } else { new }) += 1;
         }
         Change::Archive => {
-            let there = image.stat(&root().region_dir(&scene.parents[0])).await.unwrap().is_some();
+            let there = image.stat(&root().region_dir(&scenario.parents[0])).await.unwrap().is_some();
             assert!(!done || !there);
             *(if there { old } else { new }) += 1;
-            // Whatever is where: links and references lead there.
-            for info in &scene.made {
+            // Links and references must resolve, wherever the files are.
+            for info in &scenario.created {
                 for family in [b"f", b"g"] {
                     root().list_store_files(image, info, family).await.unwrap();
                 }
@@ -421,40 +429,41 @@ async fn check_image(
 }
 
 #[test]
-fn a_split_is_made_whole_or_begun_again() {
-    cut_everywhere(Change::Split);
+fn a_split_completes_or_restarts() {
+    fail_at_every_call(Change::Split);
 }
 
 #[test]
-fn a_merge_is_made_whole_or_begun_again() {
-    cut_everywhere(Change::Merge);
+fn a_merge_completes_or_restarts() {
+    fail_at_every_call(Change::Merge);
 }
 
 #[test]
-fn a_split_that_is_given_up_leaves_the_parent() {
-    cut_everywhere(Change::Remove);
+fn an_abandoned_split_leaves_the_parent() {
+    fail_at_every_call(Change::Remove);
 }
 
 #[test]
-fn a_parent_goes_to_the_archive() {
-    cut_everywhere(Change::Archive);
+fn a_parent_is_archived() {
+    fail_at_every_call(Change::Archive);
 }
 
 #[test]
-fn what_is_not_in_files_of_its_own_is_not_split() {
+fn regions_with_references_or_recovered_edits_are_not_split() {
     run(async {
         let env = base::testing::env(3);
-        let scene = Scene::before(Change::Remove, &env).await;
-        let [low, high] = daughters(&scene.made[0], &row(20));
+        let scenario = SplitScenario::before(Change::Remove, &env).await;
+        let [low, high] = daughters(&scenario.created[0], &row(20));
         let refused =
-            split::create_daughters(&scene.fs, &root(), &table(), &scene.made[0], [&low, &high]).await;
+            split::create_daughters(&scenario.fs, &root(), &table(), &scenario.created[0], [&low, &high])
+                .await;
         assert!(
             matches!(&refused, Err(Error::Unsupported { what }) if what.contains("references")),
             "{refused:?}"
         );
-        let edits = root().recovered_edits_dir(&scene.parents[0]).join("0000000000000000012");
-        scene.fs.put(&edits, "edits");
-        let refused = scene.make(&scene.fs).await;
+        let edits = root().recovered_edits_dir(&scenario.parents[0]).join("0000000000000000012");
+        scenario.fs.put(&edits, "edits");
+        let refused = scenario.create(&scenario.fs).await;
         assert!(
             matches!(&refused, Err(Error::Unsupported { what }) if what.contains("edits")),
             "{refused:?}"
@@ -462,7 +471,7 @@ fn what_is_not_in_files_of_its_own_is_not_split() {
     });
 }
 
-/// Files in the archive of the table, and whether some region needs them by a link.
+/// For each file in the table's archive, whether a region needs it through a link.
 async fn archived(fs: &MemoryFs) -> Vec<bool> {
     let mut linked = Vec::new();
     for family in ["f", "g"] {
@@ -475,17 +484,17 @@ async fn archived(fs: &MemoryFs) -> Vec<bool> {
 }
 
 #[test]
-fn a_clone_of_daughters_has_their_rows_when_all_else_is_gone() {
+fn a_clone_of_daughters_has_their_rows_after_all_else_is_removed() {
     run(async {
         let env = base::testing::env(3);
-        let Scene { fs, made, expected, .. } = Scene::before(Change::Remove, &env).await;
-        // What a snapshot of the daughters would name, cloned.
+        let SplitScenario { fs, created, expected, .. } = SplitScenario::before(Change::Remove, &env).await;
+        // A clone of what a snapshot of the daughters would name.
         let name = TableName::parse("ns:clone").unwrap();
         let renamed = |info: &RegionInfo| {
             RegionInfo::new(name.clone(), info.start_key.clone(), info.end_key.clone(), info.region_id)
         };
         let mut links = Vec::new();
-        for (info, family) in made.iter().flat_map(|info| [(info, "f"), (info, "g")]) {
+        for (info, family) in created.iter().flat_map(|info| [(info, "f"), (info, "g")]) {
             for file in root().list_store_files(&fs, info, family.as_bytes()).await.unwrap() {
                 let link = FileLink::to(info, family.as_bytes(), file.path.name()).unwrap();
                 let parent = renamed(&region_info()).encoded_name();
@@ -493,7 +502,7 @@ fn a_clone_of_daughters_has_their_rows_when_all_else_is_gone() {
                 links.push(LinkedFile { region: renamed(info), family: family.into(), link, reference });
             }
         }
-        let clones: Vec<RegionInfo> = made.iter().map(renamed).collect();
+        let clones: Vec<RegionInfo> = created.iter().map(renamed).collect();
         let table = TableDescriptor { name: name.clone(), ..table() };
         root().clone_table(&fs, &table, &clones, &links).await.unwrap();
         root().archive_table(&fs, &region_info().table).await.unwrap();
@@ -501,39 +510,39 @@ fn a_clone_of_daughters_has_their_rows_when_all_else_is_gone() {
         let open =
             async || open_regions(&env, Arc::new(fs.clone()), options(), &table, &clones).await.unwrap();
         let regions = open().await;
-        regions.assert_shows(&expected, "cloned").await;
+        regions.assert_returns(&expected, "cloned").await;
         for region in &regions.regions {
             assert!(region.has_references());
             region.compact(None, CompactionKind::Minor).await.unwrap();
         }
         regions.close().await;
         assert_eq!(archived(&fs).await, [false; 12]);
-        open().await.assert_shows(&expected, "with files of its own").await;
+        open().await.assert_returns(&expected, "with files of its own").await;
     });
 }
 
-/// Sequence ids, names and counts as HBase has them.
+/// Sequence ids, names, and cell counts are HBase's.
 #[test]
 fn references_are_named_and_counted_as_in_hbase() {
     run(async {
         let env = base::testing::env(3);
-        let scene = Scene::before(Change::Split, &env).await;
+        let scenario = SplitScenario::before(Change::Split, &env).await;
         let ids = |regions: &Regions| -> Vec<u64> {
-            regions.regions.iter().map(|region| region.figures().stores[0].file_seq_id).collect()
+            regions.regions.iter().map(|region| region.metrics().stores[0].file_seq_id).collect()
         };
-        let before = opened(&env, &copy(&scene.fs), &scene.parents).await;
-        let (parent_ids, cells) = (ids(&before), before.regions[0].figures().stores[0].file_cells);
-        scene.make(&scene.fs).await.unwrap();
-        let max_seq_id = root().read_max_seq_id(&scene.fs, &scene.parents[0]).await.unwrap();
-        let after = opened(&env, &scene.fs, &scene.made).await;
+        let before = opened(&env, &copy(&scenario.fs), &scenario.parents).await;
+        let (parent_ids, cells) = (ids(&before), before.regions[0].metrics().stores[0].file_cells);
+        scenario.create(&scenario.fs).await.unwrap();
+        let max_seq_id = root().read_max_seq_id(&scenario.fs, &scenario.parents[0]).await.unwrap();
+        let after = opened(&env, &scenario.fs, &scenario.created).await;
         assert_eq!(ids(&after), [parent_ids[0], parent_ids[0] + 1], "one more in the upper half");
-        let counted: u64 = after.regions.iter().map(|region| region.figures().stores[0].file_cells).sum();
+        let counted: u64 = after.regions.iter().map(|region| region.metrics().stores[0].file_cells).sum();
         assert!(counted < cells + cells / 10, "{counted} of {cells}: each half counts half");
         for region in &after.regions {
             assert_eq!(region.open_seq_id(), max_seq_id + 1);
         }
-        let parent_name = scene.parents[0].encoded_name();
-        for name in names(&scene.fs, &scene.made[0], "f").await {
+        let parent_name = scenario.parents[0].encoded_name();
+        for name in names(&scenario.fs, &scenario.created[0], "f").await {
             let is_link = name.starts_with(&format!("t={parent_name}-"));
             assert!(is_link || name.ends_with(&format!(".{parent_name}")), "{name}");
         }
@@ -577,7 +586,7 @@ fn a_region_is_split_in_the_middle_of_its_largest_file() {
     });
 }
 
-/// What a server's cache holds of a parent is of use to its daughters, to both.
+/// Both daughters use the cached blocks of their parent.
 #[test]
 fn daughters_find_the_blocks_of_their_parent_in_the_cache() {
     run(async {
@@ -589,8 +598,8 @@ fn daughters_find_the_blocks_of_their_parent_in_the_cache() {
         let loads = regions.services.loader.stats().loads;
         assert!(loads > 0);
         assert!(regions.scan().await == expected);
-        assert_eq!(regions.services.loader.stats().loads, loads, "nothing was read again");
-        // What one daughter lets go of is read again for the other.
+        assert_eq!(regions.services.loader.stats().loads, loads, "all blocks were cached");
+        // Blocks evicted by one daughter are read again for the other.
         regions.regions[0].compact(None, CompactionKind::Major).await.unwrap();
         assert!(regions.scan().await == expected);
         assert!(regions.services.loader.stats().loads > loads);
@@ -631,20 +640,20 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Regions, and what each must show.
-struct Pair {
+/// Regions and their models.
+struct RegionsWithModels {
     env: Env,
     fs: MemoryFs,
     regions: Regions,
     models: Vec<Model>,
 }
 
-impl Pair {
-    async fn new() -> Pair {
+impl RegionsWithModels {
+    async fn new() -> RegionsWithModels {
         let (env, fs) = (base::testing::env(1), MemoryFs::new());
         root().write_region_info(&fs, &region_info()).await.unwrap();
         let regions = opened(&env, &fs, &[region_info()]).await;
-        Pair { env, fs, regions, models: vec![Model::new(&table())] }
+        RegionsWithModels { env, fs, regions, models: vec![Model::new(&table())] }
     }
 
     async fn apply(&mut self, step: &Step) {
@@ -687,7 +696,7 @@ impl Pair {
         self.regions.regions.iter().position(|region| region.info().contains(row)).unwrap()
     }
 
-    /// As in HBase no region with references is split or merged, and none at its start.
+    /// As in HBase, a region with references is not split, and no region is split at its start key.
     async fn split(&mut self, row: &str) {
         let at = self.at(row.as_bytes());
         let region = &self.regions.regions[at];
@@ -733,20 +742,21 @@ impl Pair {
     }
 
     async fn check(&self, step: &Step) {
-        let expected: Vec<Shown> = self.models.iter().flat_map(Model::scan).collect();
-        self.regions.assert_shows(&expected, &format!("after {step:?}")).await;
+        let expected: Vec<VisibleCell> = self.models.iter().flat_map(Model::scan).collect();
+        self.regions.assert_returns(&expected, &format!("after {step:?}")).await;
         for (region, model) in self.regions.regions.iter().zip(&self.models) {
-            let files: Vec<usize> = region.figures().stores.iter().map(|store| store.files).collect();
+            let files: Vec<usize> = region.metrics().stores.iter().map(|store| store.files).collect();
             let counts: Vec<usize> = (0..FAMILIES.len()).map(|family| model.file_count(family)).collect();
             assert_eq!(files, counts, "files of {} after {step:?}", region.name());
         }
     }
 }
 
-/// Steps of one program at most.
+/// Maximum number of steps in one program.
 const STEPS_OF_PROGRAM: usize = 50;
 
-/// As many programs as the steps ask for that `GRAMPUS_MODEL_STEPS` says, as in the model test of a single region.
+/// Number of programs, from the number of steps in `GRAMPUS_MODEL_STEPS`, as in the model test of a
+/// single region.
 fn cases() -> u32 {
     let steps = std::env::var("GRAMPUS_MODEL_STEPS").ok().and_then(|text| text.parse::<u32>().ok());
     steps.unwrap_or(2500).div_ceil(STEPS_OF_PROGRAM as u32 / 2)
@@ -758,10 +768,10 @@ proptest! {
     #[test]
     fn split_and_merged_regions_agree_with_the_model(steps in prop::collection::vec(step(), 1..STEPS_OF_PROGRAM)) {
         run(async {
-            let mut pair = Pair::new().await;
+            let mut regions = RegionsWithModels::new().await;
             for step in &steps {
-                pair.apply(step).await;
-                pair.check(step).await;
+                regions.apply(step).await;
+                regions.check(step).await;
             }
         });
     }

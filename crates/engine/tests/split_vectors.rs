@@ -1,8 +1,9 @@
-//! A table that HBase 2.5.10 split at `rowm`, compacted, wrote to and merged again: its references are read as HBase reads
-//! them, and the same split and merge made here give the same files, byte for byte.
+//! A table that HBase 2.5.10 split at `rowm`, compacted, wrote to, and merged. Its references are
+//! read as HBase reads them. The same split and merge made here produce the same files, byte for
+//! byte.
 //!
-//! `vectors/split/split` holds what HBase made of the parent, `merged` all regions at the end, each with the cells that
-//! HBase's client scanned (`getCellKeyAsString`, value).
+//! `vectors/split/split` has what HBase made of the parent, `merged` has all regions at the end.
+//! Both have the cells that an HBase client scanned (`getCellKeyAsString`, value).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A panic is how a test fails; vectors are read from disk.
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use common::model::Shown;
+use common::model::VisibleCell;
 use common::world::{open_regions, options, run, scan};
 use engine::region::CompactionKind;
 use engine::split;
@@ -51,8 +52,8 @@ fn directory(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/split").join(name)
 }
 
-/// The cells that HBase showed.
-fn cells(name: &str) -> Vec<Shown> {
+/// The cells that HBase returned.
+fn cells(name: &str) -> Vec<VisibleCell> {
     let text = std::fs::read_to_string(directory(name).join("cells.txt")).unwrap();
     let cell = |line: &str| {
         let (key, value) = line.split_once(' ').unwrap();
@@ -63,7 +64,7 @@ fn cells(name: &str) -> Vec<Shown> {
     text.lines().map(cell).collect()
 }
 
-/// Those of some regions, and of their table.
+/// The files of some regions and of their table.
 fn of_regions(files: &Files, regions: &[&str]) -> Files {
     let is_wanted =
         |path: &str| path.contains(".tableinfo") || regions.iter().any(|region| path.contains(region));
@@ -111,8 +112,9 @@ async fn info(fs: &MemoryFs, encoded: &str) -> RegionInfo {
     root().read_region_info(fs, &table_name(), encoded).await.unwrap().unwrap()
 }
 
-/// Opens regions of a disk, by references and again with files of their own.
-async fn check_cells(fs: &MemoryFs, regions: &[&str], expected: &[Shown]) {
+/// Opens regions of a disk and checks their cells, first with references, then compacted into their
+/// own files.
+async fn check_cells(fs: &MemoryFs, regions: &[&str], expected: &[VisibleCell]) {
     let (env, table) = (base::testing::env(1), table(fs).await);
     let mut infos = Vec::new();
     for region in regions {

@@ -1,10 +1,11 @@
-//! Wraps any file system and makes it fail: the Nth call, calls at some path, a full disk, slow or hanging calls,
-//! torn appends, flipped bits, failed syncs.
+//! Wraps any file system and injects faults: the Nth call fails, calls at some path fail, the disk
+//! is full, calls are slow or hang, appends are torn, bits are flipped, syncs fail.
 //!
-//! What is to happen is a [`Plan`] of [`Rule`]s, which may change while files are open (all clones share it). Faults
-//! are those that a true disk shows, so the contract holds in between: a file whose sync failed refuses everything
-//! else, and a sync reported as failed may or may not have reached the disk ([`Fault::Fail`],
-//! [`Fault::FailAfter`]). Loss of power is [`MemoryFs::crash`](crate::memory::MemoryFs::crash); both go together.
+//! A [`Plan`] of [`Rule`]s defines the faults. It may change while files are open; all clones share
+//! it. Faults are those of real disks, so the contract still holds. A file whose sync failed
+//! refuses all further calls except close. A sync reported as failed may or may not have reached
+//! the disk ([`Fault::Fail`], [`Fault::FailAfter`]).
+//! [`MemoryFs::crash`](crate::memory::MemoryFs::crash) simulates power loss; both can be combined.
 
 mod file;
 mod plan;
@@ -17,9 +18,11 @@ use base::BoxFuture;
 use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
-use crate::{DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
+use crate::{
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
+};
 
-/// A [`FileSystem`] that fails as planned; clones share the plan. See the module's documentation.
+/// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
 #[derive(Clone)]
 pub struct Faulty {
     inner: Arc<dyn FileSystem>,
@@ -32,12 +35,12 @@ impl Faulty {
         Faulty { inner, shared: Arc::new(Shared::new(plan)) }
     }
 
-    /// Adds a rule from now on.
+    /// Adds a rule, effective immediately.
     pub fn add(&self, rule: Rule) {
         self.shared.plan().rules.push(rule);
     }
 
-    /// Drops all rules and the limit of space. Files broken by a failed sync stay broken.
+    /// Removes all rules and space limits. Files broken by a failed sync stay broken.
     pub fn heal(&self) {
         let mut plan = self.shared.plan();
         plan.rules.clear();
@@ -45,23 +48,25 @@ impl Faulty {
         plan.disk.capacity = None;
     }
 
-    /// Sets the capacity of the disk (`None`: no limit). Unlike with [`set_space`](Faulty::set_space), files that are
-    /// deleted or cut free their room.
+    /// Sets the capacity of the disk (`None`: unlimited). Unlike with
+    /// [`set_space`](Faulty::set_space), deleting or truncating files frees space.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.shared.plan().disk.capacity = bytes;
     }
 
-    /// Bytes of all files that were written through this file system.
+    /// Total bytes of all files written through this file system.
     pub fn used(&self) -> u64 {
         self.shared.plan().disk.used()
     }
 
-    /// How many more bytes fit (`None`: no limit). Removing files frees nothing; the test says when there is room.
+    /// Sets how many more bytes fit (`None`: unlimited). Removing files frees nothing; the test
+    /// decides when there is space.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.shared.plan().space_left = bytes;
     }
 
-    /// Calls of an operation so far, failed ones too: the N up to which a sweep over "the Nth call" runs.
+    /// Number of calls of an operation so far, including failed ones: the upper limit of N for a
+    /// sweep over "the Nth call".
     pub fn calls(&self, operation: Operation) -> u64 {
         self.shared.plan().calls.get(&operation).copied().unwrap_or(0)
     }
@@ -71,21 +76,21 @@ impl Faulty {
         self.shared.plan().calls.values().sum()
     }
 
-    /// Faults that were met so far: a test of a fault sees that it happened.
+    /// Number of faults injected so far, so that a test can check that its fault happened.
     pub fn faults(&self) -> u64 {
         self.shared.plan().faults
     }
 }
 
 impl Shared {
-    // Does `work`, unless the plan has another idea.
+    // Does `work` unless the plan injects a fault.
     async fn guarded<T>(
         &self,
         operation: Operation,
         path: &FilePath,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        match self.meet(operation, path).await {
+        match self.next_fault(operation, path).await {
             None | Some(Fault::Flip) => work.await,
             Some(Fault::FailAfter) => {
                 work.await?;
@@ -105,11 +110,11 @@ impl FileSystem for Faulty {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.take_space(0, path)?;
-            let created = self.shared.guarded(Operation::Create, path, self.inner.create(path, storage));
+            let created = self.shared.guarded(Operation::Create, path, self.inner.create(path, access));
             let inner = created.await?;
             self.shared.grow(path, 0)?;
             Ok(Box::new(FaultyWriter::new(inner, self.shared.clone())) as Box<dyn FileWriter>)

@@ -1,9 +1,13 @@
-//! A directory of this machine. Calls that may wait for the disk run on a bounded pool; a read whose pages are in
-//! memory is answered at once by the thread that asks. Files whose blocks the caller caches himself may be read past the
-//! page cache ([`LocalFs::past_page_cache`]), which the kernel then does by itself (`local::aio`).
+//! A directory of this machine as a file system.
 //!
-//! Paths are resolved below a directory that is held open, so a rename of the root or a change of the working
-//! directory does not lead elsewhere. Made for one process at a time: [`LocalFs::lock`] keeps others out.
+//! Calls that may wait for the disk run on a bounded pool. A read whose pages are in the page cache
+//! completes immediately on the calling thread. Files whose blocks the caller caches can be read
+//! with direct I/O ([`LocalFs::with_direct_io`]), which the kernel performs asynchronously
+//! (`local::aio`).
+//!
+//! Paths are resolved below a directory that is held open, so renaming the root or changing the
+//! working directory does not redirect them. Only one process may use a directory at a time:
+//! [`LocalFs::lock`] excludes others.
 
 mod aio;
 mod blocks;
@@ -27,10 +31,12 @@ use self::direct::DirectReader;
 use self::handle::{Handle, error_of};
 use self::reader::LocalReader;
 use self::writer::LocalWriter;
-use crate::{DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage};
+use crate::{
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
+};
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-// What the process's umask leaves of these, as with HBase's own files.
+// Reduced by the process's umask, as for HBase's own files.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
 
@@ -41,7 +47,7 @@ pub struct LocalFs {
     root_path: Arc<Path>,
     pool: Arc<Pool>,
     reads: Arc<reader::ReadPath>,
-    past_page_cache: bool,
+    direct_io: bool,
 }
 
 impl fmt::Debug for LocalFs {
@@ -50,17 +56,17 @@ impl fmt::Debug for LocalFs {
     }
 }
 
-/// Keeps other processes away from a root directory until it is dropped (or the process ends, however it does).
+/// Excludes other processes from a root directory until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct RootLock {
     _file: OwnedFd,
 }
 
 impl LocalFs {
-    /// The file system below `root`, which must be a directory. Blocks; for the start of a process.
+    /// The file system below `root`, which must be a directory. Blocks; meant for process start.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no such directory.
+    /// [`Error::NotFound`] if the directory does not exist.
     pub fn new(root: &Path, pool: Arc<Pool>) -> Result<LocalFs> {
         let shown = FilePath::root();
         let opened = rustix::fs::open(root, DIR_FLAGS, Mode::empty()).map_err(|errno| match errno {
@@ -72,20 +78,20 @@ impl LocalFs {
             root_path: root.into(),
             pool,
             reads: Arc::default(),
-            past_page_cache: false,
+            direct_io: false,
         })
     }
 
-    /// Lets [`FileSystem::open_uncached`] read past the page cache, where the file system can.
+    /// Enables direct I/O for [`FileSystem::open_uncached`], where the file system supports it.
     #[must_use]
-    pub fn past_page_cache(self) -> LocalFs {
-        LocalFs { past_page_cache: true, ..self }
+    pub fn with_direct_io(self) -> LocalFs {
+        LocalFs { direct_io: true, ..self }
     }
 
-    /// Like [`LocalFs::new`], but makes `root` and its parents where they are missing, durably.
+    /// Like [`LocalFs::new`], but creates `root` and its missing parents, durably.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be made.
+    /// [`Error::Io`] if a directory cannot be created.
     pub fn create(root: &Path, pool: Arc<Pool>) -> Result<LocalFs> {
         let failed = |at: &Path, errno: Errno| {
             Error::io(&FilePath::root(), "make", format!("{}: {errno}", at.display()))
@@ -111,10 +117,11 @@ impl LocalFs {
         LocalFs::new(root, pool)
     }
 
-    /// Takes the lock file at `path`, making it if it is missing. Blocks only for an instant.
+    /// Takes the lock file at `path`, creating it if it is missing. Does not wait for another
+    /// holder.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process has it.
+    /// [`Error::Locked`] if another process holds the lock.
     pub fn lock(&self, path: &FilePath) -> Result<RootLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let failed = |errno| error_of(path, "lock", errno);
@@ -126,7 +133,7 @@ impl LocalFs {
         }
     }
 
-    // Runs `job` on the pool, with the root and the path it is about.
+    // Runs `job` on the pool, with the root and the path.
     fn run<T: Send + 'static>(
         &self,
         path: &FilePath,
@@ -137,7 +144,7 @@ impl LocalFs {
     }
 }
 
-// A path as the system takes it, relative to the root.
+// The path in the system's form, relative to the root.
 fn os_path(path: &FilePath) -> &str {
     if path.as_str().is_empty() { "." } else { path.as_str() }
 }
@@ -145,7 +152,7 @@ fn os_path(path: &FilePath) -> &str {
 // Makes the names in an open directory durable.
 fn sync_names(dir: impl AsFd) -> rustix::io::Result<()> {
     match rustix::fs::fsync(dir) {
-        // A file system that knows no sync of directories keeps no names apart from its own durability.
+        // The file system has no sync of directories, so names need no separate sync.
         Err(Errno::INVAL) => Ok(()),
         other => other,
     }
@@ -164,7 +171,7 @@ fn sync_file(root: &OwnedFd, path: &FilePath) -> Result<()> {
     rustix::fs::fdatasync(&file).map_err(failed)
 }
 
-/// Opens a file for reading; it and its length.
+/// Opens a file for reading; returns the file and its length.
 fn open(root: &OwnedFd, path: &FilePath, how: OFlags) -> Result<(OwnedFd, u64)> {
     let failed = |errno| error_of(path, "open", errno);
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | how;
@@ -186,13 +193,14 @@ fn stat(root: &OwnedFd, path: &FilePath) -> Result<Option<FileStatus>> {
 
 fn rename(root: &OwnedFd, from: &FilePath, to: &FilePath) -> Result<()> {
     let moved = stat(root, from)?.ok_or_else(|| Error::NotFound { path: from.clone() })?;
-    // The system would let a directory replace an empty one; the contract lets only a file replace a file.
+    // The system would let a directory replace an empty one; the contract only lets a file replace
+    // a file.
     let replaced = if from == to { None } else { stat(root, to)? };
     if replaced.is_some_and(|replaced| moved.is_dir || replaced.is_dir) {
         return Err(Error::AlreadyExists { path: to.clone() });
     }
     rustix::fs::renameat(root, os_path(from), root, os_path(to)).map_err(|errno| match errno {
-        // The file was just there, so it is the target's directory that is missing.
+        // The source existed a moment ago, so the target's directory is missing.
         Errno::NOENT | Errno::NOTDIR => Error::NotFound { path: to.clone() },
         errno => error_of(from, "rename", errno),
     })
@@ -208,7 +216,7 @@ fn make_dirs(root: &OwnedFd, path: &FilePath) -> Result<()> {
             Err(Errno::EXIST) if stat(root, &at)?.is_some_and(|there| there.is_dir) => {}
             Err(errno) => return Err(error_of(&at, "make directory", errno)),
         }
-        // Also for one that was there: whoever made it may have died before it was durable.
+        // Sync also if the directory existed: its creator may have died before it was durable.
         sync_dir(root, &parent)?;
     }
     Ok(())
@@ -218,22 +226,22 @@ impl FileSystem for LocalFs {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let opened = self.run(path, move |root, path| {
                 let file = rustix::fs::openat(root, os_path(path), flags, FILE_MODE)
                     .map_err(|errno| error_of(path, "create", errno))?;
-                // A log is written past the page cache where that can be; where not, it goes without.
+                // A log is written with direct I/O where possible, else through the page cache.
                 let direct = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
-                let uncached = (storage == Storage::Log)
+                let uncached = (access == AccessPattern::Log)
                     .then(|| rustix::fs::openat(root, os_path(path), direct, FILE_MODE).ok());
                 Ok((file, uncached.flatten()))
             });
             let (file, uncached) = opened.await?;
             let handle = Handle::with_uncached(file, uncached, self.pool.clone());
-            Ok(Box::new(LocalWriter::new(handle, path.clone(), storage)) as Box<dyn FileWriter>)
+            Ok(Box::new(LocalWriter::new(handle, path.clone(), access)) as Box<dyn FileWriter>)
         })
     }
 
@@ -247,7 +255,7 @@ impl FileSystem for LocalFs {
     }
 
     fn open_uncached<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
-        if !self.past_page_cache {
+        if !self.direct_io {
             return self.open(path);
         }
         Box::pin(async move {
@@ -255,7 +263,7 @@ impl FileSystem for LocalFs {
                 let opened = open(root, path, OFlags::DIRECT).ok();
                 Ok(opened.filter(|(file, _)| direct::can_read(file)))
             });
-            // A file system that cannot, or an error that the other way meets again.
+            // Fall back if the file system has no direct I/O. Other errors occur again there.
             let Some((file, len)) = opened.await? else { return self.open(path).await };
             let handle = Handle::new(file, self.pool.clone());
             Ok(Arc::new(DirectReader::new(handle, path.clone(), len)) as Arc<dyn FileReader>)
@@ -288,7 +296,8 @@ impl FileSystem for LocalFs {
     }
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        // The lock of the root keeps other processes out, so only the bytes remain to be made durable.
+        // The lock of the root directory excludes other processes, so only the bytes must be made
+        // durable.
         Box::pin(async move { self.run(path, sync_file).await })
     }
 
@@ -297,7 +306,7 @@ impl FileSystem for LocalFs {
             let found = rustix::fs::fstatvfs(root).map_err(|errno| error_of(path, "statvfs", errno))?;
             let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
             let (total_bytes, free_bytes) = (bytes(found.f_blocks), bytes(found.f_bavail));
-            // A file system that keeps no count (some network mounts) reports zeros.
+            // A file system without statistics (some network mounts) reports zeros.
             Ok((total_bytes > 0).then_some(DiskSpace { total_bytes, free_bytes }))
         })
     }
@@ -312,12 +321,12 @@ impl FileSystem for LocalFs {
     }
 }
 
-/// Compares the directory that is open with the one that its path leads to now.
+/// Compares the open directory with the one that its path refers to now.
 fn check_root(root: &OwnedFd, root_path: &Path, path: &FilePath) -> Result<()> {
     let opened = rustix::fs::fstat(root).map_err(|errno| error_of(path, "stat", errno))?;
     let found = rustix::fs::stat(root_path).map_err(|errno| error_of(path, "stat", errno))?;
     if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino) {
-        let what = format!("{} is another directory or device than at the start", root_path.display());
+        let what = format!("{} is not the directory that was opened at startup", root_path.display());
         return Err(Error::io(path, "check of the root directory", what));
     }
     Ok(())
@@ -332,7 +341,7 @@ fn allocate(root: &OwnedFd, path: &FilePath, bytes: u64) -> Result<()> {
         other => other,
     };
     allocated.map_err(|errno| {
-        // What is left is an empty or partial file, which the caller would take for its own.
+        // Remove the empty or partial file, which the caller would mistake for its own.
         let _ = rustix::fs::unlinkat(root, os_path(path), AtFlags::empty());
         failed(errno)
     })

@@ -1,4 +1,4 @@
-//! Wraps any other file system and counts what is read and written, under HBase's names.
+//! Wraps any other file system and measures reads and writes, under HBase's metric names.
 
 use std::sync::Arc;
 
@@ -6,13 +6,15 @@ use base::BoxFuture;
 use base::env::Clock;
 use bytes::Bytes;
 
-use crate::{DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+use crate::{
+    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync,
+};
 
-/// Reads of more bytes are runs of blocks that were asked for ahead.
+/// Longer reads are prefetched runs of blocks.
 const BLOCK_BYTES_MAX: usize = 256 << 10;
 
 base::instruments! {
-    /// Reads and writes of store files, as the system answers them.
+    /// Latency of reads and writes of store files.
     pub struct FileInstruments in "RegionServer,sub=IO" {
         /// How long a read of several blocks took.
         read_time: Times = "FsReadTime",
@@ -24,26 +26,26 @@ base::instruments! {
 }
 
 base::instruments! {
-    /// Bytes of files.
+    /// Bytes read from files.
     pub struct ReadInstruments in "RegionServer,sub=Server" {
         /// Bytes read.
         bytes: Counter = "totalBytesRead" in Bytes,
-        /// Of these those on this machine: all.
+        /// Bytes read from this machine: always all of them.
         local_bytes: Counter = "localBytesRead" in Bytes,
     }
 }
 
-/// What is counted of files.
+/// Instruments of a file system.
 pub struct Instruments {
     clock: Arc<dyn Clock>,
-    /// How long reads and writes take.
+    /// Latency of reads and writes.
     pub files: Arc<FileInstruments>,
-    /// How much is read.
+    /// Bytes read.
     pub reads: Arc<ReadInstruments>,
 }
 
 impl Instruments {
-    /// Nothing counted yet.
+    /// Instruments without values.
     pub fn begin(clock: Arc<dyn Clock>) -> Arc<Instruments> {
         let now = clock.monotonic();
         Arc::new(Instruments {
@@ -65,14 +67,15 @@ impl Instruments {
     }
 }
 
-/// A file system whose reads are counted, and the writes of its data files; a log counts for itself.
+/// A file system that measures all reads, and the writes of its data files; a log measures its own
+/// writes.
 pub struct Measured {
     inner: Arc<dyn FileSystem>,
     instruments: Arc<Instruments>,
 }
 
 impl Measured {
-    /// `inner`, counted by `instruments`.
+    /// Wraps `inner` and counts with `instruments`.
     pub fn new(inner: Arc<dyn FileSystem>, instruments: Arc<Instruments>) -> Measured {
         Measured { inner, instruments }
     }
@@ -86,13 +89,13 @@ impl FileSystem for Measured {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        if storage == Storage::Log {
-            return self.inner.create(path, storage);
+        if access == AccessPattern::Log {
+            return self.inner.create(path, access);
         }
         Box::pin(async move {
-            let inner = self.inner.create(path, storage).await?;
+            let inner = self.inner.create(path, access).await?;
             let instruments = self.instruments.clone();
             Ok(Box::new(MeasuredWriter { inner, instruments }) as Box<dyn FileWriter>)
         })
@@ -194,16 +197,21 @@ impl FileWriter for MeasuredWriter {
         })
     }
 
-    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
-        self.inner.append_with_end(bytes, kept)
+    fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, Result<()>> {
+        self.inner.append_with_end(bytes, content_len)
     }
 
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
-        self.inner.sync(reach)
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+        self.inner.sync(durability)
     }
 
-    fn append_and_sync(&mut self, bytes: Bytes, kept: usize, reach: Sync) -> BoxFuture<'_, Result<()>> {
-        self.inner.append_and_sync(bytes, kept, reach)
+    fn append_and_sync(
+        &mut self,
+        bytes: Bytes,
+        content_len: usize,
+        durability: Sync,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.inner.append_and_sync(bytes, content_len, durability)
     }
 
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
@@ -226,9 +234,9 @@ mod tests {
     async fn reads_and_writes_of_data_are_counted() {
         let instruments = Instruments::begin(Arc::new(TestClock::new()));
         let fs = Measured::new(Arc::new(MemoryFs::new()), instruments.clone());
-        for storage in [Storage::Data, Storage::Log] {
-            let path = FilePath::new(&format!("{storage:?}"));
-            let mut writer = fs.create(&path, storage).await.unwrap();
+        for access in [AccessPattern::Data, AccessPattern::Log] {
+            let path = FilePath::new(&format!("{access:?}"));
+            let mut writer = fs.create(&path, access).await.unwrap();
             writer.append(Bytes::from(vec![7; 300 << 10])).await.unwrap();
             writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Disk).await.unwrap();
             writer.close().await.unwrap();

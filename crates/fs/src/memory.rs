@@ -1,12 +1,13 @@
-//! A file system in memory that knows what was synced and can show what a power cut leaves.
+//! An in-memory file system that tracks syncs and can simulate power loss.
 //!
-//! It keeps the contract of [`FileSystem`] to the letter and no further: [`MemoryFs::crash`] gives an image in which
-//! every change that was not synced is whole, in part or missing, at random. Code that passes on such images relies
-//! on nothing that a disk does not promise. Invariants:
+//! It guarantees exactly the contract of [`FileSystem`]. [`MemoryFs::crash`] returns an image in
+//! which each unsynced change is complete, partial or missing, at random. Code that passes on such
+//! images relies on nothing that a disk does not promise. Invariants:
 //!
-//! * bytes synced to [`Sync::Disk`] and names synced are in every image;
-//! * an image is of one moment over all files; it shares nothing with the original, whose writers may go on;
-//! * every future is ready at once, so that a run depends on no scheduling.
+//! * bytes synced to [`Sync::Disk`] and synced names are in every image;
+//! * an image is a consistent snapshot of all files; it shares nothing with the original, whose
+//!   writers may continue;
+//! * every future is ready on the first poll, so that a run does not depend on scheduling.
 
 mod file;
 mod tree;
@@ -20,23 +21,24 @@ use bytes::Bytes;
 
 use self::file::FileData;
 use self::tree::{DirId, Node, ROOT, SharedFile, Slot, Tree};
-use crate::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+use crate::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
 
-/// A file system in memory; clones share it. See the module's documentation.
+/// An in-memory file system; clones share it. See the module's documentation.
 #[derive(Clone)]
 pub struct MemoryFs {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    // Lock order: tree, then a file. Every change of a file holds the tree too, so that an image is of one moment.
+    // Lock order: tree, then a file. Every change of a file also holds the tree lock, so that an
+    // image is a consistent snapshot.
     tree: Mutex<Tree>,
     time: Time,
 }
 
 #[derive(Clone)]
 enum Time {
-    /// Counts changes, so that an order can be told and runs repeat.
+    /// Counts changes, so that times are ordered and runs are reproducible.
     Steps(Arc<AtomicU64>),
     Clock(Arc<dyn Clock>),
 }
@@ -51,17 +53,17 @@ impl Time {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere in a test must not hide behind a second one here.
+    // A poisoned lock must not hide an earlier panic of the test.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MemoryFs {
-    /// An empty file system whose times of change merely count up.
+    /// An empty file system whose modification times are a counter.
     pub fn new() -> MemoryFs {
         MemoryFs::of(Tree::new(), Time::Steps(Arc::default()))
     }
 
-    /// An empty file system whose times of change come from `clock`.
+    /// An empty file system whose modification times come from `clock`.
     pub fn with_clock(clock: Arc<dyn Clock>) -> MemoryFs {
         MemoryFs::of(Tree::new(), Time::Clock(clock))
     }
@@ -70,22 +72,24 @@ impl MemoryFs {
         MemoryFs { shared: Arc::new(Shared { tree: Mutex::new(tree), time }) }
     }
 
-    /// What a disk may hold after a power cut at this moment, as a new file system with everything synced.
+    /// The state of the disk after power loss now, as a new file system in which everything is
+    /// synced.
     ///
-    /// Each write since its file's last sync is kept whole, torn at 512 bytes, or lost; each name made, changed or
-    /// removed since its directory's last sync is kept or lost, a rename as one. `random` decides.
+    /// Each write since its file's last sync is complete, torn at 512 bytes, or lost. Each name
+    /// created, changed or removed since its directory's last sync is retained or lost; a rename is
+    /// one step. `random` decides.
     pub fn crash(&self, random: &mut dyn FnMut() -> u64) -> MemoryFs {
         MemoryFs::of(lock(&self.shared.tree).crash(random), self.shared.time.clone())
     }
 
-    /// Puts a file with all it needs on disk: directories, bytes and name. Replaces a file that is there.
+    /// Stores a file durably, with its directories, bytes and name. Replaces an existing file.
     ///
     /// # Panics
-    /// If a directory has that name, or a file the name of one of its directories.
+    /// If the path is a directory, or one of its parent directories is a file.
     pub fn put(&self, path: &FilePath, bytes: impl Into<Vec<u8>>) {
-        self.make_dirs_now(&path.parent()).expect("no file is in the way");
+        self.make_dirs_now(&path.parent()).expect("no parent directory is a file");
         let mut tree = lock(&self.shared.tree);
-        let slot = slot_of(&tree, path).expect("its directory was just made");
+        let slot = slot_of(&tree, path).expect("its directory was just created");
         assert!(!matches!(tree.get(&slot), Some(Node::Dir(_))), "{path} is a directory");
         let now_ms = self.shared.time.now_ms();
         let file = Arc::new(Mutex::new(FileData::synced(bytes.into(), now_ms)));
@@ -93,7 +97,7 @@ impl MemoryFs {
         tree.sync_slot(&slot);
     }
 
-    /// The bytes of a file as a reader sees them now, or `None` if there is no such file.
+    /// The bytes of a file as a reader sees them now, or `None` if the file does not exist.
     pub fn contents(&self, path: &FilePath) -> Option<Vec<u8>> {
         match find(&lock(&self.shared.tree), path)? {
             Node::File(file) => Some(lock(&file).bytes().to_vec()),
@@ -101,7 +105,7 @@ impl MemoryFs {
         }
     }
 
-    fn create_now(&self, path: &FilePath, storage: Storage) -> Result<Box<dyn FileWriter>> {
+    fn create_now(&self, path: &FilePath, access: AccessPattern) -> Result<Box<dyn FileWriter>> {
         let mut tree = lock(&self.shared.tree);
         if find(&tree, path).is_some() {
             return Err(Error::AlreadyExists { path: path.clone() });
@@ -118,7 +122,7 @@ impl MemoryFs {
             len: 0,
             end_mark_len: 0,
             reserved_to: 0,
-            storage,
+            access,
         }))
     }
 
@@ -140,7 +144,7 @@ impl MemoryFs {
             return Ok(());
         }
         if is_below(to, from) {
-            return Err(Error::io(from, "rename", "a directory cannot move into itself"));
+            return Err(Error::io(from, "rename", "cannot move a directory into itself"));
         }
         let to_slot = slot_of(&tree, to)?;
         let replaced = tree.get(&to_slot);
@@ -154,7 +158,7 @@ impl MemoryFs {
 
     fn delete_now(&self, path: &FilePath) -> Result<()> {
         if *path == FilePath::root() {
-            return Err(Error::io(path, "delete", "the root stays"));
+            return Err(Error::io(path, "delete", "cannot delete the root directory"));
         }
         let mut tree = lock(&self.shared.tree);
         if find(&tree, path).is_some() {
@@ -174,7 +178,7 @@ impl MemoryFs {
         let mut tree = lock(&self.shared.tree);
         let mut dir = ROOT;
         let mut at = FilePath::root();
-        for name in parts(path) {
+        for name in components(path) {
             at = at.join(name);
             let slot = Slot { dir, name: name.to_owned() };
             dir = match tree.get(&slot) {
@@ -211,7 +215,7 @@ impl Default for MemoryFs {
     }
 }
 
-fn parts(path: &FilePath) -> impl Iterator<Item = &str> {
+fn components(path: &FilePath) -> impl Iterator<Item = &str> {
     path.as_str().split('/').filter(|part| !part.is_empty())
 }
 
@@ -221,7 +225,7 @@ fn is_below(path: &FilePath, dir: &FilePath) -> bool {
 
 fn find(tree: &Tree, path: &FilePath) -> Option<Node> {
     let mut node = Node::Dir(ROOT);
-    for name in parts(path) {
+    for name in components(path) {
         let Node::Dir(dir) = node else { return None };
         node = tree.get(&Slot { dir, name: name.to_owned() })?.clone();
     }
@@ -254,7 +258,8 @@ fn status(tree: &Tree, name: &str, node: &Node) -> FileStatus {
     FileStatus { name: name.to_owned(), is_dir, len, modified_ms }
 }
 
-// A future that does its work at the first poll: one that is never polled has no effect, as on a real disk.
+// A future that does its work on the first poll. As on a real disk, a future that is never polled
+// has no effect.
 fn ready<'a, T: Send + 'a>(work: impl FnOnce() -> T + Send + 'a) -> BoxFuture<'a, T> {
     Box::pin(async move { work() })
 }
@@ -263,9 +268,9 @@ impl FileSystem for MemoryFs {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        ready(move || self.create_now(path, storage))
+        ready(move || self.create_now(path, access))
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
@@ -335,7 +340,7 @@ impl FileReader for MemoryReader {
                 return Err(past_end());
             }
             let file = lock(&self.file);
-            // The file may have been cut since it was opened.
+            // The file may have been truncated since it was opened.
             let bytes = file.bytes().get(offset as usize..end as usize).ok_or_else(past_end)?;
             Ok(Bytes::copy_from_slice(bytes))
         })
@@ -347,17 +352,17 @@ struct MemoryWriter {
     file: SharedFile,
     path: FilePath,
     len: u64,
-    // Bytes of the end mark that stands at `len`.
+    // Bytes of the end mark at `len`.
     end_mark_len: usize,
     reserved_to: u64,
-    storage: Storage,
+    access: AccessPattern,
 }
 
 impl MemoryWriter {
-    fn write(&mut self, bytes: Bytes, kept: usize) {
+    fn write(&mut self, bytes: Bytes, content_len: usize) {
         let offset = self.len;
-        self.len += kept as u64;
-        // As on a disk, what overwrites an end mark is a write of its own.
+        self.len += content_len as u64;
+        // As on a disk, the bytes that overwrite an end mark are a separate write.
         let head = self.end_mark_len.min(bytes.len());
         for (offset, bytes) in [(offset + head as u64, bytes.slice(head..)), (offset, bytes.slice(..head))] {
             if !bytes.is_empty() {
@@ -365,7 +370,7 @@ impl MemoryWriter {
                 self.fs.change_file(&self.file, |file| file.write(offset, bytes));
             }
         }
-        self.end_mark_len = bytes.len() - kept;
+        self.end_mark_len = bytes.len() - content_len;
     }
 }
 
@@ -380,23 +385,23 @@ impl FileWriter for MemoryWriter {
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            let kept = bytes.len();
-            self.write(bytes, kept);
+            let content_len = bytes.len();
+            self.write(bytes, content_len);
             Ok(())
         })
     }
 
-    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+    fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            let marked = self.storage == Storage::Log;
-            self.write(if marked { bytes } else { bytes.slice(..kept) }, kept);
+            let marked = self.access == AccessPattern::Log;
+            self.write(if marked { bytes } else { bytes.slice(..content_len) }, content_len);
             Ok(())
         })
     }
 
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            if reach == Sync::Disk {
+            if durability == Sync::Disk {
                 let _tree = lock(&self.fs.shared.tree);
                 lock(&self.file).sync();
             }
@@ -407,7 +412,7 @@ impl FileWriter for MemoryWriter {
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
         ready(move || {
             let (from, to) = (self.reserved_to.max(self.len), self.len + bytes);
-            if self.storage == Storage::Log && to > from {
+            if self.access == AccessPattern::Log && to > from {
                 let zeros = Bytes::from(vec![0; (to - from) as usize]);
                 self.fs.change_file(&self.file, |file| file.write(from, zeros));
                 self.reserved_to = to;
@@ -419,7 +424,7 @@ impl FileWriter for MemoryWriter {
     fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         ready(move || {
             if self.reserved_to > self.len {
-                self.fs.change_file(&self.file, |file| file.cut(self.len));
+                self.fs.change_file(&self.file, |file| file.truncate(self.len));
             }
             Ok(())
         })

@@ -15,22 +15,23 @@ impl FilePath {
         FilePath("".into())
     }
 
-    /// Takes a path as text; leading, trailing and doubled slashes are dropped.
+    /// Parses a path; leading, trailing and doubled slashes are dropped.
     ///
     /// # Panics
-    /// If a part is `.` or `..`: paths are made by our own code, names in foreign bytes are checked by `layout`.
+    /// If a part is `.` or `..`. Paths come from our own code; `layout` checks names from untrusted
+    /// input.
     pub fn new(text: &str) -> FilePath {
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         assert!(parts.iter().all(|part| *part != "." && *part != ".."), "path {text} leaves its root");
         FilePath(parts.join("/").into())
     }
 
-    /// The path of `name` (which may itself have slashes) below this one.
+    /// The path of `name` (which may contain slashes) below this one.
     pub fn join(&self, name: &str) -> FilePath {
         FilePath::new(&format!("{}/{name}", self.0))
     }
 
-    /// The directory that holds this path; the root for a top-level name and for the root itself.
+    /// The parent directory; the root for a top-level name and for the root itself.
     pub fn parent(&self) -> FilePath {
         FilePath(self.0.rsplit_once('/').map_or("", |(dir, _)| dir).into())
     }

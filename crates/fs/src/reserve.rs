@@ -1,11 +1,12 @@
-//! Wraps any other file system and keeps part of the disk for writes that must not fail.
+//! Wraps any other file system and reserves part of the disk for writes that must not fail.
 //!
-//! Once a log has accepted an edit, it must find room for it: the edit is in a memstore already. So some files are
-//! allocated ahead, in a directory of their own. When a write finds the disk full, they are deleted one by one until
-//! it succeeds. Logs, new files and directories may use all of them, bytes of store files only half. When there is
-//! room again, [`Reserve::refill`] allocates them once more.
+//! After a log has accepted an edit, it must find space for it, because the edit is in a memstore
+//! already. So some files are allocated in advance, in a separate directory. When a write finds the
+//! disk full, they are deleted one by one until it succeeds. Logs, new files and directories may
+//! use all of them, but the bytes of store files only half. When there is space again,
+//! [`Reserve::refill`] allocates them again.
 //!
-//! Not here: who is refused while space is short ([`Space::admit`]).
+//! Elsewhere: which writes are refused while space is short ([`Space::admit`]).
 
 use std::sync::Arc;
 
@@ -15,25 +16,25 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync,
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync,
 };
 
-/// Files of a whole reserve: the steps in which it is used.
+/// Number of files of a whole reserve: the steps in which it is used.
 const FILES: u64 = 16;
-/// Sizes of files are multiples of this.
+/// File sizes are multiples of this.
 const STEP_BYTES: u64 = 64 << 10;
 
-/// Files that are allocated ahead, and the [`Space`] of the disk they are on.
+/// The pre-allocated files, and the [`Space`] of their disk.
 pub struct Reserve {
     inner: Arc<dyn FileSystem>,
     dir: FilePath,
     file_bytes: u64,
     space: Arc<Space>,
-    // Those that are there. Held while one is deleted or allocated.
+    // The existing files. Locked while one is deleted or allocated.
     held: tokio::sync::Mutex<Vec<FilePath>>,
 }
 
-/// What a write may use.
+/// How much of the reserve a write may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
     All,
@@ -41,10 +42,11 @@ enum Claim {
 }
 
 impl Reserve {
-    /// The reserve of about `bytes` in `dir`, as earlier runs left it. Allocates nothing yet.
+    /// Opens the reserve of about `bytes` in `dir`, with the files of earlier runs. Allocates
+    /// nothing yet.
     ///
     /// # Errors
-    /// What the file system reports.
+    /// Those of the file system.
     pub async fn open(
         inner: Arc<dyn FileSystem>,
         dir: FilePath,
@@ -69,21 +71,21 @@ impl Reserve {
         &self.space
     }
 
-    /// Bytes of the whole reserve.
+    /// Bytes of the complete reserve.
     pub fn wanted_bytes(&self) -> u64 {
         self.file_bytes * FILES
     }
 
-    /// Whether part of it was used.
+    /// Whether part of the reserve is missing.
     pub fn is_used(&self) -> bool {
         self.space.reserve_bytes() < self.wanted_bytes()
     }
 
-    /// Allocates what is missing, for as long as the disk has `spare_bytes` more than that free. Ends quietly where it
-    /// has not.
+    /// Allocates missing files while the disk has more than `spare_bytes` free in addition. Stops
+    /// without an error when it has less.
     ///
     /// # Errors
-    /// What the file system reports other than a full disk.
+    /// Those of the file system, except a full disk.
     pub async fn refill(&self, spare_bytes: u64) -> Result<()> {
         let mut held = self.held.lock().await;
         if self.file_bytes == 0 || held.len() as u64 >= FILES {
@@ -109,40 +111,41 @@ impl Reserve {
         Ok(())
     }
 
-    /// Frees one more file for a write to `path`; whether there was one.
+    /// Frees one more file for a write to `path`; returns whether there was one.
     async fn release(&self, claim: Claim, path: &FilePath) -> bool {
         let mut held = self.held.lock().await;
-        let kept = if claim == Claim::Half { FILES as usize / 2 } else { 0 };
-        if held.len() <= kept {
-            self.space.found_full();
+        let remaining = if claim == Claim::Half { FILES as usize / 2 } else { 0 };
+        if held.len() <= remaining {
+            self.space.record_full();
             return false;
         }
         let Some(file) = held.pop() else { return false };
         let deleted = self.inner.delete(&file).await;
         self.space.set_reserve_bytes(held.len() as u64 * self.file_bytes);
-        self.space.found_full();
+        self.space.record_full();
         match deleted {
-            Ok(()) => info!(%path, left = held.len(), "the disk is full: freed a part of the reserve"),
-            Err(error) => warn!(%file, %error, "a part of the reserve cannot be freed"),
+            Ok(()) => info!(%path, left = held.len(), "disk is full: freed part of the reserve"),
+            Err(error) => warn!(%file, %error, "cannot free part of the reserve"),
         }
         true
     }
 }
 
-/// A file system whose important writes use a [`Reserve`] when the disk is full. See the module's documentation.
+/// A file system whose important writes use a [`Reserve`] when the disk is full. See the module's
+/// documentation.
 pub struct WithReserve {
     inner: Arc<dyn FileSystem>,
     reserve: Arc<Reserve>,
 }
 
 impl WithReserve {
-    /// `inner`, with `reserve` on the same disk.
+    /// Wraps `inner`, with `reserve` on the same disk.
     pub fn new(inner: Arc<dyn FileSystem>, reserve: Arc<Reserve>) -> WithReserve {
         WithReserve { inner, reserve }
     }
 }
 
-/// Repeats `$call` as long as the disk is full and the reserve has something to free.
+/// Repeats `$call` while the disk is full and the reserve has files to free.
 macro_rules! with_reserve {
     ($reserve:expr, $claim:expr, $path:expr, $call:expr) => {
         loop {
@@ -158,11 +161,11 @@ impl FileSystem for WithReserve {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let created = with_reserve!(self.reserve, Claim::All, path, self.inner.create(path, storage));
-            let claim = if storage == Storage::Log { Claim::All } else { Claim::Half };
+            let created = with_reserve!(self.reserve, Claim::All, path, self.inner.create(path, access));
+            let claim = if access == AccessPattern::Log { Claim::All } else { Claim::Half };
             let writer = ReservingWriter { inner: created?, reserve: self.reserve.clone(), claim };
             Ok(Box::new(writer) as Box<dyn FileWriter>)
         })
@@ -234,7 +237,7 @@ impl FileWriter for ReservingWriter {
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.reserve.space.wrote(bytes.len() as u64);
+            self.reserve.space.record_write(bytes.len() as u64);
             with_reserve!(
                 self.reserve,
                 self.claim,
@@ -244,37 +247,42 @@ impl FileWriter for ReservingWriter {
         })
     }
 
-    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
+    fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.reserve.space.wrote(kept as u64);
+            self.reserve.space.record_write(content_len as u64);
             with_reserve!(
                 self.reserve,
                 self.claim,
                 &self.inner.path().clone(),
-                self.inner.append_with_end(bytes.clone(), kept)
+                self.inner.append_with_end(bytes.clone(), content_len)
             )
         })
     }
 
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
-        self.inner.sync(reach)
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+        self.inner.sync(durability)
     }
 
-    fn append_and_sync(&mut self, bytes: Bytes, kept: usize, reach: Sync) -> BoxFuture<'_, Result<()>> {
+    fn append_and_sync(
+        &mut self,
+        bytes: Bytes,
+        content_len: usize,
+        durability: Sync,
+    ) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.reserve.space.wrote(kept as u64);
+            self.reserve.space.record_write(content_len as u64);
             with_reserve!(
                 self.reserve,
                 self.claim,
                 &self.inner.path().clone(),
-                self.inner.append_and_sync(bytes.clone(), kept, reach)
+                self.inner.append_and_sync(bytes.clone(), content_len, durability)
             )
         })
     }
 
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            // Zeros ahead save time, not data: where space is short they would take what is needed for data.
+            // Reserved zeros save time, not data; when space is short, data needs it.
             let space = &self.reserve.space;
             if space.level() >= crate::space::Level::Low && space.free_bytes() < space.needed_bytes() * 2 {
                 return Ok(());

@@ -1,39 +1,41 @@
 //! Free space of a disk, and which writes it still admits.
 //!
-//! [`Space`] is a set of numbers. A watcher polls the disk and stores what it found ([`Space::polled`]); file systems
-//! count what was written since ([`Space::wrote`]); the write path asks before it accepts anything
-//! ([`Space::admit`]). While there is much room that question reads one flag.
+//! [`Space`] is a set of numbers. A watcher polls the disk and stores the result
+//! ([`Space::record_poll`]). File systems count the bytes written since then
+//! ([`Space::record_write`]). The write path checks [`Space::admit`] before it accepts a write.
+//! While there is plenty of space, this check reads one flag.
 //!
-//! Accepted data needs more room than its own bytes: the log stores them, and a flush has to write all
-//! memstores once more before the log can go. So writes that add data are refused while free space is less than the
-//! low-water mark and these debts. Writes that remove data may use the [reserve](crate::reserve) too.
+//! Accepted data needs more space than its own bytes: the log stores them, and a flush writes all
+//! memstores once more before the log can be deleted. So writes that add data are refused while
+//! free space is less than the low-water mark plus this debt. Writes that remove data may also use
+//! the [reserve](crate::reserve).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// The size of a disk and what is free of it, as the system reports them.
+/// Size and free space of a disk, as the system reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
     /// Bytes of the disk.
     pub total_bytes: u64,
-    /// Bytes that this process may still take.
+    /// Free bytes available to this process.
     pub free_bytes: u64,
 }
 
-/// While more than this is free beyond what is owed, the write path does not count bytes: no disk fills it between two
-/// polls.
-const MUCH_BYTES: u64 = 1 << 30;
-/// The part of the disk that is little whatever its size ...
+/// With more than this free in addition to the debt, the write path does not count bytes: no write
+/// load fills that much between two polls.
+const AMPLE_BYTES: u64 = 1 << 30;
+/// Free space is low below this part of the disk, as 1/n ...
 const LOW_PART: u64 = 10;
-/// ... up to this many bytes.
+/// ... or below this many bytes, whichever is less.
 const LOW_BYTES_MAX: u64 = 10 << 30;
 
 /// How full a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// There is room, or nothing is known of the disk.
+    /// There is space, or the disk is not polled yet.
     Enough,
-    /// There is little room: time to add some.
+    /// Space is low: time to add some.
     Low,
     /// Writes that add data are refused.
     Refusing,
@@ -41,36 +43,36 @@ pub enum Level {
     Lost,
 }
 
-/// Why a write is refused.
+/// Reason why a write is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum WriteRefused {
     /// The disk is full.
     Full {
-        /// Bytes that are free.
+        /// Free bytes.
         free_bytes: u64,
-        /// Bytes that must be free for the write.
+        /// Free bytes that the write requires.
         needed_bytes: u64,
     },
     /// The disk is lost, for this reason.
     Lost(String),
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for WriteRefused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Refused::Full { free_bytes, needed_bytes } => write!(
+            WriteRefused::Full { free_bytes, needed_bytes } => write!(
                 f,
                 "the disk is full: {} MiB are free, {} MiB are needed; reads and deletes continue, and writes resume \
                  when there is room",
                 free_bytes >> 20,
                 needed_bytes.div_ceil(1 << 20)
             ),
-            Refused::Lost(reason) => write!(f, "the data directory is lost: {reason}"),
+            WriteRefused::Lost(reason) => write!(f, "the data directory is lost: {reason}"),
         }
     }
 }
 
-/// What is known of a disk. Shared by all that write to it.
+/// Known state of a disk. Shared by all its writers.
 #[derive(Debug, Default)]
 pub struct Space {
     low_bytes: AtomicU64,
@@ -81,9 +83,10 @@ pub struct Space {
     written_bytes: AtomicU64,
     // Held by the reserve.
     reserve_bytes: AtomicU64,
-    // What memstores and logs will still write, at the last poll.
+    // Bytes that memstores and logs will still write, at the last poll.
     owed_bytes: AtomicU64,
-    // Whether the numbers matter at all. Read by every write, written only when it changes.
+    // Whether writes must check the numbers. Every write reads it; it is written only when it
+    // changes.
     is_exact: AtomicBool,
     is_polled: AtomicBool,
     refusals: AtomicU64,
@@ -91,8 +94,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// Nothing is known yet, so everything is admitted. Writes that add data are refused while less than `low_bytes`
-    /// are free.
+    /// An unknown disk, which admits every write. After the first poll, writes that add data are
+    /// refused while less than `low_bytes` are free.
     pub fn new(low_bytes: u64) -> Space {
         let space = Space::default();
         space.low_bytes.store(low_bytes, Relaxed);
@@ -104,8 +107,8 @@ impl Space {
         self.low_bytes.store(low_bytes, Relaxed);
     }
 
-    /// Records what the system reports; memstores and logs will still write `owed_bytes`.
-    pub fn polled(&self, found: DiskSpace, owed_bytes: u64) {
+    /// Records a poll result; memstores and logs will still write `owed_bytes`.
+    pub fn record_poll(&self, found: DiskSpace, owed_bytes: u64) {
         self.written_bytes.store(0, Relaxed);
         self.total_bytes.store(found.total_bytes, Relaxed);
         self.free_bytes.store(found.free_bytes, Relaxed);
@@ -115,12 +118,12 @@ impl Space {
     }
 
     /// Records that `bytes` were written.
-    pub fn wrote(&self, bytes: u64) {
+    pub fn record_write(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Records a write that failed because the disk is full.
-    pub fn found_full(&self) {
+    pub fn record_full(&self) {
         self.free_bytes.store(0, Relaxed);
         self.is_polled.store(true, Relaxed);
         self.update_exact();
@@ -131,7 +134,7 @@ impl Space {
         self.reserve_bytes.store(bytes, Relaxed);
     }
 
-    /// Records that the disk is lost, or that it is back.
+    /// Records that the disk is lost, or available again (`None`).
     pub fn set_lost(&self, reason: Option<String>) {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = reason;
         self.update_exact();
@@ -144,19 +147,19 @@ impl Space {
 
     fn update_exact(&self) {
         let room = self.free_bytes().saturating_sub(self.needed_bytes());
-        let is_exact = self.lost().is_some() || (self.is_polled.load(Relaxed) && room < MUCH_BYTES);
+        let is_exact = self.lost().is_some() || (self.is_polled.load(Relaxed) && room < AMPLE_BYTES);
         if self.is_exact.load(Relaxed) != is_exact {
             self.is_exact.store(is_exact, Relaxed);
         }
     }
 
-    /// Whether a write of `bytes` may begin, which adds data or only removes some; memstores and logs owe what `owed`
-    /// returns.
+    /// Checks whether a write of `bytes` may begin. `adds_data` is false for writes that only
+    /// remove data. `owed` returns the bytes that memstores and logs still have to write.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`WriteRefused`].
     #[inline]
-    pub fn admit(&self, adds_data: bool, bytes: u64, owed: impl FnOnce() -> u64) -> Result<(), Refused> {
+    pub fn admit(&self, adds_data: bool, bytes: u64, owed: impl FnOnce() -> u64) -> Result<(), WriteRefused> {
         match self.is_exact.load(Relaxed) {
             false => Ok(()),
             true => self.admit_exactly(adds_data, bytes, owed()),
@@ -164,30 +167,30 @@ impl Space {
     }
 
     #[cold]
-    fn admit_exactly(&self, adds_data: bool, bytes: u64, owed: u64) -> Result<(), Refused> {
+    fn admit_exactly(&self, adds_data: bool, bytes: u64, owed: u64) -> Result<(), WriteRefused> {
         if let Some(reason) = self.lost() {
             self.refusals.fetch_add(1, Relaxed);
-            return Err(Refused::Lost(reason));
+            return Err(WriteRefused::Lost(reason));
         }
         if !self.is_polled.load(Relaxed) {
             return Ok(());
         }
         let (low, reserve) = (self.low_bytes.load(Relaxed), self.reserve_bytes.load(Relaxed));
-        // In the log, and once more in a flushed file.
+        // Once in the log, and once more in a flushed file.
         let own = bytes.saturating_mul(2);
         let (free_bytes, needed_bytes) = match adds_data {
             true => (self.free_bytes(), low.saturating_add(owed).saturating_add(own)),
-            // The last quarter is left to the log's own needs.
+            // The last quarter is reserved for the log.
             false => (self.free_bytes() + reserve, low / 4 + own),
         };
         if free_bytes >= needed_bytes {
             return Ok(());
         }
         self.refusals.fetch_add(1, Relaxed);
-        Err(Refused::Full { free_bytes, needed_bytes })
+        Err(WriteRefused::Full { free_bytes, needed_bytes })
     }
 
-    /// Whether `bytes` are free, as far as is known.
+    /// Whether `bytes` are free, according to the last poll.
     pub fn has(&self, bytes: u64) -> bool {
         !self.is_polled.load(Relaxed) || self.free_bytes() >= bytes
     }
@@ -208,7 +211,7 @@ impl Space {
         }
     }
 
-    /// Whether so much was written since the last poll that the next one is due.
+    /// Whether so much has been written since the last poll that the next one is due.
     pub fn is_stale(&self) -> bool {
         let room = self.free_bytes.load(Relaxed).saturating_sub(self.needed_bytes());
         self.written_bytes.load(Relaxed) > room / 8
@@ -219,7 +222,7 @@ impl Space {
         self.total_bytes.load(Relaxed)
     }
 
-    /// Bytes that are free, less what was written since the last poll.
+    /// Free bytes, less the bytes written since the last poll.
     pub fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Relaxed).saturating_sub(self.written_bytes.load(Relaxed))
     }
@@ -254,34 +257,34 @@ mod tests {
     fn space(free: u64) -> Space {
         let space = Space::new(4 * MIB);
         space.set_reserve_bytes(2 * MIB);
-        space.polled(DiskSpace { total_bytes: 100 * MIB, free_bytes: free }, 10 * MIB);
+        space.record_poll(DiskSpace { total_bytes: 100 * MIB, free_bytes: free }, 10 * MIB);
         space
     }
 
     #[test]
-    fn nothing_is_refused_before_the_disk_is_known_or_while_much_is_free() {
-        let owed = || unreachable!("not asked for");
+    fn nothing_is_refused_before_the_first_poll_or_with_ample_space() {
+        let owed = || unreachable!("must not be called");
         assert_eq!(Space::new(4 * MIB).admit(true, 1 << 40, owed), Ok(()));
         let space = Space::new(4 * MIB);
-        space.polled(DiskSpace { total_bytes: 1 << 40, free_bytes: 1 << 39 }, 10 * MIB);
+        space.record_poll(DiskSpace { total_bytes: 1 << 40, free_bytes: 1 << 39 }, 10 * MIB);
         assert_eq!(space.admit(true, MIB, owed), Ok(()));
         assert_eq!(space.level(), Level::Enough);
     }
 
     #[test]
-    fn data_is_refused_below_the_mark_and_what_is_owed_and_deletes_are_not() {
+    fn data_is_refused_below_the_limit_and_owed_bytes_and_deletes_are_not() {
         let space = space(16 * MIB);
         assert_eq!(space.admit(true, MIB, || 10 * MIB), Ok(()));
-        let full = Refused::Full { free_bytes: 16 * MIB, needed_bytes: 17 * MIB };
+        let full = WriteRefused::Full { free_bytes: 16 * MIB, needed_bytes: 17 * MIB };
         assert_eq!(space.admit(true, MIB, || 11 * MIB), Err(full));
         assert_eq!(space.admit(false, MIB, || 11 * MIB), Ok(()));
-        space.wrote(MIB);
-        assert!(space.admit(true, MIB, || 10 * MIB).is_err(), "what was written since counts");
+        space.record_write(MIB);
+        assert!(space.admit(true, MIB, || 10 * MIB).is_err(), "bytes written since the poll count");
         assert_eq!(space.refusals(), 2);
     }
 
     #[test]
-    fn deletes_use_the_reserve_but_for_what_the_log_needs() {
+    fn deletes_use_the_reserve_except_the_part_for_the_log() {
         let space = space(0);
         assert_eq!(space.admit(false, MIB / 2, || 10 * MIB), Ok(()));
         assert!(space.admit(false, MIB, || 10 * MIB).is_err());
@@ -294,13 +297,13 @@ mod tests {
             assert_eq!(space(free * MIB).level(), level, "{free} MiB");
         }
         let space = space(60 * MIB);
-        space.found_full();
+        space.record_full();
         assert_eq!(space.level(), Level::Refusing);
         space.set_lost(Some("gone".into()));
         assert_eq!(space.level(), Level::Lost);
-        assert_eq!(space.admit(false, 1, || 0), Err(Refused::Lost("gone".into())));
+        assert_eq!(space.admit(false, 1, || 0), Err(WriteRefused::Lost("gone".into())));
         space.set_lost(None);
-        space.polled(DiskSpace { total_bytes: 100 * MIB, free_bytes: 60 * MIB }, 0);
+        space.record_poll(DiskSpace { total_bytes: 100 * MIB, free_bytes: 60 * MIB }, 0);
         assert_eq!(space.admit(true, 1, || 0), Ok(()));
     }
 }

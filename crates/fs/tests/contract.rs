@@ -1,5 +1,5 @@
-//! The contract of `FileSystem`, held by every implementation alike: each test runs over a local directory and over
-//! memory (plain, behind an idle `Faulty`, behind `Measured`).
+//! The contract of `FileSystem`. Each test runs on all implementations: a local directory and
+//! memory (plain, wrapped in an idle `Faulty`, wrapped in `Measured`).
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -8,10 +8,10 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fs::{Error, FilePath, FileSystem, FileWriter, Storage, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, Sync};
 use support::TempDir;
 
-/// Runs a check over each implementation; the directory lives until the check is over.
+/// Runs a check on each implementation; the directory lives until the check ends.
 macro_rules! contract {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $(mod $name {
@@ -45,18 +45,18 @@ contract! {
     a_reader_keeps_the_length_it_was_opened_with;
     reads_past_the_end_are_refused;
     create_makes_new_files_only;
-    missing_things_are_not_found;
+    missing_files_are_not_found;
     directories_are_made_with_their_parents;
-    a_file_in_the_way_of_a_directory;
-    rename_replaces_a_file_at_once;
+    a_file_where_a_directory_should_be;
+    rename_replaces_a_file_atomically;
     rename_moves_a_directory;
-    rename_refuses_what_it_cannot_do;
+    rename_refuses_impossible_targets;
     delete_takes_trees_and_nothing;
-    lists_are_sorted_and_say_what_is_there;
-    reserved_space_is_zeros_and_is_cut_at_close;
-    an_end_mark_stands_in_reserved_space_until_the_next_append;
+    lists_are_sorted_and_complete;
+    reserved_space_is_zeros_and_is_truncated_at_close;
+    an_end_mark_is_in_reserved_space_until_the_next_append;
     data_files_reserve_nothing;
-    a_dropped_writer_leaves_what_was_appended;
+    a_dropped_writer_leaves_the_appended_bytes;
     an_open_file_outlives_its_name;
     the_root_stays;
     many_readers_at_once;
@@ -67,7 +67,7 @@ fn path(text: &str) -> FilePath {
 }
 
 async fn write(fs: &dyn FileSystem, at: &str, bytes: &[u8]) {
-    let mut writer = fs.create(&path(at), Storage::Data).await.unwrap();
+    let mut writer = fs.create(&path(at), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::copy_from_slice(bytes)).await.unwrap();
     writer.sync(Sync::Disk).await.unwrap();
     writer.close().await.unwrap();
@@ -97,7 +97,7 @@ mod checks {
     type Fs = Arc<dyn FileSystem>;
 
     pub async fn appended_bytes_are_read_back(fs: Fs) {
-        let mut writer = fs.create(&path("f"), Storage::Log).await.unwrap();
+        let mut writer = fs.create(&path("f"), AccessPattern::Log).await.unwrap();
         assert!(writer.is_empty());
         assert_eq!(writer.path(), &path("f"));
         let mut all = Vec::new();
@@ -107,7 +107,7 @@ mod checks {
             all.extend(piece);
             assert_eq!(writer.len(), all.len() as u64);
             writer.sync(if i % 2 == 0 { Sync::Visible } else { Sync::Disk }).await.unwrap();
-            assert_eq!(read(&*fs, "f").await, all, "seen as soon as it is synced");
+            assert_eq!(read(&*fs, "f").await, all, "visible after the sync");
         }
         writer.close().await.unwrap();
         let reader = fs.open(&path("f")).await.unwrap();
@@ -120,7 +120,7 @@ mod checks {
     }
 
     pub async fn a_reader_keeps_the_length_it_was_opened_with(fs: Fs) {
-        let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+        let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
         writer.append(Bytes::from_static(b"first")).await.unwrap();
         let reader = fs.open(&path("f")).await.unwrap();
         writer.append(Bytes::from_static(b"second")).await.unwrap();
@@ -140,15 +140,15 @@ mod checks {
 
     pub async fn create_makes_new_files_only(fs: Fs) {
         write(&*fs, "f", b"old").await;
-        assert_eq!(kind(fs.create(&path("f"), Storage::Data).await), "exists");
+        assert_eq!(kind(fs.create(&path("f"), AccessPattern::Data).await), "exists");
         assert_eq!(read(&*fs, "f").await, b"old");
-        assert_eq!(kind(fs.create(&path("missing/f"), Storage::Data).await), "not found");
-        assert_eq!(kind(fs.create(&path("f/below"), Storage::Data).await), "not found");
+        assert_eq!(kind(fs.create(&path("missing/f"), AccessPattern::Data).await), "not found");
+        assert_eq!(kind(fs.create(&path("f/below"), AccessPattern::Data).await), "not found");
         fs.make_dirs(&path("d")).await.unwrap();
-        assert_eq!(kind(fs.create(&path("d"), Storage::Data).await), "exists");
+        assert_eq!(kind(fs.create(&path("d"), AccessPattern::Data).await), "exists");
     }
 
-    pub async fn missing_things_are_not_found(fs: Fs) {
+    pub async fn missing_files_are_not_found(fs: Fs) {
         write(&*fs, "f", b"").await;
         assert_eq!(kind(fs.open(&path("x")).await), "not found");
         assert_eq!(kind(fs.open(&path("x/y")).await), "not found");
@@ -176,13 +176,13 @@ mod checks {
         fs.sync_dir(&FilePath::root()).await.unwrap();
     }
 
-    pub async fn a_file_in_the_way_of_a_directory(fs: Fs) {
+    pub async fn a_file_where_a_directory_should_be(fs: Fs) {
         write(&*fs, "f", b"").await;
         assert_eq!(kind(fs.make_dirs(&path("f")).await), "exists");
         assert!(fs.make_dirs(&path("f/below")).await.is_err());
     }
 
-    pub async fn rename_replaces_a_file_at_once(fs: Fs) {
+    pub async fn rename_replaces_a_file_atomically(fs: Fs) {
         write(&*fs, "new", b"new").await;
         write(&*fs, "old", b"old").await;
         fs.rename(&path("new"), &path("old")).await.unwrap();
@@ -201,7 +201,7 @@ mod checks {
         assert_eq!(fs.stat(&path("a")).await.unwrap(), None);
     }
 
-    pub async fn rename_refuses_what_it_cannot_do(fs: Fs) {
+    pub async fn rename_refuses_impossible_targets(fs: Fs) {
         fs.make_dirs(&path("full/d")).await.unwrap();
         fs.make_dirs(&path("empty")).await.unwrap();
         write(&*fs, "f", b"f").await;
@@ -232,10 +232,10 @@ mod checks {
         fs.delete(&path("kept")).await.unwrap();
         assert!(fs.list(&FilePath::root()).await.unwrap().is_empty());
         fs.make_dirs(&path("a/b")).await.unwrap();
-        assert!(fs.list(&path("a/b")).await.unwrap().is_empty(), "the name is new, not the old directory");
+        assert!(fs.list(&path("a/b")).await.unwrap().is_empty(), "must not have the old entries");
     }
 
-    pub async fn lists_are_sorted_and_say_what_is_there(fs: Fs) {
+    pub async fn lists_are_sorted_and_complete(fs: Fs) {
         fs.make_dirs(&path("d/m")).await.unwrap();
         write(&*fs, "d/z", b"12345").await;
         write(&*fs, "d/.a", b"").await;
@@ -246,8 +246,8 @@ mod checks {
         assert_eq!(status, found[2]);
     }
 
-    pub async fn reserved_space_is_zeros_and_is_cut_at_close(fs: Fs) {
-        let mut writer = fs.create(&path("log"), Storage::Log).await.unwrap();
+    pub async fn reserved_space_is_zeros_and_is_truncated_at_close(fs: Fs) {
+        let mut writer = fs.create(&path("log"), AccessPattern::Log).await.unwrap();
         writer.append(Bytes::from_static(b"head")).await.unwrap();
         writer.reserve(5000).await.unwrap();
         assert_eq!(writer.len(), 4);
@@ -261,30 +261,30 @@ mod checks {
         let rest = reader.read_at(8, grown as usize - 8).await.unwrap();
         assert!(rest.iter().all(|byte| *byte == 0));
         writer.reserve(4900).await.unwrap();
-        assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, grown, "what is reserved suffices");
+        assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, grown, "the reserve is sufficient");
         // More than was reserved, across its end.
         let long = Bytes::from(vec![9; grown as usize + 100]);
         writer.append(long.clone()).await.unwrap();
         writer.reserve(100).await.unwrap();
         writer.close().await.unwrap();
         assert_eq!(read(&*fs, "log").await, [&b"headbody"[..], &long].concat());
-        // Only reserved, never used.
-        let mut writer = fs.create(&path("empty"), Storage::Log).await.unwrap();
+        // Reserved but never used.
+        let mut writer = fs.create(&path("empty"), AccessPattern::Log).await.unwrap();
         writer.reserve(100).await.unwrap();
         writer.close().await.unwrap();
         assert_eq!(read(&*fs, "empty").await, b"");
     }
 
-    pub async fn an_end_mark_stands_in_reserved_space_until_the_next_append(fs: Fs) {
+    pub async fn an_end_mark_is_in_reserved_space_until_the_next_append(fs: Fs) {
         let read = async |len: usize| fs.open(&path("log")).await.unwrap().read_at(0, len).await.unwrap();
-        let mut writer = fs.create(&path("log"), Storage::Log).await.unwrap();
+        let mut writer = fs.create(&path("log"), AccessPattern::Log).await.unwrap();
         writer.append_with_end(Bytes::from_static(b"one.END"), 4).await.unwrap();
         writer.reserve(100).await.unwrap();
         assert_eq!(read(10).await, &b"one.END\0\0\0"[..]);
         writer.append_with_end(Bytes::from_static(b"two.END"), 4).await.unwrap();
         assert_eq!(writer.len(), 8);
         assert_eq!(read(13).await, &b"one.two.END\0\0"[..]);
-        // Longer and shorter than the mark before it.
+        // Longer and shorter than the previous mark.
         writer.append_with_end(Bytes::from_static(b"three..END"), 7).await.unwrap();
         assert_eq!(read(20).await, &b"one.two.three..END\0\0"[..]);
         writer.append_with_end(Bytes::from_static(b"!."), 1).await.unwrap();
@@ -300,16 +300,16 @@ mod checks {
     }
 
     pub async fn data_files_reserve_nothing(fs: Fs) {
-        let mut data = fs.create(&path("data"), Storage::Data).await.unwrap();
+        let mut data = fs.create(&path("data"), AccessPattern::Data).await.unwrap();
         data.append_with_end(Bytes::from_static(b"one.END"), 4).await.unwrap();
-        assert_eq!(fs.stat(&path("data")).await.unwrap().unwrap().len, 4, "nor have they end marks");
-        let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+        assert_eq!(fs.stat(&path("data")).await.unwrap().unwrap().len, 4, "data files have no end marks");
+        let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
         writer.reserve(5000).await.unwrap();
         assert_eq!(fs.stat(&path("f")).await.unwrap().unwrap().len, 0);
     }
 
-    pub async fn a_dropped_writer_leaves_what_was_appended(fs: Fs) {
-        let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    pub async fn a_dropped_writer_leaves_the_appended_bytes(fs: Fs) {
+        let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
         writer.append(Bytes::from_static(b"appended")).await.unwrap();
         drop(writer);
         assert_eq!(read(&*fs, "f").await, b"appended");
@@ -318,7 +318,7 @@ mod checks {
     pub async fn an_open_file_outlives_its_name(fs: Fs) {
         write(&*fs, "f", b"still here").await;
         let reader = fs.open(&path("f")).await.unwrap();
-        let mut writer: Box<dyn FileWriter> = fs.create(&path("g"), Storage::Data).await.unwrap();
+        let mut writer: Box<dyn FileWriter> = fs.create(&path("g"), AccessPattern::Data).await.unwrap();
         fs.delete(&path("f")).await.unwrap();
         fs.delete(&path("g")).await.unwrap();
         assert_eq!(reader.read_at(0, 10).await.unwrap(), &b"still here"[..]);
@@ -333,7 +333,7 @@ mod checks {
         let status = fs.stat(&root).await.unwrap().unwrap();
         assert_eq!((status.name.as_str(), status.is_dir), ("", true));
         assert_eq!(kind(fs.delete(&root).await), "io");
-        assert_eq!(kind(fs.create(&root, Storage::Data).await), "exists");
+        assert_eq!(kind(fs.create(&root, AccessPattern::Data).await), "exists");
         assert!(fs.rename(&root, &path("x")).await.is_err());
         fs.fence(&root).await.unwrap();
     }

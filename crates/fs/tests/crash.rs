@@ -1,4 +1,4 @@
-//! What a power cut leaves of a file system in memory: all that was synced, and of the rest any part.
+//! Power loss on the in-memory file system: all synced data survives, and any part of the rest.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -8,7 +8,7 @@ use base::env::Random;
 use base::testing::SeededRandom;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, Sync};
 
 const SECTOR: usize = 512;
 
@@ -22,7 +22,7 @@ fn crash(fs: &MemoryFs, seed: u64) -> MemoryFs {
 }
 
 async fn create(fs: &MemoryFs, at: &str, bytes: &[u8]) -> Box<dyn FileWriter> {
-    let mut writer = fs.create(&path(at), Storage::Log).await.unwrap();
+    let mut writer = fs.create(&path(at), AccessPattern::Log).await.unwrap();
     writer.append(Bytes::copy_from_slice(bytes)).await.unwrap();
     writer
 }
@@ -33,7 +33,7 @@ async fn create_synced(fs: &MemoryFs, at: &str, bytes: &[u8]) -> Box<dyn FileWri
     writer
 }
 
-/// The names in the root of many images, each as a sorted list joined by blanks.
+/// The names in the root of many images, each as a sorted list joined by spaces.
 async fn images(fs: &MemoryFs) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     for seed in 0..200 {
@@ -52,7 +52,7 @@ async fn synced_bytes_survive_and_unsynced_ones_are_old_or_new_by_sector() {
     for seed in 0..100 {
         let random = SeededRandom::new(seed);
         let fs = MemoryFs::new();
-        let mut writer = fs.create(&path("log"), Storage::Log).await.unwrap();
+        let mut writer = fs.create(&path("log"), AccessPattern::Log).await.unwrap();
         fs.sync_dir(&FilePath::root()).await.unwrap();
         let (mut written, mut synced, mut writes) = (Vec::new(), 0, Vec::new());
         for step in 0..30u64 {
@@ -79,55 +79,55 @@ async fn synced_bytes_survive_and_unsynced_ones_are_old_or_new_by_sector() {
             }
             assert!(
                 image.iter().skip(written.len()).all(|byte| *byte == 0),
-                "only reserved zeros behind the end"
+                "only reserved zeros after the end"
             );
         }
     }
 }
 
-/// Each sector's part of a write is wholly there or wholly not (zeros, or past the end).
+/// Each sector's part of a write is either complete or missing (zeros, or after the end).
 fn check_sectors(image: &[u8], written: &[u8], write: std::ops::Range<usize>) {
     let mut at = write.start;
     while at < write.end {
         let end = ((at / SECTOR + 1) * SECTOR).min(write.end);
         let found: Vec<u8> = (at..end).map(|at| image.get(at).copied().unwrap_or(0)).collect();
-        let kept = found == written[at..end];
-        assert!(kept || found.iter().all(|byte| *byte == 0), "sector torn inside, at {at}");
+        let complete = found == written[at..end];
+        assert!(complete || found.iter().all(|byte| *byte == 0), "torn within the sector at {at}");
         at = end;
     }
 }
 
 #[tokio::test]
-async fn an_unsynced_write_is_kept_lost_or_torn() {
+async fn an_unsynced_write_survives_is_lost_or_torn() {
     let fs = MemoryFs::new();
     let mut writer = create_synced(&fs, "log", b"").await;
     fs.sync_dir(&FilePath::root()).await.unwrap();
     let bytes = vec![1; 4 * SECTOR];
     writer.append(bytes.clone().into()).await.unwrap();
-    let (mut kept, mut lost, mut prefix, mut holes, mut zeros) = (0, 0, 0, 0, 0);
+    let (mut complete, mut lost, mut prefix, mut holes, mut zeros) = (0, 0, 0, 0, 0);
     for seed in 0..400 {
         let image = crash(&fs, seed).contents(&path("log")).unwrap();
         let ones = image.iter().filter(|byte| **byte == 1).count();
         match (image.len(), ones) {
             (0, _) => lost += 1,
             (_, 0) => zeros += 1,
-            (_, ones) if ones == bytes.len() => kept += 1,
+            (_, ones) if ones == bytes.len() => complete += 1,
             (len, ones) if len == ones => prefix += 1,
             _ => holes += 1,
         }
     }
     for (what, count) in
-        [("kept", kept), ("lost", lost), ("prefix", prefix), ("holes", holes), ("zeros", zeros)]
+        [("complete", complete), ("lost", lost), ("prefix", prefix), ("holes", holes), ("zeros", zeros)]
     {
         assert!(count > 4, "{what}: {count} of 400");
     }
 }
 
 #[tokio::test]
-async fn a_name_is_sure_once_its_directory_is_synced() {
+async fn a_name_is_durable_once_its_directory_is_synced() {
     let fs = MemoryFs::new();
     create_synced(&fs, "a", b"x").await;
-    assert_eq!(images(&fs).await, set(["", "a"]), "bytes synced, name not");
+    assert_eq!(images(&fs).await, set(["", "a"]), "the bytes are synced, but not the name");
     fs.sync_dir(&FilePath::root()).await.unwrap();
     assert_eq!(images(&fs).await, set(["a"]));
     fs.delete(&path("a")).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_rename_between_directories_is_one_step() {
         moved += u64::from(new.is_some());
     }
     assert!((1..200).contains(&moved));
-    // Either directory's sync takes the whole step along.
+    // Syncing either directory syncs the whole change.
     fs.sync_dir(&path("store")).await.unwrap();
     for seed in 0..50 {
         let image = crash(&fs, seed);
@@ -198,7 +198,7 @@ async fn a_rename_between_directories_is_one_step() {
 }
 
 #[tokio::test]
-async fn a_synced_rename_takes_along_what_it_needs() {
+async fn a_synced_rename_includes_the_changes_it_needs() {
     let fs = MemoryFs::new();
     fs.make_dirs(&path("tmp")).await.unwrap();
     fs.make_dirs(&path("store")).await.unwrap();
@@ -207,13 +207,13 @@ async fn a_synced_rename_takes_along_what_it_needs() {
     fs.sync_dir(&path("store")).await.unwrap();
     for seed in 0..50 {
         let image = crash(&fs, seed);
-        assert_eq!(image.contents(&path("tmp/f")), None, "the creation must not come after the rename");
+        assert_eq!(image.contents(&path("tmp/f")), None, "the sync must include the creation");
         assert_eq!(image.contents(&path("store/f")), Some(b"x".to_vec()));
     }
 }
 
 #[tokio::test]
-async fn a_tree_goes_from_its_leaves() {
+async fn a_tree_is_deleted_from_its_leaves() {
     let fs = MemoryFs::new();
     fs.put(&path("t/a/1"), "1");
     fs.put(&path("t/2"), "2");
@@ -230,17 +230,17 @@ async fn a_tree_goes_from_its_leaves() {
     }
     assert!(whole > 4 && part > 4 && gone > 4, "whole {whole}, part {part}, gone {gone}");
     fs.sync_dir(&FilePath::root()).await.unwrap();
-    assert_eq!(images(&fs).await, set([""]), "the directory's name went, so all below it did");
+    assert_eq!(images(&fs).await, set([""]), "removing the directory's name removes everything below it");
 }
 
 #[tokio::test]
-async fn directories_made_are_sure_at_once() {
+async fn created_directories_are_durable_immediately() {
     let fs = MemoryFs::new();
     fs.make_dirs(&path("a/b/c")).await.unwrap();
     for seed in 0..50 {
         assert!(crash(&fs, seed).stat(&path("a/b/c")).await.unwrap().is_some());
     }
-    // A name that came by an unsynced rename is made sure too.
+    // The name of an unsynced rename is made durable too.
     fs.rename(&path("a"), &path("z")).await.unwrap();
     fs.make_dirs(&path("z/b")).await.unwrap();
     for seed in 0..50 {
@@ -249,7 +249,7 @@ async fn directories_made_are_sure_at_once() {
 }
 
 #[tokio::test]
-async fn an_image_stands_by_itself() {
+async fn a_crash_image_is_independent() {
     let fs = MemoryFs::new();
     let mut writer = create_synced(&fs, "log", b"before").await;
     fs.sync_dir(&FilePath::root()).await.unwrap();
@@ -263,13 +263,13 @@ async fn an_image_stands_by_itself() {
         assert_eq!(
             crash(&image, seed).contents(&path("log")).unwrap(),
             b"before",
-            "all of an image is on disk"
+            "an image is completely synced"
         );
     }
 }
 
 #[tokio::test]
-async fn what_close_cuts_may_come_back() {
+async fn bytes_truncated_by_close_may_reappear() {
     let fs = MemoryFs::new();
     let mut writer = create(&fs, "log", b"body").await;
     writer.reserve(2000).await.unwrap();
@@ -286,7 +286,7 @@ async fn what_close_cuts_may_come_back() {
 }
 
 #[tokio::test]
-async fn a_seed_gives_its_image() {
+async fn equal_seeds_give_equal_images() {
     let fs = MemoryFs::new();
     for i in 0..20 {
         create(&fs, &format!("f{i}"), &[i; 3000]).await;

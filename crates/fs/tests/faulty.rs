@@ -1,4 +1,4 @@
-//! Planned faults, and that they end where the plan says.
+//! Planned faults, and that they end as planned.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -9,7 +9,7 @@ use base::env::Env;
 use bytes::Bytes;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{Error, FilePath, FileSystem, Storage, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, Sync};
 
 fn path(text: &str) -> FilePath {
     FilePath::new(text)
@@ -32,8 +32,8 @@ async fn the_nth_call_at_a_path_fails() {
     fs.add(Rule::new(Fault::Fail).on(Operation::Create).at("wal").after(1).times(2));
     let mut outcomes = Vec::new();
     for i in 0..5 {
-        fs.create(&path(&format!("data{i}")), Storage::Data).await.unwrap();
-        outcomes.push(is_io(fs.create(&path(&format!("wal{i}")), Storage::Log).await));
+        fs.create(&path(&format!("data{i}")), AccessPattern::Data).await.unwrap();
+        outcomes.push(is_io(fs.create(&path(&format!("wal{i}")), AccessPattern::Log).await));
     }
     assert_eq!(outcomes, [false, true, true, false, false]);
     assert_eq!((fs.calls(Operation::Create), fs.faults()), (10, 2));
@@ -44,33 +44,33 @@ async fn the_nth_call_at_a_path_fails() {
 async fn after_a_failed_sync_the_file_refuses() {
     for (fault, on_disk) in [(Fault::Fail, false), (Fault::FailAfter, true)] {
         let (_, memory, fs) = setup();
-        let mut writer = fs.create(&path("f"), Storage::Log).await.unwrap();
+        let mut writer = fs.create(&path("f"), AccessPattern::Log).await.unwrap();
         fs.sync_dir(&FilePath::root()).await.unwrap();
         writer.append(Bytes::from_static(b"bytes")).await.unwrap();
         fs.add(Rule::new(fault).on(Operation::Sync).times(1));
         assert!(is_io(writer.sync(Sync::Disk).await));
-        // The disk is well again; the file is not.
+        // The disk works again; the file stays broken.
         assert!(is_io(writer.sync(Sync::Disk).await));
         assert!(is_io(writer.sync(Sync::Visible).await));
         assert!(is_io(writer.append(Bytes::from_static(b"more")).await));
         writer.close().await.unwrap();
-        // 0 keeps nothing that was not synced.
+        // Random value 0 drops everything unsynced.
         let image = memory.crash(&mut || 0);
         assert_eq!(image.contents(&path("f")).unwrap() == b"bytes", on_disk, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_has_room_again_later() {
+async fn a_full_disk_has_space_again_later() {
     let (_, memory, fs) = setup();
     fs.set_space(Some(10));
-    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::from_static(b"12345678")).await.unwrap();
     let full = writer.append(Bytes::from_static(b"90123")).await;
     assert!(matches!(full, Err(Error::NoSpace { .. })), "{full:?}");
     assert_eq!(writer.len(), 8);
     writer.append(Bytes::from_static(b"90")).await.unwrap();
-    assert!(matches!(fs.create(&path("g"), Storage::Data).await, Err(Error::NoSpace { .. })));
+    assert!(matches!(fs.create(&path("g"), AccessPattern::Data).await, Err(Error::NoSpace { .. })));
     assert!(matches!(fs.make_dirs(&path("d")).await, Err(Error::NoSpace { .. })));
     fs.set_space(None);
     writer.append(Bytes::from_static(b"123")).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_full_disk_has_room_again_later() {
 #[tokio::test]
 async fn a_torn_append_ends_the_file() {
     let (_, memory, fs) = setup();
-    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     fs.add(Rule::new(Fault::Tear).on(Operation::Append).after(1).times(1));
     writer.append(Bytes::from_static(b"whole ")).await.unwrap();
     assert!(is_io(writer.append(Bytes::from_static(b"torn")).await));
@@ -97,7 +97,7 @@ async fn a_flipped_bit_is_not_reported() {
     assert_ne!(reader.read_at(0, 5).await.unwrap(), &b"sound"[..]);
     assert_eq!(reader.read_at(0, 5).await.unwrap(), &b"sound"[..]);
     fs.add(Rule::new(Fault::Flip).on(Operation::Append).times(1));
-    let mut writer = fs.create(&path("g"), Storage::Data).await.unwrap();
+    let mut writer = fs.create(&path("g"), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::from_static(b"sound")).await.unwrap();
     assert_ne!(memory.contents(&path("g")).unwrap(), b"sound");
 }
@@ -119,7 +119,7 @@ async fn slow_and_hanging_calls() {
 }
 
 #[tokio::test]
-async fn faults_by_chance() {
+async fn random_faults() {
     let (env, _, fs) = setup();
     fs.add(Rule::new(Fault::Fail).on(Operation::Stat).one_in(4, env.random.clone()));
     let mut failed = 0;
@@ -135,10 +135,10 @@ async fn every_operation_can_fail() {
     let (_, memory, fs) = setup();
     memory.put(&path("d/f"), "x");
     let (file, dir) = (path("d/f"), path("d"));
-    let mut writer = fs.create(&path("w"), Storage::Log).await.unwrap();
+    let mut writer = fs.create(&path("w"), AccessPattern::Log).await.unwrap();
     let reader = fs.open(&file).await.unwrap();
     fs.add(Rule::new(Fault::Fail));
-    assert!(is_io(fs.create(&path("new"), Storage::Data).await));
+    assert!(is_io(fs.create(&path("new"), AccessPattern::Data).await));
     assert!(is_io(fs.open(&file).await));
     assert!(is_io(fs.rename(&file, &path("d/g")).await));
     assert!(is_io(fs.delete(&file).await));

@@ -1,4 +1,4 @@
-//! What only a true directory can show: roots, locks, links, names that are no text.
+//! Behavior specific to real directories: roots, locks, links, names that are not UTF-8.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -12,7 +12,7 @@ use base::pool::Pool;
 use base::testing::SeededRandom;
 use bytes::Bytes;
 use fs::local::LocalFs;
-use fs::{Error, FilePath, FileSystem, Storage, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, Sync};
 use support::TempDir;
 
 fn path(text: &str) -> FilePath {
@@ -24,17 +24,17 @@ fn pool() -> Arc<Pool> {
 }
 
 #[tokio::test]
-async fn a_root_must_be_there_or_be_made() {
+async fn a_root_must_exist_or_be_created() {
     let dir = TempDir::new("root");
     let root = dir.path().join("a/b");
     assert!(matches!(LocalFs::new(&root, pool()), Err(Error::NotFound { .. })));
     let fs = LocalFs::create(&root, pool()).unwrap();
     fs.make_dirs(&path("c")).await.unwrap();
     assert!(root.join("c").is_dir());
-    assert!(LocalFs::create(&root, pool()).is_ok(), "one that is there is fine");
+    assert!(LocalFs::create(&root, pool()).is_ok(), "an existing root is not an error");
     assert!(LocalFs::new(&root, pool()).is_ok());
-    // A file is no root.
-    fs.create(&path("f"), Storage::Data).await.unwrap();
+    // A file is not a root.
+    fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     assert!(matches!(LocalFs::new(&root.join("f"), pool()), Err(Error::NotFound { .. })));
     assert!(LocalFs::create(&root.join("f/g"), pool()).is_err());
 }
@@ -55,19 +55,19 @@ async fn delete_does_not_follow_links() {
     let dir = TempDir::new("links");
     let fs = dir.fs();
     fs.make_dirs(&path("outside")).await.unwrap();
-    fs.create(&path("outside/kept"), Storage::Data).await.unwrap();
+    fs.create(&path("outside/kept"), AccessPattern::Data).await.unwrap();
     fs.make_dirs(&path("tree/sub")).await.unwrap();
     std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("tree/sub/link")).unwrap();
     std::os::unix::fs::symlink("nowhere", dir.path().join("tree/dangling")).unwrap();
     let names: Vec<_> = fs.list(&path("tree")).await.unwrap().into_iter().map(|status| status.name).collect();
-    assert_eq!(names, ["sub"], "a link to nothing is nothing");
+    assert_eq!(names, ["sub"], "a dangling link is not listed");
     fs.delete(&path("tree")).await.unwrap();
     assert!(fs.stat(&path("tree")).await.unwrap().is_none());
     assert!(fs.stat(&path("outside/kept")).await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_text_is_shown_and_goes_with_its_tree() {
+async fn a_name_that_is_not_utf8_is_listed_and_deleted_with_its_tree() {
     let dir = TempDir::new("names");
     let fs = dir.fs();
     fs.make_dirs(&path("d")).await.unwrap();
@@ -79,10 +79,10 @@ async fn a_name_that_is_no_text_is_shown_and_goes_with_its_tree() {
 }
 
 #[tokio::test]
-async fn a_file_cut_behind_our_back_ends_early() {
+async fn a_file_truncated_by_another_program_ends_early() {
     let dir = TempDir::new("cut");
     let fs = dir.fs();
-    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::from(vec![1; 10_000])).await.unwrap();
     let reader = fs.open(&path("f")).await.unwrap();
     std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(100).unwrap();
@@ -91,15 +91,15 @@ async fn a_file_cut_behind_our_back_ends_early() {
 }
 
 #[tokio::test]
-async fn past_the_page_cache_any_part_of_a_file_is_read() {
+async fn any_part_of_a_file_is_read_with_direct_io() {
     let dir = TempDir::new("direct");
-    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().past_page_cache();
+    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().with_direct_io();
     for file_len in [0, 1, 4096, 20_000] {
         let bytes: Vec<u8> = (0..file_len).map(|at| (at % 251) as u8).collect();
         let file = path(&format!("f{file_len}"));
-        let mut writer = fs.create(&file, Storage::Data).await.unwrap();
+        let mut writer = fs.create(&file, AccessPattern::Data).await.unwrap();
         writer.append(Bytes::from(bytes.clone())).await.unwrap();
-        // Not synced: what others see, a reader past the cache sees too.
+        // Not synced: a direct reader sees unsynced bytes like any other reader.
         writer.close().await.unwrap();
         let reader = fs.open_uncached(&file).await.unwrap();
         assert_eq!(reader.len(), file_len as u64);
@@ -121,10 +121,10 @@ async fn past_the_page_cache_any_part_of_a_file_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_cut_behind_our_back_ends_early_past_the_page_cache() {
+async fn a_file_truncated_by_another_program_ends_early_with_direct_io() {
     let dir = TempDir::new("direct-cut");
-    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().past_page_cache();
-    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
+    let fs = LocalFs::new(dir.path(), Arc::new(Pool::new("fs", 2))).unwrap().with_direct_io();
+    let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::from(vec![1; 10_000])).await.unwrap();
     let reader = fs.open_uncached(&path("f")).await.unwrap();
     std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(100).unwrap();
@@ -132,18 +132,19 @@ async fn a_file_cut_behind_our_back_ends_early_past_the_page_cache() {
     assert_eq!(reader.read_at(10, 90).await.unwrap().len(), 90);
 }
 
-/// Synced appends go past the page cache where bytes are reserved, others do not; whichever way, the file is the same.
-// What the disk has is read by nothing of ours.
+/// Synced appends use direct I/O where bytes are reserved, others do not; the file must be the same
+/// either way.
+// Reads the file's bytes on disk directly, without the file system under test.
 #[allow(clippy::disallowed_methods)]
 #[tokio::test]
-async fn a_log_is_what_was_appended_whichever_way_it_was_written() {
+async fn a_log_has_the_appended_bytes_with_and_without_direct_io() {
     let dir = TempDir::new("log");
     let fs = dir.fs();
     for seed in 0..6 {
         let random = SeededRandom::new(seed);
         let below = |limit: u64| random.next_u64() % limit;
         let file = path(&format!("log{seed}"));
-        let mut writer = fs.create(&file, Storage::Log).await.unwrap();
+        let mut writer = fs.create(&file, AccessPattern::Log).await.unwrap();
         let mut expected = Vec::new();
         for step in 0..100_u64 {
             if below(4) == 0 {
@@ -171,12 +172,12 @@ async fn a_log_is_what_was_appended_whichever_way_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_call_given_up_half_way_ends_the_file() {
+async fn a_cancelled_call_breaks_the_writer() {
     let dir = TempDir::new("given-up");
     let pool = Arc::new(Pool::new("fs", 1));
     let fs = LocalFs::new(dir.path(), pool.clone()).unwrap();
-    let mut writer = fs.create(&path("f"), Storage::Data).await.unwrap();
-    // The only thread is busy, so the append cannot end before it is given up.
+    let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
+    // The only thread is busy, so the append cannot complete before it is dropped.
     let (release, wait) = std::sync::mpsc::channel::<()>();
     pool.execute(move || wait.recv().unwrap());
     {
@@ -187,14 +188,14 @@ async fn a_call_given_up_half_way_ends_the_file() {
     }
     release.send(()).unwrap();
     let error = writer.append(Bytes::from_static(b"y")).await.unwrap_err();
-    assert!(error.to_string().contains("given up"), "{error}");
+    assert!(error.to_string().contains("cancelled"), "{error}");
 }
 
 #[tokio::test]
 async fn times_are_of_this_age() {
     let dir = TempDir::new("times");
     let fs = dir.fs();
-    fs.create(&path("f"), Storage::Data).await.unwrap();
+    fs.create(&path("f"), AccessPattern::Data).await.unwrap();
     let modified_ms = fs.stat(&path("f")).await.unwrap().unwrap().modified_ms;
     let age = dir.path().join("f").metadata().unwrap().modified().unwrap();
     let expected = age.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;

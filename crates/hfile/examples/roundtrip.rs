@@ -1,13 +1,15 @@
-//! HFiles of random cells, each `NAME.hfile` with its cells beside it in `NAME.txt`, one line a cell.
+//! HFiles of random cells. Each `NAME.hfile` has its cells next to it in `NAME.txt`, one cell per
+//! line.
 //!
 //! ```text
-//! write DIR COUNT SEED   writes them, in all encodings, compressions and Bloom filters
-//! check DIR              reads all that are there and compares every cell
+//! write DIR COUNT SEED   writes files, in all encodings, compressions and Bloom filters
+//! check DIR              reads all files in DIR and compares every cell
 //! ```
 //!
-//! Our half of `compat/roundtrip`, whose other half has HBase's writer and reader do the same.
-#![allow(clippy::unwrap_used, reason = "a tool of the tests ends with a panic")]
-#![allow(clippy::disallowed_methods, reason = "its files are its caller's, not those of a server")]
+//! This is our half of `compat/roundtrip`. Its other half does the same with HBase's writer and
+//! reader.
+#![allow(clippy::unwrap_used, reason = "a test tool may panic")]
+#![allow(clippy::disallowed_methods, reason = "its files belong to its caller, not to a server")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
-use hfile::{BloomOptions, ChecksumType, FiltersAsked, StoreInfo, WriterOptions};
+use hfile::{BloomOptions, ChecksumType, FilterCounts, StoreInfo, WriterOptions};
 use support::{Owned, Source, all_cells, listed, open, write_with};
 
 const ENCODINGS: [BlockEncoding; 5] = [
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A deterministic source of numbers.
+/// A deterministic pseudorandom generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -76,7 +78,7 @@ impl Numbers {
         choices[self.below(choices.len())]
     }
 
-    /// Bytes of a few kinds, so that they have something in common.
+    /// Bytes with few distinct values, so that keys share prefixes.
     fn bytes(&mut self, len: usize, kinds: usize) -> Vec<u8> {
         let byte = |kind| if kind == 2 { 0xff } else { kind as u8 };
         (0..len).map(|_| byte(self.below(kinds))).collect()
@@ -111,7 +113,7 @@ fn write_all(dir: &Path, count: usize, seed: u64) {
 fn options(at: usize, numbers: &mut Numbers) -> WriterOptions {
     let small = numbers.coin();
     WriterOptions {
-        // Every combination of encoding and compression comes in turn.
+        // Cycle through all combinations of encoding and compression.
         encoding: ENCODINGS[at % ENCODINGS.len()],
         compression: COMPRESSIONS[at / ENCODINGS.len() % COMPRESSIONS.len()],
         bloom: numbers.of(&BLOOMS),
@@ -144,7 +146,7 @@ fn cells(numbers: &mut Numbers, options: &WriterOptions) -> Vec<Owned> {
 }
 
 fn cell(numbers: &mut Numbers, options: &WriterOptions) -> Owned {
-    // A sidecar has strips only where all are puts.
+    // A sidecar has strips only where all cells are puts.
     let kind = if options.sidecar { CellType::Put } else { numbers.of(&KINDS) };
     let qualifier = match kind {
         CellType::DeleteFamily | CellType::DeleteFamilyVersion => Vec::new(),
@@ -183,7 +185,7 @@ fn row(numbers: &mut Numbers) -> Vec<u8> {
     }
 }
 
-/// Now and then one that is longer than a codec's buffer, well and badly compressible.
+/// Occasionally a value that is longer than a codec's buffer, compressible or not.
 fn value(numbers: &mut Numbers) -> Vec<u8> {
     match numbers.below(400) {
         0 => {
@@ -210,7 +212,7 @@ fn tags(numbers: &mut Numbers) -> Vec<u8> {
     tags
 }
 
-/// Whether all files were as their listings say; tells of those that were not.
+/// Whether all files match their listings. Prints those that do not.
 fn check_all(dir: &Path) -> bool {
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
@@ -246,7 +248,7 @@ fn compare(bytes: &[u8], expected: &[&str]) -> Result<(), String> {
         return Err(format!("{} cells of {}", cells.len(), expected.len()));
     }
     let (mut source, mut cursor) = (Source::new(0, 0), reader.cursor());
-    // Backwards, so that each search begins in the index.
+    // Backward, so that each seek starts from the index.
     for (cell, seq_id) in cells.iter().rev().step_by(3) {
         let view = cell.view(*seq_id);
         let mut key = KeyBuf::default();
@@ -255,13 +257,13 @@ fn compare(bytes: &[u8], expected: &[&str]) -> Result<(), String> {
         if cursor.cell().is_none_or(|found| found.key != view.key) {
             return Err(format!("not found: {}", listed(&view)));
         }
-        let mut may = |ask: &dyn Fn(&dyn hfile::BlockSource) -> Result<bool, hfile::Stop>| {
-            source.drive(ask).map_err(|error| error.to_string())
+        let mut may = |query: &dyn Fn(&dyn hfile::BlockSource) -> Result<bool, hfile::Stop>| {
+            source.drive(query).map_err(|error| error.to_string())
         };
         let is_of_family = matches!(view.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion);
-        let has = may(&|source| reader.may_have_row(view.row(), source, &mut FiltersAsked::default()))?
+        let has = may(&|source| reader.may_have_row(view.row(), source, &mut FilterCounts::default()))?
             && may(&|source| {
-                reader.may_have_column(view.row(), view.qualifier(), source, &mut FiltersAsked::default())
+                reader.may_have_column(view.row(), view.qualifier(), source, &mut FilterCounts::default())
             })?
             && (!is_of_family || may(&|source| reader.may_have_delete_family(view.row(), source))?);
         if !has {

@@ -1,27 +1,28 @@
-//! Codecs of block payloads. A block is compressed on its own; the trailer names the codec of the whole file.
+//! Codecs of block payloads. Each block is compressed separately; the trailer names the codec of
+//! the whole file.
 //!
-//! The streams themselves are `base::compression`'s. What HBase needs native or foreign code for (LZO, BZIP2, LZMA,
-//! BROTLI) is not built in, and refused by name.
+//! `base::compression` implements the streams. Codecs for which HBase needs native or third-party
+//! code (LZO, BZIP2, LZMA, BROTLI) are not supported; errors name them.
 
 use base::compression::Algorithm;
 use cell::schema::Compression;
 
 use crate::error::{Fault, Parsed};
 
-/// A codec that is built in.
+/// A supported codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
-    /// Payloads are stored as they are.
+    /// Payloads are stored uncompressed.
     None,
-    /// Each payload is a stream of its own.
+    /// Each payload is a separate stream.
     Packed(Algorithm),
 }
 
-/// No payload may decompress to more than this.
+/// Maximum bytes of a decompressed payload.
 pub(crate) const PLAIN_LEN_MAX: usize = 1 << 30;
 
 impl Codec {
-    /// The codec that HBase calls `compression`.
+    /// The codec for HBase's `compression`.
     pub(crate) fn of(compression: Compression) -> Parsed<Codec> {
         Ok(Codec::Packed(match compression {
             Compression::None => return Ok(Codec::None),
@@ -35,7 +36,7 @@ impl Codec {
         }))
     }
 
-    /// The payload as it goes to disk; `None` if it goes as it is.
+    /// The compressed payload, or `None` if it is stored uncompressed.
     pub(crate) fn compress(self, plain: &[u8]) -> Option<Vec<u8>> {
         match self {
             Codec::None => None,
@@ -44,8 +45,9 @@ impl Codec {
     }
 }
 
-/// The payload of `stored`, which the header says has `plain_len` bytes. Allocates no more than that, and that only if
-/// the stored bytes may become so many.
+/// Decompresses `stored`, whose plain length is `plain_len` according to the block header.
+/// Allocates at most that many bytes, and only if the codec can produce them from the stored
+/// length.
 pub(crate) fn decompress(algorithm: Algorithm, stored: &[u8], plain_len: usize) -> Parsed<Vec<u8>> {
     if plain_len > PLAIN_LEN_MAX || !algorithm.is_possible(stored.len(), plain_len) {
         return Err(Fault::Damaged("block claims to decompress to more than is possible"));

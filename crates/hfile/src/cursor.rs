@@ -1,9 +1,9 @@
-//! Walking through the cells of a file.
+//! Iteration over the cells of a file.
 //!
-//! A cursor knows its cell, the block that it is in, and the way there through the index. A step first finds all blocks
-//! it needs, on a spare way, and only then moves: so a step that misses has changed nothing. Blocks are trusted within
-//! (see [`Block`]); what one block says of another, their order, is checked when a cursor goes over from one to the
-//! next.
+//! A cursor holds its cell, the cell's block, and the path to the block through the index. A step
+//! first finds all blocks that it needs, on a spare path, and only then moves. So a step that
+//! misses has changed nothing. The contents of a [`Block`] are trusted. The order of keys between
+//! blocks is checked when a cursor moves from one block to the next.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use cell::{Cell, key};
 
 use crate::block::Block;
 use crate::block::kind::BlockKind;
-use crate::block::position::Position;
+use crate::block::position::BlockPosition;
 use crate::error::Fault;
-use crate::path::Path;
+use crate::index_path::IndexPath;
 use crate::reader::Reader;
-use crate::run::Run;
+use crate::row_slice::RowSlice;
 use crate::source::{BlockSource, Stop};
 
-/// A position in the cells of a file, or before the first, or behind the last.
+/// A position in the cells of a file: at a cell, before the first, or after the last.
 pub struct Cursor {
     file: Arc<Reader>,
     state: State,
-    position: Position,
-    path: Path,
-    spare: Path,
+    position: BlockPosition,
+    path: IndexPath,
+    spare: IndexPath,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     BeforeFirst,
     At,
-    BehindLast,
+    AfterLast,
 }
 
 type Step<T> = Result<T, Stop>;
@@ -43,18 +43,19 @@ impl Cursor {
         Cursor {
             file,
             state: State::BeforeFirst,
-            position: Position::default(),
-            path: Path::default(),
-            spare: Path::default(),
+            position: BlockPosition::default(),
+            path: IndexPath::default(),
+            spare: IndexPath::default(),
         }
     }
 
-    /// The file it walks through.
+    /// The file of the cursor.
     pub fn file(&self) -> &Arc<Reader> {
         &self.file
     }
 
-    /// The cell; `None` before the first seek or step, before the first cell and behind the last.
+    /// The current cell. `None` before the first seek or step, before the first cell, and after the
+    /// last.
     #[inline]
     pub fn cell(&self) -> Option<Cell<'_>> {
         if self.state != State::At {
@@ -67,37 +68,39 @@ impl Cursor {
         Some(cell)
     }
 
-    /// The value of the cell with the memory of its block, if it is [large](crate::LARGE_VALUE_LEN) and half at least of that.
+    /// The value of the current cell, sharing the memory of its block. Only for a
+    /// [large](crate::LARGE_VALUE_LEN) value that fills at least half of the block.
     pub fn large_value(&self) -> Option<Bytes> {
         (self.state == State::At).then(|| self.position.large_value()).flatten()
     }
 
-    /// The block that the cell is in.
+    /// The block of the current cell.
     pub fn block(&self) -> Option<&Arc<Block>> {
         self.position.block().filter(|_| self.state == State::At)
     }
 
-    /// The rows from the cell on and before the row `stop` (empty for all), as far as they are whole and lie in the block
-    /// that the cell is in; `None` if none does. The cursor stays.
-    pub fn run(&self, stop: &[u8]) -> Option<Run> {
+    /// The whole rows from the current cell up to the row `stop` (exclusive; empty: no bound) that
+    /// lie in the current block. `None` if there is none. The cursor does not move.
+    pub fn row_slice(&self, stop: &[u8]) -> Option<RowSlice> {
         if self.state != State::At || self.file.assigned_seq_id().is_some() {
             return None;
         }
-        // A fault cannot be, since blocks are checked when loaded; who walks on meets it.
-        self.position.run(self.file.order(), stop).ok().flatten()
+        // Blocks are checked when loaded. If one is damaged nevertheless, the next step reports it.
+        self.position.row_slice(self.file.order(), stop).ok().flatten()
     }
 
-    /// Goes to where a run came that began at the current cell.
-    pub fn resume(&mut self, run: &Run) {
-        self.position.resume(run);
+    /// Moves to the position of `slice`, which began at the current cell.
+    pub fn resume(&mut self, slice: &RowSlice) {
+        self.position.resume(slice);
     }
 
-    /// Goes to the first cell whose key is not before `key` (a well-formed key of any type; sequence ids do not count).
+    /// Moves to the first cell whose key is not before `key`. `key` is a well-formed key of any
+    /// type; sequence ids are not compared.
     ///
-    /// Cheap if that cell is a little ahead, in the block that the cursor is in.
+    /// Cheap if that cell is a little ahead in the current block.
     ///
     /// # Errors
-    /// [`Stop`]; then nothing has changed.
+    /// [`Stop`]; nothing has changed.
     pub fn seek(&mut self, key: &[u8], source: &dyn BlockSource) -> Step<()> {
         let order = self.file.order();
         if self.state == State::At && order.compare_keys(self.position.key(), key) == Ordering::Less {
@@ -108,24 +111,24 @@ impl Cursor {
         }
         let is_before = |entry: &[u8]| order.compare_keys(entry, key) != Ordering::Greater;
         if !self.spare.seek(&self.file, source, key::row(key), is_before, true)? {
-            self.leave(State::BehindLast);
+            self.reset_to(State::AfterLast);
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
         if !block.is_start_checked() {
-            self.enter(&block)?;
+            self.check_first_key(&block)?;
         }
         match self.position.seek(block, order, key) {
-            Ok(None) => self.arrive(Ok(())),
+            Ok(None) => self.finish_step(Ok(())),
             Ok(Some(all_before)) => self.first_of_next(Some(all_before), source),
-            Err(fault) => self.arrive(Err(fault)),
+            Err(fault) => self.finish_step(Err(fault)),
         }
     }
 
-    /// Goes to the last cell whose key is before `key`; without one, before the first cell.
+    /// Moves to the last cell whose key is before `key`, or before the first cell if there is none.
     ///
     /// # Errors
-    /// [`Stop`]; then nothing has changed.
+    /// [`Stop`]; nothing has changed.
     pub fn seek_before(&mut self, key: &[u8], source: &dyn BlockSource) -> Step<()> {
         let order = self.file.order();
         if !self.spare.seek(
@@ -135,55 +138,56 @@ impl Cursor {
             |entry| order.compare_keys(entry, key) == Ordering::Less,
             false,
         )? {
-            self.leave(State::BeforeFirst);
+            self.reset_to(State::BeforeFirst);
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
-        let (first, _) = self.enter(&block)?;
+        let (first, _) = self.check_first_key(&block)?;
         if order.compare_keys(first, key) == Ordering::Less {
             let moved = self.position.seek_before(block, order, key);
-            return self.arrive(moved);
+            return self.finish_step(moved);
         }
-        // The key lies between the separator in the index and the block's first cell.
+        // The key is between the block's index key and its first cell.
         if !self.spare.previous(&self.file, source)? {
-            self.leave(State::BeforeFirst);
+            self.reset_to(State::BeforeFirst);
             return Ok(());
         }
         let previous = self.block_of_spare(source)?;
-        let (_, last) = self.enter(&previous)?;
+        let (_, last) = self.check_first_key(&previous)?;
         if order.compare_keys(last, key) != Ordering::Less {
             return Err(self.damaged("blocks overlap"));
         }
         let moved = self.position.last(previous);
-        self.arrive(moved)
+        self.finish_step(moved)
     }
 
-    /// Goes to the next cell; from before the first to the first, from the last to behind the last.
+    /// Moves to the next cell: from before the first cell to the first, from the last cell to after
+    /// the last.
     ///
     /// # Errors
-    /// [`Stop`]; then nothing has changed.
+    /// [`Stop`]; nothing has changed.
     #[inline]
     pub fn next(&mut self, source: &dyn BlockSource) -> Step<()> {
         match self.state {
             State::At => match self.position.advance() {
                 Ok(true) => Ok(()),
                 Ok(false) => self.next_block(source),
-                Err(fault) => self.arrive(Err(fault)),
+                Err(fault) => self.finish_step(Err(fault)),
             },
             State::BeforeFirst => self.first_cell(source),
-            State::BehindLast => Ok(()),
+            State::AfterLast => Ok(()),
         }
     }
 
     fn first_cell(&mut self, source: &dyn BlockSource) -> Step<()> {
         if !self.spare.seek(&self.file, source, &[], |_| false, true)? {
-            self.leave(State::BehindLast);
+            self.reset_to(State::AfterLast);
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
-        self.enter(&block)?;
+        self.check_first_key(&block)?;
         let moved = self.position.first(block);
-        self.arrive(moved)
+        self.finish_step(moved)
     }
 
     fn next_block(&mut self, source: &dyn BlockSource) -> Step<()> {
@@ -199,19 +203,20 @@ impl Cursor {
             return self.next_block(source);
         }
         if let Err(fault) = self.position.seek_forward(order, key) {
-            return self.arrive(Err(fault));
+            return self.finish_step(Err(fault));
         }
         Ok(())
     }
 
-    /// Goes to the first cell of the block behind the one that the spare way leads to: `before`, or the current one.
+    /// Moves to the first cell of the block after the one on the spare path. That one is `before`,
+    /// or the current block if `before` is `None`.
     fn first_of_next(&mut self, before: Option<Arc<Block>>, source: &dyn BlockSource) -> Step<()> {
         if !self.spare.next(&self.file, source)? {
-            self.leave(State::BehindLast);
+            self.reset_to(State::AfterLast);
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
-        let (first, _) = self.enter(&block)?;
+        let (first, _) = self.check_first_key(&block)?;
         let before = before.as_ref().or(self.position.block());
         if let Some((_, last)) = before.and_then(|before| before.key_range())
             && self.file.order().compare_keys(last, first) == Ordering::Greater
@@ -219,10 +224,10 @@ impl Cursor {
             return Err(self.damaged("blocks overlap"));
         }
         let moved = self.position.first(block);
-        self.arrive(moved)
+        self.finish_step(moved)
     }
 
-    /// The block that the spare way leads to; the current one is at hand without asking.
+    /// The block on the spare path. The current block needs no lookup.
     fn block_of_spare(&self, source: &dyn BlockSource) -> Step<Arc<Block>> {
         let target = self.spare.target(&self.file);
         match self.position.block() {
@@ -231,8 +236,8 @@ impl Cursor {
         }
     }
 
-    /// Checks that a block is where the index has it; gives its first and last key.
-    fn enter<'a>(&self, block: &'a Block) -> Step<(&'a [u8], &'a [u8])> {
+    /// Checks that a block's first key agrees with the index. Returns its first and last key.
+    fn check_first_key<'a>(&self, block: &'a Block) -> Step<(&'a [u8], &'a [u8])> {
         let (first, last) =
             block.key_range().ok_or_else(|| self.damaged("index points at a block without cells"))?;
         if self.file.order().compare_keys(first, self.spare.key(&self.file)) == Ordering::Less {
@@ -242,12 +247,13 @@ impl Cursor {
         Ok((first, last))
     }
 
-    /// After the position has moved into the block that the spare way leads to.
-    fn arrive(&mut self, moved: Result<(), Fault>) -> Step<()> {
+    /// Completes a step after the position has moved into the block on the spare path.
+    fn finish_step(&mut self, moved: Result<(), Fault>) -> Step<()> {
         if let Err(fault) = moved {
-            // Cannot be, since blocks are checked when loaded; but a position half moved must not be used.
+            // Should not happen, since blocks are checked when loaded. But a partly moved position
+            // must not be used.
             let offset = self.position.block().map_or(0, |block| block.offset());
-            self.leave(State::BeforeFirst);
+            self.reset_to(State::BeforeFirst);
             return Err(fault.at(self.file.path(), offset).into());
         }
         std::mem::swap(&mut self.path, &mut self.spare);
@@ -256,7 +262,7 @@ impl Cursor {
         Ok(())
     }
 
-    fn leave(&mut self, state: State) {
+    fn reset_to(&mut self, state: State) {
         self.state = state;
         self.position.clear();
         self.path.clear();

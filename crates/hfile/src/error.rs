@@ -1,29 +1,29 @@
-//! What goes wrong with a file, told apart by what the caller can do.
+//! Errors of files, distinguished by what the caller can do.
 
 use fs::FilePath;
 
-/// Why a file cannot be read or written.
+/// The reason why a file cannot be read or written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Stored bytes fail their check, also when read a second time: this copy of the file is useless.
+    /// Stored bytes failed their check twice. This copy of the file is unusable.
     #[error("corrupt {file} at {offset}: {what}")]
     Corrupt {
         /// The file.
         file: FilePath,
-        /// Where in the file the damaged part starts (a block, the trailer).
+        /// Offset of the damaged part (a block, the trailer).
         offset: u64,
-        /// The first thing found wrong.
+        /// The first defect found.
         what: &'static str,
     },
-    /// The file is sound as far as can be seen, but uses something that is not built in.
+    /// The file appears valid, but uses a feature that is not supported.
     #[error("{file}: {what} is not supported")]
     Unsupported {
         /// The file.
         file: FilePath,
-        /// The feature, by HBase's name for it.
+        /// HBase's name of the feature.
         what: String,
     },
-    /// The file system failed.
+    /// A file system error.
     #[error(transparent)]
     Fs(#[from] fs::Error),
 }
@@ -31,17 +31,17 @@ pub enum Error {
 /// The result of an operation on a file.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is wrong with some bytes, before it is known which file they are of.
+/// A defect of some bytes, before their file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// They contradict themselves or their checksum.
+    /// The bytes are inconsistent or fail their checksum.
     Damaged(&'static str),
-    /// They ask for a feature that is not built in.
+    /// The bytes use an unsupported feature.
     Unsupported(String),
 }
 
 impl Fault {
-    /// Says where the bytes were.
+    /// Adds the file and offset of the bytes.
     pub(crate) fn at(self, file: &FilePath, offset: u64) -> Error {
         match self {
             Fault::Damaged(what) => Error::Corrupt { file: file.clone(), offset, what },
@@ -56,5 +56,5 @@ impl From<cell::cell::Malformed> for Fault {
     }
 }
 
-/// The result of taking bytes apart.
+/// The result of parsing bytes.
 pub(crate) type Parsed<T> = std::result::Result<T, Fault>;

@@ -1,4 +1,4 @@
-//! Doors for the fuzzer to the parts of a file, which nobody else takes apart one by one.
+//! Entry points for the fuzzer to the individual parts of a file.
 
 use std::sync::Arc;
 
@@ -6,41 +6,41 @@ use base::compression::Algorithm;
 use bytes::Bytes;
 use cell::CellOrder;
 
-use crate::block::position::Position;
+use crate::block::position::BlockPosition;
 use crate::block::{Block, BlockFormat};
 use crate::bloom::BloomMeta;
 use crate::compression::Codec;
 use crate::index::Index;
 use crate::info::FileInfo;
-use crate::run::{Row, Run};
+use crate::row_slice::{LocatedRow, RowSlice};
 use crate::trailer::{Trailer, trailer_len};
 
-/// What a block may decompress to and still be worth the fuzzer's time.
+/// Maximum decompressed size of a block that is worth the fuzzer's time.
 const PLAIN_LEN_MAX: usize = 1 << 20;
 
-/// By their number in byte 0 of [`block`].
+/// Codecs by their number in byte 0 of [`block`].
 const CODECS: [Algorithm; 4] = [Algorithm::Gzip, Algorithm::Snappy, Algorithm::Lz4, Algorithm::Zstd];
 
-/// The end of a file: its version, its trailer.
+/// The end of a file: its version and trailer.
 pub fn trailer(data: &[u8]) {
     if let Ok(len) = trailer_len(data)
         && let Some(start) = data.len().checked_sub(len)
         && let Ok(trailer) = Trailer::parse(&data[start..], start as u64)
         && trailer.major == 3
     {
-        let again = Trailer::parse(&trailer.to_bytes(), start as u64).expect("what we write is read");
+        let again = Trailer::parse(&trailer.to_bytes(), start as u64).expect("a written trailer parses");
         assert_eq!(again.entry_count, trailer.entry_count);
     }
 }
 
-/// A block with its header. Byte 0: what is known of the file (1 tags, 2 sequence ids, 4 tags packed, 16 meta; 8
-/// compressed, and then bits 5 and 6 which codec: 0 GZ, 1 SNAPPY, 2 LZ4, 3 ZSTD).
-/// A block that is accepted is walked to its end, and every cell of it is found again.
+/// A block with its header. Byte 0 is a set of flags: 1 tags, 2 sequence ids, 4 packed tags, 8
+/// compressed, 16 the order of hbase:meta. If compressed, bits 5 and 6 are the codec: 0 GZ, 1
+/// SNAPPY, 2 LZ4, 3 ZSTD. An accepted block is walked to its end, and every cell of it is sought.
 pub fn block(data: &[u8]) {
-    let Some((&known, on_disk)) = data.split_first() else { return };
-    let has = |bit: u8| known & bit != 0;
+    let Some((&options, on_disk)) = data.split_first() else { return };
+    let has = |bit: u8| options & bit != 0;
     let format = BlockFormat {
-        codec: if has(8) { Codec::Packed(CODECS[usize::from(known >> 5 & 3)]) } else { Codec::None },
+        codec: if has(8) { Codec::Packed(CODECS[usize::from(options >> 5 & 3)]) } else { Codec::None },
         order: if has(16) { CellOrder::Meta } else { CellOrder::Plain },
         fields: crate::block::plain::CellFields { tags: has(1), mvcc: has(2) },
         tags_packed: has(1) && has(4),
@@ -59,35 +59,35 @@ pub fn block(data: &[u8]) {
 }
 
 fn walk(block: &Arc<Block>, order: CellOrder) {
-    let mut at = Position::default();
-    let mut sought = Position::default();
+    let mut at = BlockPosition::default();
+    let mut sought = BlockPosition::default();
     at.first(Arc::clone(block)).expect("an accepted block has a first cell");
     let mut previous: Option<Vec<u8>> = None;
     loop {
-        let cell = at.cell().expect("a position at a cell");
+        let cell = at.cell().expect("the position is at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
         let marks = block.prefetch_search(cell.row());
         let likely = block.likely_cell(cell.row(), marks);
         likely.into_iter().for_each(|likely| block.prefetch_cell(likely));
-        let behind = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
-        assert!(behind.is_none(), "a cell is not behind the last one");
+        let after_last = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
+        assert!(after_last.is_none(), "no cell is after the last one");
         for likely in [None, likely] {
-            match Run::of_row(Arc::clone(block), likely, order, cell.row())
-                .expect("an accepted block is searched")
+            match RowSlice::of_row(Arc::clone(block), likely, order, cell.row())
+                .expect("an accepted block can be searched")
             {
-                Row::Run(run) => {
-                    assert_eq!(run.cell().map(|first| first.row().to_vec()), Some(cell.row().to_vec()))
+                LocatedRow::Slice(slice) => {
+                    assert_eq!(slice.cell().map(|first| first.row().to_vec()), Some(cell.row().to_vec()))
                 }
-                Row::Absent => panic!("a row that is there is not found"),
-                Row::Unknown => {}
+                LocatedRow::Absent => panic!("an existing row is not found"),
+                LocatedRow::Unknown => {}
             }
         }
-        if let Some(mut run) = at.run(order, &[]).expect("an accepted block has whole cells") {
-            let place = run.place();
-            while run.cell().is_some() {
-                run.next();
+        if let Some(mut slice) = at.row_slice(order, &[]).expect("an accepted block has whole cells") {
+            let start = slice.position();
+            while slice.cell().is_some() {
+                slice.next();
             }
-            _ = (run.bytes_since(place), run.cell_at(place));
+            _ = (slice.bytes_since(start), slice.cell_at(start));
         }
         assert!(order.compare_keys(sought.key(), cell.key).is_eq());
         previous = Some(cell.key.to_vec());
@@ -100,15 +100,15 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     assert_eq!(Some(sought.key()), previous.as_deref());
 }
 
-/// The payload of a part of a column sidecar. Byte 0 says of which (0 catalog, 1 directory, 2 strip), byte 1 how many rows a strip
-/// is said to have. What is read is read to the end.
+/// The payload of a part of a column sidecar. Byte 0 is the part (0 catalog, 1 directory, 2 strip),
+/// byte 1 the claimed number of rows of a strip. Accepted parts are read completely.
 pub fn sidecar(data: &[u8]) {
     let Some((&[which, rows], payload)) = data.split_first_chunk() else { return };
     crate::sidecar::read_through(which % 3, rows as usize, &Bytes::copy_from_slice(payload));
 }
 
-/// The payload of an index block. Byte 0 says of which (0 leaf, 1 data root, 2 plain root, 3 Bloom, 4 file info), byte 1
-/// how many entries it is said to have.
+/// The payload of an index block. Byte 0 is the kind (0 leaf, 1 data root, 2 plain root, 3 Bloom, 4
+/// file info), byte 1 the claimed number of entries.
 pub fn index(data: &[u8]) {
     let Some((&[which, count], payload)) = data.split_first_chunk() else { return };
     let (payload, count, order) = (Bytes::copy_from_slice(payload), u32::from(count), CellOrder::Plain);
@@ -130,7 +130,8 @@ pub fn index(data: &[u8]) {
     }
     _ = index.last_where(|key| key < &b"m"[..]);
     if which % 5 <= 1 {
-        // Keys of cells, in order: a search by heads finds what a search by keys finds, whatever the rows begin with.
+        // The keys are sorted cell keys: a search by heads must find what a search by keys finds,
+        // for rows with any prefix.
         for row in [&b""[..], b"m", b"row", &[0xff; 9]] {
             let key = cell::KeyBuf::first_on_row(row);
             let is_before = |entry: &[u8]| order.compare_keys(entry, &key).is_le();

@@ -1,11 +1,14 @@
-//! Heads: some bytes of a row that tell it from most other rows of a sorted run.
+//! Row heads: a few bytes that distinguish most rows of a sorted list.
 //!
-//! A binary search over rows waits for memory at each row that it looks at. Heads are kept side by side; a search in them
-//! looks at few places, which are near each other, and leaves those rows to be compared whose heads are alike: one mostly.
-//! Some of them, at even distances, are kept once more at hand: one look at these says in which part of the run to search.
-//! (To guess the place from the number that a head is was worse: digits and letters are not spread evenly over all bytes.)
-//! The head is what follows the bytes that all rows of the run have in common. Rows that are not of the run may begin
-//! otherwise; of them a search by heads says nothing.
+//! A binary search over full rows misses the CPU cache at every row it compares. Heads are stored
+//! contiguously, so a search over them touches few cache lines. Only rows with equal heads, usually
+//! one, remain to be compared in full. A second level samples the heads at equal distances; one
+//! scan of these samples selects the part of the list to search. (Interpolating the position from
+//! the numeric value of a head was slower: digits and letters are not spread evenly over all byte
+//! values.)
+//!
+//! A head is the bytes after the prefix that all rows of the list share. For a row without that
+//! prefix, a search by heads proves nothing.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -13,12 +16,13 @@ use std::ops::Range;
 use cell::CellOrder;
 use cell::key::common_len;
 
-/// Parts of a run, between which heads are at hand: as many of these as fit a line of the processor's cache or two.
+/// Number of parts of a list. The sampled heads that separate the parts fill one or two cache
+/// lines.
 const PARTS: usize = 16;
 
-/// A head as a number: the longer it is, the more rows it tells apart, and the more memory it takes.
+/// A head as a number. A longer one distinguishes more rows and takes more memory.
 pub(crate) trait Head: Copy + Default + Ord {
-    /// The first bytes of `rest`, and zeros for those that it has not.
+    /// The first bytes of `rest`, padded with zeros.
     fn of(rest: &[u8]) -> Self;
 }
 
@@ -41,22 +45,23 @@ macro_rules! impl_head {
 impl_head!(u32);
 impl_head!(u64);
 
-/// Which bytes of the rows of a run are their heads, and the heads at hand.
+/// The position of the head in each row of a list, and the sampled heads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heads<H> {
-    // Where the head is; nowhere if rows are not ordered as bytes are.
+    // Offset of the head in a row. `None` if rows are not ordered bytewise.
     at: Option<usize>,
-    // Heads of the first rows of all parts but the first.
-    posts: [H; PARTS - 1],
+    // The head of the first row of each part except the first.
+    samples: [H; PARTS - 1],
 }
 
 impl<H: Head> Heads<H> {
-    /// All heads are the same, and say nothing.
+    /// All heads are equal and distinguish no rows.
     pub(crate) fn none() -> Heads<H> {
-        Heads { at: None, posts: [H::default(); PARTS - 1] }
+        Heads { at: None, samples: [H::default(); PARTS - 1] }
     }
 
-    /// Those of a run from row `first` to row `last`. None are at hand before [`set_posts`](Self::set_posts).
+    /// Heads for a list from row `first` to row `last`. Without samples until
+    /// [`set_samples`](Self::set_samples) is called.
     pub(crate) fn of_rows(order: CellOrder, first: &[u8], last: &[u8]) -> Heads<H> {
         match order {
             CellOrder::Plain => Heads { at: Some(common_len(first, last)), ..Heads::none() },
@@ -64,79 +69,90 @@ impl<H: Head> Heads<H> {
         }
     }
 
-    /// Takes heads at hand, of `len` rows; `head_at` gives them, in order.
-    pub(crate) fn set_posts(&mut self, len: usize, head_at: impl Fn(usize) -> H) {
-        for (part, post) in (1..).zip(&mut self.posts) {
-            *post = if len == 0 { H::default() } else { head_at(start_of(part, len)) };
+    /// Samples the heads of `len` rows; `head_at` returns the head of each row, in row order.
+    pub(crate) fn set_samples(&mut self, len: usize, head_at: impl Fn(usize) -> H) {
+        for (part, sample) in (1..).zip(&mut self.samples) {
+            *sample = if len == 0 { H::default() } else { head_at(start_of(part, len)) };
         }
     }
 
-    /// The head of a row. Of two rows of the run the lesser one has not the greater head.
+    /// The head of a row. Heads never decrease in the order of the list's rows.
     #[inline]
     pub(crate) fn head(&self, row: &[u8]) -> H {
         H::of(self.at.and_then(|at| row.get(at..)).unwrap_or_default())
     }
 
-    /// Whether `row` begins with what all rows of the run have in common, of which `of_run` is one. Of such a row heads say
-    /// all, but for rows whose heads are alike.
+    /// Whether `row` starts with the prefix that all rows of the list share; `listed` is any row of
+    /// the list. For such a row, unequal heads decide the order of rows.
     #[inline]
-    pub(crate) fn tell_of(&self, row: &[u8], of_run: &[u8]) -> bool {
-        self.at.is_some_and(|at| row.get(..at).is_some_and(|common| of_run.get(..at) == Some(common)))
+    pub(crate) fn has_common_prefix(&self, row: &[u8], listed: &[u8]) -> bool {
+        self.at.is_some_and(|at| row.get(..at).is_some_and(|common| listed.get(..at) == Some(common)))
     }
 
-    /// Which of the `len` rows have the head that `row` has; `head_at` gives theirs, in order. Those in front are
-    /// lesser rows, those behind are greater ones, if `row` begins as they do.
+    /// The range of rows, out of `len`, whose head equals that of `row`. `head_at` returns the
+    /// heads in row order. If `row` has the shared prefix, the rows before the range are less and
+    /// the rows after it are greater.
     #[inline]
-    pub(crate) fn alike(&self, row: &[u8], len: usize, head_at: impl Fn(usize) -> H) -> Range<usize> {
+    pub(crate) fn equal_range(&self, row: &[u8], len: usize, head_at: impl Fn(usize) -> H) -> Range<usize> {
         let head = self.head(row);
-        let part = self.part_of(head, len);
-        let start = first_in(part, |at| head_at(at) >= head);
+        let range = self.search_range_of(head, len);
+        let start = first_in(range, |at| head_at(at) >= head);
         start..first_from(start, len, |at| head_at(at) > head)
     }
 
-    /// The first of the rows that [`alike`](Self::alike) gives, searched for in the [part](Self::part) where it is.
+    /// The start of the range that [`equal_range`](Self::equal_range) returns, searched only in the
+    /// range that [`search_range`](Self::search_range) returned.
     #[inline]
-    pub(crate) fn first_alike(&self, row: &[u8], part: Range<usize>, head_at: impl Fn(usize) -> H) -> usize {
+    pub(crate) fn first_equal_in(
+        &self,
+        row: &[u8],
+        range: Range<usize>,
+        head_at: impl Fn(usize) -> H,
+    ) -> usize {
         let head = self.head(row);
-        first_in(part, |at| head_at(at) >= head)
+        first_in(range, |at| head_at(at) >= head)
     }
 
-    /// Among which of `len` rows the first is whose head is not less than that of `row`; if among none, it is the one behind.
+    /// A range of the `len` rows to search for the first row whose head is not less than the head
+    /// of `row`. If no row in the range qualifies, the first one is at the end of the range, or
+    /// absent if that is `len`.
     #[inline]
-    pub(crate) fn part(&self, row: &[u8], len: usize) -> Range<usize> {
-        self.part_of(self.head(row), len)
+    pub(crate) fn search_range(&self, row: &[u8], len: usize) -> Range<usize> {
+        self.search_range_of(self.head(row), len)
     }
 
     #[inline]
-    fn part_of(&self, head: H, len: usize) -> Range<usize> {
-        let lesser = self.posts.iter().filter(|post| **post < head).count();
+    fn search_range_of(&self, head: H, len: usize) -> Range<usize> {
+        let lesser = self.samples.iter().filter(|sample| **sample < head).count();
         let start = if lesser == 0 { 0 } else { start_of(lesser, len) + 1 };
         let end = if lesser == PARTS - 1 { len } else { start_of(lesser + 1, len) };
         start.min(end)..end
     }
 }
 
-/// Where a part of `len` rows starts.
+/// Index of the first row of a part of `len` rows.
 #[inline]
 fn start_of(part: usize, len: usize) -> usize {
     part * len / PARTS
 }
 
-/// The first index in `range` for which `holds`, its end if there is none; it holds for all behind.
+/// The first index in `range` for which `holds`, or the end of the range. If `holds` for an index,
+/// it must hold for all later ones.
 #[inline]
 fn first_in(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut len) = (range.start, range.len());
     while len > 0 {
         let half = len / 2;
-        // Nothing tells the processor which half it is; a wrong guess costs it more than looking.
-        let is_behind = !holds(low + half);
-        low = select_unpredictable(is_behind, low + half + 1, low);
-        len = select_unpredictable(is_behind, len - half - 1, half);
+        // The CPU cannot predict which half is next, and a mispredicted branch costs more than
+        // waiting for the comparison.
+        let is_after = !holds(low + half);
+        low = select_unpredictable(is_after, low + half + 1, low);
+        len = select_unpredictable(is_after, len - half - 1, half);
     }
     low
 }
 
-/// The same from `start` on, near which it is.
+/// The first index in `start..len` for which `holds`, or `len`. Fast if it is near `start`.
 #[inline]
 fn first_from(start: usize, len: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut step) = (start, 1);
@@ -158,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_is_found_from_anywhere_before_it() {
+    fn the_first_is_found_from_any_earlier_index() {
         for len in 0..40 {
             for first in 0..=len {
                 assert_eq!(first_in(0..len, |at| at >= first), first, "{len}");
@@ -170,48 +186,48 @@ mod tests {
     }
 
     #[test]
-    fn parts_hold_the_first_however_many_rows_there_are() {
+    fn the_search_range_holds_the_first_row_for_any_length() {
         for len in 0..70_u32 {
-            for alike in 1..5 {
-                // Runs of the same head, at the ends and in the middle.
-                let of: Vec<u32> = (0..len).map(|at| 10 * (at / alike)).collect();
+            for repeats in 1..5 {
+                // Groups of equal heads, at the ends and in the middle.
+                let of: Vec<u32> = (0..len).map(|at| 10 * (at / repeats)).collect();
                 let mut heads: Heads<u32> = Heads { at: Some(0), ..Heads::none() };
-                heads.set_posts(of.len(), |at| of[at]);
+                heads.set_samples(of.len(), |at| of[at]);
                 for head in 0..10 * len + 10 {
                     let (start, end) =
                         (of.partition_point(|it| *it < head), of.partition_point(|it| *it <= head));
-                    let found = heads.alike(&head.to_be_bytes(), of.len(), |at| of[at]);
+                    let found = heads.equal_range(&head.to_be_bytes(), of.len(), |at| of[at]);
                     assert_eq!(found, start..end, "{head} of {of:?}");
-                    let part = heads.part(&head.to_be_bytes(), of.len());
-                    assert!(part.start <= start && start <= part.end && part.end <= of.len());
-                    assert_eq!(heads.first_alike(&head.to_be_bytes(), part, |at| of[at]), start);
+                    let range = heads.search_range(&head.to_be_bytes(), of.len());
+                    assert!(range.start <= start && start <= range.end && range.end <= of.len());
+                    assert_eq!(heads.first_equal_in(&head.to_be_bytes(), range, |at| of[at]), start);
                 }
             }
         }
     }
 
     #[test]
-    fn rows_with_like_heads_are_what_is_left() {
+    fn only_rows_with_equal_heads_remain() {
         let rows: Vec<Vec<u8>> =
             (0..500_u32).map(|number| format!("user{:06}", number * number).into_bytes()).collect();
         let mut heads: Heads<u32> = Heads::of_rows(CellOrder::Plain, &rows[0], &rows[499]);
         let of: Vec<u32> = rows.iter().map(|row| heads.head(row)).collect();
         assert!(of.is_sorted());
-        assert!(rows.iter().all(|row| heads.tell_of(row, &rows[7])));
+        assert!(rows.iter().all(|row| heads.has_common_prefix(row, &rows[7])));
         for other in ["use", "usez12", "vser123456", ""] {
-            assert!(!heads.tell_of(other.as_bytes(), &rows[7]), "{other}");
+            assert!(!heads.has_common_prefix(other.as_bytes(), &rows[7]), "{other}");
         }
-        heads.set_posts(of.len(), |at| of[at]);
+        heads.set_samples(of.len(), |at| of[at]);
         for (at, row) in rows.iter().enumerate() {
-            let alike = heads.alike(row, of.len(), |at| of[at]);
-            assert!(alike.contains(&at) && alike.len() < 12, "{at} {alike:?}");
+            let equal = heads.equal_range(row, of.len(), |at| of[at]);
+            assert!(equal.contains(&at) && equal.len() < 12, "{at} {equal:?}");
         }
-        // Rows between those that are there, in front of them and behind.
+        // Rows between, before and after those in the list.
         for number in 0..250_000_u32 {
             let row = format!("user{number:06}").into_bytes();
-            let alike = heads.alike(&row, of.len(), |at| of[at]);
-            assert!(rows[..alike.start].iter().all(|lesser| *lesser < row), "{number}");
-            assert!(rows.get(alike.end).is_none_or(|greater| *greater > row), "{number}");
+            let equal = heads.equal_range(&row, of.len(), |at| of[at]);
+            assert!(rows[..equal.start].iter().all(|lesser| *lesser < row), "{number}");
+            assert!(rows.get(equal.end).is_none_or(|greater| *greater > row), "{number}");
         }
     }
 
@@ -222,7 +238,7 @@ mod tests {
         let longer: Heads<u64> = Heads::of_rows(CellOrder::Plain, b"a", b"ab\0\0\0z");
         assert_eq!(longer.head(b"ab\0\0\0z"), 0x6200_0000_7a00_0000);
         let none: Heads<u32> = Heads::of_rows(CellOrder::Meta, b"a,,1", b"b,,1");
-        assert!(!none.tell_of(b"a,,1", b"a,,1"));
-        assert_eq!(none.alike(b"b,,1", 2, |_| none.head(b"a,,1")), 0..2);
+        assert!(!none.has_common_prefix(b"a,,1", b"a,,1"));
+        assert_eq!(none.equal_range(b"b,,1", 2, |_| none.head(b"a,,1")), 0..2);
     }
 }

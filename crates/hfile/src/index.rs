@@ -1,13 +1,17 @@
-//! Block index: sorted entries (key, offset, on-disk length) that each point at a block.
+//! Block index: sorted entries (key, offset, on-disk length), each of which points at a block.
 //!
 //! ```text
-//! root:              ( offset 8 | on-disk length 4 | key length, vint | key )*      the count is known from elsewhere
-//!                    [ leaf offset 8 | leaf length 4 | entry in leaf 4 ]            middle of the file, if levels > 1
+//! root:               ( offset 8 | on-disk length 4 | key length, vint | key )*
+//!                     [ leaf offset 8 | leaf length 4 | entry in leaf 4 ]
 //! leaf, intermediate: n 4 | start of entry 4 * (n + 1) | ( offset 8 | on-disk length 4 | key )*
 //! ```
 //!
-//! The keys of a data index separate blocks: greater than the last key before, not greater than the first key in the
-//! block. They are whole keys, but may be of cells that do not exist. Bloom filters keep their chunks in root form too.
+//! The number of a root's entries is stored elsewhere. If the index has several levels, the
+//! position of the middle of the file follows them.
+//!
+//! The keys of a data index separate blocks: each is greater than the last key of the previous
+//! block, and not greater than the first key of its own block. They are complete keys, but may
+//! belong to no existing cell. Bloom filters store their chunk index in root form too.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,17 +25,18 @@ use crate::input::Input;
 
 /// Bytes of an entry before its key.
 pub(crate) const TARGET_LEN: usize = 8 + 4;
-/// Bytes of the middle of the file behind a root.
+/// Bytes of the middle-of-file entry that follows a root.
 pub(crate) const MIDDLE_LEN: usize = 8 + 4 + 4;
 
-/// The entries of one index block, checked; keys stay in the block's payload.
+/// The checked entries of one index block. Keys stay in the block's payload.
 #[derive(Debug)]
 pub(crate) struct Index {
     payload: Bytes,
     heads: Heads<u64>,
     entries: Box<[Entry]>,
-    // Of the rows of the entries' keys; apart, so that a search looks at few lines of memory. As many as entries, or none. Long ones:
-    // rows of a file have less in common than those of a block, and a key that has to be compared is waited for.
+    // The row head of each entry's key, in a separate array so that a search touches few cache
+    // lines. Either one per entry or empty. Heads have eight bytes here: rows of a file share a
+    // shorter prefix than those of a block, and a full comparison of a key costs a cache miss.
     row_heads: Box<[u64]>,
 }
 
@@ -55,23 +60,24 @@ impl Target {
     }
 }
 
-/// Where the middle of a file is.
+/// The position of the middle of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Middle {
+pub(crate) struct MiddleEntry {
     pub(crate) leaf: Target,
-    /// Which entry of the leaf points at the block in the middle.
+    /// The entry of the leaf that points at the middle block.
     pub(crate) entry: u32,
 }
 
 impl Index {
-    /// Without heads.
+    /// An index without heads.
     fn of(payload: Bytes, entries: Vec<Entry>) -> Index {
         Index { payload, heads: Heads::none(), entries: entries.into(), row_heads: Box::default() }
     }
 
-    /// Takes `count` entries in root form apart, from `start` of the payload on; tells where they end.
+    /// Parses `count` entries in root form from offset `start` of the payload. Also returns the
+    /// offset after the last entry.
     pub(crate) fn parse_root(payload: Bytes, start: usize, count: u32) -> Parsed<(Index, usize)> {
-        const CUT: &str = "root index cut";
+        const CUT: &str = "root index truncated";
         let count = count as usize;
         let mut input = Input::starting(&payload, start);
         if count > input.remaining() / (TARGET_LEN + 1) {
@@ -87,21 +93,22 @@ impl Index {
         Ok((Index::of(payload, entries), end))
     }
 
-    /// The root of a data index, and the middle of the file behind it if there are several levels.
+    /// Parses the root of a data index, and the middle-of-file entry after it if there are several
+    /// levels.
     pub(crate) fn parse_data_root(
         payload: Bytes,
         count: u32,
         levels: u32,
         order: CellOrder,
-    ) -> Parsed<(Index, Option<Middle>)> {
+    ) -> Parsed<(Index, Option<MiddleEntry>)> {
         let (mut index, end) = Index::parse_root(payload, 0, count)?;
         index.check_keys(order)?;
         index.set_heads(order);
         let mut rest = Input::starting(&index.payload, end);
         let middle = if levels > 1 && rest.remaining() == MIDDLE_LEN {
-            const CUT: &str = "middle of the file cut";
+            const CUT: &str = "middle-of-file entry truncated";
             let leaf = Target::read(&mut rest, CUT)?;
-            Some(Middle { leaf, entry: rest.u32(CUT)? })
+            Some(MiddleEntry { leaf, entry: rest.u32(CUT)? })
         } else {
             None
         };
@@ -109,9 +116,9 @@ impl Index {
         Ok((index, middle))
     }
 
-    /// The entries of a leaf or intermediate block.
+    /// Parses the entries of a leaf or intermediate block.
     pub(crate) fn parse_inner(payload: Bytes, order: CellOrder) -> Parsed<Index> {
-        const CUT: &str = "index block cut";
+        const CUT: &str = "index block truncated";
         let mut input = Input::new(&payload);
         let count = input.u32(CUT)? as usize;
         if count == 0 || count > input.remaining() / (4 + TARGET_LEN) {
@@ -154,12 +161,12 @@ impl Index {
         Ok(())
     }
 
-    /// Notes the heads of the keys, which are checked.
+    /// Computes the heads of the keys, which must be checked.
     fn set_heads(&mut self, order: CellOrder) {
         let Some(last) = self.len().checked_sub(1) else { return };
         let mut heads = Heads::of_rows(order, key::row(self.key(0)), key::row(self.key(last)));
         self.row_heads = (0..self.len()).map(|at| heads.head(key::row(self.key(at)))).collect();
-        heads.set_posts(self.len(), |at| self.row_heads[at]);
+        heads.set_samples(self.len(), |at| self.row_heads[at]);
         self.heads = heads;
     }
 
@@ -185,69 +192,73 @@ impl Index {
         self.entries[at].target
     }
 
-    /// The last entry for whose key `is_before` holds; it holds for the first so many keys and no other.
+    /// The last entry whose key satisfies `is_before`, which must hold for a prefix of the keys and
+    /// for no others.
     #[inline]
     pub(crate) fn last_where(&self, is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
         self.count_before(0..self.len(), is_before).checked_sub(1)
     }
 
-    /// Where in `range` the first entry is for whose key `is_before` does not hold.
+    /// The index of the first entry in `range` whose key does not satisfy `is_before`.
     #[inline]
     fn count_before(&self, range: Range<usize>, is_before: impl Fn(&[u8]) -> bool) -> usize {
         let start = range.start;
         start + self.entries[range].partition_point(|entry| is_before(self.key_of(entry)))
     }
 
-    /// The same for a data index, where the answer is decided by a key of `row`: found with a look at few keys.
+    /// Like [`last_where`](Self::last_where) for a data index, where `is_before` compares with a
+    /// key of `row`. Compares few keys.
     #[inline]
     pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let alike = self.heads.alike(row, self.len(), |at| self.row_heads[at]);
-        let low = self.count_before(alike.clone(), &is_before);
-        if self.len() > 0 && self.heads.tell_of(row, key::row(self.key(0))) {
+        let equal = self.heads.equal_range(row, self.len(), |at| self.row_heads[at]);
+        let low = self.count_before(equal.clone(), &is_before);
+        if self.len() > 0 && self.heads.has_common_prefix(row, key::row(self.key(0))) {
             return low.checked_sub(1);
         }
-        // Heads say nothing of other rows. Keys that are alike were looked at.
-        let is_found = (low > alike.start || low == 0 || is_before(self.key(low - 1)))
-            && (low < alike.end || low == self.len() || !is_before(self.key(low)));
+        // Heads prove nothing for other rows, so check the result against its neighbors. The keys
+        // in `equal` were compared themselves.
+        let is_found = (low > equal.start || low == 0 || is_before(self.key(low - 1)))
+            && (low < equal.end || low == self.len() || !is_before(self.key(low)));
         if is_found { low.checked_sub(1) } else { self.last_where(is_before) }
     }
 
-    /// Heap taken besides the payload.
+    /// Heap bytes, without the payload.
     pub(crate) fn heap_len(&self) -> usize {
         size_of_val(&*self.entries) + size_of_val(&*self.row_heads)
     }
 
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     pub(crate) fn payload_len(&self) -> usize {
         self.payload.len()
     }
 }
 
-/// A short key `m` with `last < m <= first`, for the index entry of the block that starts with `first` behind one that
-/// ends with `last`. For the plain order only.
+/// A short key `m` with `last < m <= first`: the index key of a block that starts with `first`,
+/// after a block that ends with `last`. For the plain order only.
 pub(crate) fn separator(last: &[u8], first: &[u8]) -> Vec<u8> {
     use cell::KeyBuf;
     let column = |family: &[u8], qualifier: &[u8]| {
         KeyBuf::first_on_column(key::row(first), family, qualifier).to_vec()
     };
-    if let Some(row) = middle(key::row(last), key::row(first)) {
+    if let Some(row) = shortest_between(key::row(last), key::row(first)) {
         KeyBuf::first_on_row(&row).to_vec()
-    } else if let Some(family) = middle(key::family(last), key::family(first)) {
+    } else if let Some(family) = shortest_between(key::family(last), key::family(first)) {
         column(&family, &[])
-    } else if let Some(qualifier) = middle(key::qualifier(last), key::qualifier(first)) {
+    } else if let Some(qualifier) = shortest_between(key::qualifier(last), key::qualifier(first)) {
         column(key::family(first), &qualifier)
     } else {
         first.to_vec()
     }
 }
 
-/// The shortest bytes behind `left` and not behind `right`; `None` if the two are equal.
-fn middle(left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
+/// The shortest byte string that is greater than `left` and not greater than `right`. `None` if
+/// they are equal.
+fn shortest_between(left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
     debug_assert!(left <= right);
     let common = left.iter().zip(right).take_while(|(left, right)| left == right).count();
     let mut middle = left[..common].to_vec();
     match left.get(common) {
-        // Less than the byte of `right`, so it is not 0xff.
+        // This byte is less than the one of `right`, so it is not 0xff.
         Some(byte) => middle.push(byte + 1),
         None if right.len() > common => middle.push(0),
         None => return None,

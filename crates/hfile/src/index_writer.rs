@@ -1,15 +1,17 @@
-//! Writing the data index: leaf blocks among the data blocks, then intermediate levels if the root grows too large.
+//! Writes the data index: leaf blocks between the data blocks, then intermediate levels if the root
+//! grows too large.
 //!
-//! Source: HBase `HFileBlockIndex.BlockIndexWriter`; the layout is compared with files that HBase wrote.
+//! Source: HBase `HFileBlockIndex.BlockIndexWriter`. Tests compare the layout with files that HBase
+//! wrote.
 
 use base::varint::{put_vlong, vlong_len};
 
 use crate::index::{TARGET_LEN, Target};
 
-/// More levels than this are never built (HBase: 16).
+/// Maximum number of levels (HBase: 16).
 const LEVELS_MAX: u32 = 16;
 
-/// Entries of one index block under construction.
+/// The entries of one index block under construction.
 #[derive(Default)]
 pub(crate) struct RootEntries {
     entries: Vec<(Vec<u8>, Target)>,
@@ -19,6 +21,10 @@ pub(crate) struct RootEntries {
 
 impl RootEntries {
     pub(crate) fn push(&mut self, key: &[u8], target: Target) {
+        debug_assert!(
+            self.entries.last().is_none_or(|(_, last)| last.offset < target.offset),
+            "index entries are in the order of their blocks"
+        );
         self.keys_len += key.len();
         self.root_len += TARGET_LEN + vlong_len(key.len() as i64) + key.len();
         self.entries.push((key.to_vec(), target));
@@ -28,7 +34,7 @@ impl RootEntries {
         self.entries.len()
     }
 
-    /// Bytes in the form of leaf and intermediate blocks.
+    /// Length of the entries in the form of leaf and intermediate blocks.
     fn inner_len(&self) -> usize {
         4 + 4 * (self.len() + 1) + TARGET_LEN * self.len() + self.keys_len
     }
@@ -42,7 +48,7 @@ impl RootEntries {
         }
     }
 
-    /// The entries as the payload of a leaf or intermediate block.
+    /// Encodes the entries as the payload of a leaf or intermediate block.
     fn to_inner(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.inner_len());
         out.extend_from_slice(&(self.len() as u32).to_be_bytes());
@@ -69,13 +75,13 @@ fn write_target(out: &mut Vec<u8>, target: Target) {
     out.extend_from_slice(&target.len.to_be_bytes());
 }
 
-/// The data index of a file that is being written.
+/// The data index of a file being written.
 pub(crate) struct IndexWriter {
     block_bytes_max: usize,
     entries_min: usize,
     leaf: RootEntries,
     root: RootEntries,
-    /// Data blocks under the leaves of the root up to and including each.
+    /// For each leaf in the root, the number of data blocks up to its end.
     blocks_up_to: Vec<u64>,
     block_count: u64,
     levels: u32,
@@ -83,7 +89,7 @@ pub(crate) struct IndexWriter {
     plain_bytes: u64,
 }
 
-/// An index block that is ready to be written.
+/// An index block to be written.
 pub(crate) struct ReadyIndex {
     pub(crate) first_key: Vec<u8>,
     pub(crate) payload: Vec<u8>,
@@ -104,19 +110,20 @@ impl IndexWriter {
         }
     }
 
-    /// Takes note of a data block.
+    /// Records a data block.
     pub(crate) fn data_block(&mut self, key: &[u8], target: Target) {
         self.leaf.push(key, target);
         self.block_count += 1;
     }
 
-    /// The leaf to write now: a full one, or, when `closing` and there are leaves already, the last one.
+    /// The leaf to write now: a full one, or the last one when `closing` and there are other
+    /// leaves.
     pub(crate) fn next_leaf(&mut self, closing: bool) -> Option<ReadyIndex> {
         if self.leaf.len() == 0 {
             return None;
         }
         if closing && self.root.len() == 0 {
-            // A single leaf is the root.
+            // A single leaf becomes the root.
             self.root = std::mem::take(&mut self.leaf);
             return None;
         }
@@ -130,15 +137,20 @@ impl IndexWriter {
         ReadyIndex { first_key: leaf.first_key().to_vec(), payload }
     }
 
-    /// Takes note of where a leaf was written.
+    /// Records the location of a written leaf.
     pub(crate) fn leaf_written(&mut self, first_key: &[u8], target: Target) {
+        debug_assert!(
+            self.blocks_up_to.last().is_none_or(|blocks| *blocks < self.block_count),
+            "each leaf has a data block that no earlier leaf has"
+        );
         self.levels = 2;
         self.root.push(first_key, target);
         self.blocks_up_to.push(self.block_count);
     }
 
-    /// Splits the root if it is too large: the blocks of a new level below it, to be written and told of to
-    /// [`IndexWriter::intermediates_written`]. To be repeated until nothing is left to split.
+    /// Splits the root if it is too large. Returns the blocks of a new level below it, which must
+    /// be written and passed to [`IndexWriter::intermediates_written`]. Repeat until it returns
+    /// `None`.
     pub(crate) fn next_level(&mut self) -> Option<Vec<ReadyIndex>> {
         if self.levels > 1 && self.middle.is_none() {
             self.middle = Some(self.middle_of_file());
@@ -171,7 +183,7 @@ impl IndexWriter {
         ready
     }
 
-    /// Takes the blocks of a new level as the root's entries.
+    /// Makes the written blocks of a new level the entries of the root.
     pub(crate) fn intermediates_written(&mut self, blocks: Vec<(Vec<u8>, Target)>) {
         self.levels += 1;
         for (first_key, target) in blocks {
@@ -179,8 +191,13 @@ impl IndexWriter {
         }
     }
 
-    /// The leaf and the entry in it that point at the block in the middle of the file.
+    /// The middle-of-file entry: the leaf, and the entry in it, that point at the middle data
+    /// block.
     fn middle_of_file(&self) -> Vec<u8> {
+        debug_assert!(
+            self.blocks_up_to.len() == self.root.len() && self.blocks_up_to.last() == Some(&self.block_count),
+            "the leaves have all data blocks"
+        );
         let middle = (self.block_count - 1) / 2;
         let leaf = self.blocks_up_to.partition_point(|blocks| *blocks < middle + 1);
         let before = if leaf > 0 { self.blocks_up_to[leaf - 1] } else { 0 };
@@ -190,7 +207,7 @@ impl IndexWriter {
         out
     }
 
-    /// The payload of the root block, once all levels are written.
+    /// Encodes the payload of the root block, after all other levels are written.
     pub(crate) fn root_payload(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         self.root.write_root(&mut out);

@@ -1,6 +1,7 @@
-//! File info: what a file says of itself, as bytes under names. Typed where we act on it, raw for the rest.
+//! File info: named entries that describe a file. Typed where we use them, raw otherwise.
 //!
-//! Payload of the block: `PBUF`, then a length-delimited `FileInfoProto`, entries sorted by name.
+//! Payload of the block: `PBUF`, then a length-delimited `FileInfoProto` with entries sorted by
+//! name.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::error::{Fault, Parsed};
 use crate::index::Target;
 use crate::input::Input;
 
-/// Names of entries. Source: HBase `HFileInfo`, `HStoreFile`, `HFileWriterImpl`, `BloomFilterFactory`.
+/// Names of entries. Source: HBase `HFileInfo`, `HStoreFile`, `HFileWriterImpl`,
+/// `BloomFilterFactory`.
 pub mod names {
     #![allow(missing_docs)]
     pub const LAST_KEY: &[u8] = b"hfile.LASTKEY";
@@ -39,34 +41,35 @@ pub mod names {
     pub const HISTORICAL: &[u8] = b"HISTORICAL";
     pub const BULK_LOAD_TIME: &[u8] = b"BULKLOAD_TIMESTAMP";
     pub const SKIP_RESET_SEQ_ID: &[u8] = b"SKIP_RESET_SEQ_ID";
-    /// Our own; HBase reads past names that it does not know.
+    /// Grampus only. HBase ignores names that it does not know.
     pub const READABLE_SINCE: &[u8] = b"GRAMPUS_READABLE_SINCE";
-    /// Our own.
+    /// Grampus only.
     pub const PLAIN_ROWS: &[u8] = b"GRAMPUS_PLAIN_ROWS";
-    /// Our own.
+    /// Grampus only.
     pub const SIDECAR: &[u8] = b"GRAMPUS_COLUMN_SIDECAR";
 }
 
 const PROTOBUF_MAGIC: &[u8] = b"PBUF";
-/// The only value of [`names::KEY_VALUE_VERSION`] that says that sequence ids are stored.
+/// The only value of [`names::KEY_VALUE_VERSION`] that means that sequence ids are stored.
 const WITH_SEQ_IDS: u32 = 1;
 
-/// The smallest and the greatest timestamp in a file, deletes included. Empty if `min > max`.
+/// The smallest and the greatest timestamp in a file, including delete markers. Empty if `min`
+/// is greater than `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The smallest.
+    /// The smallest timestamp.
     pub min: i64,
-    /// The greatest, itself included.
+    /// The greatest timestamp, inclusive.
     pub max: i64,
 }
 
 impl TimeRange {
-    /// The range of no timestamp (HBase's initial tracker).
+    /// The empty range (HBase's initial tracker).
     pub const EMPTY: TimeRange = TimeRange { min: i64::MAX, max: -1 };
-    /// The range of all timestamps: what is assumed of a file that does not say.
+    /// The range of all timestamps, which is assumed if a file does not state one.
     pub const ALL: TimeRange = TimeRange { min: 0, max: i64::MAX };
 
-    /// Widens the range to hold `timestamp`.
+    /// Extends the range to include `timestamp`.
     #[inline]
     pub fn include(&mut self, timestamp: i64) {
         self.min = self.min.min(timestamp);
@@ -79,66 +82,68 @@ impl TimeRange {
     }
 }
 
-/// What a file says of itself.
+/// The file info, decoded.
 #[derive(Clone, Debug)]
 pub struct FileInfo {
-    /// Orders the files of a store; edits up to it need no replay (`MAX_SEQ_ID_KEY`).
+    /// Orders the files of a store. Edits up to this sequence id need no replay (`MAX_SEQ_ID_KEY`).
     pub max_seq_id: Option<u64>,
-    /// Timestamps in the file (`TIMERANGE`); [`TimeRange::ALL`] if it does not say.
+    /// Timestamps in the file (`TIMERANGE`); [`TimeRange::ALL`] if not stated.
     pub time_range: TimeRange,
-    /// The smallest timestamp of a put, `i64::MAX` without any (`EARLIEST_PUT_TS`).
+    /// The smallest timestamp of a put, `i64::MAX` if there are no puts (`EARLIEST_PUT_TS`).
     pub earliest_put_ts: Option<i64>,
-    /// Cells in the file (from the trailer).
+    /// Number of cells (from the trailer).
     pub entry_count: u64,
-    /// Delete markers of whole families; `None` if the file does not say (`DELETE_FAMILY_COUNT`).
+    /// Number of family delete markers (`DELETE_FAMILY_COUNT`); `None` if not stated.
     pub delete_family_count: Option<u64>,
-    /// Made by a compaction of all files of the store (`MAJOR_COMPACTION_KEY`).
+    /// Whether the file is the output of a compaction of all files of its store
+    /// (`MAJOR_COMPACTION_KEY`).
     pub is_major: bool,
-    /// Left alone by minor compactions (`EXCLUDE_FROM_MINOR_COMPACTION`).
+    /// Whether minor compactions ignore the file (`EXCLUDE_FROM_MINOR_COMPACTION`).
     pub exclude_from_minor: bool,
-    /// Holds only cells that newer ones hide (`HISTORICAL`).
+    /// Whether all cells are hidden by newer ones (`HISTORICAL`).
     pub is_historical: bool,
-    /// The oldest sequence id as of which nothing is missing that was visible then, of those cells that went into the
-    /// file (`GRAMPUS_READABLE_SINCE`); none if it does not say.
+    /// The oldest read point (a sequence id) at which the file is complete
+    /// (`GRAMPUS_READABLE_SINCE`): of the cells that went into the file, it has each version that
+    /// is visible at this or a later read point. `None` if not stated.
     pub readable_since: Option<u64>,
-    /// Rows in the file, where all its cells are puts without tags (`GRAMPUS_PLAIN_ROWS`): each of them is seen. None if some are
-    /// not, or it does not say.
+    /// Number of rows, if all cells are puts without tags, so that every row is visible
+    /// (`GRAMPUS_PLAIN_ROWS`). `None` if some cells are not, or if not stated.
     pub plain_rows: Option<u64>,
-    /// Where the catalog of its column sidecar is, if it has one (`GRAMPUS_COLUMN_SIDECAR`: eight bytes for the place, four for
-    /// the length).
+    /// Position of the column sidecar's catalog, if there is one (`GRAMPUS_COLUMN_SIDECAR`: eight
+    /// bytes of offset, four bytes of length).
     pub(crate) sidecar: Option<Target>,
-    /// Names of files whose cells are all in this one (`COMPACTION_EVENT_KEY`).
+    /// Names of the files whose cells were all merged into this one (`COMPACTION_EVENT_KEY`).
     pub compacted_files: Vec<String>,
-    /// What the general Bloom filter answers for.
+    /// The type of the general Bloom filter.
     pub bloom: BloomType,
-    /// Row bytes that a row prefix filter takes.
+    /// Number of row bytes in the keys of a row prefix filter.
     pub bloom_prefix_len: u32,
-    /// Keys of the general Bloom filter that sort behind it are surely absent.
+    /// The last key of the general Bloom filter. Later keys are certainly absent.
     pub last_bloom_key: Option<Bytes>,
     /// The key of the last cell.
     pub last_key: Option<Bytes>,
-    /// The greatest sequence id of a cell, if they are stored.
+    /// The greatest sequence id of a cell, if sequence ids are stored.
     pub max_memstore_ts: u64,
     /// Whether cells carry tags.
     pub includes_tags: bool,
-    /// Whether tags are packed by a dictionary.
+    /// Whether tags are compressed with a dictionary.
     pub tags_compressed: bool,
     /// Whether cells carry sequence ids.
     pub includes_mvcc: bool,
-    /// How data blocks are packed.
+    /// Encoding of the data blocks.
     pub encoding: BlockEncoding,
-    /// When the file was made, milliseconds since the epoch.
+    /// Creation time of the file, milliseconds since the epoch.
     pub create_time_ms: Option<i64>,
-    /// When the file was bulk loaded, if it was.
+    /// Time of the bulk load, if the file was bulk loaded.
     pub bulk_load_time_ms: Option<i64>,
-    /// Whether a bulk loaded file keeps the sequence ids in it.
+    /// Whether a bulk loaded file keeps its own sequence ids.
     pub skip_reset_seq_id: bool,
-    /// All entries, those above too.
+    /// All entries, including those above.
     pub raw: BTreeMap<Bytes, Bytes>,
 }
 
 impl FileInfo {
-    /// Takes the payload of a file info block apart.
+    /// Parses the payload of a file info block.
     pub(crate) fn parse(payload: &[u8], entry_count: u64) -> Parsed<FileInfo> {
         FileInfo::from_raw(parse_map(payload)?, entry_count)
     }
@@ -176,13 +181,13 @@ impl FileInfo {
             bulk_load_time_ms: number(&raw, names::BULK_LOAD_TIME)?,
             skip_reset_seq_id: flag(&raw, names::SKIP_RESET_SEQ_ID),
             plain_rows: number(&raw, names::PLAIN_ROWS)?.and_then(|rows| u64::try_from(rows).ok()),
-            sidecar: raw.get(names::SIDECAR).map(|entry| place(entry)).transpose()?,
+            sidecar: raw.get(names::SIDECAR).map(|entry| decode_location(entry)).transpose()?,
             readable_since: number(&raw, names::READABLE_SINCE)?.map(|id| id.max(0) as u64),
             raw,
         })
     }
 
-    /// The raw entry of a name.
+    /// The raw value of an entry.
     pub fn get(&self, name: &[u8]) -> Option<&Bytes> {
         self.raw.get(name)
     }
@@ -190,17 +195,17 @@ impl FileInfo {
 
 fn parse_map(payload: &[u8]) -> Parsed<BTreeMap<Bytes, Bytes>> {
     let mut input = Input::new(payload);
-    if input.take(PROTOBUF_MAGIC.len(), "file info cut")? != PROTOBUF_MAGIC {
+    if input.take(PROTOBUF_MAGIC.len(), "file info truncated")? != PROTOBUF_MAGIC {
         return Err(Fault::Unsupported("file info without protobuf magic".into()));
     }
-    let len = input.varint("file info cut")? as usize;
-    // Copied first, so that the entries share one small buffer and not the block.
-    let message = Bytes::copy_from_slice(input.take(len, "file info cut")?);
+    let len = input.varint("file info truncated")? as usize;
+    // Copy first, so that the entries share one small buffer and do not pin the block.
+    let message = Bytes::copy_from_slice(input.take(len, "file info truncated")?);
     let message = FileInfoProto::decode(message).map_err(|_| Fault::Damaged("file info does not parse"))?;
     Ok(message.map_entry.into_iter().map(|pair| (pair.first, pair.second)).collect())
 }
 
-/// The payload of a file info block.
+/// Encodes the payload of a file info block.
 pub(crate) fn write_map(map: &BTreeMap<Bytes, Bytes>) -> Vec<u8> {
     let map_entry = map
         .iter()
@@ -219,7 +224,7 @@ fn number(raw: &BTreeMap<Bytes, Bytes>, name: &[u8]) -> Parsed<Option<i64>> {
     }
     match <[u8; 4]>::try_from(&value[..]) {
         Ok(narrow) => Ok(Some(i64::from(i32::from_be_bytes(narrow)))),
-        Err(_) => Err(Fault::Damaged("number of odd length in file info")),
+        Err(_) => Err(Fault::Damaged("number in file info is not 4 or 8 bytes long")),
     }
 }
 
@@ -236,8 +241,8 @@ fn time_range(value: &Bytes) -> Parsed<TimeRange> {
     }
     let mut input = Input::new(value);
     let range =
-        TimeRange { min: input.u64("time range cut")? as i64, max: input.u64("time range cut")? as i64 };
-    input.end("time range too long")?;
+        TimeRange { min: input.u64("short time range")? as i64, max: input.u64("short time range")? as i64 };
+    input.end("long time range")?;
     Ok(range)
 }
 
@@ -254,19 +259,20 @@ fn compacted_files(raw: &BTreeMap<Bytes, Bytes>) -> Parsed<Vec<String>> {
         .collect()
 }
 
-/// The value of [`names::SIDECAR`].
-pub(crate) fn place_entry(Target { offset, len }: Target) -> Vec<u8> {
+/// Encodes the value of [`names::SIDECAR`].
+pub(crate) fn encode_location(Target { offset, len }: Target) -> Vec<u8> {
     [&offset.to_be_bytes()[..], &len.to_be_bytes()].concat()
 }
 
-fn place(entry: &[u8]) -> Parsed<Target> {
+fn decode_location(entry: &[u8]) -> Parsed<Target> {
     let mut input = Input::new(entry);
-    let place = Target { offset: input.u64("place cut")?, len: input.u32("place cut")? };
-    input.end("place too long")?;
-    Ok(place)
+    let location =
+        Target { offset: input.u64("short sidecar entry")?, len: input.u32("short sidecar entry")? };
+    input.end("long sidecar entry")?;
+    Ok(location)
 }
 
-/// The value of [`names::COMPACTION_EVENT`].
+/// Encodes the value of [`names::COMPACTION_EVENT`].
 pub(crate) fn compaction_event(files: &[String]) -> Bytes {
     let compacted_store_file = files.iter().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect();
     let mut out = PROTOBUF_MAGIC.to_vec();
@@ -284,7 +290,7 @@ fn bloom_type(name: Option<&Bytes>) -> Parsed<BloomType> {
     })
 }
 
-/// HBase's name of a Bloom type.
+/// HBase's name of a Bloom filter type.
 pub(crate) fn bloom_name(bloom: BloomType) -> &'static str {
     match bloom {
         BloomType::None => "NONE",
@@ -307,7 +313,7 @@ fn encoding(name: Option<&Bytes>) -> Parsed<BlockEncoding> {
     })
 }
 
-/// HBase's name of an encoding.
+/// HBase's name of a block encoding.
 pub(crate) fn encoding_name(encoding: BlockEncoding) -> &'static str {
     match encoding {
         BlockEncoding::None => "NONE",
@@ -355,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn compacted_files_come_back() {
+    fn compacted_files_are_read_back() {
         let files = vec!["a".to_string(), "b".to_string()];
         let raw = [(Bytes::from_static(names::COMPACTION_EVENT), compaction_event(&files))].into();
         assert_eq!(FileInfo::from_raw(raw, 0).unwrap().compacted_files, files);

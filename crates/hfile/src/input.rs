@@ -1,10 +1,10 @@
-//! Reading foreign bytes front to back: every length is checked before it is believed.
+//! Sequential parsing of untrusted bytes. Every length is checked before use.
 
 use base::varint;
 
 use crate::error::{Fault, Parsed};
 
-/// A position in bytes that somebody else wrote.
+/// A read position in untrusted bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
@@ -12,24 +12,24 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Starts at the front of `bytes`.
+    /// Starts at the beginning of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Input<'a> {
         Input { bytes, at: 0 }
     }
 
-    /// Starts `at` bytes into `bytes`; behind the end there is nothing to read.
+    /// Starts `at` bytes into `bytes`. An `at` past the end is clamped to the end.
     #[inline]
     pub(crate) fn starting(bytes: &'a [u8], at: usize) -> Input<'a> {
         Input { bytes, at: at.min(bytes.len()) }
     }
 
-    /// Bytes read so far, counted from the front.
+    /// Offset of the next byte in the original slice.
     #[inline]
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// Bytes not read yet.
+    /// Number of unread bytes.
     #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.at
@@ -83,7 +83,7 @@ impl<'a> Input<'a> {
         self.array(what).map(u64::from_be_bytes)
     }
 
-    /// A compressed int: seven bits a byte, low group first, at most 32 bits.
+    /// A compressed int: seven bits per byte, low group first, at most 32 bits.
     #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Parsed<u32> {
         match self.bytes.get(self.at) {
@@ -117,21 +117,21 @@ impl<'a> Input<'a> {
     /// A sequence id, which is never negative.
     #[inline]
     pub(crate) fn seq_id(&mut self) -> Parsed<u64> {
-        let value = self.vlong("sequence id cut")?;
+        let value = self.vlong("sequence id truncated")?;
         u64::try_from(value).map_err(|_| Fault::Damaged("negative sequence id"))
     }
 
-    /// A byte array as Hadoop writes it: its length as a vint, then its bytes.
+    /// A byte array in Hadoop's form: its length as a vint, then its bytes.
     pub(crate) fn byte_array(&mut self, what: &'static str) -> Parsed<&'a [u8]> {
         let len = self.vlong(what)?;
-        // `null` is written as length 0 by most writers and as -1 by a few.
+        // Most writers write `null` as length 0, a few as -1.
         if len == -1 {
             return Ok(&[]);
         }
         self.take(usize::try_from(len).map_err(|_| Fault::Damaged(what))?, what)
     }
 
-    /// Checks that all was read.
+    /// Checks that no bytes remain.
     pub(crate) fn end(&self, what: &'static str) -> Parsed<()> {
         if self.remaining() == 0 { Ok(()) } else { Err(Fault::Damaged(what)) }
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_or_overlong_numbers_are_refused() {
+    fn truncated_or_overlong_numbers_are_refused() {
         assert!(Input::new(&[0x80]).varint("").is_err());
         assert!(Input::new(&[0xff, 0xff, 0xff, 0xff, 0x1f]).varint("").is_err());
         assert!(Input::new(&[0x8d, 1, 0]).vlong("").is_err());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_leave_the_position_behind_them() {
+    fn numbers_leave_the_position_after_them() {
         let mut input = Input::new(&[0xac, 2, 0x8f, 0x80, 7, 0xff, 9]);
         assert_eq!(input.varint("").unwrap(), 300);
         assert_eq!(input.vlong("").unwrap(), 128);

@@ -1,25 +1,27 @@
-//! Layer 2: HFile, HBase's immutable sorted file of cells; version 3 written, 3 and 2.3 read.
+//! HFile, HBase's immutable sorted file of cells. Writes version 3; reads versions 3 and 2.3.
 //!
-//! * [`Reader`]: an open file, its [`FileInfo`], Bloom filters, and loading of blocks;
-//! * [`Cursor`]: walks through the cells of a file, synchronously, over blocks in memory ([`BlockSource`]); a step that
-//!   needs a block that is not there says so ([`Stop::Miss`]) and has changed nothing;
-//! * [`Outline`]: its data blocks, by the index alone;
-//! * [`Aim`]: a row within one block, sought without a cursor;
-//! * [`Run`]: rows of one block, walked through without a look at anything else;
-//! * [`Catalog`], [`Directory`], [`Strip`]: the cells once more, column by column, in files that have a column sidecar;
-//! * [`Block`]: a block in memory, checked, decompressed, searchable;
-//! * [`Writer`]: writes a file front to back, as HBase's writer does, byte for byte.
+//! * [`Reader`]: an open file with its [`FileInfo`] and Bloom filters; loads blocks;
+//! * [`Cursor`]: iterates over the cells of a file, synchronously, using blocks in memory
+//!   ([`BlockSource`]). A step that needs a missing block returns [`Stop::Miss`] and changes
+//!   nothing;
+//! * [`Outline`]: iterates over the data blocks of a file using only its index;
+//! * [`RowLocator`]: finds a row within one block without a cursor;
+//! * [`RowSlice`]: whole rows of one block, read without checks beyond the block;
+//! * [`Catalog`], [`Directory`], [`Strip`]: the column sidecar, a second, column-wise copy of the
+//!   cells that some files have;
+//! * [`Block`]: a block in memory: checked, decompressed, searchable;
+//! * [`Writer`]: writes a file front to back, byte for byte as HBase's writer does.
 //!
-//! The format is laid out where each part is read: `block` (header, checksums, encodings), `index`, `bloom`, `trailer`,
-//! [`info`]. Invariants of the reading side:
+//! Each part of the format is documented in the module that reads it: `block` (header, checksums,
+//! encodings), `index`, `bloom`, `trailer`, [`info`]. Invariants of the reading side:
 //!
-//! * Bytes of a file are foreign: lengths are checked before they are believed, memory is bounded by checked lengths,
-//!   damage gives [`Error::Corrupt`] with file and offset.
-//! * Blocks are checked once, when they are loaded, and trusted from then on.
+//! * File contents are untrusted. Lengths are checked before use, allocations are bounded by
+//!   checked lengths, and damage is reported as [`Error::Corrupt`] with file and offset.
+//! * Blocks are checked once, when they are loaded, and trusted afterwards.
 //!
-//! Knows nothing about: regions, stores, references to halves of files, which files there are, caching of blocks.
+//! Does not depend on regions, stores, references to halves of files, the set of files, or the
+//! caching of blocks.
 
-mod aim;
 mod block;
 mod bloom;
 mod compression;
@@ -29,21 +31,21 @@ mod error;
 pub mod fuzzing;
 mod heads;
 mod index;
+mod index_path;
 mod index_writer;
 pub mod info;
 mod input;
-mod kept;
 mod outline;
 mod output;
-mod path;
 mod reader;
-mod run;
+mod retained;
+mod row_locator;
+mod row_slice;
 mod sidecar;
 mod source;
 mod trailer;
 mod writer;
 
-pub use aim::Aim;
 pub use block::checksum::ChecksumType;
 pub use block::kind::BlockKind;
 pub use block::{Block, LARGE_VALUE_LEN};
@@ -51,11 +53,12 @@ pub use bloom::chunk::BloomOptions;
 pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
-pub use kept::KeepWritten;
 pub use outline::Outline;
-pub use reader::{FiltersAsked, OpenOptions, Reader};
-pub use run::{Place, Row, Run};
-pub use sidecar::{Catalog, CatalogEntry, Directory, Mark, SidecarPlace, Strip};
+pub use reader::{FilterCounts, OpenOptions, Reader};
+pub use retained::RetainKinds;
+pub use row_locator::RowLocator;
+pub use row_slice::{LocatedRow, RowSlice, SlicePosition};
+pub use sidecar::{Catalog, CatalogEntry, Directory, RowMark, SidecarLocation, Strip};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;
-pub use writer::{StoreInfo, Writer, WriterOptions, Written};
+pub use writer::{StoreInfo, Writer, WriterOptions, WrittenFile};

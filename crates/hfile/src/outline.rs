@@ -1,42 +1,46 @@
-//! The data blocks of a file as its index has them, some at a time.
+//! Iterates over the data blocks of a file in strides, using only the index.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use cell::KeyBuf;
 
-use crate::path::Path;
+use crate::index_path::IndexPath;
 use crate::reader::Reader;
 use crate::source::{BlockSource, Stop};
 
-/// Walks over the data blocks of a file by its index, in steps of some blocks, without reading them.
+/// Iterates over every `stride`-th data block of a file, using its index, without reading data
+/// blocks.
 ///
-/// Steps lead to the first entry of each leaf of the index and to every so many behind it. So where they lead does not
-/// depend on where the walk began, and it may begin anywhere. What is left at the end of a leaf is a step of its own, unless it
-/// is less than half of one.
+/// Steps are the first entry of each index leaf and every `stride`-th entry after it. So the steps
+/// do not depend on the row at which the iteration starts. The rest of a leaf is a step of its own
+/// unless it is shorter than half a stride.
 pub struct Outline {
     file: Arc<Reader>,
     stride: usize,
-    // In front of all cells of the row to begin at.
+    // Precedes all cells of the start row.
     start: KeyBuf,
-    // To the current block; before the first step to none.
-    path: Option<Path>,
-    spare: Path,
+    // The path to the current block; `None` before the first step.
+    path: Option<IndexPath>,
+    spare: IndexPath,
 }
 
 impl Outline {
     pub(crate) fn new(file: Arc<Reader>, stride: usize, row: &[u8]) -> Outline {
-        assert!(stride > 0, "steps lead on");
+        assert!(stride > 0, "the stride must be positive");
         let start = KeyBuf::first_on_row(row);
-        Outline { file, stride, start, path: None, spare: Path::default() }
+        Outline { file, stride, start, path: None, spare: IndexPath::default() }
     }
 
-    /// Goes on by a step and gives the offset of the data block there with its key in the index, which is behind all cells before
-    /// the block, and not behind its first. The first step leads to the last block of a step that no cell of the row is in
-    /// front of. `None` behind the last.
+    /// Moves to the next step. Returns the offset of its data block and the block's index key,
+    /// which is greater than all cells before the block and not greater than the block's first
+    /// cell. Returns `None` after the last step.
+    ///
+    /// The first call moves to the last step whose index key is not after the start row, or else to
+    /// the first step. No cell of the start row precedes that block.
     ///
     /// # Errors
-    /// [`Stop`]; then nothing has changed.
+    /// [`Stop`]; nothing has changed.
     pub fn next(&mut self, source: &dyn BlockSource) -> Result<Option<(u64, &[u8])>, Stop> {
         let is_there = match &self.path {
             None => self.seek(source)?,

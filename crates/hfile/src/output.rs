@@ -1,4 +1,5 @@
-//! Blocks on their way to disk: compressed, framed, checksummed, one behind the other.
+//! Builds the bytes of a file: compresses, frames and checksums blocks, and appends them in
+//! sequence.
 
 use crate::block::checksum::ChecksumType;
 use crate::block::header::{HEADER_LEN, Header, NO_BLOCK};
@@ -6,18 +7,18 @@ use crate::block::kind::BlockKind;
 use crate::compression::Codec;
 use crate::index::Target;
 
-/// Kinds of block, as an array is indexed by them.
+/// Number of block kinds.
 const KINDS: usize = BlockKind::DeleteFamilyBloomMeta as usize + 1;
 
-/// The bytes of a file that are not handed to the file system yet.
+/// The bytes of a file that were not yet passed to the file system.
 pub(crate) struct Output {
     codec: Codec,
     checksum: ChecksumType,
     checksum_chunk_len: u32,
     pending: Vec<u8>,
-    /// Bytes of the file, the pending ones included.
+    /// Bytes of the file, including pending ones.
     len: u64,
-    /// Where the last block of each kind is.
+    /// Offset of the last block of each kind, or [`NO_BLOCK`].
     previous: [u64; KINDS],
     first_data_block: u64,
     plain_bytes: u64,
@@ -37,7 +38,7 @@ impl Output {
         }
     }
 
-    /// Adds a data block.
+    /// Appends a data block.
     pub(crate) fn put_data(&mut self, encoded: bool, payload: &[u8]) -> Target {
         let target = self.put_framed(BlockKind::Data, encoded, payload);
         if self.first_data_block == NO_BLOCK {
@@ -46,12 +47,13 @@ impl Output {
         target
     }
 
-    /// Adds a block of another kind.
+    /// Appends a block that is not a data block.
     pub(crate) fn put(&mut self, kind: BlockKind, payload: &[u8]) -> Target {
         self.put_framed(kind, false, payload)
     }
 
-    /// Adds a block that the count of plain bytes leaves out: HBase does so with the upper levels of the data index.
+    /// Appends a block without adding it to the plain bytes. HBase does this for the upper levels
+    /// of the data index.
     pub(crate) fn put_uncounted(&mut self, kind: BlockKind, payload: &[u8]) -> Target {
         let plain_bytes = self.plain_bytes;
         let target = self.put_framed(kind, false, payload);
@@ -81,13 +83,18 @@ impl Output {
         self.pending.extend_from_slice(stored);
         self.checksum.append(&mut self.pending, start, chunk_len as usize);
         let target = Target { offset: self.len, len: header.total_len() as u32 };
+        debug_assert!(
+            self.pending.len() - start == target.len as usize,
+            "a block has the length that its header states"
+        );
         self.len += u64::from(target.len);
         self.plain_bytes += (HEADER_LEN + payload.len()) as u64;
         target
     }
 
-    /// The bytes of the block that was added last.
+    /// The bytes of the block that was added last, at `target`.
     pub(crate) fn last(&self, target: Target) -> &[u8] {
+        debug_assert!(target.offset + u64::from(target.len) == self.len, "the block was added last");
         &self.pending[self.pending.len() - target.len as usize..]
     }
 
@@ -95,23 +102,23 @@ impl Output {
         self.codec
     }
 
-    /// Adds bytes that are no block.
+    /// Appends bytes that are not a block.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
         self.len += bytes.len() as u64;
     }
 
-    /// Takes the pending bytes, to be handed to the file system.
+    /// Takes the pending bytes, to be written to the file system.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
 
-    /// Bytes pending.
+    /// Number of pending bytes.
     pub(crate) fn pending_len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Bytes of the file so far.
+    /// Bytes of the file so far, including pending ones.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -121,7 +128,7 @@ impl Output {
         self.plain_bytes
     }
 
-    /// Where the first and the last data block are, or [`NO_BLOCK`].
+    /// Offsets of the first and the last data block, or [`NO_BLOCK`].
     pub(crate) fn data_blocks(&self) -> (u64, u64) {
         (self.first_data_block, self.previous[BlockKind::Data as usize])
     }

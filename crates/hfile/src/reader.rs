@@ -1,8 +1,9 @@
-//! An open file: what is kept in memory for as long as it is open, and loading of its blocks.
+//! An open file: the parts that stay in memory while it is open, and the loading of its blocks.
 //!
-//! Opened with one read of the file's end in most cases: trailer, root of the index, file info, places of the Bloom
-//! chunks. All else is a [`Block`] that a [`Cursor`] asks for and the driver loads. A block that fails its checks is
-//! read once more before it counts as corrupt: memory and cables fail more often than disks.
+//! Opening usually takes one read of the file's end: trailer, root of the index, file info, index
+//! of the Bloom chunks. Everything else is a [`Block`] that a [`Cursor`] requests and the driver
+//! loads. A block that fails its checks is read once more before it counts as corrupt: memory and
+//! cables fail more often than disks.
 
 mod filters;
 mod open;
@@ -22,24 +23,24 @@ use crate::bloom::BloomMeta;
 use crate::compression::{Codec, PLAIN_LEN_MAX};
 use crate::cursor::Cursor;
 use crate::error::{Fault, Parsed, Result};
-use crate::index::{Index, Middle, Target};
+use crate::index::{Index, MiddleEntry, Target};
 use crate::info::FileInfo;
 use crate::outline::Outline;
 use crate::source::{BlockRef, BlockSource, Miss, Stop};
 use crate::trailer::Trailer;
 
-pub use filters::FiltersAsked;
+pub use filters::FilterCounts;
 
-/// What the opener of a file knows of it already.
+/// What the opener of a file already knows about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// The order that the cells must have; a file of another order is corrupt.
+    /// The required order of the cells. A file with another order is corrupt.
     pub order: Option<CellOrder>,
-    /// A sequence id that all cells are given (a bulk loaded file).
+    /// A sequence id that replaces those of all cells (of a bulk loaded file).
     pub assigned_seq_id: Option<u64>,
 }
 
-/// An open file. Shared by all that read it.
+/// An open file, shared by all its readers.
 pub struct Reader {
     file: Arc<dyn FileReader>,
     file_id: u64,
@@ -47,19 +48,22 @@ pub struct Reader {
     info: FileInfo,
     format: BlockFormat,
     root: Index,
-    middle: Option<Middle>,
+    middle: Option<MiddleEntry>,
     bloom: Option<BloomMeta>,
     delete_family_bloom: Option<BloomMeta>,
     assigned_seq_id: Option<u64>,
-    /// Set once a chunk could not be read: filters only save work, so the file is read without them.
+    /// Set when a Bloom chunk is corrupt. Filters only save work, so the file is then read without
+    /// them.
     bloom_failed: AtomicBool,
 }
 
 impl Reader {
-    /// Opens a file. `file_id` names it in the process: blocks are cached under it, so it is never used again.
+    /// Opens a file. `file_id` identifies the file in this process. Blocks are cached under it, so
+    /// it must never be reused for another file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Unsupported`](crate::Error::Unsupported), or the file system's.
+    /// [`Error::Corrupt`](crate::Error::Corrupt),
+    /// [`Error::Unsupported`](crate::Error::Unsupported), or an error of the file system.
     pub async fn open(
         fs: &dyn FileSystem,
         path: &FilePath,
@@ -69,7 +73,7 @@ impl Reader {
         open::open(fs, path, file_id, options).await
     }
 
-    /// What the file says of itself.
+    /// The file info.
     pub fn info(&self) -> &FileInfo {
         &self.info
     }
@@ -79,7 +83,7 @@ impl Reader {
         &self.trailer
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn len(&self) -> u64 {
         self.file.len()
     }
@@ -89,12 +93,12 @@ impl Reader {
         self.root.len() == 0
     }
 
-    /// The path it was opened under.
+    /// The path under which the file was opened.
     pub fn path(&self) -> &FilePath {
         self.file.path()
     }
 
-    /// The name of the file in this process.
+    /// The identifier of the file in this process.
     pub fn file_id(&self) -> u64 {
         self.file_id
     }
@@ -106,7 +110,7 @@ impl Reader {
 
     /// The first row.
     pub fn first_row(&self) -> Option<&[u8]> {
-        // The index has the first block under the key of its first cell, not under a separator.
+        // The index key of the first block is the key of its first cell, not a separator.
         (!self.is_empty()).then(|| key::row(self.root.key(0)))
     }
 
@@ -115,11 +119,12 @@ impl Reader {
         self.info.last_key.as_deref().map(key::row)
     }
 
-    /// The data block in the middle of the file and a key in front of it, for splits; `None` if the file has several
-    /// index levels and the leaf that knows is not in `source`, or has no cells.
+    /// The index key of the data block in the middle of the file, as a split point. `None` if the
+    /// file has no cells.
     ///
     /// # Errors
-    /// [`Stop::Miss`] for that leaf.
+    /// [`Stop::Miss`] if the file has several index levels and the middle leaf is not in `source`;
+    /// [`Stop::Failed`] if the index is damaged.
     pub fn middle_key(
         self: &Arc<Self>,
         source: &dyn BlockSource,
@@ -132,13 +137,13 @@ impl Reader {
             Some(index) if (middle.entry as usize) < index.len() => {
                 Ok(Some(index.key(middle.entry as usize).to_vec()))
             }
-            _ => Err(Fault::Damaged("middle of the file is not in its leaf")
+            _ => Err(Fault::Damaged("middle-of-file entry is not in its leaf")
                 .at(self.path(), middle.leaf.offset)
                 .into()),
         }
     }
 
-    /// Bytes of memory that the open file takes apart from its blocks.
+    /// Bytes of memory that the open file takes, without its blocks.
     pub fn heap_len(&self) -> usize {
         let bloom = |meta: &Option<BloomMeta>| meta.as_ref().map_or(0, BloomMeta::heap_len);
         let info: usize = self.info.raw.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
@@ -150,12 +155,12 @@ impl Reader {
             + info
     }
 
-    /// Bytes of memory that the root of its index takes.
+    /// Bytes of memory that the root of the index takes.
     pub fn root_index_bytes(&self) -> u64 {
         (self.root.payload_len() + self.root.heap_len()) as u64
     }
 
-    /// Bytes of its Bloom filters, unpacked.
+    /// Bytes of the file's Bloom filters, uncompressed.
     pub fn bloom_bytes(&self) -> u64 {
         [&self.bloom, &self.delete_family_bloom].into_iter().flatten().map(BloomMeta::chunk_bytes).sum()
     }
@@ -165,18 +170,19 @@ impl Reader {
         Cursor::new(self.clone())
     }
 
-    /// Its data blocks as the index has them, every `stride` of them, from `row` on.
+    /// Iterates over every `stride`-th data block of the index, starting at `row`.
     pub fn outline(self: &Arc<Self>, stride: usize, row: &[u8]) -> Outline {
         Outline::new(self.clone(), stride, row)
     }
 
-    /// Loads a block: one read (two if the length is not known), checked and decompressed.
+    /// Loads a block with one read (two if its length is unknown), checks it and decompresses it.
     ///
-    /// After a Bloom chunk could not be read the file does without its filters: the step that asked for it can simply be
-    /// made again.
+    /// If a Bloom chunk is corrupt, the file is used without its filters from then on, so the step
+    /// that missed the chunk can simply be repeated.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it fails its checks twice, or is not of the kind asked for.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the block fails its checks twice or has another
+    /// kind than requested.
     pub async fn load(&self, block: &BlockRef) -> Result<Arc<Block>> {
         let target = Target { offset: block.offset, len: block.len };
         let loaded = load_block(&*self.file, self.file_id, target, self.blocks_end(), &self.format).await;
@@ -188,17 +194,18 @@ impl Reader {
         };
         let loaded = loaded?.map_err(failed)?;
         if loaded.kind() != block.kind {
-            return Err(failed(Fault::Damaged("block is of another kind than its index says")));
+            return Err(failed(Fault::Damaged("block kind differs from its index entry")));
         }
         Ok(Arc::new(loaded))
     }
 
-    /// Reads ahead: the block and those behind it, up to about `bytes` bytes, in one read. At least the block itself is
-    /// there; of the others those that are whole and sound.
+    /// Reads ahead: loads the block and the following ones, about `bytes` bytes, with one read.
+    /// Returns at least the requested block, and following blocks as long as they are complete and
+    /// valid.
     ///
     /// # Errors
-    /// As [`Reader::load`], for the first block.
-    pub async fn load_run(&self, first: &BlockRef, bytes: usize) -> Result<Vec<Arc<Block>>> {
+    /// As for [`Reader::load`] of the first block.
+    pub async fn load_range(&self, first: &BlockRef, bytes: usize) -> Result<Vec<Arc<Block>>> {
         if bytes > first.len as usize {
             let blocks = self.load_from(first.offset, bytes).await?;
             if blocks.first().is_some_and(|block| block.kind() == first.kind) {
@@ -208,23 +215,25 @@ impl Reader {
         Ok(vec![self.load(first).await?])
     }
 
-    /// The blocks, of whatever kind, in about `bytes` bytes from `offset` on, where a block must start; 0 is one. Those
-    /// that are whole and sound, up to the first that is not: none at the end of the blocks, and none behind.
+    /// Loads the blocks of any kind in the `bytes` bytes from `offset`, which must be the start of
+    /// a block (0 always is). Stops at the first block that is incomplete or invalid. Returns no
+    /// blocks if `offset` is at or after the end of the blocks.
     ///
     /// # Errors
-    /// The file system's.
+    /// Errors of the file system.
     pub async fn load_from(&self, offset: u64, bytes: usize) -> Result<Vec<Arc<Block>>> {
-        let room = self.blocks_end().saturating_sub(offset);
-        let run = self.file.read_at(offset, (bytes as u64).min(room) as usize).await?;
+        let available = self.blocks_end().saturating_sub(offset);
+        let bytes_read = self.file.read_at(offset, (bytes as u64).min(available) as usize).await?;
         let mut blocks = Vec::new();
         let mut at = 0;
-        while let Ok(header) = Header::parse(&run[at..])
-            && let Some(on_disk) = run[at..].get(..header.total_len())
+        while let Ok(header) = Header::parse(&bytes_read[at..])
+            && let Some(on_disk) = bytes_read[at..].get(..header.total_len())
         {
-            // A cached block must not keep the whole run in memory; what is decompressed is copied anyway.
+            // A cached block must not keep all bytes of the read in memory. Decompression copies
+            // anyway.
             let on_disk = match self.format.codec {
                 Codec::None => Bytes::from_owner(Pages::copy_of(on_disk)),
-                _ => run.slice_ref(on_disk),
+                _ => bytes_read.slice_ref(on_disk),
             };
             let Ok(block) = Block::decode(on_disk, self.file_id, offset + at as u64, &self.format) else {
                 break;
@@ -235,7 +244,7 @@ impl Reader {
         Ok(blocks)
     }
 
-    /// A block that must be in `source`.
+    /// Returns a block from `source`, or [`Stop::Miss`].
     pub(crate) fn find(
         self: &Arc<Self>,
         target: Target,
@@ -247,7 +256,7 @@ impl Reader {
             return Err(Stop::Miss(Miss { blocks: vec![block] }));
         };
         if block.kind() != kind {
-            let fault = Fault::Damaged("block is of another kind than its index says");
+            let fault = Fault::Damaged("block kind differs from its index entry");
             return Err(fault.at(self.path(), target.offset).into());
         }
         Ok(block)
@@ -257,12 +266,12 @@ impl Reader {
         &self.root
     }
 
-    /// The sequence id that all of its cells are given, if it was bulk loaded.
+    /// The sequence id that replaces those of all cells, if the file was bulk loaded.
     pub fn assigned_seq_id(&self) -> Option<u64> {
         self.assigned_seq_id
     }
 
-    /// Where the blocks end that are loaded one by one.
+    /// The end of the blocks that are loaded individually.
     fn blocks_end(&self) -> u64 {
         self.trailer.load_on_open_offset
     }
@@ -274,7 +283,7 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Reads and checks a block that must end before `end`; once more if it fails its checks.
+/// Reads and checks a block that must end before `end`. Repeats the read once if a check fails.
 async fn load_block(
     file: &dyn FileReader,
     file_id: u64,
@@ -296,19 +305,19 @@ async fn try_load(
     end: u64,
     format: &BlockFormat,
 ) -> Result<Parsed<Block>> {
-    let room = end.saturating_sub(target.offset);
+    let available = end.saturating_sub(target.offset);
     let len = if target.len > 0 {
         target.len as usize
-    } else if room < HEADER_LEN as u64 {
-        return Ok(Err(Fault::Damaged("block behind the end of blocks")));
+    } else if available < HEADER_LEN as u64 {
+        return Ok(Err(Fault::Damaged("block starts past the end of the blocks")));
     } else {
         match Header::parse(&file.read_at(target.offset, HEADER_LEN).await?) {
             Ok(header) => header.total_len(),
             Err(fault) => return Ok(Err(fault)),
         }
     };
-    if len as u64 > room || len > PLAIN_LEN_MAX + HEADER_LEN {
-        return Ok(Err(Fault::Damaged("block reaches behind the end of blocks")));
+    if len as u64 > available || len > PLAIN_LEN_MAX + HEADER_LEN {
+        return Ok(Err(Fault::Damaged("block extends past the end of the blocks")));
     }
     let on_disk = file.read_at(target.offset, len).await?;
     let block = Block::decode(on_disk, file_id, target.offset, format);

@@ -1,21 +1,27 @@
-//! The column sidecar: the cells of a file once more, column by column, for those who read few columns of many rows.
+//! The column sidecar: a second copy of a file's cells, column by column, for queries that read few
+//! columns of many rows.
 //!
 //! ```text
-//! data blocks of a stretch   strips of the stretch            its directory   data blocks of the next   ...   catalog
-//! [Data][Data]...[Data]      [row keys][a00][a01]...[a90]     [Meta]          [Data][Data]...                 [Meta]
+//! [Data]...[Data] [row keys][a00][a01]...[a90] [directory] [Data]...[Data] [row keys]... [catalog]
+//! |<------------- first stretch ---------------------->|  |<- second stretch -
 //! ```
 //!
-//! A *stretch* is the rows between two data blocks. Behind its data blocks stand its *strips*, each a block of kind `META` with
-//! the first value that each row has of one column; then its *directory*: what strips there are, and what is known of the
-//! cells. The *catalog*, behind the last of them, has the stretches; the file info says where it is. HBase reads past blocks of
-//! this kind, and past names of the file info that it does not know; what it writes has no sidecar. Nothing is in a sidecar
-//! that is not in the cells, which are as they would be without: who finds it damaged reads those.
+//! A *stretch* is the rows of some consecutive data blocks. Its *strips* follow its data blocks.
+//! Each strip is a block of kind `META` with the first value that each row has in one column. The
+//! *directory* follows; it lists the strips and describes the cells. The *catalog*, after the last
+//! directory, lists the stretches; the file info has its position.
 //!
-//! Strips tell the truth only of *plain* stretches, whose cells are all puts without tags: then the first cell of a column is
-//! its newest version. Others have a directory that says so, and no strips.
+//! HBase skips blocks of this kind and ignores unknown names in the file info. Files that HBase
+//! writes have no sidecar. A sidecar contains nothing that is not in the cells, which are the same
+//! as without it. If it is damaged, the cells are read instead.
 //!
-//! * [`Catalog`], [`Directory`], [`Strip`]: what is read; each is checked once, when it is made of a block;
-//! * `writer`: what is written.
+//! Strips are correct only for *plain* stretches, whose cells are all puts without tags: there the
+//! first cell of a column is its newest version. Other stretches have a directory that states this,
+//! and no strips.
+//!
+//! * [`Catalog`], [`Directory`], [`Strip`]: the parts as read; each is checked once, when it is
+//!   decoded;
+//! * `writer`: the parts as written.
 
 mod catalog;
 mod directory;
@@ -25,7 +31,7 @@ pub(crate) mod writer;
 use std::sync::Arc;
 
 pub use catalog::{Catalog, CatalogEntry};
-pub use directory::{Directory, Mark};
+pub use directory::{Directory, RowMark};
 pub use strip::Strip;
 
 use crate::block::kind::BlockKind;
@@ -34,17 +40,19 @@ use crate::index::Target;
 use crate::reader::Reader;
 use crate::source::{BlockSource, Stop};
 
-/// The form of all that is described here. Files with another are read as if they had no sidecar.
+/// The version of this format. Files with another version are read as if they had no sidecar.
 const VERSION: u8 = 1;
 
-/// Rows of a stretch that has strips at most: what is made of a strip takes memory for each, whatever the strip itself takes.
+/// Maximum rows of a stretch with strips. A decoded strip takes memory for each row, however small
+/// the strip is.
 const ROWS_MAX: usize = 1 << 22;
 
-/// Where a part of a sidecar is.
+/// The location of a part of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SidecarPlace(pub(crate) Target);
+pub struct SidecarLocation(pub(crate) Target);
 
-/// Reads all of a part, of whatever bytes: 0 a catalog, 1 a directory, else a strip.
+/// Reads all of a part from any bytes. `which` is 0 for a catalog, 1 for a directory, otherwise a
+/// strip.
 #[cfg(fuzzing)]
 pub(crate) fn read_through(which: u8, rows: usize, payload: &bytes::Bytes) {
     match which {
@@ -55,43 +63,43 @@ pub(crate) fn read_through(which: u8, rows: usize, payload: &bytes::Bytes) {
 }
 
 impl Reader {
-    /// The catalog of its sidecar; `None` if it has none.
+    /// The catalog of the sidecar; `None` if the file has no sidecar.
     ///
     /// # Errors
-    /// [`Stop::Miss`] for its block; [`Stop::Failed`] if it is damaged.
+    /// [`Stop::Miss`] for its block; [`Stop::Failed`] if it is damaged or has another version.
     pub fn catalog(self: &Arc<Self>, source: &dyn BlockSource) -> Result<Option<Catalog>, Stop> {
         let Some(target) = self.info().sidecar else { return Ok(None) };
-        self.sidecar_part(SidecarPlace(target), source, Catalog::parse).map(Some)
+        self.sidecar_part(SidecarLocation(target), source, Catalog::parse).map(Some)
     }
 
-    /// The directory of a stretch that the catalog has.
+    /// The directory of a stretch. `location` is from the catalog.
     ///
     /// # Errors
-    /// The same.
+    /// As for [`catalog`](Self::catalog).
     pub fn directory(
         self: &Arc<Self>,
-        place: SidecarPlace,
+        location: SidecarLocation,
         source: &dyn BlockSource,
     ) -> Result<Directory, Stop> {
-        self.sidecar_part(place, source, Directory::parse)
+        self.sidecar_part(location, source, Directory::parse)
     }
 
-    /// A strip that the directory of a stretch of so many rows has.
+    /// A strip of a stretch with `rows` rows. `location` is from the stretch's directory.
     ///
     /// # Errors
-    /// The same.
+    /// As for [`catalog`](Self::catalog).
     pub fn strip(
         self: &Arc<Self>,
-        place: SidecarPlace,
+        location: SidecarLocation,
         rows: usize,
         source: &dyn BlockSource,
     ) -> Result<Strip, Stop> {
-        self.sidecar_part(place, source, |payload| Strip::parse(payload.clone(), rows))
+        self.sidecar_part(location, source, |payload| Strip::parse(payload.clone(), rows))
     }
 
     fn sidecar_part<T>(
         self: &Arc<Self>,
-        SidecarPlace(target): SidecarPlace,
+        SidecarLocation(target): SidecarLocation,
         source: &dyn BlockSource,
         parse: impl Fn(&bytes::Bytes) -> Result<T, Fault>,
     ) -> Result<T, Stop> {

@@ -1,7 +1,8 @@
-//! Where cursors get their blocks, and what they say when one is not there.
+//! Where cursors get their blocks, and how they report missing ones.
 //!
-//! Reading is split in two: cursors are plain code over memory and never wait; the driver, which may wait, loads what
-//! they miss and hands it over. A step that misses has changed nothing and is simply made again.
+//! Reading has two parts. Cursors are synchronous code over memory and never wait. The driver may
+//! wait: it loads the blocks that a step misses and supplies them. A step that misses changes
+//! nothing and is simply repeated.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use crate::block::kind::BlockKind;
 use crate::error::Error;
 use crate::reader::Reader;
 
-/// Why a step was not made.
+/// The reason why a step was not done.
 #[derive(Debug)]
 pub enum Stop {
-    /// Blocks are missing: load them and make the step again.
+    /// Blocks are missing: load them and repeat the step.
     Miss(Miss),
     /// The file cannot be read.
     Failed(Error),
@@ -25,15 +26,15 @@ impl From<Error> for Stop {
     }
 }
 
-/// All blocks that a step needs and did not find, as far as it could know.
+/// Blocks that a step needs and did not find. The repeated step may miss more.
 #[derive(Debug, Default)]
 pub struct Miss {
-    /// The blocks.
+    /// The missing blocks.
     pub blocks: Vec<BlockRef>,
 }
 
 impl Miss {
-    /// Joins what two cursors miss.
+    /// Adds the blocks that another cursor misses, without duplicates.
     pub fn merge(&mut self, other: Miss) {
         for block in other.blocks {
             if !self.blocks.iter().any(|known| known.is(&block)) {
@@ -43,16 +44,16 @@ impl Miss {
     }
 }
 
-/// A block of a file, by its place.
+/// The location of a block.
 #[derive(Clone)]
 pub struct BlockRef {
-    /// The file.
+    /// The file that contains the block.
     pub file: Arc<Reader>,
-    /// Where in the file it starts.
+    /// Offset of the block in the file.
     pub offset: u64,
-    /// Bytes on disk, header and checksums included; 0 if that is not known.
+    /// Bytes on disk, including header and checksums; 0 if unknown.
     pub len: u32,
-    /// What it must be.
+    /// The kind that the block must have.
     pub kind: BlockKind,
 }
 
@@ -68,38 +69,39 @@ impl std::fmt::Debug for BlockRef {
     }
 }
 
-/// What is in memory now. Asking does no input or output.
+/// The blocks that are in memory. Lookups do no I/O.
 pub trait BlockSource: Send + Sync {
-    /// The block of `file` at `offset`, if it is there.
+    /// The block of `file` at `offset`, if it is in memory.
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>>;
 
-    /// Asks the processor for what [`block`](Self::block) will look at, and for the block. A hint: where it would take as long,
-    /// nothing is done.
+    /// Prefetches the memory that [`block`](Self::block) reads, and the block. This is a hint: a
+    /// source for which it would cost as much as the lookup does nothing.
     fn prefetch(&self, _file_id: u64, _offset: u64) {}
 }
 
-/// Blocks that a driver has handed over, before what another source (the cache) has.
+/// The blocks that a driver has supplied, backed by another source (the cache).
 ///
-/// A missed block goes to its cursor this way, so that a cache that is small or busy cannot lose it in between.
+/// The driver passes missed blocks to their cursor this way, so that a small or busy cache cannot
+/// evict them first.
 #[derive(Default)]
 pub struct Pinned {
-    /// Few at a time: those of one miss, or of one read ahead.
+    /// Only a few: the blocks of one miss or of one read-ahead.
     blocks: Vec<Arc<Block>>,
-    behind: Option<Arc<dyn BlockSource>>,
+    fallback: Option<Arc<dyn BlockSource>>,
 }
 
 impl Pinned {
-    /// Nothing pinned yet; blocks not pinned are asked of `behind`.
-    pub fn new(behind: Option<Arc<dyn BlockSource>>) -> Pinned {
-        Pinned { blocks: Vec::new(), behind }
+    /// An empty set. Lookups of other blocks go to `fallback`.
+    pub fn new(fallback: Option<Arc<dyn BlockSource>>) -> Pinned {
+        Pinned { blocks: Vec::new(), fallback }
     }
 
-    /// Keeps a block at hand.
+    /// Pins a block.
     pub fn supply(&mut self, block: Arc<Block>) {
         self.blocks.push(block);
     }
 
-    /// Lets all pinned blocks go. Cursors hold the blocks that they are in themselves.
+    /// Releases all pinned blocks. Cursors hold their current blocks themselves.
     pub fn clear(&mut self) {
         self.blocks.clear();
     }
@@ -123,6 +125,6 @@ impl BlockSource for Pinned {
             .rev()
             .find(is_it)
             .cloned()
-            .or_else(|| self.behind.as_ref().and_then(|behind| behind.block(file, offset)))
+            .or_else(|| self.fallback.as_ref().and_then(|fallback| fallback.block(file, offset)))
     }
 }

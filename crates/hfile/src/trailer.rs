@@ -1,12 +1,13 @@
-//! The trailer: the last bytes of a file, from which everything else is found.
+//! The trailer: the last bytes of a file, which locate everything else.
 //!
 //! ```text
-//! magic 8 | length-delimited FileTrailerProto | zeros | version 4        4096 bytes in version 3, 212 in version 2
+//! magic 8 | length-delimited FileTrailerProto | zeros | version 4
+//! total length: 4096 bytes in version 3, 212 bytes in version 2
 //! version: minor 1 | major 3
 //! ```
 //!
-//! It has no checksum: what it says is checked against the file's length here, and against the blocks it points at by
-//! the reader.
+//! The trailer has no checksum. This module checks its contents against the file's length; the
+//! reader checks them against the blocks that it points at.
 
 use cell::CellOrder;
 use cell::schema::Compression;
@@ -24,19 +25,20 @@ const TRAILER_LEN_V2: usize = 212;
 const VERSION_LEN: usize = 4;
 const MAGIC: &[u8; 8] = b"TRABLK\"$";
 const MAJOR: u32 = 3;
-/// The newest minor version there is; since 2.3 the trailer is protobuf and blocks carry checksums.
+/// The newest minor version. Since version 2.3 the trailer is protobuf and blocks have checksums.
 const MINOR: u8 = 3;
-/// More levels than any writer makes (HBase stops at 16): a bound for the descent.
+/// Maximum number of index levels; bounds the descent. HBase's writer stops at 16.
 const LEVELS_MAX: u32 = 16;
 
-/// Names that HBase's versions give to the plain order; the first is what is written, for old readers' sake.
+/// HBase's names of the plain order in its different versions. The first one is written, because
+/// old readers know it.
 const PLAIN_COMPARATORS: [&str; 4] = [
     "org.apache.hadoop.hbase.KeyValue$KVComparator",
     "org.apache.hadoop.hbase.CellComparatorImpl",
     "org.apache.hadoop.hbase.CellComparator",
     "org.apache.hadoop.hbase.KeyValue$KeyComparator",
 ];
-/// The same for the order of `hbase:meta`.
+/// HBase's names of the order of `hbase:meta`. The first one is written.
 const META_COMPARATORS: [&str; 5] = [
     "org.apache.hadoop.hbase.KeyValue$MetaComparator",
     "org.apache.hadoop.hbase.MetaCellComparator",
@@ -45,32 +47,32 @@ const META_COMPARATORS: [&str; 5] = [
     "org.apache.hadoop.hbase.KeyValue$MetaKeyComparator",
 ];
 
-/// What the trailer says.
+/// The contents of the trailer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// Major version of the format: 2 or 3.
     pub major: u32,
-    /// Minor version.
+    /// Minor version of the format.
     pub minor: u8,
-    /// Where the file info block is.
+    /// Offset of the file info block.
     pub file_info_offset: u64,
-    /// Where the root of the data index is, and with it the section read when the file is opened.
+    /// Offset of the root of the data index, which starts the section that is read on open.
     pub load_on_open_offset: u64,
     /// Bytes of all data index blocks before compression.
     pub data_index_plain_bytes: u64,
     /// Bytes of the file before compression.
     pub total_plain_bytes: u64,
-    /// Entries in the root of the data index.
+    /// Number of entries in the root of the data index.
     pub data_index_count: u32,
-    /// Entries in the meta index.
+    /// Number of entries in the meta index.
     pub meta_index_count: u32,
-    /// Cells.
+    /// Number of cells.
     pub entry_count: u64,
     /// Levels of the data index; 1 if the root points at data blocks.
     pub data_index_levels: u32,
-    /// Where the first data block is, `u64::MAX` without any.
+    /// Offset of the first data block, `u64::MAX` if there is none.
     pub first_data_block_offset: u64,
-    /// Where the last data block is, `u64::MAX` without any.
+    /// Offset of the last data block, `u64::MAX` if there is none.
     pub last_data_block_offset: u64,
     /// The order of the cells.
     pub order: CellOrder,
@@ -78,7 +80,7 @@ pub struct Trailer {
     pub compression: Compression,
 }
 
-/// How many bytes at the end of a file hold the trailer, judged by its last bytes (at least four of them).
+/// The length of the trailer, determined from `tail`, the last bytes of the file (at least four).
 pub(crate) fn trailer_len(tail: &[u8]) -> Parsed<usize> {
     let version = tail.last_chunk::<VERSION_LEN>().ok_or(Fault::Damaged("too short for a trailer"))?;
     let (major, minor) = version_of(*version);
@@ -95,16 +97,16 @@ fn version_of(word: [u8; VERSION_LEN]) -> (u32, u8) {
 }
 
 impl Trailer {
-    /// Takes a trailer apart; `bytes` are exactly those of the trailer, `end` is where in the file it starts.
+    /// Parses a trailer. `bytes` is exactly the trailer, `end` its offset in the file.
     pub(crate) fn parse(bytes: &[u8], end: u64) -> Parsed<Trailer> {
         let version = bytes.last_chunk::<VERSION_LEN>().ok_or(Fault::Damaged("too short for a trailer"))?;
         let (major, minor) = version_of(*version);
         let mut input = Input::new(&bytes[..bytes.len() - VERSION_LEN]);
-        if input.take(MAGIC.len(), "trailer cut")? != MAGIC {
-            return Err(Fault::Damaged("no trailer magic"));
+        if input.take(MAGIC.len(), "trailer truncated")? != MAGIC {
+            return Err(Fault::Damaged("missing trailer magic"));
         }
-        let len = input.varint("trailer message cut")? as usize;
-        let message = FileTrailerProto::decode(input.take(len, "trailer message cut")?)
+        let len = input.varint("trailer message truncated")? as usize;
+        let message = FileTrailerProto::decode(input.take(len, "trailer message truncated")?)
             .map_err(|_| Fault::Damaged("trailer message does not parse"))?;
         if message.encryption_key.is_some() {
             return Err(Fault::Unsupported("encryption".into()));
@@ -131,7 +133,7 @@ impl Trailer {
 
     fn check(&self, end: u64) -> Parsed<()> {
         if self.load_on_open_offset >= end || self.file_info_offset >= end {
-            return Err(Fault::Damaged("trailer points behind itself"));
+            return Err(Fault::Damaged("trailer points past its own start"));
         }
         if self.file_info_offset < self.load_on_open_offset {
             return Err(Fault::Damaged("file info outside of the section read on open"));
@@ -167,7 +169,7 @@ impl Trailer {
         };
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&message.encode_length_delimited_to_vec());
-        assert!(out.len() <= TRAILER_LEN - VERSION_LEN, "the message is a few numbers and one name");
+        assert!(out.len() <= TRAILER_LEN - VERSION_LEN, "the trailer message exceeds its fixed size");
         out.resize(TRAILER_LEN - VERSION_LEN, 0);
         out.extend_from_slice(&(u32::from(MINOR) << 24 | MAJOR).to_be_bytes());
         out
@@ -212,10 +214,10 @@ mod tests {
         let bytes = trailer().to_bytes();
         assert_eq!(bytes.len(), trailer_len(&bytes).unwrap());
         assert_eq!(Trailer::parse(&bytes, 1000), Ok(trailer()));
-        assert_eq!(Trailer::parse(&bytes, 200), Err(Fault::Damaged("trailer points behind itself")));
+        assert_eq!(Trailer::parse(&bytes, 200), Err(Fault::Damaged("trailer points past its own start")));
     }
 
-    /// Version 2.3 differs in the length and the version word only.
+    /// Version 2.3 differs only in the length and the version word.
     #[test]
     fn a_trailer_of_version_2_is_read() {
         let bytes = trailer().to_bytes();
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_trailer() {
+    fn garbage_is_no_trailer() {
         assert!(trailer_len(&[0; 4]).is_err());
         assert!(trailer_len(&[]).is_err());
         assert!(Trailer::parse(&[0; TRAILER_LEN], 1000).is_err());

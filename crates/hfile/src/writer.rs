@@ -1,13 +1,13 @@
-//! Writing a file: cells in order, front to back, in one pass.
+//! Writes a file: cells in order, front to back, in one pass.
 //!
-//! Data blocks are closed when they are full; leaf index blocks and Bloom chunks follow them as they fill. At the end
-//! come the rest of the index, file info, Bloom metas and the trailer. Given the same cells and options the bytes are
-//! those that HBase writes.
+//! Full data blocks are closed; leaf index blocks and Bloom chunks follow them as they fill. The
+//! rest of the index, file info, Bloom metas and the trailer come at the end. For the same cells
+//! and options, the bytes equal those that HBase writes.
 //!
 //! Source: HBase `HFileWriterImpl`, `StoreFileWriter`.
 
+mod cell_statistics;
 mod end;
-mod figures;
 mod options;
 
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType};
 use cell::{Cell, CellOrder, key, tags};
-use fs::{FilePath, FileSystem, FileWriter, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, Sync};
 
 use crate::block::builder::BlockBuilder;
 use crate::block::header::HEADER_LEN;
@@ -30,40 +30,41 @@ use crate::compression::Codec;
 use crate::error::Result;
 use crate::index::separator;
 use crate::index_writer::IndexWriter;
-use crate::info::{TimeRange, compaction_event, names, place_entry};
-use crate::kept::Kept;
+use crate::info::{TimeRange, compaction_event, encode_location, names};
 use crate::output::Output;
+use crate::retained::RetainedBlocks;
 use crate::sidecar::writer::SidecarWriter;
 
-use figures::{Figures, deletes_family};
+use cell_statistics::{CellStatistics, deletes_family};
 pub use options::WriterOptions;
 
-/// Bytes handed to the file system at a time.
+/// Number of pending bytes at which they are written to the file system.
 const CHUNK_LEN: usize = 256 << 10;
 
-/// What a store says of a file it makes.
+/// File info that only the store knows.
 #[derive(Clone, Debug, Default)]
 pub struct StoreInfo {
-    /// Edits up to it are in this file or older ones.
+    /// Edits up to this sequence id are in this file or older ones.
     pub max_seq_id: u64,
-    /// Made of all files of the store.
+    /// Whether the file was made from all files of the store.
     pub is_major: bool,
-    /// Holds only cells that newer ones hide.
+    /// Whether all cells are hidden by newer ones.
     pub is_historical: bool,
-    /// Files whose cells are in this one.
+    /// Names of the files whose cells were merged into this one.
     pub compacted_files: Vec<String>,
-    /// Versions that nobody sees who reads as of this sequence id or a later one may be missing; none leaves it unsaid.
+    /// The oldest read point at which the file is complete. Versions invisible to all reads at or
+    /// after this sequence id may be missing. `None` states nothing.
     pub readable_since: Option<u64>,
 }
 
-/// What was written.
+/// Summary of a written file.
 #[derive(Clone, Debug)]
-pub struct Written {
-    /// Where.
+pub struct WrittenFile {
+    /// Path of the file.
     pub path: FilePath,
-    /// Cells.
+    /// Number of cells.
     pub entries: u64,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// The key of the first cell.
     pub first_key: Option<Bytes>,
@@ -75,11 +76,12 @@ pub struct Written {
     pub max_memstore_ts: u64,
     /// Cells that reads skip ([`Cell::is_readable`]).
     pub unreadable_cells: u64,
-    /// Cells whose tags were malformed and left out.
+    /// Number of cells whose malformed tags were dropped.
     pub malformed_tags: u64,
 }
 
-/// A file being written. Dropped before [`Writer::finish`], it leaves a part of a file that no reader opens.
+/// A file being written. If dropped before [`Writer::finish`], it leaves an incomplete file that no
+/// reader opens.
 pub struct Writer {
     file: Box<dyn FileWriter>,
     options: WriterOptions,
@@ -95,25 +97,27 @@ pub struct Writer {
     last_key: Vec<u8>,
     last_bloom_key: Vec<u8>,
     last_delete_family_row: Option<Vec<u8>>,
-    figures: Figures,
+    statistics: CellStatistics,
     malformed_tags: u64,
-    kept: Kept,
+    retained: RetainedBlocks,
     sidecar: Option<SidecarWriter>,
 }
 
 impl Writer {
-    /// Makes a new file.
+    /// Creates a file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for a codec that is not built in, or the file system's.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for an unsupported codec, or an error of
+    /// the file system.
     ///
     /// # Panics
-    /// If the options make no sense: no bytes in a block, in a checksum's chunk or in a Bloom prefix.
+    /// If the options are invalid: no bytes in a block or a Bloom prefix, or a checksum chunk
+    /// shorter than a block header.
     pub async fn create(fs: &dyn FileSystem, path: &FilePath, options: WriterOptions) -> Result<Writer> {
         assert!(options.block_bytes > 0 && options.checksum_chunk_bytes >= HEADER_LEN as u32);
         assert!(options.bloom != BloomType::RowPrefix || options.bloom_prefix_len > 0);
         let codec = Codec::of(options.compression).map_err(|fault| fault.at(path, 0))?;
-        let file = fs.create(path, Storage::Data).await?;
+        let file = fs.create(path, AccessPattern::Data).await?;
         let fields = CellFields { tags: options.include_tags, mvcc: options.include_mvcc };
         let bloom = |bloom: BloomType| BloomWriter::new(&options.bloom_options, bloom);
         let has_delete_family_bloom = options.delete_family_bloom && options.bloom != BloomType::RowCol;
@@ -130,33 +134,34 @@ impl Writer {
             last_key: Vec::new(),
             last_bloom_key: Vec::new(),
             last_delete_family_row: None,
-            figures: Figures::new(),
+            statistics: CellStatistics::new(),
             malformed_tags: 0,
-            kept: Kept::new(options.keep),
+            retained: RetainedBlocks::new(options.retain),
             sidecar: (options.sidecar && options.order == CellOrder::Plain).then(SidecarWriter::new),
             options,
         })
     }
 
-    /// Adds a cell; waits only when enough bytes have gathered to be written out.
+    /// Adds a cell. Waits only when enough bytes are pending to be written.
     ///
     /// # Errors
-    /// The file system's, or [`Error::Corrupt`](crate::Error::Corrupt) if tags are to be packed that are malformed.
+    /// Errors of the file system, or [`Error::Corrupt`](crate::Error::Corrupt) if tags cannot be
+    /// packed.
     ///
     /// # Panics
-    /// If the cell's key is before the last one's.
+    /// If the cell sorts before the last one.
     pub async fn append(&mut self, cell: &Cell<'_>) -> Result<()> {
         self.push(cell)?;
         if self.out.pending_len() >= CHUNK_LEN { self.write_out().await } else { Ok(()) }
     }
 
     fn push(&mut self, cell: &Cell<'_>) -> Result<()> {
-        // HBase cannot read a file with tags that are none.
+        // HBase cannot read a file with malformed tags.
         let readable = tags::readable(cell.tags);
         self.malformed_tags += u64::from(readable.len() < cell.tags.len());
         let cell = &Cell { tags: readable, ..*cell };
         let is_new_key = self.check_order(cell);
-        // Equal keys are never parted, so that a seek to one finds all.
+        // Equal keys stay in one block, so that a seek to the key finds all of them.
         if is_new_key && !self.block.is_empty() && self.block.len() >= self.options.block_bytes as usize {
             self.finish_block();
         }
@@ -169,7 +174,7 @@ impl Writer {
         self.block.add(cell).map_err(|fault| fault.at(self.file.path(), self.out.len()))?;
         self.add_to_bloom(cell);
         let is_new_row = self.last_key.is_empty() || key::row(&self.last_key) != cell.row();
-        self.figures.add(cell, is_new_row);
+        self.statistics.add(cell, is_new_row);
         if let Some(sidecar) = &mut self.sidecar {
             sidecar.add(cell, is_new_row);
         }
@@ -178,7 +183,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the key is another than the last one, which it must not be before.
+    /// Whether the key differs from the last one. Panics if it sorts before it.
     fn check_order(&mut self, cell: &Cell<'_>) -> bool {
         if self.last_key.is_empty() {
             self.first_key.extend_from_slice(cell.key);
@@ -187,7 +192,7 @@ impl Writer {
         let order = self.options.order.compare_keys(&self.last_key, cell.key);
         assert!(
             order != Ordering::Greater,
-            "{cell:?} comes before the cell added last to {}",
+            "{cell:?} sorts before the last cell added to {}",
             self.file.path()
         );
         order == Ordering::Less
@@ -233,27 +238,27 @@ impl Writer {
     fn finish_block(&mut self) {
         let encoded = self.options.encoding != BlockEncoding::None;
         let target = self.block.finish(|payload| self.out.put_data(encoded, payload));
-        if self.kept.wants_data() {
-            self.kept.add(target, self.out.last(target));
+        if self.retained.retains_data() {
+            self.retained.add(target, self.out.last(target));
         }
         self.index.data_block(&self.block_key, target);
         self.put_inline(false);
     }
 
-    /// Writes the leaf and the Bloom chunks that are full; when `closing`, all.
+    /// Writes the index leaf and the Bloom chunks that are full; when `closing`, all of them.
     fn put_inline(&mut self, closing: bool) {
         while let Some(leaf) = self.index.next_leaf(closing) {
             let target = self.out.put(BlockKind::LeafIndex, &leaf.payload);
-            if self.kept.wants_leaf() {
-                self.kept.add(target, self.out.last(target));
+            if self.retained.retains_leaf() {
+                self.retained.add(target, self.out.last(target));
             }
             self.index.leaf_written(&leaf.first_key, target);
         }
         for bloom in [&mut self.bloom, &mut self.delete_family_bloom].into_iter().flatten() {
             while let Some(chunk) = bloom.next_ready(closing) {
                 let target = self.out.put(BlockKind::BloomChunk, &chunk.bits);
-                if self.kept.wants_chunk() {
-                    self.kept.add(target, self.out.last(target));
+                if self.retained.retains_chunk() {
+                    self.retained.add(target, self.out.last(target));
                 }
                 bloom.written(&chunk.first_key, target);
             }
@@ -263,13 +268,13 @@ impl Writer {
     /// Adds an entry to the file info.
     ///
     /// # Panics
-    /// If the name is one that the writer itself gives (`hfile.`).
+    /// If the writer itself sets the entry (names that start with `hfile.`).
     pub fn put_info(&mut self, name: &[u8], value: impl Into<Bytes>) {
-        assert!(!name.starts_with(b"hfile."), "names that start with hfile. are the writer's");
+        assert!(!name.starts_with(b"hfile."), "names that start with hfile. are reserved for the writer");
         self.put_entry(name, value);
     }
 
-    /// Adds what a store says of the file to the file info.
+    /// Adds the store's entries to the file info.
     pub fn put_store_info(&mut self, store: &StoreInfo) {
         self.put_entry(names::MAX_SEQ_ID, store.max_seq_id.to_be_bytes().to_vec());
         self.put_entry(names::MAJOR_COMPACTION, boolean(store.is_major));
@@ -280,10 +285,11 @@ impl Writer {
         }
     }
 
-    /// Tells how many rows the file has, if a count of them need know no more: HBase does not tell it. Behind the last cell.
+    /// Records the number of rows in the file info if all cells are puts without tags, so that a
+    /// row count need not read them. HBase has no such entry. Call it after the last cell.
     pub fn put_plain_rows(&mut self) {
-        if self.figures.is_plain {
-            self.put_entry(names::PLAIN_ROWS, self.figures.rows.to_be_bytes().to_vec());
+        if self.statistics.is_plain {
+            self.put_entry(names::PLAIN_ROWS, self.statistics.rows.to_be_bytes().to_vec());
         }
     }
 
@@ -291,18 +297,20 @@ impl Writer {
         self.info.insert(Bytes::copy_from_slice(name), value.into());
     }
 
-    /// Sets aside the block that the cell added last is in, and what leads to it.
-    pub fn keep_block(&mut self) {
-        self.kept.want();
+    /// Retains the block of the last added cell for [`take_retained`](Writer::take_retained), and
+    /// the index and Bloom blocks that cover it.
+    pub fn retain_block(&mut self) {
+        self.retained.retain_current();
     }
 
-    /// Whether [`take_kept`](Writer::take_kept) would give any.
-    pub fn has_kept(&self) -> bool {
-        !self.kept.is_empty()
+    /// Whether [`take_retained`](Writer::take_retained) would return any blocks.
+    pub fn has_retained(&self) -> bool {
+        !self.retained.is_empty()
     }
 
-    /// The blocks set aside since the last call, as a [`Reader`](crate::Reader) opened under `file_id` would load them.
-    pub fn take_kept(&mut self, file_id: u64) -> Vec<Arc<Block>> {
+    /// The blocks retained since the last call, as a [`Reader`](crate::Reader) opened under
+    /// `file_id` would load them.
+    pub fn take_retained(&mut self, file_id: u64) -> Vec<Arc<Block>> {
         let options = &self.options;
         let format = BlockFormat {
             codec: self.out.codec(),
@@ -310,16 +318,17 @@ impl Writer {
             fields: CellFields { tags: options.include_tags, mvcc: options.include_mvcc },
             tags_packed: options.include_tags && packs_tags(options),
         };
-        let kept = self.kept.take().into_iter();
-        // What was just made can be read; else it would be found out when the file is.
-        kept.filter_map(|(offset, on_disk)| Block::decode(on_disk, file_id, offset, &format).ok())
+        let retained = self.retained.take().into_iter();
+        // A block that was just built should decode. If it does not, reading the file reports it.
+        retained
+            .filter_map(|(offset, on_disk)| Block::decode(on_disk, file_id, offset, &format).ok())
             .map(Arc::new)
             .collect()
     }
 
-    /// Cells added so far.
+    /// Number of cells added so far.
     pub fn entries(&self) -> u64 {
-        self.figures.entries
+        self.statistics.entries
     }
 
     /// Bytes of the file so far, without the block under construction.
@@ -327,12 +336,13 @@ impl Writer {
         self.out.len()
     }
 
-    /// Whether no cell was added yet.
+    /// Whether no cells were added yet.
     pub fn is_empty(&self) -> bool {
-        self.figures.entries == 0
+        self.statistics.entries == 0
     }
 
-    /// Completes the blocks under construction, the last to be set aside among them. No cell may be added after it.
+    /// Completes the blocks under construction, including the last ones to retain. No cell may be
+    /// added afterwards.
     pub fn complete_blocks(&mut self) {
         if !self.block.is_empty() {
             self.finish_block();
@@ -340,15 +350,15 @@ impl Writer {
         self.put_inline(true);
         if let Some(sidecar) = self.sidecar.take() {
             let catalog = sidecar.finish(&mut self.out);
-            self.put_entry(names::SIDECAR, place_entry(catalog));
+            self.put_entry(names::SIDECAR, encode_location(catalog));
         }
     }
 
-    /// Completes the file and makes its bytes safe on disk; its name is the caller's to make safe.
+    /// Completes the file and syncs its bytes to disk. The caller must sync the directory entry.
     ///
     /// # Errors
-    /// The file system's; the file is of no use then.
-    pub async fn finish(mut self) -> Result<Written> {
+    /// Errors of the file system; the file is then unusable.
+    pub async fn finish(mut self) -> Result<WrittenFile> {
         self.complete_blocks();
         self.put_end();
         self.write_out().await?;
@@ -356,15 +366,15 @@ impl Writer {
         let path = self.file.path().clone();
         self.file.close().await?;
         let key = |key: Vec<u8>| (!key.is_empty()).then(|| Bytes::from(key));
-        Ok(Written {
+        Ok(WrittenFile {
             path,
-            entries: self.figures.entries,
+            entries: self.statistics.entries,
             bytes: self.out.len(),
             first_key: key(self.first_key),
             last_key: key(self.last_key),
-            time_range: self.figures.time_range,
-            max_memstore_ts: self.figures.seq_id_max,
-            unreadable_cells: self.figures.unreadable,
+            time_range: self.statistics.time_range,
+            max_memstore_ts: self.statistics.seq_id_max,
+            unreadable_cells: self.statistics.unreadable,
             malformed_tags: self.malformed_tags,
         })
     }
@@ -374,12 +384,13 @@ impl Writer {
     }
 }
 
-/// Whether tags are packed by a dictionary, where there are any.
+/// Whether the file info states that tags are packed by a dictionary, if there are tags.
+/// (ROW_INDEX_V1 does not pack them in either case.)
 fn packs_tags(options: &WriterOptions) -> bool {
     options.compress_tags && options.encoding != BlockEncoding::None
 }
 
-/// A boolean of the file info, as HBase writes it.
+/// A boolean value of the file info in HBase's form.
 fn boolean(value: bool) -> Bytes {
     Bytes::from_static(if value { &[0xff] } else { &[0] })
 }

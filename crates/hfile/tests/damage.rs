@@ -1,5 +1,5 @@
-//! Damaged files: every flipped bit and every cut is found, or changes nothing that is read; never a panic, never a
-//! wrong cell.
+//! Damaged files: every flipped bit and every truncation is either detected or harmless. Reads
+//! never panic and never return a wrong cell.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -12,21 +12,21 @@ use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellType, KeyValue};
 use fs::memory::MemoryFs;
-use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Storage};
-use hfile::{BloomOptions, Error, FiltersAsked, OpenOptions, Reader, WriterOptions};
+use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter};
+use hfile::{BloomOptions, Error, FilterCounts, OpenOptions, Reader, WriterOptions};
 use support::{Owned, Source, all_cells, open, path, run, vector, write};
 
-/// All that can be read of a file: its cells, and what its filters say of rows that are and are not there.
+/// Everything that can be read from a file: its cells, and the Bloom filter results for `rows`.
 fn read_all(bytes: &[u8], rows: &[Vec<u8>]) -> Result<(Vec<Owned>, Vec<bool>), Error> {
     let reader = open(bytes)?;
     let cells = all_cells(&reader)?;
     let mut source = Source::new(0, 0);
     let mut answers = Vec::new();
     for row in rows {
-        // A filter that cannot be read fails once and is done without from then on.
+        // A corrupt filter fails once and is not used afterwards.
         for _ in 0..2 {
             if let Ok(may) =
-                source.drive(|source| reader.may_have_row(row, source, &mut FiltersAsked::default()))
+                source.drive(|source| reader.may_have_row(row, source, &mut FilterCounts::default()))
             {
                 answers.push(may);
                 break;
@@ -36,14 +36,14 @@ fn read_all(bytes: &[u8], rows: &[Vec<u8>]) -> Result<(Vec<Owned>, Vec<bool>), E
     Ok((cells, answers))
 }
 
-/// What a reader of the damaged file may see: an error, or exactly the cells.
+/// Checks that reading the damaged file returns an error (true) or exactly the cells (false).
 fn check(damaged: &[u8], cells: &[Owned], rows: &[Vec<u8>], what: &dyn Fn() -> String) -> bool {
     match read_all(damaged, rows) {
         Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => true,
         Err(Error::Fs(error)) => panic!("{}: {error}", what()),
         Ok((found, answers)) => {
             assert_eq!(found, cells, "{}", what());
-            assert!(answers.iter().all(|may| *may), "{}: a row that is there is denied", what());
+            assert!(answers.iter().all(|may| *may), "{}: the filter denies an existing row", what());
             false
         }
     }
@@ -94,9 +94,10 @@ const ENCODINGS: [BlockEncoding; 5] = [
     BlockEncoding::RowIndexV1,
 ];
 
-/// Blocks have checksums: no flip in one goes unseen. The trailer has none: its flips are seen or harmless.
+/// Blocks have checksums, so every flipped bit in one is detected. The trailer has none: flipped
+/// bits there are detected or harmless.
 #[test]
-fn every_flipped_bit_is_seen_or_harmless() {
+fn every_flipped_bit_is_detected_or_harmless() {
     for (encoding, compression) in [
         (BlockEncoding::None, Compression::None),
         (BlockEncoding::FastDiff, Compression::Gz),
@@ -121,7 +122,7 @@ fn every_flipped_bit_is_seen_or_harmless() {
                 }
             }
         }
-        // Only Bloom chunks are not needed for the cells: a filter that cannot be read is done without.
+        // Only Bloom chunks are not needed to read the cells: a corrupt filter is not used.
         let chunk_bits = chunk_bytes(&bytes) * 8;
         assert_eq!(harmless_in_blocks, chunk_bits, "{encoding:?}");
         assert!(seen > 0);
@@ -142,19 +143,19 @@ fn chunk_bytes(bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn every_cut_is_seen() {
+fn every_truncation_is_detected() {
     for encoding in ENCODINGS {
         let (bytes, cells) = small_file(encoding, Compression::None);
         for len in 0..bytes.len() {
             assert!(
-                check(&bytes[..len], &cells, &[], &|| format!("{encoding:?} cut to {len} bytes")),
+                check(&bytes[..len], &cells, &[], &|| format!("{encoding:?} truncated to {len} bytes")),
                 "{len}"
             );
         }
     }
 }
 
-/// A deterministic source of numbers.
+/// A deterministic pseudorandom generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -164,7 +165,8 @@ impl Numbers {
     }
 }
 
-/// How many damaged files the random test reads; `DAMAGE_ROUNDS=1000000` is the long run (in release some minutes).
+/// Number of damaged files that the random test reads. `DAMAGE_ROUNDS=1000000` is the long run
+/// (some minutes in release mode).
 #[allow(clippy::disallowed_methods)] // An option of a test, not of a server.
 fn damage_rounds() -> usize {
     match std::env::var("DAMAGE_ROUNDS") {
@@ -173,9 +175,9 @@ fn damage_rounds() -> usize {
     }
 }
 
-/// Flips and cuts in files of HBase's and of ours, in all encodings and compressions.
+/// Bit flips and truncation in files of HBase and of Grampus, in all encodings and compressions.
 #[test]
-fn random_damage_is_seen_or_harmless() {
+fn random_damage_is_detected_or_harmless() {
     let vectors = [
         "multilevel-index-row-bloom-chunks",
         "fastdiff-gz-rowcol",
@@ -207,7 +209,7 @@ fn random_damage_is_seen_or_harmless() {
             damaged.truncate(numbers.next(bytes.len()));
         }
         for _ in 0..numbers.next(4).min(damaged.len()) {
-            // The zeros in a trailer are most of a small file, and nobody reads them.
+            // Most of a small file is the zeros of its trailer, which are never read.
             let at = match numbers.next(8) {
                 0 => numbers.next(damaged.len()),
                 _ => numbers.next(damaged.len().saturating_sub(3900).max(1)),
@@ -225,8 +227,8 @@ fn random_damage_is_seen_or_harmless() {
     }
 }
 
-/// Without checksums damage reaches the decoders. Whatever they make of it, they do not panic, stay within their memory
-/// and give cells in order.
+/// Without checksums, damage reaches the decoders. They must not panic, must stay within their
+/// memory limits, and must return cells in order.
 #[test]
 fn decoders_survive_damage_that_no_checksum_catches() {
     let mut numbers = Numbers(11);
@@ -288,12 +290,12 @@ fn decoders_survive_damage_that_no_checksum_catches() {
     }
 }
 
-/// A block that says it decompresses to a gigabyte is refused before memory is taken.
+/// A block that claims to decompress to half a gigabyte is rejected before memory is allocated.
 #[test]
-fn lengths_that_cannot_be_are_refused() {
+fn impossible_lengths_are_refused() {
     for codec in [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
         let (mut bytes, _) = small_file(BlockEncoding::None, codec);
-        // The plain length of the first block; its checksum is made to fit.
+        // Change the plain length of the first block and fix its checksum.
         bytes[12..16].copy_from_slice(&(1_u32 << 29).to_be_bytes());
         let data_len = u32::from_be_bytes(bytes[29..33].try_into().unwrap()) as usize;
         let sum = base::checksum::crc32c(&bytes[..data_len]);
@@ -307,7 +309,7 @@ fn lengths_that_cannot_be_are_refused() {
     }
 }
 
-/// A file system whose first reads of a block come back with a flipped bit, as from a bad cable.
+/// A file system whose first reads return a flipped bit, as over a bad cable.
 struct Flaky {
     inner: MemoryFs,
     bad_reads: Arc<AtomicU32>,
@@ -343,9 +345,9 @@ impl FileSystem for Flaky {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, fs::Result<Box<dyn FileWriter>>> {
-        self.inner.create(path, storage)
+        self.inner.create(path, access)
     }
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<Arc<dyn FileReader>>> {
         Box::pin(async move {
@@ -379,7 +381,7 @@ impl FileSystem for Flaky {
 }
 
 #[test]
-fn a_block_that_fails_its_check_is_read_once_more() {
+fn a_block_that_fails_its_check_is_read_again() {
     let (bytes, cells) = small_file(BlockEncoding::None, Compression::None);
     let bad_reads = Arc::new(AtomicU32::new(0));
     let fs = Flaky { inner: MemoryFs::new(), bad_reads: bad_reads.clone() };

@@ -1,5 +1,5 @@
-//! Random cells through the writer and back: every cursor step agrees with a sorted list, in every encoding, while
-//! blocks are missing at random; and a step that missed has changed nothing.
+//! Writes random cells and reads them back. In every encoding, each cursor step agrees with a
+//! sorted list while random blocks are missing, and a step that misses changes nothing.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,12 +10,13 @@ use std::collections::HashSet;
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
 use hfile::{
-    Block, BlockKind, BlockRef, BloomOptions, ChecksumType, FiltersAsked, KeepWritten, Stop, WriterOptions,
+    Block, BlockKind, BlockRef, BloomOptions, ChecksumType, FilterCounts, RetainKinds, Stop, WriterOptions,
 };
 use proptest::prelude::*;
 use support::{Owned, Source, all_cells, open, own, write};
 
-/// Rows that sort differently in the two orders, share prefixes, and are few enough to have several cells.
+/// Rows that sort differently in the two orders, share prefixes, and are few enough to have several
+/// cells.
 fn row() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => prop::collection::vec(prop::sample::select(vec![0, b',', b'a', b'b', 0xff]), 0..5),
@@ -121,8 +122,8 @@ fn options() -> impl Strategy<Value = WriterOptions> {
     )
 }
 
-/// The cells as a file with these options keeps them, sorted.
-fn kept(mut cells: Vec<Owned>, options: &WriterOptions) -> Vec<Owned> {
+/// The cells as a file with these options stores them, sorted.
+fn stored(mut cells: Vec<Owned>, options: &WriterOptions) -> Vec<Owned> {
     cells.sort_by(|(left, left_seq), (right, right_seq)| {
         options.order.compare(&left.view(*left_seq), &right.view(*right_seq))
     });
@@ -144,7 +145,7 @@ enum Step {
     Next(u8),
     Seek(KeyBuf),
     SeekBefore(KeyBuf),
-    /// To a cell that is there, or the place of one that was there first.
+    /// To an existing cell with `seek`, or with `seek_before` if true.
     SeekCell(prop::sample::Index, bool),
 }
 
@@ -164,8 +165,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Where the model's cursor is: before the first cell, at one, or behind the last.
-type Place = Option<usize>;
+/// The position of the model's cursor: before the first cell, at a cell, or after the last.
+type CellIndex = Option<usize>;
 
 fn seek(cells: &[Owned], order: CellOrder, key: &[u8]) -> usize {
     cells.partition_point(|(cell, _)| order.compare_keys(cell.view(0).key, key) == Ordering::Less)
@@ -182,7 +183,7 @@ proptest! {
         misses in prop::sample::select(vec![0, 60, 255_u64]),
         seed in any::<u64>(),
     ) {
-        let cells = kept(cells, &options);
+        let cells = stored(cells, &options);
         let order = options.order;
         let reader = open(&write(&cells, options)).unwrap();
         prop_assert_eq!(&all_cells(&reader).unwrap(), &cells);
@@ -190,8 +191,8 @@ proptest! {
 
         let mut source = Source::new(misses, seed);
         let mut cursor = reader.cursor();
-        // Before the first cell the model is at `None`; behind the last at `Some(len)`.
-        let mut place: Place = None;
+        // `None` before the first cell, `Some(len)` after the last.
+        let mut index: CellIndex = None;
         for step in steps {
             let step = match step {
                 Step::SeekCell(_, _) if cells.is_empty() => Step::Next(1),
@@ -205,8 +206,8 @@ proptest! {
             };
             let times = if let Step::Next(times) = step { times } else { 1 };
             for _ in 0..times {
-                place = match &step {
-                    Step::Next(_) => Some(place.map_or(0, |at| (at + 1).min(cells.len()))),
+                index = match &step {
+                    Step::Next(_) => Some(index.map_or(0, |at| (at + 1).min(cells.len()))),
                     Step::Seek(key) => Some(seek(&cells, order, key)),
                     Step::SeekBefore(key) => seek(&cells, order, key).checked_sub(1),
                     Step::SeekCell(_, _) => unreachable!(),
@@ -220,11 +221,11 @@ proptest! {
                         Step::SeekCell(_, _) => unreachable!(),
                     };
                     if matches!(moved, Err(Stop::Miss(_))) {
-                        assert_eq!(cursor.cell().map(own), before, "a step that missed has moved");
+                        assert_eq!(cursor.cell().map(own), before, "a step that missed has moved the cursor");
                     }
                     moved
                 }).unwrap();
-                let expected = place.and_then(|at| cells.get(at));
+                let expected = index.and_then(|at| cells.get(at));
                 let cell = cursor.cell().map(own);
                 prop_assert_eq!(cell.as_ref(), expected, "after {:?}", step);
             }
@@ -232,33 +233,34 @@ proptest! {
     }
 
     #[test]
-    fn filters_never_deny_what_is_there(
+    fn filters_never_deny_a_present_key(
         cells in prop::collection::vec(cell(), 1..150),
         options in options(),
         misses in prop::sample::select(vec![0, 100_u64]),
         seed in any::<u64>(),
     ) {
-        let cells = kept(cells, &options);
+        let cells = stored(cells, &options);
         let reader = open(&write(&cells, options)).unwrap();
         let mut source = Source::new(misses, seed);
         for (cell, _) in &cells {
             let cell = cell.view(0);
-            prop_assert!(source.drive(|source| reader.may_have_row(cell.row(), source, &mut FiltersAsked::default())).unwrap());
-            let column = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FiltersAsked::default()));
+            prop_assert!(source.drive(|source| reader.may_have_row(cell.row(), source, &mut FilterCounts::default())).unwrap());
+            let column = source.drive(|source| reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FilterCounts::default()));
             prop_assert!(column.unwrap());
             if matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion) {
                 let row = source.drive(|source| reader.may_have_delete_family(cell.row(), source));
-                // A marker with a qualifier is nothing that HBase makes; a ROWCOL filter knows it by its column.
+                // HBase never writes a family delete marker with a qualifier. A ROWCOL filter has
+                // it under its column.
                 let is_plain = cell.qualifier().is_empty();
                 prop_assert!(row.unwrap() || reader.info().bloom == BloomType::RowCol && !is_plain);
             }
         }
     }
 
-    /// Reading ahead gives the same blocks as loading one by one.
+    /// Reading ahead returns the same blocks as loading them one by one.
     #[test]
-    fn runs_of_blocks_are_the_blocks(cells in prop::collection::vec(cell(), 1..150), options in options()) {
-        let cells = kept(cells, &options);
+    fn ranges_of_blocks_equal_single_blocks(cells in prop::collection::vec(cell(), 1..150), options in options()) {
+        let cells = stored(cells, &options);
         let reader = open(&write(&cells, options)).unwrap();
         let mut cursor = reader.cursor();
         let mut source = hfile::Pinned::new(None);
@@ -272,7 +274,7 @@ proptest! {
                 },
                 Err(Stop::Miss(miss)) => {
                     loads += 1;
-                    for block in support::run(reader.load_run(&miss.blocks[0], 4000)).unwrap() {
+                    for block in support::run(reader.load_range(&miss.blocks[0], 4000)).unwrap() {
                         source.supply(block);
                     }
                 }
@@ -280,12 +282,12 @@ proptest! {
             }
         }
         prop_assert_eq!(found, cells);
-        // A leaf lies behind the data blocks it points at, so a small leaf costs a run of its own.
+        // A leaf follows the data blocks it points at, so a small leaf costs a run of its own.
         prop_assert!(loads <= 10 + reader.len() / 500, "{} loads for {} bytes", loads, reader.len());
     }
 }
 
-/// A wide row: seeks within it go through marks, not from its start, and end at the right cell.
+/// Seeks within a wide row go through marks, not from its start, and end at the right cell.
 #[test]
 fn seeks_within_a_wide_row_are_exact() {
     let cells: Vec<Owned> = (0..3000)
@@ -308,9 +310,9 @@ fn seeks_within_a_wide_row_are_exact() {
     }
 }
 
-/// A bulk loaded file: its cells get the sequence id of the load.
+/// The cells of a bulk loaded file get the sequence id of the load.
 #[test]
-fn an_assigned_sequence_id_replaces_those_of_the_cells() {
+fn an_assigned_sequence_id_replaces_the_ids_of_cells() {
     let cells = vec![(KeyValue::new(b"row", b"fam", b"q", 7, CellType::Put, b"v"), 3)];
     let bytes = write(&cells, WriterOptions::default());
     let options = hfile::OpenOptions { assigned_seq_id: Some(99), ..Default::default() };
@@ -320,9 +322,9 @@ fn an_assigned_sequence_id_replaces_those_of_the_cells() {
     assert!(matches!(support::open_with(&bytes, meta), Err(hfile::Error::Corrupt { .. })));
 }
 
-/// What a writer sets aside is what a reader loads.
+/// The blocks that a writer retains equal those that a reader loads.
 #[test]
-fn blocks_set_aside_are_those_of_the_file() {
+fn retained_blocks_equal_the_blocks_of_the_file() {
     let cells: Vec<Owned> = (0..3000)
         .map(|number| {
             let row = format!("row{number:05}").into_bytes();
@@ -338,37 +340,38 @@ fn blocks_set_aside_are_those_of_the_file() {
                 block_bytes: 1024,
                 index_block_bytes: 512,
                 include_tags: true,
-                keep: KeepWritten { data: true, index: true, bloom: true },
+                retain: RetainKinds { data: true, index: true, bloom: true },
                 bloom_options: BloomOptions { chunk_bytes: 256, ..BloomOptions::default() },
                 ..WriterOptions::default()
             };
-            let mut kept = Vec::new();
+            let mut retained = Vec::new();
             let (bytes, _) = support::write_with(&cells, options, |writer| {
                 writer.complete_blocks();
-                kept = writer.take_kept(0);
+                retained = writer.take_retained(0);
             });
             let file = support::open_with(&bytes, hfile::OpenOptions::default()).unwrap();
             let mut offset = 0;
-            for block in &kept {
-                assert_eq!(block.offset(), offset, "none is left out");
-                let place =
+            for block in &retained {
+                assert_eq!(block.offset(), offset, "no block is missing");
+                let location =
                     BlockRef { file: file.clone(), offset, len: block.on_disk_len(), kind: block.kind() };
-                let loaded = support::run(file.load(&place)).unwrap();
+                let loaded = support::run(file.load(&location)).unwrap();
                 let text = |block: &Block| {
                     format!("{block:?}").replacen(&format!("file_id: {}", block.file_id()), "", 1)
                 };
                 assert!(text(&loaded) == text(block), "{encoding:?} {compression:?} at {offset}");
                 offset += u64::from(block.on_disk_len());
             }
-            let kinds: HashSet<_> = kept.iter().map(|block| block.kind() as u8).collect();
+            let kinds: HashSet<_> = retained.iter().map(|block| block.kind() as u8).collect();
             assert_eq!(kinds.len(), 3, "data, index and filters");
         }
     }
 }
 
-/// Of a block that is wanted, what leads to it is set aside too; of the others nothing.
+/// For a requested data block, the index and Bloom blocks that cover it are retained too, and no
+/// others.
 #[test]
-fn only_what_is_wanted_is_set_aside() {
+fn only_requested_blocks_are_retained() {
     let fs = fs::memory::MemoryFs::new();
     support::run(async {
         let options = WriterOptions { block_bytes: 1024, index_block_bytes: 512, ..WriterOptions::default() };
@@ -378,14 +381,14 @@ fn only_what_is_wanted_is_set_aside() {
             let cell = KeyValue::new(&row, b"f", b"q", 7, CellType::Put, &[b'v'; 30]);
             writer.append(&cell.view(0)).await.unwrap();
             if number == 1500 {
-                writer.keep_block();
+                writer.retain_block();
             }
         }
         writer.complete_blocks();
-        let kept = writer.take_kept(0);
-        let kinds: Vec<_> = kept.iter().map(|block| block.kind()).collect();
+        let retained = writer.take_retained(0);
+        let kinds: Vec<_> = retained.iter().map(|block| block.kind()).collect();
         assert_eq!(kinds.iter().filter(|kind| **kind == BlockKind::Data).count(), 1, "{kinds:?}");
         assert_eq!(kinds.iter().filter(|kind| **kind == BlockKind::LeafIndex).count(), 1, "{kinds:?}");
-        assert!(!writer.has_kept());
+        assert!(!writer.has_retained());
     });
 }

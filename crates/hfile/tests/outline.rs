@@ -1,4 +1,5 @@
-//! The outline of a file: its steps are the same wherever a walk begins, and a walk begins near its row.
+//! The outline of a file: its steps do not depend on where the iteration starts, and it starts near
+//! the given row.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -12,7 +13,7 @@ use support::{Source, open, write};
 const ROWS: usize = 2000;
 
 fn row(number: usize) -> Vec<u8> {
-    // Some rows are of many blocks.
+    // Some rows span many blocks.
     format!("row{:05}", number - number % 100 % 30).into_bytes()
 }
 
@@ -27,9 +28,9 @@ fn file(index_block_bytes: u32) -> Arc<Reader> {
     open(&write(&cells, options)).unwrap()
 }
 
-/// The steps from a row on, and how many blocks of the index were loaded for the first of them.
+/// The steps from a row, and the number of index blocks loaded for the first step.
 fn steps(reader: &Arc<Reader>, stride: usize, row: &[u8]) -> (Vec<(u64, Vec<u8>)>, u64) {
-    // Half of what is asked for is missing.
+    // Half of the lookups miss.
     let mut source = Source::new(128, 7);
     let mut outline = reader.outline(stride, row);
     let (mut steps, mut first_loads) = (Vec::new(), 0);
@@ -46,7 +47,7 @@ fn steps(reader: &Arc<Reader>, stride: usize, row: &[u8]) -> (Vec<(u64, Vec<u8>)
 }
 
 #[test]
-fn a_walk_begins_at_its_row_and_goes_where_all_go() {
+fn an_outline_from_a_row_is_a_suffix_of_the_whole() {
     for index_block_bytes in [300, 2000, 1 << 20] {
         let reader = file(index_block_bytes);
         let blocks = steps(&reader, 1, b"").0;
@@ -58,13 +59,13 @@ fn a_walk_begins_at_its_row_and_goes_where_all_go() {
                 let (some, loads) = steps(&reader, stride, &wanted);
                 assert!(all.ends_with(&some), "{stride} {}", wanted.escape_ascii());
                 let is_passed = |step: &(u64, Vec<u8>)| key::row(&step.1) > &wanted[..];
-                assert!(some.len() == all.len() || !is_passed(&some[0]), "no row is left out");
-                assert!(some.iter().skip(1).all(|step| key::row(&step.1) >= &wanted[..]), "nor many more");
+                assert!(some.len() == all.len() || !is_passed(&some[0]), "no row is skipped");
+                assert!(some.iter().skip(1).all(|step| key::row(&step.1) >= &wanted[..]), "no early step");
                 assert!(loads <= u64::from(reader.trailer().data_index_levels));
             }
         }
     }
-    // A step is not much shorter than it should be, but where a leaf is.
+    // A step is shorter than the stride only at the end of a leaf.
     let count = |stride| steps(&file(1 << 20), stride, b"").0.len();
     assert!((0..=1).contains(&(count(128) - count(1) / 128)));
 }

@@ -1,4 +1,4 @@
-//! The column sidecar against the cells that it was made of.
+//! Compares the column sidecar with the cells that it was built from.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -14,7 +14,8 @@ use support::{Owned, Source, all_cells, open, write};
 
 const QUALIFIERS: [&[u8]; 4] = [b"", b"a", b"b", b"other"];
 
-/// One row: which of the columns it has, and in how many versions; how large the values are; whether a cell deletes.
+/// One row: the number of versions of each column, the size of its values, and whether its first
+/// versions are deletes.
 #[derive(Clone, Debug)]
 struct RowPlan {
     versions: [u8; 4],
@@ -58,7 +59,7 @@ fn options(encoding: BlockEncoding, compression: Compression) -> WriterOptions {
     }
 }
 
-/// A row as a strip has it: its key, and the first value of each column.
+/// A row as strips store it: its key, and the first value of each column.
 type Row = (Vec<u8>, Vec<Option<Vec<u8>>>);
 
 fn expected(cells: &[Owned]) -> Vec<Row> {
@@ -74,14 +75,15 @@ fn expected(cells: &[Owned]) -> Vec<Row> {
     rows
 }
 
-fn taken(strip: &Strip) -> Vec<Option<Vec<u8>>> {
+fn strip_values(strip: &Strip) -> Vec<Option<Vec<u8>>> {
     strip.values().map(|value| value.map(<[u8]>::to_vec)).collect()
 }
 
-/// The rows of a stretch as its strips have them.
+/// The rows of a stretch, read from its strips.
 fn strips(reader: &Arc<Reader>, directory: &Directory, source: &mut Source) -> Vec<Row> {
-    let mut strip =
-        |place| taken(&source.drive(|source| reader.strip(place, directory.rows, source)).unwrap());
+    let mut strip = |location| {
+        strip_values(&source.drive(|source| reader.strip(location, directory.rows, source)).unwrap())
+    };
     let keys = strip(directory.row_keys.unwrap());
     let columns: Vec<_> = QUALIFIERS
         .iter()
@@ -96,15 +98,15 @@ fn strips(reader: &Arc<Reader>, directory: &Directory, source: &mut Source) -> V
 fn check(plans: &[RowPlan], options: WriterOptions) -> Result<usize, TestCaseError> {
     let cells = cells(plans);
     let reader = open(&write(&cells, options)).unwrap();
-    prop_assert_eq!(&all_cells(&reader).unwrap(), &cells, "the cells are as without");
+    prop_assert_eq!(&all_cells(&reader).unwrap(), &cells, "the cells are the same as without a sidecar");
     let mut source = Source::new(100, 7);
     let catalog = source.drive(|source| reader.catalog(source)).unwrap().unwrap();
     let mut left = &expected(&cells)[..];
     for (at, entry) in catalog.entries.iter().enumerate() {
         let directory = source.drive(|source| reader.directory(entry.directory, source)).unwrap();
         let stop = catalog.entries.get(at + 1).map(|next| &next.start_row);
-        let (here, behind) = left.split_at(directory.rows);
-        left = behind;
+        let (here, after) = left.split_at(directory.rows);
+        left = after;
         let is_within = |row: &Row| row.0 >= entry.start_row && stop.is_none_or(|stop| row.0 < *stop);
         prop_assert!(here.iter().all(is_within));
         let of_rows = |(cell, _): &&Owned| {
@@ -117,13 +119,13 @@ fn check(plans: &[RowPlan], options: WriterOptions) -> Result<usize, TestCaseErr
         let seq_id_max = cells.iter().filter(of_rows).map(|(_, seq_id)| *seq_id).max();
         prop_assert_eq!(directory.seq_id_max, seq_id_max.unwrap_or(0));
         for mark in &directory.marks {
-            prop_assert_eq!(&here[mark.place as usize].0, &mark.row);
+            prop_assert_eq!(&here[mark.row_index as usize].0, &mark.row);
         }
         if is_plain {
             prop_assert_eq!(strips(&reader, &directory, &mut source), here);
         }
     }
-    prop_assert!(left.is_empty(), "each row is in a stretch");
+    prop_assert!(left.is_empty(), "every row is in a stretch");
     Ok(catalog.entries.len())
 }
 
@@ -131,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn strips_have_what_cells_have(
+    fn strips_match_cells(
         plans in prop::collection::vec(row_plan(), 0..1500),
         encoding in prop::sample::select(vec![BlockEncoding::None, BlockEncoding::FastDiff]),
         compression in prop::sample::select(vec![Compression::None, Compression::Snappy]),
@@ -151,7 +153,7 @@ fn files_have_many_stretches() {
 fn a_row_of_very_many_blocks_is_in_one_stretch() {
     let plan = |versions| RowPlan { versions: [versions, 1, 1, 0], value_bytes: 60, deletes: false };
     let mut plans: Vec<RowPlan> = (0..300).map(|_| plan(1)).collect();
-    // Each version takes a block.
+    // Each version fills a block.
     plans.splice(100..100, (0..2).map(|_| plan(250)));
     plans.insert(0, plan(250));
     check(&plans, options(BlockEncoding::None, Compression::None)).unwrap();
@@ -171,7 +173,7 @@ fn rows_of_too_many_columns_have_no_strips() {
 }
 
 #[test]
-fn others_have_none() {
+fn files_without_a_sidecar_have_no_catalog() {
     let cells = cells(&[RowPlan { versions: [1; 4], value_bytes: 3, deletes: false }]);
     for options in [
         WriterOptions::default(),

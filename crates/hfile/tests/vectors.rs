@@ -1,11 +1,12 @@
-//! Files that HBase 2.5.10 wrote: read cell for cell as its reader lists them, and written again byte for byte.
+//! Files that HBase 2.5.10 wrote: their cells equal HBase's listing, and rewriting them yields the
+//! same bytes.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use cell::CellOrder;
 use cell::schema::{BlockEncoding, BloomType, Compression};
-use hfile::{BloomOptions, ChecksumType, Error, FiltersAsked, StoreInfo, TimeRange, WriterOptions};
+use hfile::{BloomOptions, ChecksumType, Error, FilterCounts, StoreInfo, TimeRange, WriterOptions};
 use support::{Source, all_cells, hex, listed, open, vector, write_with};
 
 const VECTORS: [&str; 22] = [
@@ -34,7 +35,7 @@ const VECTORS: [&str; 22] = [
 ];
 
 #[test]
-fn cells_are_those_that_hbase_lists() {
+fn cells_match_the_listing_of_hbase() {
     for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
@@ -47,7 +48,7 @@ fn cells_are_those_that_hbase_lists() {
 }
 
 #[test]
-fn file_info_is_what_hbase_lists() {
+fn file_info_matches_the_listing_of_hbase() {
     for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
@@ -79,7 +80,7 @@ fn info_is_typed() {
     assert_eq!(reader.last_row().unwrap(), b"user00001393");
 }
 
-/// Before any block is read.
+/// The error comes before any block is read.
 #[test]
 fn codecs_that_are_not_built_in_are_named() {
     let (bytes, _) = vector("snappy");
@@ -96,7 +97,7 @@ fn codecs_that_are_not_built_in_are_named() {
     }
 }
 
-/// Version 2.3 has a shorter trailer; all before it is the same.
+/// Version 2.3 has a shorter trailer and is otherwise the same.
 #[test]
 fn files_of_version_2_3_are_read() {
     let (bytes, _) = vector("prefix-multiblock");
@@ -108,9 +109,10 @@ fn files_of_version_2_3_are_read() {
     assert_eq!(all_cells(&reader).unwrap(), all_cells(&open(&bytes).unwrap()).unwrap());
 }
 
-/// The key in the middle of the file, which HBase splits a region at, as its listing has it.
+/// The key in the middle of the file, at which HBase splits a region, equals that in HBase's
+/// listing.
 #[test]
-fn the_middle_of_a_file_is_where_hbase_has_it() {
+fn the_middle_key_of_a_file_matches_hbase() {
     for name in VECTORS {
         let (bytes, listing) = vector(name);
         let reader = open(&bytes).unwrap();
@@ -198,10 +200,10 @@ fn options(name: &str) -> WriterOptions {
     }
 }
 
-/// Bytes of compressed blocks depend on the compressor's version: of those files the cells, the info and the plain
-/// figures are compared, of all others every byte.
+/// Compressed bytes depend on the compressor's version. For compressed files the test compares the
+/// cells, the file info and the uncompressed sizes, for all others every byte.
 #[test]
-fn files_are_written_as_hbase_writes_them() {
+fn files_have_the_bytes_of_hbase() {
     for name in VECTORS {
         let (bytes, _) = vector(name);
         let reader = open(&bytes).unwrap();
@@ -224,9 +226,9 @@ fn files_are_written_as_hbase_writes_them() {
     }
 }
 
-/// No key that is in a file is told to be absent; of others most are.
+/// Filters pass every existing key and reject most absent ones.
 #[test]
-fn bloom_filters_answer_as_hbases_do() {
+fn bloom_filters_match_hbase() {
     for name in VECTORS {
         let (bytes, _) = vector(name);
         let reader = open(&bytes).unwrap();
@@ -235,11 +237,11 @@ fn bloom_filters_answer_as_hbases_do() {
             let cell = cell.view(seq_id);
             assert!(
                 source
-                    .drive(|source| reader.may_have_row(cell.row(), source, &mut FiltersAsked::default()))
+                    .drive(|source| reader.may_have_row(cell.row(), source, &mut FilterCounts::default()))
                     .unwrap()
             );
             let may = source.drive(|source| {
-                reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FiltersAsked::default())
+                reader.may_have_column(cell.row(), cell.qualifier(), source, &mut FilterCounts::default())
             });
             assert!(may.unwrap(), "{name}");
             if matches!(cell.type_code(), 10 | 14) {
@@ -253,7 +255,7 @@ fn bloom_filters_answer_as_hbases_do() {
             BloomType::Row => {
                 let passed = passed(&mut source, &|source, row| {
                     source
-                        .drive(|source| reader.may_have_row(row, source, &mut FiltersAsked::default()))
+                        .drive(|source| reader.may_have_row(row, source, &mut FilterCounts::default()))
                         .unwrap()
                 });
                 assert!(passed < 50, "{name}: {passed} absent rows pass");
@@ -262,7 +264,7 @@ fn bloom_filters_answer_as_hbases_do() {
                 let passed = passed(&mut source, &|source, row| {
                     source
                         .drive(|source| {
-                            reader.may_have_column(row, b"name", source, &mut FiltersAsked::default())
+                            reader.may_have_column(row, b"name", source, &mut FilterCounts::default())
                         })
                         .unwrap()
                 });
@@ -275,12 +277,12 @@ fn bloom_filters_answer_as_hbases_do() {
     let mut source = Source::new(0, 0);
     assert!(
         source
-            .drive(|source| reader.may_have_row(b"user000000zz", source, &mut FiltersAsked::default()))
+            .drive(|source| reader.may_have_row(b"user000000zz", source, &mut FilterCounts::default()))
             .unwrap()
     );
     assert!(
         !source
-            .drive(|source| reader.may_have_row(b"user100000zz", source, &mut FiltersAsked::default()))
+            .drive(|source| reader.may_have_row(b"user100000zz", source, &mut FilterCounts::default()))
             .unwrap()
     );
     assert!(!source.drive(|source| reader.may_have_delete_family(b"user00000000", source)).unwrap());

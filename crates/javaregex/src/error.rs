@@ -1,30 +1,30 @@
-//! Why an expression cannot be used.
+//! Errors of compiling and searching.
 
 use std::borrow::Cow;
 
 /// An expression that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not an expression of Java's grammar.
+    /// Not valid in Java's grammar.
     #[error("{what} near index {at}")]
     Syntax {
-        /// Java's description.
+        /// Java's error description.
         what: Cow<'static, str>,
-        /// The character before which the parser stopped.
+        /// Index of the last character that the parser consumed.
         at: usize,
     },
-    /// Larger than a client may make it.
+    /// Exceeds a limit on the expression.
     #[error("the {0} of the expression exceeds the limit")]
     TooLarge(&'static str),
-    /// In Java's grammar, but not implemented.
+    /// Valid in Java's grammar, but not implemented.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
 }
 
-/// A search that was given up.
+/// The search was aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("matching exceeds the limit of {limit} steps")]
 pub struct TooManySteps {
-    /// Steps that the search could take.
+    /// Step limit of the search.
     pub limit: u64,
 }

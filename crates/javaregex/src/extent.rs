@@ -1,21 +1,22 @@
-//! How many characters an expression takes, as Java computes it.
+//! Computes the length of an expression's matches as Java does.
 //!
-//! Java looks at this to bound look-behinds, to choose how a group is repeated, and to know where a
-//! search can stop. The numbers are Java's `int`s with their overflows: they decide what matches.
+//! Java uses these lengths to bound look-behinds, to choose how a group is repeated, and to decide
+//! where a search can stop. They are Java `int`s that overflow, and the overflow affects what
+//! matches.
 
 use crate::node::{Expr, Group, Node, REPEATS_MAX, Repeat};
 
-/// Java's number for a length that overflows.
+/// Java's value for a length that overflows.
 const LENGTH_OVERFLOW: i32 = 0xfff_ffff;
 
-/// What is known of a sequence.
+/// Length and determinism of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     pub(crate) min: i32,
     pub(crate) max: i32,
-    /// Whether there is a maximum.
+    /// Whether `max` is a valid upper bound.
     pub(crate) max_valid: bool,
-    /// Whether it can match in one way only.
+    /// Whether it can match in only one way.
     pub(crate) deterministic: bool,
 }
 
@@ -27,17 +28,17 @@ impl Default for Extent {
 
 /// The extent of an expression.
 pub(crate) fn of(expr: &Expr) -> Extent {
-    let mut study = Study { extent: Extent::default(), before: Vec::new(), ended: false };
+    let mut study = Study { extent: Extent::default(), before: Vec::new(), stopped_at_loop: false };
     study.expr(expr);
     study.finish()
 }
 
 struct Study {
     extent: Extent,
-    // What was before each choice: Java begins anew there and adds it in the end.
+    // State before each choice. Java restarts from zero at a choice and adds this at the end.
     before: Vec<Extent>,
-    // Java stops at a loop: what follows is not counted.
-    ended: bool,
+    // Java stops at a loop: nodes after it are not counted.
+    stopped_at_loop: bool,
 }
 
 impl Study {
@@ -48,7 +49,7 @@ impl Study {
             self.extent.max_valid &= before.max_valid;
             self.extent.deterministic = false;
         }
-        self.extent.deterministic &= !self.ended;
+        self.extent.deterministic &= !self.stopped_at_loop;
         self.extent
     }
 
@@ -57,7 +58,8 @@ impl Study {
             [only] => self.sequence(only),
             alternatives => {
                 let extents = alternatives.iter().map(|alternative| {
-                    let mut study = Study { extent: Extent::default(), before: Vec::new(), ended: false };
+                    let mut study =
+                        Study { extent: Extent::default(), before: Vec::new(), stopped_at_loop: false };
                     study.sequence(alternative);
                     study.finish()
                 });
@@ -67,7 +69,7 @@ impl Study {
     }
 
     fn choice(&mut self, extents: Vec<Extent>) {
-        if self.ended {
+        if self.stopped_at_loop {
             return;
         }
         let mut before = self.extent;
@@ -80,7 +82,7 @@ impl Study {
 
     fn sequence(&mut self, nodes: &[Node]) {
         for node in nodes {
-            if self.ended {
+            if self.stopped_at_loop {
                 return;
             }
             self.node(node);
@@ -108,7 +110,7 @@ impl Study {
             Node::Loop { .. } => {
                 self.extent.max_valid = false;
                 self.extent.deterministic = false;
-                self.ended = true;
+                self.stopped_at_loop = true;
             }
             Node::Atom { repeat, class_loop: true, .. } => {
                 let max = if self.extent.max_valid { REPEATS_MAX } else { 0 };
@@ -129,7 +131,7 @@ impl Study {
             | Node::LastMatch
             | Node::Bound { .. }
             | Node::GraphemeBound
-            | Node::Look { .. } => {}
+            | Node::LookAround { .. } => {}
         }
     }
 
@@ -151,7 +153,7 @@ impl Study {
 }
 
 fn of_atom(atom: &Node) -> Extent {
-    let mut study = Study { extent: Extent::default(), before: Vec::new(), ended: false };
+    let mut study = Study { extent: Extent::default(), before: Vec::new(), stopped_at_loop: false };
     match atom {
         Node::Group(Group { body, .. }) => study.expr(body),
         other => study.node(other),

@@ -18,7 +18,7 @@ impl Flags {
     pub(crate) const UNICODE_CLASS: Flags = Flags(0x100);
     const ALL: i32 = 0x1ff;
 
-    /// The flags of a number that Java gives; `None` if it has one that Java does not know.
+    /// The flags of Java's bit mask; `None` if it has an unknown bit.
     pub(crate) fn from_java(flags: i32) -> Option<Flags> {
         let flags = (flags & !Flags::ALL == 0).then_some(Flags(flags))?;
         Some(if flags.has(Flags::UNICODE_CLASS) { flags.with(Flags::UNICODE_CASE) } else { flags })
@@ -36,7 +36,7 @@ impl Flags {
         Flags(self.0 & !flags.0)
     }
 
-    /// The flags that a letter in an expression stands for.
+    /// The flags of a letter in an expression, as in `(?i)`.
     pub(crate) fn of_letter(letter: char) -> Option<Flags> {
         Some(match letter {
             'i' => Flags::CASE_INSENSITIVE,
@@ -51,7 +51,7 @@ impl Flags {
         })
     }
 
-    /// How letters compare.
+    /// How letters of different case compare.
     pub(crate) fn fold(self) -> Fold {
         match (self.has(Flags::CASE_INSENSITIVE), self.has(Flags::UNICODE_CASE)) {
             (true, true) => Fold::Unicode,

@@ -1,13 +1,14 @@
-//! Regular expressions as `java.util.regex` of Java 17 has them, searched in bounded time.
+//! Regular expressions that match like `java.util.regex` of Java 17, in bounded time.
 //!
-//! HBase's clients send expressions of Java's grammar, so what matches must be what Java matches,
-//! accidents included. An expression is parsed as Java parses it (`parse`) and then searched for by one
-//! of two engines:
+//! HBase's clients send expressions in Java's grammar, so they must match what Java matches,
+//! including Java's quirks. `parse` parses an expression as Java does. One of two engines then
+//! searches for it:
 //!
-//! * `linear`: the `regex` crate, for expressions without look-around, back references and the like;
-//! * `matcher`: a backtracking matcher that follows Java's, in a limited number of steps.
+//! * `linear`: the `regex` crate, for expressions without look-around, back references and similar
+//!   constructs;
+//! * `matcher`: a backtracking matcher that follows Java's and limits the number of steps.
 //!
-//! Canonical equivalence (`CANON_EQ`) is not supported. Nothing here knows what is searched for.
+//! Canonical equivalence (`CANON_EQ`) is not supported.
 
 mod error;
 mod extent;
@@ -31,9 +32,9 @@ use program::Program;
 pub use text::Charset;
 use text::{Latin, Wide, is_high, is_low};
 
-/// Steps of one search, in addition to one for each byte: about 10 ms.
+/// Step limit of one search, in addition to one step per byte: about 10 ms.
 pub const STEPS_MAX: u64 = 1_000_000;
-/// Bytes of the longest text that is searched by backtracking.
+/// Maximum length in bytes of a text for the backtracking matcher.
 const TEXT_MAX: usize = i32::MAX as usize / 2;
 
 /// A compiled expression.
@@ -43,12 +44,12 @@ pub struct Regex {
     linear: Option<Linear>,
 }
 
-/// What a search found and cost.
+/// Result and cost of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Whether the expression matches, or why that is not known.
+    /// Whether the expression matches, or an error if the search was aborted.
     pub found: Result<bool, TooManySteps>,
-    /// Steps of backtracking that it took; zero if it took none.
+    /// Backtracking steps; 0 if the linear engine ran.
     pub steps: u64,
 }
 
@@ -61,14 +62,14 @@ impl Search {
 thread_local! {
     static UNITS: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
 }
-/// Code units of the decoded text that are kept in memory between two searches.
-const UNITS_KEPT: usize = 32 * 1024;
+/// Code units of the decoding buffer that are retained between searches.
+const UNITS_RETAINED: usize = 32 * 1024;
 
 impl Regex {
     /// Compiles an expression with flags of `java.util.regex.Pattern`.
     ///
     /// # Errors
-    /// [`Error`]: what is wrong with it.
+    /// [`Error`] if the expression or the flags are invalid or unsupported.
     pub fn new(source: &str, flags: i32) -> Result<Regex, Error> {
         let flags = Flags::from_java(flags).ok_or(Error::Unsupported("one of the flags"))?;
         if flags.has(Flags::CANON_EQ) && !flags.has(Flags::LITERAL) {
@@ -78,25 +79,25 @@ impl Regex {
         Ok(Regex { program: program::compile(&parse), linear: Linear::new(&parse) })
     }
 
-    /// Whether searches backtrack, so that one may take as many steps as its limit allows.
+    /// Whether searches use the backtracking matcher, so that they may take up to the step limit.
     pub fn backtracks(&self) -> bool {
         self.linear.is_none()
     }
 
-    /// Searches for the expression in the string that `bytes` are in `charset`, as `Matcher.find` does.
+    /// Searches for the expression in `bytes`, decoded with `charset`, like `Matcher.find`.
     ///
-    /// Takes at most `limit` steps and one for each byte; only backtracking counts.
+    /// Takes at most `limit` steps plus one per byte. Only backtracking counts as steps.
     pub fn find(&self, bytes: &[u8], charset: Charset, limit: u64) -> Search {
         self.search(bytes, charset, Mode::Find, limit)
     }
 
-    /// Whether all of `text` matches, as `Matcher.matches` has it. Takes at most `limit` steps and one
-    /// for each byte.
+    /// Whether all of `text` matches, like `Matcher.matches`. Takes at most `limit` steps plus one
+    /// per byte.
     pub fn matches(&self, text: &str, limit: u64) -> Search {
         self.search(text.as_bytes(), Charset::Utf8, Mode::Whole, limit)
     }
 
-    /// Searches by backtracking alone, however the expression could be searched for otherwise.
+    /// Searches with the backtracking matcher, even if the linear engine could be used.
     #[doc(hidden)]
     pub fn find_backtracking(&self, bytes: &[u8], charset: Charset, limit: u64) -> Search {
         self.backtrack(bytes, charset, Mode::Find, limit)
@@ -126,8 +127,8 @@ impl Regex {
     }
 }
 
-/// `None` if the string has characters beyond the first 65,536: there Java's results depend on how it
-/// takes surrogates apart.
+/// Searches with the linear engine. `None` if the string has characters above U+FFFF, because
+/// Java's result then depends on surrogates.
 fn find_linear(linear: &Linear, bytes: &[u8], charset: Charset) -> Option<bool> {
     const FOUR_BYTES: u8 = 0xf0;
     let as_utf8 = || std::str::from_utf8(bytes).ok();
@@ -146,13 +147,13 @@ fn find_linear(linear: &Linear, bytes: &[u8], charset: Charset) -> Option<bool> 
     })
 }
 
-/// Calls `search` with the decoded string.
+/// Decodes `bytes` and calls `search` with the string.
 fn decoded<T>(bytes: &[u8], charset: Charset, search: impl FnOnce(&[u16]) -> T) -> T {
     UNITS.with_borrow_mut(|units| {
         charset.decode(bytes, units);
         let found = search(units);
         units.clear();
-        units.shrink_to(UNITS_KEPT);
+        units.shrink_to(UNITS_RETAINED);
         found
     })
 }

@@ -1,6 +1,7 @@
-//! Expressions that need no backtracking, given to the `regex` crate: its time is linear.
+//! Expressions without backtracking: translated for the `regex` crate, which searches in linear
+//! time.
 //!
-//! What matches is the same as with the backtracking matcher, for the strings that the translation
+//! The result equals that of the backtracking matcher for all strings that the translation
 //! [accepts](Linear::accepts).
 
 use regex::{Regex, RegexBuilder};
@@ -11,7 +12,7 @@ use crate::parse::Parse;
 use crate::set::ClassSet;
 use crate::unicode::case;
 
-/// Bytes of the compiled expression: bounds what repetitions of repetitions cost.
+/// Size limit of the compiled expression. Bounds the cost of nested repetitions.
 const SIZE_MAX: usize = 1 << 20;
 
 /// An expression of the `regex` crate.
@@ -23,7 +24,7 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// The translation, if there is one of reasonable size.
+    /// Translates an expression; `None` if that is impossible or the result is too large.
     pub(crate) fn new(parse: &Parse) -> Option<Linear> {
         if parse.has_back_references {
             return None;
@@ -34,8 +35,9 @@ impl Linear {
         Some(Linear { regex, has_bounds: translator.has_bounds, has_ends: translator.has_ends })
     }
 
-    /// Whether it means the same in a string. Words of other letters than ASCII's are Java's own, and
-    /// no line ends between a carriage return and a line feed.
+    /// Whether the translation has the same meaning in this string. For non-ASCII text Java defines
+    /// word boundaries differently. Java does not end a line between a carriage return and a line
+    /// feed.
     pub(crate) fn accepts(&self, text: &[u8]) -> bool {
         (!self.has_bounds || text.is_ascii()) && !(self.has_ends && text.contains(&b'\r'))
     }
@@ -51,7 +53,8 @@ struct Translator {
 }
 
 impl Translator {
-    /// `last` is whether nothing follows: an end of text before a line terminator takes that.
+    /// `last` states whether nothing follows. Only then can `$` be translated as an optional line
+    /// terminator and the end of the text.
     fn expr(&mut self, expr: &Expr, last: bool) -> Option<Hir> {
         let alternatives = expr.alternatives.iter().map(|alternative| self.sequence(alternative, last));
         Some(Hir::alternation(alternatives.collect::<Option<Vec<_>>>()?))
@@ -105,8 +108,8 @@ impl Translator {
 
 const LINE_ENDS: &[(u32, u32)] = &[(0xa, 0xa), (0xd, 0xd), (0x85, 0x85), (0x2028, 0x2029)];
 
-/// Whether it is lazy does not matter: only whether something matches does. A repetition is put into a group, because
-/// regex-syntax prints an optional `a+` as `a+?`.
+/// A repetition. Greediness is irrelevant, because only the existence of a match matters. A nested
+/// repetition is put into a group, because regex-syntax prints an optional `a+` as `a+?`.
 fn repeated(hir: Hir, repeat: Repeat) -> Hir {
     let hir = match hir.kind() {
         HirKind::Repetition(_) => Hir::capture(Capture { index: 1, name: None, sub: Box::new(hir) }),
@@ -128,7 +131,7 @@ fn letter(code: u32, fold: Fold) -> Hir {
     }
 }
 
-/// A class without surrogates, which no string has that is asked for.
+/// A class without surrogates, which do not occur in the searched strings.
 fn class(set: &ClassSet) -> Hir {
     let parts = set
         .ranges()

@@ -1,9 +1,9 @@
-//! The backtracking matcher: runs a program over a string, in a bounded number of steps.
+//! The backtracking matcher: runs a program over a string in a bounded number of steps.
 //!
-//! What is to be tried if the current attempt fails is on a stack of its own, together with what the
-//! attempt changed. Java forgets both when it leaves a part that is matched in one way only, so that a
-//! group captured in there stays captured; cutting the stack does the same. The results are Java's,
-//! which a search for the best of all matches would not have.
+//! An explicit stack contains the remaining alternatives and the changes to undo. When Java leaves
+//! a part that matches in only one way, it drops both, so groups captured in it stay captured.
+//! Truncating the stack has the same effect. The results are therefore Java's, which a search for
+//! the best match would not give.
 
 mod position;
 
@@ -11,59 +11,59 @@ use std::cell::RefCell;
 
 use crate::error::TooManySteps;
 use crate::node::{Fold, Greed, Repeat};
-use crate::program::{AtomSlots, BehindSlots, LoopSlots, Op, Pc, Program, Slot};
+use crate::program::{AtomSlots, LookBehindSlots, LoopSlots, Op, Pc, Program, Slot};
 use crate::text::Text;
 use crate::unicode::{case, grapheme};
 
-/// No position: of a group that has not matched.
+/// Position of a group that has not matched.
 const NONE: u32 = u32::MAX;
-/// Characters of a class that are one step: comparing them costs little.
+/// Number of characters of a class that count as one step, because comparing them is cheap.
 const CLASS_STEP: usize = 8;
-/// Entries of the stack that are kept between two searches.
-const STACK_KEPT: usize = 4096;
+/// Stack entries that are retained between searches.
+const STACK_RETAINED: usize = 4096;
 
-/// What happens when an attempt fails.
+/// Action when an attempt fails.
 #[derive(Clone, Copy)]
 enum Entry {
     /// Continue here.
     Choice { pc: Pc, at: u32 },
-    /// Continue here; the body of a loop failed at this position.
-    LoopChoice { pc: Pc, at: u32, memory: u32 },
-    /// Continue with one character less of a class, if there are more than those before `min_end`.
+    /// Continue here, and record that the loop body failed at this position.
+    LoopChoice { pc: Pc, at: u32, failure_set: u32 },
+    /// Continue with one character less of a class, if the end stays above `min_end`.
     ClassLess { pc: Pc, at: u32, min_end: u32, units: bool },
     /// Continue with one character more of a class.
     ClassMore { pc: Pc, at: u32, count: u32 },
-    /// Set a slot back.
+    /// Restore a slot.
     Slot { slot: Slot, value: u32 },
-    /// Set a group back.
+    /// Restore a group.
     Group { group: u32, begin: u32, end: u32 },
 }
 
-/// Memory of a search, reused by the next one.
+/// Buffers of a search, reused by the next one.
 #[derive(Default)]
 struct Scratch {
     stack: Vec<Entry>,
     slots: Vec<u32>,
     // Begin and end of each group.
     groups: Vec<(u32, u32)>,
-    // Positions at which the body of a loop failed, a bit each.
-    memories: Vec<Vec<u64>>,
+    // For each loop, a bit set of the positions at which its body failed.
+    failure_sets: Vec<Vec<u64>>,
 }
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// What is to match.
+/// Which part of the string must match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Any part of the string.
     Find,
-    /// All of it.
+    /// The whole string.
     Whole,
 }
 
-/// Whether the program matches, and the number of steps that took.
+/// Returns whether the program matches, and the number of steps.
 ///
 /// # Errors
 /// [`TooManySteps`], after `limit` steps.
@@ -89,19 +89,19 @@ impl Scratch {
         self.slots.resize(program.slots as usize, 0);
         self.groups.clear();
         self.groups.resize(program.groups as usize + 1, (NONE, NONE));
-        self.memories.iter_mut().for_each(Vec::clear);
-        if self.memories.len() < program.memories as usize {
-            self.memories.resize_with(program.memories as usize, Vec::new);
+        self.failure_sets.iter_mut().for_each(Vec::clear);
+        if self.failure_sets.len() < program.failure_sets as usize {
+            self.failure_sets.resize_with(program.failure_sets as usize, Vec::new);
         }
     }
 
     fn end(&mut self) {
         self.stack.clear();
-        self.stack.shrink_to(STACK_KEPT);
-        self.slots.shrink_to(STACK_KEPT);
-        self.groups.shrink_to(STACK_KEPT);
-        self.memories.truncate(1);
-        self.memories.iter_mut().for_each(|memory| memory.shrink_to(STACK_KEPT));
+        self.stack.shrink_to(STACK_RETAINED);
+        self.slots.shrink_to(STACK_RETAINED);
+        self.groups.shrink_to(STACK_RETAINED);
+        self.failure_sets.truncate(1);
+        self.failure_sets.iter_mut().for_each(|failure_set| failure_set.shrink_to(STACK_RETAINED));
     }
 }
 
@@ -110,14 +110,14 @@ struct Matcher<'a, T> {
     text: T,
     mode: Mode,
     scratch: &'a mut Scratch,
-    // Where the last part that is matched in one way only ended: Java's grapheme boundary asks.
+    // End of the last part that matches in only one way; used by Java's grapheme boundary.
     last: usize,
     steps: u64,
     limit: u64,
 }
 
-/// Where a step leads.
-enum Next {
+/// Outcome of an instruction.
+enum StepResult {
     Continue(Pc, usize),
     Fail,
     Accept,
@@ -129,7 +129,7 @@ impl<T: Text> Matcher<'_, T> {
         if self.mode == Mode::Whole || self.program.anchored {
             return self.attempt(0);
         }
-        // Groups stay as a failed attempt left them, as in Java.
+        // As in Java, a failed attempt does not reset groups.
         while at + self.program.min_len <= self.text.len() {
             if self.attempt(at)? {
                 return Ok(true);
@@ -146,12 +146,13 @@ impl<T: Text> Matcher<'_, T> {
         let (mut pc, mut at) = (0, at);
         self.scratch.stack.clear();
         loop {
+            debug_assert!(at <= self.text.len(), "a match stays within the text");
             self.step(1)?;
             match self.run(pc, at)? {
-                Next::Continue(next, there) => (pc, at) = (next, there),
-                Next::Accept => return Ok(true),
-                Next::Fail => match self.backtrack()? {
-                    Some((next, there)) => (pc, at) = (next, there),
+                StepResult::Continue(next, position) => (pc, at) = (next, position),
+                StepResult::Accept => return Ok(true),
+                StepResult::Fail => match self.backtrack()? {
+                    Some((next, position)) => (pc, at) = (next, position),
                     None => return Ok(false),
                 },
             }
@@ -164,14 +165,14 @@ impl<T: Text> Matcher<'_, T> {
         if self.steps > self.limit { Err(TooManySteps { limit: self.limit }) } else { Ok(()) }
     }
 
-    /// The next attempt, after what the failed one changed is set back.
+    /// Undoes the changes of the failed attempt and returns the next alternative.
     fn backtrack(&mut self) -> Result<Option<(Pc, usize)>, TooManySteps> {
         while let Some(entry) = self.scratch.stack.pop() {
             self.step(1)?;
             match entry {
                 Entry::Choice { pc, at } => return Ok(Some((pc, at as usize))),
-                Entry::LoopChoice { pc, at, memory } => {
-                    self.remember(memory, at);
+                Entry::LoopChoice { pc, at, failure_set } => {
+                    self.record_failure(failure_set, at);
                     return Ok(Some((pc, at as usize)));
                 }
                 Entry::ClassLess { pc, at, min_end, units } => {
@@ -210,21 +211,21 @@ impl<T: Text> Matcher<'_, T> {
         self.scratch.slots[slot as usize]
     }
 
-    /// Sets a slot that no earlier attempt reads.
+    /// Sets a slot that no earlier alternative reads.
     fn put(&mut self, slot: Slot, value: usize) {
         self.scratch.slots[slot as usize] = value as u32;
     }
 
-    /// Sets a slot, until this attempt fails.
+    /// Sets a slot; backtracking restores it.
     fn set(&mut self, slot: Slot, value: u32) {
-        let place = &mut self.scratch.slots[slot as usize];
-        let old = std::mem::replace(place, value);
+        let entry = &mut self.scratch.slots[slot as usize];
+        let old = std::mem::replace(entry, value);
         self.push(Entry::Slot { slot, value: old });
     }
 
     fn capture(&mut self, group: u32, begin: u32, end: usize) {
-        let place = &mut self.scratch.groups[group as usize];
-        let (old_begin, old_end) = std::mem::replace(place, (begin, end as u32));
+        let entry = &mut self.scratch.groups[group as usize];
+        let (old_begin, old_end) = std::mem::replace(entry, (begin, end as u32));
         self.push(Entry::Group { group, begin: old_begin, end: old_end });
     }
 
@@ -232,13 +233,13 @@ impl<T: Text> Matcher<'_, T> {
         self.scratch.stack.len()
     }
 
-    /// Forgets what was to be tried, and what is to be set back, above a height.
+    /// Drops alternatives and undo entries above a stack height.
     fn cut(&mut self, height: u32) {
         self.scratch.stack.truncate(height as usize);
     }
 
-    fn remember(&mut self, memory: u32, at: u32) {
-        let words = &mut self.scratch.memories[memory as usize];
+    fn record_failure(&mut self, failure_set: u32, at: u32) {
+        let words = &mut self.scratch.failure_sets[failure_set as usize];
         let word = at as usize / 64;
         if words.len() <= word {
             words.resize(word + 1, 0);
@@ -246,25 +247,25 @@ impl<T: Text> Matcher<'_, T> {
         words[word] |= 1 << (at % 64);
     }
 
-    fn remembers(&self, memory: u32, at: usize) -> bool {
-        let words = &self.scratch.memories[memory as usize];
+    fn has_failed(&self, failure_set: u32, at: usize) -> bool {
+        let words = &self.scratch.failure_sets[failure_set as usize];
         words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
     }
 
-    /// One instruction.
+    /// Executes one instruction.
     #[inline]
-    fn run(&mut self, pc: Pc, at: usize) -> Result<Next, TooManySteps> {
+    fn run(&mut self, pc: Pc, at: usize) -> Result<StepResult, TooManySteps> {
         let program = self.program;
         let text = self.text;
-        let next = |holds: bool| if holds { Next::Continue(pc + 1, at) } else { Next::Fail };
+        let next = |holds: bool| if holds { StepResult::Continue(pc + 1, at) } else { StepResult::Fail };
         Ok(match &program.ops[pc as usize] {
             Op::Class(class) => match self.class_at(*class, at) {
-                Some(width) => Next::Continue(pc + 1, at + width),
-                None => Next::Fail,
+                Some(width) => StepResult::Continue(pc + 1, at + width),
+                None => StepResult::Fail,
             },
             Op::Slice(slice) => match position::slice_end(text, &program.slices[*slice as usize], at) {
-                Some(end) => Next::Continue(pc + 1, end),
-                None => Next::Fail,
+                Some(end) => StepResult::Continue(pc + 1, end),
+                None => StepResult::Fail,
             },
             Op::ClassRepeat { class, repeat, class_loop } => {
                 return self.class_repeat(pc, at, *class, *repeat, *class_loop);
@@ -278,81 +279,83 @@ impl<T: Text> Matcher<'_, T> {
             Op::Bound { negated, unicode } => next(position::is_bound(text, at, *unicode) != *negated),
             Op::GraphemeBound => next(position::is_grapheme_bound(text, at, self.last)),
             Op::LineEnding => self.line_ending(pc, at),
-            Op::Grapheme if at < text.len() => Next::Continue(pc + 1, grapheme::next_boundary(text, at)),
-            Op::Grapheme => Next::Fail,
+            Op::Grapheme if at < text.len() => {
+                StepResult::Continue(pc + 1, grapheme::next_boundary(text, at))
+            }
+            Op::Grapheme => StepResult::Fail,
             Op::BackReference { group, fold } => self.back_reference(pc, at, *group, *fold)?,
             Op::Split { other } => {
                 self.choice(*other, at);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::SplitLazy { other } => {
                 self.choice(pc + 1, at);
-                Next::Continue(*other, at)
+                StepResult::Continue(*other, at)
             }
-            Op::Jump(to) => Next::Continue(*to, at),
+            Op::Jump(to) => StepResult::Continue(*to, at),
             Op::GroupBegin(begin) => {
                 self.set(*begin, at as u32);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::GroupEnd { begin, group } => {
                 self.capture(*group, self.slot(*begin), at);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
-            Op::Accept if self.mode == Mode::Whole && at != text.len() => Next::Fail,
-            Op::Accept => Next::Accept,
+            Op::Accept if self.mode == Mode::Whole && at != text.len() => StepResult::Fail,
+            Op::Accept => StepResult::Accept,
             op => self.run_part(op, pc, at),
         })
     }
 
-    /// An instruction of a part that is matched in one way only, or of a loop.
-    fn run_part(&mut self, op: &Op, pc: Pc, at: usize) -> Next {
+    /// Executes an instruction of an atomic part or of a loop.
+    fn run_part(&mut self, op: &Op, pc: Pc, at: usize) -> StepResult {
         match op {
             Op::Mark { height, origin } => {
                 self.put(*height, self.height());
                 self.put(*origin, at);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::Cut(height) => {
                 self.cut(self.slot(*height));
                 self.last = at;
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::CutBack { height, origin } => {
                 self.cut(self.slot(*height));
                 self.last = at;
-                Next::Continue(pc + 1, self.slot(*origin) as usize)
+                StepResult::Continue(pc + 1, self.slot(*origin) as usize)
             }
             Op::MarkNot { height, after } => {
                 self.put(*height, self.height());
                 self.choice(*after, at);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::CutFail(height) => {
                 self.cut(self.slot(*height));
                 self.last = at;
-                Next::Fail
+                StepResult::Fail
             }
-            Op::Behind { slots, min, max, points, after } => {
-                self.behind(pc, at, *slots, (*min, *max, *points), *after)
+            Op::LookBehind { slots, min, max, points, after } => {
+                self.look_behind(pc, at, *slots, (*min, *max, *points), *after)
             }
-            Op::BehindEarlier { slots, points } => self.behind_earlier(pc, at, *slots, *points),
-            Op::BehindEnd { slots, negated } => {
+            Op::LookBehindRetry { slots, points } => self.retry_look_behind(pc, at, *slots, *points),
+            Op::LookBehindEnd { slots, negated } => {
                 let origin = self.slot(slots.origin);
                 if at as u32 != origin {
-                    return Next::Fail;
+                    return StepResult::Fail;
                 }
                 self.cut(self.slot(slots.height));
-                if *negated { Next::Fail } else { Next::Continue(pc + 1, origin as usize) }
+                if *negated { StepResult::Fail } else { StepResult::Continue(pc + 1, origin as usize) }
             }
             Op::AtomInit(slots) => {
                 self.set(slots.count, 0);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::AtomNext { slots, repeat, after } => self.atom_next(pc, at, *slots, *repeat, *after),
             Op::AtomMore(slots) => {
                 self.put(slots.height, self.height());
                 self.put(slots.begin, at);
-                Next::Continue(pc + 1, at)
+                StepResult::Continue(pc + 1, at)
             }
             Op::AtomEnd { slots, repeat, group, next, after } => {
                 self.atom_end(at, *slots, *repeat, *group, (*next, *after))
@@ -360,30 +363,30 @@ impl<T: Text> Matcher<'_, T> {
             Op::LoopInit { slots, repeat, after } => {
                 self.set(slots.count, 1);
                 match (repeat.needs(0) || repeat.allows(0), repeat.is_lazy()) {
-                    _ if repeat.needs(0) => Next::Continue(pc + 1, at),
-                    (false, _) => Next::Continue(*after, at),
+                    _ if repeat.needs(0) => StepResult::Continue(pc + 1, at),
+                    (false, _) => StepResult::Continue(*after, at),
                     (true, true) => {
                         self.choice(pc + 1, at);
-                        Next::Continue(*after, at)
+                        StepResult::Continue(*after, at)
                     }
                     (true, false) => {
                         self.choice(*after, at);
-                        Next::Continue(pc + 1, at)
+                        StepResult::Continue(pc + 1, at)
                     }
                 }
             }
-            Op::LoopNext { slots, repeat, body, memory } => {
-                self.loop_next(pc, at, *slots, *repeat, (*body, *memory))
+            Op::LoopNext { slots, repeat, body, failure_set } => {
+                self.loop_next(pc, at, *slots, *repeat, (*body, *failure_set))
             }
             Op::LoopMore { slots, body } => {
                 self.set(slots.count, self.slot(slots.count).saturating_add(1));
-                Next::Continue(*body, at)
+                StepResult::Continue(*body, at)
             }
-            _ => unreachable!("run has the other instructions"),
+            _ => unreachable!("`run` executes the other instructions"),
         }
     }
 
-    /// The width of the character at a position, if it is of the class.
+    /// The width of the character at a position, if the class contains it.
     #[inline]
     fn class_at(&self, class: u32, at: usize) -> Option<usize> {
         if at >= self.text.len() {
@@ -401,7 +404,7 @@ impl<T: Text> Matcher<'_, T> {
         class: u32,
         repeat: Repeat,
         class_loop: bool,
-    ) -> Result<Next, TooManySteps> {
+    ) -> Result<StepResult, TooManySteps> {
         let lazy = repeat.is_lazy();
         let max = if lazy { repeat.min as u32 } else { repeat.max as u32 };
         let (mut end, mut count, mut min_end) = (at, 0, at);
@@ -418,7 +421,7 @@ impl<T: Text> Matcher<'_, T> {
             self.last = end;
         }
         if repeat.needs(count) {
-            return Ok(Next::Fail);
+            return Ok(StepResult::Fail);
         }
         if lazy {
             self.push(Entry::ClassMore { pc, at: end as u32, count });
@@ -427,7 +430,7 @@ impl<T: Text> Matcher<'_, T> {
             let (at, min_end) = (end as u32, min_end as u32);
             self.push(Entry::ClassLess { pc: pc + 1, at, min_end, units });
         }
-        Ok(Next::Continue(pc + 1, end))
+        Ok(StepResult::Continue(pc + 1, end))
     }
 
     fn class_more(&mut self, pc: Pc, at: usize, count: u32) -> Option<(Pc, usize)> {
@@ -441,34 +444,40 @@ impl<T: Text> Matcher<'_, T> {
         Some((pc + 1, end))
     }
 
-    fn line_ending(&mut self, pc: Pc, at: usize) -> Next {
+    fn line_ending(&mut self, pc: Pc, at: usize) -> StepResult {
         let unit = |at: usize| (at < self.text.len()).then(|| self.text.unit(at));
         match unit(at) {
             Some(0xd) if unit(at + 1) == Some(0xa) => {
                 self.choice(pc + 1, at + 1);
-                Next::Continue(pc + 1, at + 2)
+                StepResult::Continue(pc + 1, at + 2)
             }
-            Some(0xa..=0xd | 0x85 | 0x2028 | 0x2029) => Next::Continue(pc + 1, at + 1),
-            _ => Next::Fail,
+            Some(0xa..=0xd | 0x85 | 0x2028 | 0x2029) => StepResult::Continue(pc + 1, at + 1),
+            _ => StepResult::Fail,
         }
     }
 
-    fn back_reference(&mut self, pc: Pc, at: usize, group: u32, fold: Fold) -> Result<Next, TooManySteps> {
+    fn back_reference(
+        &mut self,
+        pc: Pc,
+        at: usize,
+        group: u32,
+        fold: Fold,
+    ) -> Result<StepResult, TooManySteps> {
         let (begin, end) = match self.scratch.groups.get(group as usize) {
             Some((begin, end)) if *begin != NONE => (*begin as usize, *end as usize),
-            _ => return Ok(Next::Fail),
+            _ => return Ok(StepResult::Fail),
         };
-        // A group that Java left half set back can end before it begins.
+        // Java may restore a group only partly, so it can end before it begins.
         let len = end.saturating_sub(begin);
         if at + len > self.text.len() {
-            return Ok(Next::Fail);
+            return Ok(StepResult::Fail);
         }
         self.step(len.div_ceil(CLASS_STEP) as u64)?;
         let holds = match fold {
             Fold::None => (0..len).all(|unit| self.text.unit(at + unit) == self.text.unit(begin + unit)),
             _ => self.equals_folded(at, begin, len, fold == Fold::Unicode),
         };
-        Ok(if holds { Next::Continue(pc + 1, at + len) } else { Next::Fail })
+        Ok(if holds { StepResult::Continue(pc + 1, at + len) } else { StepResult::Fail })
     }
 
     fn equals_folded(&self, mut left: usize, mut right: usize, len: usize, unicode: bool) -> bool {
@@ -489,15 +498,15 @@ impl<T: Text> Matcher<'_, T> {
         true
     }
 
-    fn behind(
+    fn look_behind(
         &mut self,
         pc: Pc,
         at: usize,
-        slots: BehindSlots,
+        slots: LookBehindSlots,
         (min, max, points): (i32, i32, bool),
         after: Option<Pc>,
-    ) -> Next {
-        // Lengths are Java's, which overflow.
+    ) -> StepResult {
+        // Lengths are Java `int`s, which overflow.
         let (min, max) = match points {
             true => (self.units_before(at, min), self.units_before(at, max)),
             false => (min, max),
@@ -512,13 +521,13 @@ impl<T: Text> Matcher<'_, T> {
             self.choice(after, at);
         }
         if begin < from || begin > origin {
-            return Next::Fail;
+            return StepResult::Fail;
         }
         self.choice(pc + 1, begin as usize);
-        Next::Continue(pc + 2, begin as usize)
+        StepResult::Continue(pc + 2, begin as usize)
     }
 
-    /// Code units of so many code points before a position.
+    /// Number of code units in the `points` code points before a position.
     fn units_before(&self, at: usize, points: i32) -> i32 {
         let mut from = at;
         for _ in 0..points.max(0) {
@@ -530,46 +539,46 @@ impl<T: Text> Matcher<'_, T> {
         (at - from) as i32
     }
 
-    fn behind_earlier(&mut self, pc: Pc, at: usize, slots: BehindSlots, points: bool) -> Next {
+    fn retry_look_behind(&mut self, pc: Pc, at: usize, slots: LookBehindSlots, points: bool) -> StepResult {
         let from = self.slot(slots.from) as usize;
         if at <= from {
-            return Next::Fail;
+            return StepResult::Fail;
         }
         let width = if points { self.text.point_before(at).1 } else { 1 };
         let earlier = at - width;
         if earlier < from {
-            return Next::Fail;
+            return StepResult::Fail;
         }
         self.choice(pc, earlier);
-        Next::Continue(pc + 1, earlier)
+        StepResult::Continue(pc + 1, earlier)
     }
 
-    fn atom_next(&mut self, pc: Pc, at: usize, slots: AtomSlots, repeat: Repeat, after: Pc) -> Next {
+    fn atom_next(&mut self, pc: Pc, at: usize, slots: AtomSlots, repeat: Repeat, after: Pc) -> StepResult {
         let count = self.slot(slots.count);
         if repeat.needs(count) {
             self.put(slots.height, self.height());
             self.put(slots.begin, at);
-            return Next::Continue(pc + 2, at);
+            return StepResult::Continue(pc + 2, at);
         }
         if !repeat.allows(count) {
-            return Next::Continue(after, at);
+            return StepResult::Continue(after, at);
         }
         match repeat.greed {
             Greed::Lazy => {
                 self.choice(pc + 1, at);
-                Next::Continue(after, at)
+                StepResult::Continue(after, at)
             }
             Greed::Greedy => {
                 self.choice(after, at);
                 self.put(slots.height, self.height());
                 self.put(slots.begin, at);
-                Next::Continue(pc + 2, at)
+                StepResult::Continue(pc + 2, at)
             }
             Greed::Possessive => {
                 self.put(slots.height, self.height());
                 self.choice(after, at);
                 self.put(slots.begin, at);
-                Next::Continue(pc + 2, at)
+                StepResult::Continue(pc + 2, at)
             }
         }
     }
@@ -581,7 +590,7 @@ impl<T: Text> Matcher<'_, T> {
         repeat: Repeat,
         group: Option<u32>,
         (next, after): (Pc, Pc),
-    ) -> Next {
+    ) -> StepResult {
         let height = self.slot(slots.height);
         self.cut(height);
         self.last = at;
@@ -590,22 +599,22 @@ impl<T: Text> Matcher<'_, T> {
         let needed = repeat.needs(count);
         if empty && !needed {
             return match repeat.greed {
-                Greed::Lazy => Next::Fail,
+                Greed::Lazy => StepResult::Fail,
                 Greed::Greedy => {
-                    // Without the choice of this iteration: it is what follows.
+                    // Drop this iteration's choice, because it is the continuation.
                     self.cut(height - 1);
-                    Next::Continue(after, at)
+                    StepResult::Continue(after, at)
                 }
-                Greed::Possessive => Next::Continue(after, at),
+                Greed::Possessive => StepResult::Continue(after, at),
             };
         }
         if let Some(group) = group {
             self.capture(group, begin, at);
         }
-        // An empty iteration that is needed is like all that are needed still.
+        // An empty required iteration satisfies all remaining required ones.
         let count = if empty { repeat.min as u32 } else { count + 1 };
         self.set(slots.count, count);
-        Next::Continue(next, at)
+        StepResult::Continue(next, at)
     }
 
     fn loop_next(
@@ -614,31 +623,31 @@ impl<T: Text> Matcher<'_, T> {
         at: usize,
         slots: LoopSlots,
         repeat: Repeat,
-        (body, memory): (Pc, Option<u32>),
-    ) -> Next {
-        let over = Next::Continue(pc + 1, at);
+        (body, failure_set): (Pc, Option<u32>),
+    ) -> StepResult {
+        let exit = StepResult::Continue(pc + 1, at);
         // An empty iteration is the last one.
         if at as u32 == self.slot(slots.begin) {
-            return over;
+            return exit;
         }
         let count = self.slot(slots.count);
         if repeat.needs(count) {
             self.set(slots.count, count + 1);
-            return Next::Continue(body, at);
+            return StepResult::Continue(body, at);
         }
         if !repeat.allows(count) {
-            return over;
+            return exit;
         }
         if repeat.is_lazy() {
             self.choice(pc + 2, at);
-            return over;
+            return exit;
         }
-        match memory {
-            Some(memory) if self.remembers(memory, at) => return over,
-            Some(memory) => self.push(Entry::LoopChoice { pc: pc + 1, at: at as u32, memory }),
+        match failure_set {
+            Some(failure_set) if self.has_failed(failure_set, at) => return exit,
+            Some(failure_set) => self.push(Entry::LoopChoice { pc: pc + 1, at: at as u32, failure_set }),
             None => self.choice(pc + 1, at),
         }
         self.set(slots.count, count + 1);
-        Next::Continue(body, at)
+        StepResult::Continue(body, at)
     }
 }

@@ -1,39 +1,39 @@
-//! A parsed expression.
+//! The parsed expression.
 //!
-//! The shapes are those that Java's engine distinguishes, because it matches them differently: what an
-//! atom or a group of one fixed way to match (`deterministic`) has matched is never matched another way,
-//! and groups that were captured in there stay captured when the engine backtracks.
+//! The nodes are those that Java's engine distinguishes, because it matches them differently. Java
+//! never retries a different match of an atom, or of a group with only one way to match
+//! (`deterministic`). Groups captured in it stay captured when the engine backtracks.
 
 use std::sync::Arc;
 
 use crate::set::ClassSet;
 
-/// Number that Java has for "no upper bound".
+/// Java's value for "no upper bound".
 pub(crate) const REPEATS_MAX: i32 = i32::MAX;
 
 /// How letters of different case compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// As different.
+    /// As different letters.
     None,
-    /// Those of ASCII as equal.
+    /// ASCII letters compare as equal.
     Ascii,
-    /// All of Unicode's simple case mappings as equal.
+    /// Letters compare as equal by Unicode's simple case mappings.
     Unicode,
 }
 
-/// Which number of repetitions is tried first.
+/// Which repetition count is tried first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Greed {
-    /// The largest.
+    /// The greatest, then smaller ones.
     Greedy,
-    /// The smallest.
+    /// The smallest, then greater ones.
     Lazy,
-    /// Only the largest.
+    /// Only the greatest.
     Possessive,
 }
 
-/// A number of repetitions.
+/// A range of repetition counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
     pub(crate) min: i32,
@@ -47,16 +47,17 @@ pub(crate) struct Expr {
     pub(crate) alternatives: Vec<Vec<Node>>,
 }
 
-/// A group in round brackets; its number if it captures.
+/// A group in parentheses; `capture` is its number if it captures.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) capture: Option<u32>,
     pub(crate) body: Expr,
 }
 
-/// How far before a position a look-behind begins to match, in code units or (`points`) code points.
+/// Range of distances before the current position at which a look-behind may begin, in code units
+/// or (`points`) code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Behind {
+pub(crate) struct LookBehind {
     pub(crate) min: i32,
     pub(crate) max: i32,
     pub(crate) points: bool,
@@ -67,7 +68,7 @@ pub(crate) struct Behind {
 pub(crate) enum Node {
     /// One character.
     Set(Arc<ClassSet>),
-    /// Literal characters, those of Java's folding if there is one.
+    /// Literal characters, folded according to `fold`.
     Slice { chars: Vec<u32>, fold: Fold, points: bool },
     /// `^`, `\A`.
     Begin,
@@ -77,7 +78,7 @@ pub(crate) enum Node {
     Caret { unix_lines: bool },
     /// `$`, `\Z`.
     Dollar { multiline: bool, unix_lines: bool },
-    /// `\G`: where the last match ended, which for the first is the start.
+    /// `\G`: the end of the previous match, which is the start of the text for the first search.
     LastMatch,
     /// `\b`, `\B`.
     Bound { negated: bool, unicode: bool },
@@ -91,16 +92,16 @@ pub(crate) enum Node {
     BackReference { group: u32, fold: Fold },
     /// A group without a quantifier.
     Group(Group),
-    /// A group that may be missing; backtracking enters it.
+    /// An optional group, matched with backtracking into it.
     Optional { group: Group, lazy: bool },
-    /// A repeated group that can match in one way only.
+    /// A repeated group that can match in only one way.
     Repeated { group: Group, repeat: Repeat },
-    /// Any other repeated group. `id` is its number among them.
+    /// Any other repeated group. `id` numbers these groups.
     Loop { group: Group, repeat: Repeat, id: usize },
-    /// A repeated atom, or a group with a possessive quantifier: matched in one way only.
+    /// A repeated atom, or a group with a possessive quantifier; matched in only one way.
     Atom { atom: Box<Node>, repeat: Repeat, class_loop: bool },
     /// `(?>X)`.
     Independent(Expr),
     /// `(?=X)`, `(?!X)`, `(?<=X)`, `(?<!X)`.
-    Look { body: Expr, negated: bool, behind: Option<Behind> },
+    LookAround { body: Expr, negated: bool, look_behind: Option<LookBehind> },
 }

@@ -1,8 +1,8 @@
-//! Java's grammar of regular expressions.
+//! Parser for Java's regular expression grammar.
 //!
-//! A recursive descent like Java's own, so that what Java accepts by accident is accepted here too, and
-//! means the same: a quantifier behind nothing but a counted one, quotes within classes, white space and
-//! comments between the parts of an escape.
+//! A recursive-descent parser with the structure of Java's, so that it also accepts what Java
+//! accepts by accident, with the same meaning. Examples are a counted quantifier after nothing,
+//! quotes in classes, and white space and comments within an escape.
 
 mod class;
 mod cursor;
@@ -19,33 +19,33 @@ use crate::node::{Expr, Fold, Greed, Node, REPEATS_MAX, Repeat};
 use crate::set::ClassSet;
 use crate::unicode::case;
 
-/// Longest expression, in characters.
+/// Maximum length of an expression, in characters.
 const LENGTH_MAX: usize = 256 * 1024;
-/// Groups and classes within one another.
+/// Maximum nesting depth of groups and classes.
 const NEST_MAX: usize = 200;
-/// Ranges of characters that all classes of an expression may have: \p{L} has about 600.
+/// Maximum number of ranges in all classes of an expression; \p{L} has about 600.
 const RANGES_MAX: usize = 1 << 20;
 
 type Parsed<T> = Result<T, Error>;
 
-/// A parsed expression, with what concerns all of it.
+/// A parsed expression with its global properties.
 #[derive(Debug)]
 pub(crate) struct Parse {
     pub(crate) expr: Expr,
-    /// Groups that capture, without the whole match.
+    /// Number of capturing groups, excluding the whole match.
     pub(crate) groups: u32,
     pub(crate) has_back_references: bool,
-    /// Whether a search goes from code point to code point; else from code unit to code unit.
+    /// Whether a search advances by code points; otherwise by code units.
     pub(crate) by_points: bool,
-    /// Loops that Java does not enter twice at one position, by their `id`.
-    pub(crate) remembering: HashSet<usize>,
+    /// `id`s of the loops that Java does not enter twice at the same position.
+    pub(crate) memoized_loops: HashSet<usize>,
 }
 
 /// Parses an expression.
 ///
 /// # Errors
-/// [`Error::Syntax`] where Java throws `PatternSyntaxException`, [`Error::TooLarge`] beyond the limits of
-/// this module, [`Error::Unsupported`] for canonical equivalence.
+/// [`Error::Syntax`] where Java throws `PatternSyntaxException`, [`Error::TooLarge`] beyond the
+/// limits of this module, [`Error::Unsupported`] for canonical equivalence.
 pub(crate) fn parse(source: &str, flags: Flags) -> Parsed<Parse> {
     let mut chars: Vec<u32> = source.chars().map(u32::from).collect();
     if chars.len() > LENGTH_MAX {
@@ -62,7 +62,7 @@ pub(crate) fn parse(source: &str, flags: Flags) -> Parsed<Parse> {
         groups: parser.groups,
         has_back_references: parser.has_back_references,
         by_points: parser.by_points,
-        remembering: if parser.has_back_references {
+        memoized_loops: if parser.has_back_references {
             HashSet::new()
         } else {
             parser.top_loops.into_iter().collect()
@@ -71,7 +71,7 @@ pub(crate) fn parse(source: &str, flags: Flags) -> Parsed<Parse> {
 }
 
 struct Parser {
-    /// The expression, with two zeros behind it as Java has them.
+    /// The expression, followed by two zeros as in Java.
     chars: Vec<u32>,
     len: usize,
     cursor: usize,
@@ -80,7 +80,7 @@ struct Parser {
     names: HashMap<String, u32>,
     has_back_references: bool,
     by_points: bool,
-    /// Unbounded greedy loops that are in no other repeated group and in no look-behind.
+    /// Unbounded greedy loops that are not in another repeated group or in a look-behind.
     top_loops: Vec<usize>,
     loops: usize,
     nested: usize,
@@ -88,7 +88,7 @@ struct Parser {
     sets: HashMap<ClassSet, Arc<ClassSet>>,
 }
 
-/// Whether Java compares the character by code points: it lies beyond the first 65,536, or is half of one.
+/// Whether Java compares the character as a code point: it is above U+FFFF, or a surrogate.
 fn is_supplementary(code: u32) -> bool {
     code >= 0x10000 || (0xd800..0xe000).contains(&(code & 0xffff))
 }
@@ -136,7 +136,7 @@ impl Parser {
         Error::Syntax { what: what.into(), at: self.cursor.saturating_sub(1) }
     }
 
-    /// Enters a group or class.
+    /// Parses a nested group or class, up to the depth limit.
     fn nest<T>(&mut self, parse: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
         self.nested += 1;
         if self.nested > NEST_MAX {
@@ -224,12 +224,12 @@ impl Parser {
         if self.has(Flags::CANON_EQ) { Err(Error::Unsupported("canonical equivalence")) } else { Ok(()) }
     }
 
-    /// Literal characters up to one that stands for something else; or what that stands for.
+    /// Parses literal characters up to a special one, or an escape that is not literal.
     fn atom(&mut self) -> Parsed<Node> {
         self.refuse_canonical()?;
         let mut slice = Vec::new();
         let mut points = false;
-        // Where the last literal begins: it alone is repeated.
+        // Start of the last literal, to which a quantifier applies.
         let mut last = self.cursor;
         let mut next = self.peek();
         loop {
@@ -298,7 +298,7 @@ impl Parser {
         Node::Slice { chars, fold, points }
     }
 
-    /// One literal character.
+    /// The set for one literal character.
     fn single(&self, code: u32) -> ClassSet {
         match self.flags.fold() {
             Fold::Unicode => {
@@ -337,13 +337,13 @@ impl Parser {
         Ok(Node::Set(shared))
     }
 
-    /// Bounds the work and memory for classes.
+    /// Bounds the time and memory for classes.
     fn count_ranges(&mut self, set: &ClassSet) -> Parsed<()> {
         self.ranges += set.ranges().len();
         if self.ranges > RANGES_MAX { Err(Error::TooLarge("character classes")) } else { Ok(()) }
     }
 
-    /// The node with the quantifier that follows, if one does.
+    /// Applies the quantifier that follows the node, if any.
     fn closure(&mut self, node: Node) -> Parsed<Node> {
         let Some(repeat) = self.quantifier()? else { return Ok(node) };
         let class_loop =
@@ -351,7 +351,7 @@ impl Parser {
         Ok(Node::Atom { atom: Box::new(node), repeat, class_loop })
     }
 
-    /// A quantifier, if there is one.
+    /// Parses an optional quantifier.
     fn quantifier(&mut self) -> Parsed<Option<Repeat>> {
         let (min, max) = match char::from_u32(self.peek()) {
             Some('?') => (0, 1),
@@ -371,7 +371,7 @@ impl Parser {
         Ok(Some(Repeat { min, max, greed }))
     }
 
-    /// The numbers in curly brackets; leaves the cursor at the closing one.
+    /// Parses the counts in braces; leaves the cursor at the closing brace.
     fn counts(&mut self) -> Parsed<(i32, i32)> {
         let mut next = self.skip();
         if digit(next).is_none() {
@@ -397,7 +397,7 @@ impl Parser {
         Ok((min, max))
     }
 
-    /// A number that begins with the character `next`, and what follows it.
+    /// Parses a number that begins with `next`; returns it and the character after it.
     fn count(&mut self, mut next: u32) -> Parsed<(i32, u32)> {
         let mut count = 0i32;
         while let Some(digit) = digit(next) {

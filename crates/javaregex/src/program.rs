@@ -1,7 +1,7 @@
-//! What an expression is compiled to: instructions for the backtracking matcher.
+//! Compiled expressions: instructions for the backtracking matcher.
 //!
-//! The program is a few instructions for each part of the expression; counted repetitions loop and are
-//! not unrolled, so that it is bounded by the length of the expression.
+//! Each node compiles to a few instructions. Counted repetitions are loops and are not unrolled, so
+//! the program size is proportional to the length of the expression.
 
 mod compile;
 
@@ -17,7 +17,7 @@ pub(crate) type Pc = u32;
 /// A local variable of the matcher.
 pub(crate) type Slot = u32;
 
-/// A class of characters, with a table for the first 256.
+/// A character class, with a lookup table for the first 256 code points.
 #[derive(Debug)]
 pub(crate) struct Class {
     low: [u64; 4],
@@ -26,6 +26,10 @@ pub(crate) struct Class {
 
 impl Class {
     fn new(set: Arc<ClassSet>) -> Class {
+        debug_assert!(
+            set.ranges().windows(2).all(|pair| pair[0].1 < pair[1].0),
+            "the ranges of a class are sorted and disjoint"
+        );
         let mut low = [0; 4];
         for (at, word) in low.iter_mut().enumerate() {
             let codes = (0..64).filter(|bit| set.contains(at as u32 * 64 + bit));
@@ -42,22 +46,22 @@ impl Class {
         }
     }
 
-    /// Whether it is compared with code units.
+    /// Whether it is tested against code units.
     #[inline]
     pub(crate) fn units(&self) -> bool {
         self.set.units
     }
 }
 
-/// Slots of a look-behind: its position, the first one to try, the height of the stack.
+/// Slots of a look-behind: its position, the earliest start to try, the stack height.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BehindSlots {
+pub(crate) struct LookBehindSlots {
     pub(crate) origin: Slot,
     pub(crate) from: Slot,
     pub(crate) height: Slot,
 }
 
-/// Slots of a repeated atom: iterations done, start of this one, height of the stack.
+/// Slots of a repeated atom: completed iterations, start of the current one, stack height.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtomSlots {
     pub(crate) count: Slot,
@@ -65,21 +69,21 @@ pub(crate) struct AtomSlots {
     pub(crate) height: Slot,
 }
 
-/// Slots of a loop: iterations begun, start of this one.
+/// Slots of a loop: started iterations, start of the current one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopSlots {
     pub(crate) count: Slot,
     pub(crate) begin: Slot,
 }
 
-/// An instruction. Unless it says otherwise, the next one follows.
+/// An instruction. Execution continues with the next one, unless documented otherwise.
 #[derive(Debug)]
 pub(crate) enum Op {
     /// One character of a class.
     Class(u32),
     /// Literal characters.
     Slice(u32),
-    /// Characters of a class, as often as allowed.
+    /// Characters of a class, repeated.
     ClassRepeat {
         class: u32,
         repeat: Repeat,
@@ -106,70 +110,70 @@ pub(crate) enum Op {
         group: u32,
         fold: Fold,
     },
-    /// Continues; if that fails, at `other`.
+    /// Continues here; on failure at `other`.
     Split {
         other: Pc,
     },
-    /// Continues at `other`; if that fails, here.
+    /// Continues at `other`; on failure here.
     SplitLazy {
         other: Pc,
     },
     Jump(Pc),
-    /// A group begins.
+    /// Start of a group.
     GroupBegin(Slot),
-    /// A group that captures ends.
+    /// End of a capturing group.
     GroupEnd {
         begin: Slot,
         group: u32,
     },
-    /// Begins what is matched in one way only: remembers the height of the stack, and the position.
+    /// Start of an atomic part: stores the stack height and the position.
     Mark {
         height: Slot,
         origin: Slot,
     },
-    /// Ends it: forgets the other ways.
+    /// End of an atomic part: drops its alternatives.
     Cut(Slot),
-    /// Ends a look-ahead: forgets the other ways and goes back.
+    /// End of a look-ahead: drops its alternatives and restores the position.
     CutBack {
         height: Slot,
         origin: Slot,
     },
-    /// Begins a negative look-ahead, which if its body fails continues at `after`.
+    /// Start of a negative look-ahead. If its body fails, execution continues at `after`.
     MarkNot {
         height: Slot,
         after: Pc,
     },
-    /// The body of a negative look-around matched: forgets the other ways and fails.
+    /// The body of a negative look-around matched: drops its alternatives and fails.
     CutFail(Slot),
-    /// Begins a look-behind. If it is negative and fails it continues at `after`.
-    Behind {
-        slots: BehindSlots,
+    /// Start of a look-behind. If a negative one does not match, execution continues at `after`.
+    LookBehind {
+        slots: LookBehindSlots,
         min: i32,
         max: i32,
         points: bool,
         after: Option<Pc>,
     },
-    /// Tries a look-behind one character earlier; entered only by backtracking.
-    BehindEarlier {
-        slots: BehindSlots,
+    /// Retries a look-behind one character earlier; reached only by backtracking.
+    LookBehindRetry {
+        slots: LookBehindSlots,
         points: bool,
     },
-    /// Ends the body of a look-behind.
-    BehindEnd {
-        slots: BehindSlots,
+    /// End of the body of a look-behind.
+    LookBehindEnd {
+        slots: LookBehindSlots,
         negated: bool,
     },
-    /// Before the first iteration of an atom.
+    /// Precedes the first iteration of an atom.
     AtomInit(AtomSlots),
-    /// Before each iteration of an atom: continues with it, or at `after`.
+    /// Precedes each iteration of an atom: continues with it, or at `after`.
     AtomNext {
         slots: AtomSlots,
         repeat: Repeat,
         after: Pc,
     },
-    /// Enters a further iteration of a lazy one; entered only by backtracking.
+    /// Starts another iteration of a lazy atom; reached only by backtracking.
     AtomMore(AtomSlots),
-    /// Behind each iteration; continues at `next`, or at `after` if the iteration was empty.
+    /// Follows each iteration: continues at `next`, or at `after` if the iteration was empty.
     AtomEnd {
         slots: AtomSlots,
         repeat: Repeat,
@@ -177,20 +181,20 @@ pub(crate) enum Op {
         next: Pc,
         after: Pc,
     },
-    /// Before a loop: continues with its body, or at `after`.
+    /// Precedes a loop: continues with its body, or at `after`.
     LoopInit {
         slots: LoopSlots,
         repeat: Repeat,
         after: Pc,
     },
-    /// Behind each iteration of a loop: continues at `body`, or after this.
+    /// Follows each iteration of a loop: continues at `body`, or after the loop.
     LoopNext {
         slots: LoopSlots,
         repeat: Repeat,
         body: Pc,
-        memory: Option<u32>,
+        failure_set: Option<u32>,
     },
-    /// Enters a further iteration of a lazy loop; entered only by backtracking.
+    /// Starts another iteration of a lazy loop; reached only by backtracking.
     LoopMore {
         slots: LoopSlots,
         body: Pc,
@@ -198,7 +202,7 @@ pub(crate) enum Op {
     Accept,
 }
 
-/// Literal characters that follow each other.
+/// Consecutive literal characters.
 #[derive(Debug)]
 pub(crate) struct Slice {
     pub(crate) chars: Box<[u32]>,
@@ -213,25 +217,25 @@ pub(crate) struct Program {
     pub(crate) classes: Vec<Class>,
     pub(crate) slices: Vec<Slice>,
     pub(crate) slots: u32,
-    /// Groups that capture.
+    /// Number of capturing groups.
     pub(crate) groups: u32,
-    /// Loops that remember where they failed.
-    pub(crate) memories: u32,
-    /// Whether only the start can match.
+    /// Number of loops that record where they failed.
+    pub(crate) failure_sets: u32,
+    /// Whether a match must begin at the start of the text.
     pub(crate) anchored: bool,
-    /// Whether a search goes from code point to code point.
+    /// Whether a search advances by code points.
     pub(crate) by_points: bool,
-    /// Code units that a match has at least.
+    /// Minimum number of code units in a match.
     pub(crate) min_len: usize,
 }
 
 impl Repeat {
-    /// Whether another iteration is allowed after `count`.
+    /// Whether another iteration is allowed after `count` iterations.
     pub(crate) fn allows(self, count: u32) -> bool {
         i64::from(count) < i64::from(self.max)
     }
 
-    /// Whether another iteration is needed after `count`.
+    /// Whether another iteration is required after `count` iterations.
     pub(crate) fn needs(self, count: u32) -> bool {
         i64::from(count) < i64::from(self.min)
     }

@@ -1,8 +1,8 @@
-//! Sets of code points, as sorted ranges that do not touch.
+//! Sets of code points, as sorted, non-adjacent ranges.
 //!
-//! Java keeps classes as predicates and asks them of a code unit or of a code point, by whether all of
-//! the class lies within the Basic Multilingual Plane. A set remembers which, because the two differ
-//! where a value has surrogates.
+//! Java represents classes as predicates. It tests them against code units if the whole class is in
+//! the Basic Multilingual Plane, else against code points. A set stores which of the two applies,
+//! because the results differ for text with surrogates.
 
 /// Largest code point.
 pub(crate) const CODE_POINT_MAX: u32 = 0x10_ffff;
@@ -11,12 +11,12 @@ pub(crate) const CODE_POINT_MAX: u32 = 0x10_ffff;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClassSet {
     ranges: Vec<(u32, u32)>,
-    /// Whether Java compares it with code units.
+    /// Whether Java tests it against code units.
     pub(crate) units: bool,
 }
 
 impl ClassSet {
-    /// A set that is compared with code points, from ranges in any order.
+    /// A set that is tested against code points, from ranges in any order.
     pub(crate) fn new(mut ranges: Vec<(u32, u32)>) -> ClassSet {
         ranges.sort_unstable();
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
@@ -29,7 +29,7 @@ impl ClassSet {
         ClassSet { ranges: merged, units: false }
     }
 
-    /// A set that is compared with code units.
+    /// A set that is tested against code units.
     pub(crate) fn of_units(ranges: Vec<(u32, u32)>) -> ClassSet {
         ClassSet { units: true, ..ClassSet::new(ranges) }
     }
@@ -47,7 +47,7 @@ impl ClassSet {
         self.ranges.get(at).is_some_and(|(low, _)| *low <= code)
     }
 
-    /// The complement, which is always compared with code points.
+    /// The complement, which is always tested against code points.
     pub(crate) fn negate(&self) -> ClassSet {
         let mut ranges = Vec::with_capacity(self.ranges.len() + 1);
         let mut next = 0;

@@ -12,9 +12,9 @@ fn found(source: &str, flags: i32, text: &str) -> bool {
     search(source, flags, text).found.unwrap()
 }
 
-/// Each line was asked of `java.util.regex` 17 too.
+/// The expected results are those of `java.util.regex` in Java 17.
 #[test]
-fn expressions_mean_what_they_mean_in_java() {
+fn expressions_match_as_in_java() {
     for (source, flags, text, expected) in [
         ("^(?!tmp).*", DOTALL, "tmp1", false),
         ("^(?!tmp).*", DOTALL, "temp", true),
@@ -90,7 +90,7 @@ fn expressions_mean_what_they_mean_in_java() {
 }
 
 #[test]
-fn what_java_takes_for_no_expression_is_none() {
+fn expressions_that_java_rejects_are_rejected() {
     for source in [
         "\\y",
         "*a",
@@ -132,7 +132,7 @@ fn what_java_takes_for_no_expression_is_none() {
 }
 
 #[test]
-fn the_whole_text_can_be_asked_for() {
+fn matches_can_require_the_whole_text() {
     let matches =
         |source: &str, text: &str| Regex::new(source, 0).unwrap().matches(text, 1000).found.unwrap();
     assert!(matches("t.*", "t1") && !matches("t", "t1") && matches("t|t1", "t1"));
@@ -145,7 +145,7 @@ fn bytes_that_are_no_text_can_be_searched() {
         Regex::new(source, DOTALL).unwrap().find(bytes, charset, STEPS_MAX).found.unwrap()
     };
     assert!(find("a.b", b"a\xffb", Charset::Utf8) && find("^.$", b"\xff", Charset::Utf8));
-    assert!(find("^.$", b"\xed\xa0\x80", Charset::Utf8), "half a pair is one character");
+    assert!(find("^.$", b"\xed\xa0\x80", Charset::Utf8), "an encoded surrogate is one character");
     assert!(find("^(?!b)\u{e9}$", b"\xe9", Charset::Latin1) && find("\u{e9}", b"\xe9", Charset::Latin1));
     assert!(find("^\u{fffd}$", b"\xe9", Charset::Ascii));
 }
@@ -200,7 +200,7 @@ fn compiling_is_bounded() {
 }
 
 proptest! {
-    /// Both engines find the same.
+    /// Both engines return the same result.
     #[test]
     fn engines_agree(source in "[ab.^$()|*+?\\[\\]{}0-2&\\\\wdb-]{0,12}", text in "[abé\r\n ]{0,8}", flags in 0i32..0x40) {
         if let Ok(regex) = Regex::new(&source, flags & !0x10) {

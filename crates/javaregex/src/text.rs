@@ -1,9 +1,9 @@
-//! What is searched: Java's strings, and the bytes they are decoded from.
+//! The searched text: Java strings, and decoding bytes to them.
 
-/// Character that malformed bytes become.
+/// Replacement for malformed bytes.
 const REPLACEMENT: u16 = 0xfffd;
 
-/// UTF-16 code units, at any position.
+/// UTF-16 code units with random access.
 pub(crate) trait Text: Copy {
     /// Number of code units.
     fn len(self) -> usize;
@@ -22,7 +22,7 @@ pub(crate) trait Text: Copy {
         (high, 1)
     }
 
-    /// The code point that ends at `at`, which is behind the start, and its number of code units.
+    /// The code point that ends at `at`, which is after the start, and its number of code units.
     fn point_before(self, at: usize) -> (u32, usize) {
         let low = self.unit(at - 1);
         if is_low(low) && at >= 2 {
@@ -47,7 +47,7 @@ fn combined(high: u32, low: u32) -> u32 {
     0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)
 }
 
-/// Bytes of ASCII or ISO 8859-1, each of which is a code unit.
+/// ASCII or ISO 8859-1 bytes, each of which is a code unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Latin<'a>(pub(crate) &'a [u8]);
 
@@ -70,7 +70,7 @@ impl Text for Latin<'_> {
     }
 }
 
-/// Any string.
+/// Decoded code units of any string.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<'a>(pub(crate) &'a [u16]);
 
@@ -85,7 +85,7 @@ impl Text for Wide<'_> {
     }
 }
 
-/// How bytes become a string.
+/// Character encoding of searched bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     /// UTF-8.
@@ -97,7 +97,7 @@ pub enum Charset {
 }
 
 impl Charset {
-    /// The charset of a name that `Charset.forName` accepts, if it is one of these.
+    /// The charset with a name that `Charset.forName` accepts; `None` if it is not one of these.
     pub fn named(name: &str) -> Option<Charset> {
         match name.to_ascii_uppercase().as_str() {
             "UTF-8" | "UTF8" | "UNICODE-1-1-UTF-8" => Some(Charset::Utf8),
@@ -111,8 +111,8 @@ impl Charset {
         }
     }
 
-    /// Replaces `units` with what Java's `new String(bytes, charset)` has. Ask only for bytes that are
-    /// not all of ASCII.
+    /// Replaces `units` by the result of Java's `new String(bytes, charset)`. ASCII-only bytes need
+    /// no decoding.
     pub(crate) fn decode(self, bytes: &[u8], units: &mut Vec<u16>) {
         units.clear();
         match self {
@@ -126,8 +126,8 @@ impl Charset {
     }
 }
 
-/// Each malformed sequence becomes one replacement character, as Java delimits them: a surrogate of
-/// three bytes is one sequence.
+/// Replaces each malformed sequence by one replacement character. As in Java, a 3-byte surrogate is
+/// one sequence.
 fn decode_utf8(bytes: &[u8], units: &mut Vec<u16>) {
     let mut rest = bytes;
     while let [first, ..] = rest {
@@ -162,9 +162,9 @@ fn two_bytes(bytes: &[u8]) -> (Option<u32>, usize) {
 }
 
 fn three_bytes(bytes: &[u8]) -> (Option<u32>, usize) {
-    let second_is_good = |first: u8, second: u8| continues(second) && !(first == 0xe0 && second < 0xa0);
+    let is_second_valid = |first: u8, second: u8| continues(second) && !(first == 0xe0 && second < 0xa0);
     match bytes {
-        [first, second, ..] if !second_is_good(*first, *second) => (None, 1),
+        [first, second, ..] if !is_second_valid(*first, *second) => (None, 1),
         [first, second, third, ..] if continues(*third) => {
             (Some(u32::from(first & 0xf) << 12 | bits(*second) << 6 | bits(*third)), 3)
         }
@@ -174,18 +174,18 @@ fn three_bytes(bytes: &[u8]) -> (Option<u32>, usize) {
 }
 
 fn four_bytes(bytes: &[u8]) -> (Option<u32>, usize) {
-    let second_is_good = |first: u8, second: u8| {
+    let is_second_valid = |first: u8, second: u8| {
         continues(second) && !(first == 0xf0 && second < 0x90) && !(first == 0xf4 && second >= 0x90)
     };
     match bytes {
         [first, ..] if *first >= 0xf5 => (None, 1),
-        [first, second, ..] if !second_is_good(*first, *second) => (None, 1),
+        [first, second, ..] if !is_second_valid(*first, *second) => (None, 1),
         [_, _, third, ..] if !continues(*third) => (None, 2),
         [first, second, third, fourth, ..] if continues(*fourth) => {
             let high = u32::from(first & 7) << 18 | bits(*second) << 12;
             (Some(high | bits(*third) << 6 | bits(*fourth)), 4)
         }
-        // Cut short: what there is of it is one sequence.
+        // Truncated: the remaining bytes are one sequence.
         _ => (None, bytes.len().min(3)),
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         String::from_utf16(&units).unwrap()
     }
 
-    /// Each line is what `new String(bytes, UTF_8)` of Java 17 has.
+    /// The expected texts are those of `new String(bytes, UTF_8)` in Java 17.
     #[test]
     fn malformed_bytes_are_replaced_as_in_java() {
         for (bytes, text) in [

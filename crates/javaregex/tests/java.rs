@@ -1,6 +1,6 @@
-//! Compared with `java.util.regex`: random patterns and values with Java's results, written by
-//! `compat/regex/run`. That command runs this test over many more than are stored here, whose file it
-//! names in `GRAMPUS_REGEX_CASES`.
+//! Compares random patterns and values with `java.util.regex`. `compat/regex/run` generates the
+//! cases and Java's results. That command also runs this test over many more cases than are stored
+//! here, in a file that `GRAMPUS_REGEX_CASES` names.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use javaregex::{Charset, Error, Regex, STEPS_MAX};
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 const STORED: &str = include_str!("java/random.jsonl");
 
-/// What came of all cases.
+/// Counts over all cases.
 #[derive(Default, Debug)]
 struct Tally {
     patterns: usize,
     invalid: usize,
     searches: usize,
     found: usize,
-    // Searches that exceeded the limit of steps, and those that Java did not finish.
+    // Searches that exceeded the step limit, and searches that Java did not finish.
     exceeded: usize,
     unknown: usize,
     differences: Vec<String>,
@@ -33,7 +33,7 @@ impl Tally {
                 }
             }
             (Err(Error::Syntax { .. }), None) => self.invalid += 1,
-            (Ok(_), None) => self.differences.push(format!("{source:?} {flags:#x} is no pattern in Java")),
+            (Ok(_), None) => self.differences.push(format!("{source:?} {flags:#x} is not a pattern in Java")),
             (Err(error), _) => self.differences.push(format!("{source:?} {flags:#x}: {error}")),
         }
     }
@@ -60,7 +60,7 @@ impl Tally {
 }
 
 #[test]
-fn random_patterns_match_what_they_match_in_java() {
+fn random_patterns_match_as_in_java() {
     let long = std::env::var("GRAMPUS_REGEX_CASES").ok();
     let cases = long.map(|path| std::fs::read_to_string(path).unwrap());
     let mut tally = Tally::default();
@@ -68,14 +68,14 @@ fn random_patterns_match_what_they_match_in_java() {
     let Tally { patterns, invalid, searches, found, exceeded, unknown, differences } = tally;
     println!(
         "{patterns} patterns ({invalid} invalid), {searches} searches ({found} found by either engine, {exceeded} \
-         over the limit of steps, {unknown} not finished by Java), {} differences",
+         over the step limit, {unknown} not finished by Java), {} differences",
         differences.len()
     );
     differences.iter().take(40).for_each(|difference| println!("{difference}"));
-    assert!(patterns > 200 && found > 1000, "there are cases to compare");
-    // Two look-behinds of the stored cases are bounded for Java and not for us: they are refused, and
-    // docs/fidelity.md lists them.
+    assert!(patterns > 200 && found > 1000, "too few cases to compare");
+    // Java can bound two look-behinds of the stored cases and this crate cannot. They are refused
+    // and listed in docs/fidelity.md.
     let is_known = |difference: &String| difference.contains("Look-behind group does not have an obvious");
     assert!(differences.iter().all(is_known) && differences.len() <= patterns / 100 + 2);
-    assert!(exceeded <= unknown * 2 + searches / 500, "hardly a search exceeds the limit");
+    assert!(exceeded <= unknown * 2 + searches / 500, "too many searches exceed the limit");
 }

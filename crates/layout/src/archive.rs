@@ -1,5 +1,5 @@
-//! The archive: store files that nobody needs any more, kept until a cleaner finds that no snapshot and no link has
-//! them. A file is moved there by a rename, never deleted in place.
+//! The archive: obsolete store files, retained until a cleaner finds that no snapshot and no link
+//! refers to them. A file is moved there by a rename, never deleted in place.
 //!
 //! Source: HBase `HFileArchiver`.
 
@@ -10,12 +10,12 @@ use fs::{FilePath, FileSystem};
 use crate::{Result, RootDir, corrupt, file};
 
 impl RootDir {
-    /// Takes store files of a family out of a region's inventory and moves them to the archive; those that are there
-    /// already stay there. When this returns, they are there even after a power cut.
+    /// Removes store files of a family from a region's inventory and moves them to the archive.
+    /// Files that are in the archive already stay there. On return, the move is durable.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the archive has another file of that name; what the file system
-    /// said. The rest can be moved by another call.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the archive has a different file of that name;
+    /// file system errors. Another call can move the rest.
     pub async fn archive_store_files(
         &self,
         fs: &dyn FileSystem,
@@ -26,13 +26,13 @@ impl RootDir {
         if names.is_empty() {
             return Ok(());
         }
-        self.forget_files(fs, region, family, names).await?;
+        self.remove_from_inventory(fs, region, family, names).await?;
         let from = self.family_dir(region, family);
         move_files(fs, &from, &self.archive_family_dir(region, family), names).await
     }
 
-    /// Moves all store files of a family of a region to the archive and removes the family's directory. Done already, in
-    /// part or in whole: goes on from there.
+    /// Moves all store files of a family of a region to the archive and removes the family's
+    /// directory. Resumes an earlier call that failed or was interrupted.
     ///
     /// # Errors
     /// As for [`RootDir::archive_store_files`].
@@ -43,11 +43,11 @@ impl RootDir {
         family: &[u8],
     ) -> Result<()> {
         let dir = self.family_dir(region, family);
-        self.forget_family(fs, region, family).await?;
+        self.remove_family_from_inventory(fs, region, family).await?;
         move_all(fs, &dir, &self.archive_family_dir(region, family)).await?;
         fs.delete(&dir).await?;
         match fs.sync_dir(&dir.parent()).await {
-            Err(fs::Error::NotFound { .. }) => Ok(()), // The region is gone too.
+            Err(fs::Error::NotFound { .. }) => Ok(()), // The region's directory does not exist either.
             other => Ok(other?),
         }
     }
@@ -60,7 +60,7 @@ impl RootDir {
         let dir = self.table_dir(table).join(encoded);
         let archive = self.archive_region_dir(table, encoded);
         for family in file::list(fs, &dir).await? {
-            // Hidden directories and recovered.edits hold nothing that a snapshot or a link could need.
+            // No snapshot or link can need anything in hidden directories or recovered.edits.
             if !family.is_dir || family.name.starts_with('.') || family.name == "recovered.edits" {
                 continue;
             }
@@ -85,7 +85,7 @@ async fn move_files(fs: &dyn FileSystem, from: &FilePath, to: &FilePath, names: 
     for name in names {
         move_file(fs, &from.join(name), &to.join(name)).await?;
     }
-    // First where they are needed: a file may for a moment have two names, never none.
+    // Sync the target first: after a power loss a file may have two names, but never none.
     fs.sync_dir(to).await?;
     Ok(fs.sync_dir(from).await?)
 }
@@ -97,13 +97,14 @@ async fn move_file(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Resul
         (None, None) => Err(fs::Error::NotFound { path: from.clone() }.into()),
         (Some(_), None) => Ok(fs.rename(from, to).await?),
         (Some(source), Some(target)) if source.len == target.len => {
-            // As HBase does it: the one that was there first steps aside under its time.
+            // As in HBase, the older file is renamed: its modification time is appended to its
+            // name.
             let aside = to.parent().join(&format!("{}.{}", to.name(), target.modified_ms));
             fs.rename(to, &aside).await?;
             Ok(fs.rename(from, to).await?)
         }
         (Some(source), Some(target)) => {
-            Err(corrupt(to, format!("has {} bytes, the file to be put there {}", target.len, source.len)))
+            Err(corrupt(to, format!("has {} bytes, but the file to archive has {}", target.len, source.len)))
         }
     }
 }

@@ -1,10 +1,11 @@
-//! What may be removed from the archive.
+//! Finds the files in the archive that may be removed.
 //!
-//! A file there is needed while a snapshot names it, while a link leads to it, or while a reference is to a part of it. Links
-//! say so beside the file ([`crate::link`]); snapshots and references are looked through. Everything is compared by the
-//! file's bare name, which is random and so the same file's wherever it is met. Invariant: what is not understood is needed.
+//! An archived file is needed while a snapshot names it, a link points to it, or a reference covers
+//! a part of it. A link has a back reference next to the archived file ([`crate::link`]); snapshots
+//! and references are searched. Files are compared by their bare names, which are random and
+//! therefore unique in every directory. Invariant: what cannot be parsed counts as needed.
 //!
-//! Not here: how long files are kept, who asks.
+//! How long files are retained, and when cleaning runs, is decided elsewhere.
 //!
 //! Source: HBase `SnapshotHFileCleaner`, `HFileLinkCleaner`, `SnapshotFileCache`.
 
@@ -19,18 +20,18 @@ use crate::{Result, RootDir, file};
 /// A file in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedFile {
-    /// Where it is.
+    /// The file's path.
     pub path: FilePath,
     // The directory of its back references.
     back_references: FilePath,
 }
 
-/// Names of files that snapshots, links and references lead to.
+/// Names of files that snapshots, links and references refer to.
 #[derive(Debug, Default)]
 pub struct NeededFiles(HashSet<String>);
 
 impl NeededFiles {
-    /// Notes a file of a snapshot or a live store, and the file that it leads to.
+    /// Adds a file of a snapshot or a live store, and the file that it refers to.
     fn add(&mut self, name: &str) {
         match StoreFileName::parse(name) {
             Some(StoreFileName::Link { file, .. }) => {
@@ -42,8 +43,9 @@ impl NeededFiles {
         self.0.insert(name.to_string());
     }
 
-    /// Whether an archived file is needed. One that stepped aside for another of its name has a time behind its own.
-    pub fn has(&self, file: &ArchivedFile) -> bool {
+    /// Whether an archived file is needed. A file that was renamed for a newer one of its name has
+    /// a time appended to its name.
+    pub fn contains(&self, file: &ArchivedFile) -> bool {
         let name = file.path.name();
         let is_aside =
             |(own, time): &(&str, &str)| !own.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
@@ -56,7 +58,7 @@ impl RootDir {
     /// The store files in the archive.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn archived_files(&self, fs: &dyn FileSystem) -> Result<Vec<ArchivedFile>> {
         let mut files = Vec::new();
         for dir in families_below(fs, &self.archive_dir().join("data")).await? {
@@ -68,10 +70,10 @@ impl RootDir {
         Ok(files)
     }
 
-    /// The files that snapshots have, and those that links and references in tables lead to.
+    /// The files of all snapshots, and the files that links and references in tables refer to.
     ///
     /// # Errors
-    /// What the file system said, or a snapshot that cannot be read: then nothing may be removed.
+    /// File system errors, or an unreadable snapshot. In both cases nothing may be removed.
     pub async fn needed_files(&self, fs: &dyn FileSystem) -> Result<NeededFiles> {
         let mut needed = NeededFiles::default();
         for snapshot in self.snapshot_names(fs).await? {
@@ -92,19 +94,21 @@ impl RootDir {
         Ok(needed)
     }
 
-    /// Removes a file of the archive that nobody needs, and what says who linked to it.
+    /// Removes an archived file that is not needed, and its back references.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn remove_archived(&self, fs: &dyn FileSystem, file: &ArchivedFile) -> Result<()> {
+        let archive = self.archive_dir().join("data");
+        assert!(file.path.as_str().starts_with(archive.as_str()), "only files of the archive are removed");
         fs.delete(&file.path).await?;
         Ok(fs.delete(&file.back_references).await?)
     }
 
-    /// The logs that nobody needs any more.
+    /// The write-ahead logs that are no longer needed.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn old_logs(&self, fs: &dyn FileSystem) -> Result<Vec<FilePath>> {
         let dir = self.old_wals_dir();
         let entries = file::list(fs, &dir).await?;

@@ -1,9 +1,11 @@
-//! Regions made of the files of others: what a split or a merge puts in the place of its parents.
+//! Regions built from files of other regions: the results of a split or a merge.
 //!
-//! A daughter has no data of its own at first, only references and links. Its directory is made whole below `.tmp` and
-//! renamed into its table, so it is there with all of them or not at all; made already, it is left as it is.
+//! At first a daughter has no data of its own, only references and links. Its directory is built
+//! completely below `.tmp` and then renamed into its table, so it appears with all files or not at
+//! all. An existing directory stays unchanged.
 //!
-//! Not here: which files become what (the engine, which can open them), rows of `hbase:meta`.
+//! Elsewhere: which daughter gets which part of which file (the engine, which can open files), and
+//! the rows of `hbase:meta`.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -16,37 +18,38 @@ use crate::region::write_max_seq_id_in;
 use crate::table::stage_region;
 use crate::{Result, RootDir, file, region, store};
 
-/// What a daughter has of a file.
+/// A daughter's share of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// All of it: a link.
+pub enum DaughterFile {
+    /// The whole file: a link.
     Whole(FileLink),
-    /// A part: a reference of this name.
+    /// A part of the file: a reference of this name.
     Part {
         /// `<file>.<parent>`.
         name: String,
-        /// Which part.
+        /// The part.
         reference: Reference,
     },
 }
 
-/// A region that is to be made.
+/// A region to be created.
 #[derive(Clone, Debug)]
 pub struct Daughter {
     /// The region.
     pub info: RegionInfo,
-    /// What it has of files, by family.
-    pub files: Vec<(Bytes, Share)>,
-    /// Its sequence ids go on behind this one.
+    /// Its shares of files, by family.
+    pub files: Vec<(Bytes, DaughterFile)>,
+    /// The sequence id after which its own continue.
     pub max_seq_id: u64,
 }
 
 impl RootDir {
-    /// Makes the directory of a region of `table`. When this returns, all of it is on disk; if it fails or the power is
-    /// cut, all or nothing is. Done already: nothing happens.
+    /// Creates the directory of a region of `table`. On return, all of it is durable. After a
+    /// failure or a power loss, it is there completely or not at all. Does nothing if the region
+    /// exists.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn create_daughter(
         &self,
         fs: &dyn FileSystem,
@@ -57,18 +60,18 @@ impl RootDir {
         let table_dir = self.table_dir(&table.name);
         let dir = table_dir.join(&encoded);
         if self.read_region_info(fs, &table.name, &encoded).await?.is_some() {
-            // Its name may be there and not on disk yet.
+            // The directory entry may exist without being durable yet.
             return Ok(fs.sync_dir(&table_dir).await?);
         }
         let staged = self.stage_daughter(fs, table, daughter).await?;
-        // HBase makes it in place: what it has not finished has no `.regioninfo`.
+        // HBase builds the directory in place. One that it did not finish has no `.regioninfo`.
         fs.delete(&dir).await?;
         fs.rename(&staged, &dir).await?;
         fs.sync_dir(&table_dir).await?;
         Ok(fs.sync_dir(&staged.parent()).await?)
     }
 
-    /// Makes a daughter under its temporary name.
+    /// Builds a daughter's directory under its temporary name.
     async fn stage_daughter(
         &self,
         fs: &dyn FileSystem,
@@ -84,15 +87,15 @@ impl RootDir {
                 .await?;
         }
         let mut dirs: Vec<FilePath> = Vec::new();
-        for (family, share) in &daughter.files {
+        for (family, file) in &daughter.files {
             store::check_family(&staged, family)?;
             let dir = staged.join(store::dir_name(family));
-            let (name, content) = match share {
-                Share::Whole(link) => {
-                    link.refer_back(self, fs, &daughter.info).await?;
+            let (name, content) = match file {
+                DaughterFile::Whole(link) => {
+                    link.add_back_reference(self, fs, &daughter.info).await?;
                     (link.name(), Bytes::new())
                 }
-                Share::Part { name, reference } => (name.clone(), reference.encode()),
+                DaughterFile::Part { name, reference } => (name.clone(), reference.encode()),
             };
             fs.make_dirs(&dir).await?;
             file::write(fs, &dir.join(&name), content).await?;
@@ -107,11 +110,11 @@ impl RootDir {
         Ok(staged)
     }
 
-    /// Removes the directory of a region that never served: its references and links go, the files that they lead to stay.
-    /// Done already: nothing happens.
+    /// Removes the directory of a region that never served, with its references and links. The
+    /// files that they refer to stay. Does nothing if the directory does not exist.
     ///
     /// # Errors
-    /// What the file system said; the rest can be done by another call.
+    /// File system errors; another call can finish the removal.
     pub async fn remove_daughter(&self, fs: &dyn FileSystem, daughter: &RegionInfo) -> Result<()> {
         let dir = self.region_dir(daughter);
         let staged_table = self.staged_table_dir(&daughter.table);

@@ -1,7 +1,8 @@
 //! Table descriptors: `.tabledesc/.tableinfo.<sequence, 10 digits>.<length>`.
 //!
-//! A change writes the next sequence number and then removes the older ones. The file with the highest number whose
-//! length is that in its name is the table's descriptor, so at every moment there is exactly one.
+//! A change writes the next sequence number and then removes the older files. The descriptor is the
+//! file with the highest number whose length equals the length in its name. So there is exactly one
+//! at any time.
 //!
 //! Source: HBase `FSTableDescriptors`.
 
@@ -17,11 +18,11 @@ use crate::{Error, Result, RootDir, corrupt, file};
 pub(crate) const DIR: &str = ".tabledesc";
 const PREFIX: &str = ".tableinfo";
 
-/// The name of a descriptor's file.
+/// The parsed name of a descriptor file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileName {
     sequence: u32,
-    /// Absent in names that HBase before 2.5 wrote.
+    /// `None` in names that HBase before 2.5 wrote.
     len: Option<u64>,
 }
 
@@ -47,11 +48,11 @@ impl FileName {
 }
 
 impl RootDir {
-    /// A table's descriptor.
+    /// Reads a table's descriptor.
     ///
     /// # Errors
-    /// [`fs::Error::NotFound`] if there is none, [`Error::Corrupt`] if it is not that of this
-    /// table.
+    /// [`fs::Error::NotFound`] if there is none, [`Error::Corrupt`] if it is unreadable or belongs
+    /// to another table.
     pub async fn read_table_descriptor(
         &self,
         fs: &dyn FileSystem,
@@ -63,10 +64,10 @@ impl RootDir {
         }
     }
 
-    /// A table's descriptor, if it has one.
+    /// Reads a table's descriptor, if it has one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is not that of this table.
+    /// [`Error::Corrupt`] if it is unreadable or belongs to another table.
     pub async fn find_table_descriptor(
         &self,
         fs: &dyn FileSystem,
@@ -81,17 +82,17 @@ impl RootDir {
         Ok(Some(descriptor))
     }
 
-    /// Replaces a table's descriptor. When this returns, the new one is on disk; if it fails, or the power is cut, the
-    /// old one or the new one is there.
+    /// Replaces a table's descriptor. On return, the new one is durable. After a failure or a power
+    /// loss, either the old or the new one is there.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn write_table_descriptor(&self, fs: &dyn FileSystem, table: &TableDescriptor) -> Result<()> {
         write_in(fs, &self.table_dir(&table.name), table).await
     }
 }
 
-/// Writes a descriptor into the directory of its table, which may lie anywhere.
+/// Writes a descriptor into the directory of its table, at any path.
 pub(crate) async fn write_in(
     fs: &dyn FileSystem,
     table_dir: &FilePath,
@@ -114,9 +115,9 @@ pub(crate) async fn write_in(
     Ok(())
 }
 
-/// The file that counts. It may be replaced between the look at the directory and the reading (a region opens while
-/// its table is altered), and a look may miss both the old name and the new one; so where there is nothing to read, the
-/// directory is looked at until it is as it was.
+/// Reads the current descriptor file. It may be replaced after the directory was listed (a region
+/// opens while its table is altered), and a listing may miss both the old and the new name. So a
+/// missing file is accepted only if two listings in a row agree.
 async fn read_newest(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<(FilePath, Bytes)>> {
     let mut before = None;
     loop {

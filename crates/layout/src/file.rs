@@ -1,30 +1,30 @@
-//! Small files: read whole, replaced at once.
+//! Small files: read as a whole, replaced atomically.
 
 use bytes::Bytes;
-use fs::{FilePath, FileStatus, FileSystem, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileStatus, FileSystem, Sync};
 
 use crate::{Result, corrupt};
 
-/// No small file is larger; keeps a damaged or foreign one from taking the memory.
+/// Maximum size of a small file; prevents a corrupt or foreign file from exhausting memory.
 const SMALL_FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// All of a file.
+/// Reads a whole file.
 pub(crate) async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Bytes> {
     read_up_to(fs, path, SMALL_FILE_BYTES_MAX).await
 }
 
-/// All of a file that has at most `bytes_max`.
+/// Reads a whole file of at most `bytes_max` bytes.
 pub(crate) async fn read_up_to(fs: &dyn FileSystem, path: &FilePath, bytes_max: u64) -> Result<Bytes> {
     let file = fs.open(path).await?;
     let len = file.len();
     if len > bytes_max {
-        return Err(corrupt(path, format!("{len} bytes are too many for such a file")));
+        return Err(corrupt(path, format!("file is too large ({len} bytes)")));
     }
     Ok(file.read_at(0, len as usize).await?)
 }
 
-/// Makes a file at `tmp`, which may be left from an earlier attempt, and renames it to `path`. When this returns, the
-/// file is on disk; before, `path` is as it was.
+/// Creates a file at `tmp`, replacing any leftover of an earlier attempt, and renames it to `path`.
+/// On return, the file is durable. Until then `path` is unchanged.
 pub(crate) async fn replace(
     fs: &dyn FileSystem,
     tmp: &FilePath,
@@ -41,9 +41,9 @@ pub(crate) async fn replace(
     Ok(())
 }
 
-/// Makes a file with its bytes on disk; its name is not synced.
+/// Creates a file with durable contents; its directory entry is not synced.
 pub(crate) async fn write(fs: &dyn FileSystem, path: &FilePath, content: Bytes) -> Result<()> {
-    let mut writer = fs.create(path, Storage::Data).await?;
+    let mut writer = fs.create(path, AccessPattern::Data).await?;
     if !content.is_empty() {
         writer.append(content).await?;
     }

@@ -1,7 +1,9 @@
-//! Whose root directory it is: the layout's version, the cluster's id, and the mark of this project.
+//! The identity of a root directory: the layout's version, the cluster id, and the marker of this
+//! project.
 //!
-//! A directory that somebody else made is never touched: it may be that of a running cluster. So the mark is the first
-//! file in an empty directory, and without it a directory with any content is refused.
+//! A directory that another program created is never touched: it may belong to a running cluster.
+//! So the marker is the first file in an empty directory. A non-empty directory without it is
+//! rejected.
 //!
 //! Source: HBase `FSUtils.checkVersion`, `ClusterId`.
 
@@ -15,44 +17,47 @@ use tracing::warn;
 
 use crate::{Error, Result, RootDir, corrupt, file};
 
-/// The mark of this project, a text file.
+/// The marker of this project, a text file.
 pub const MARKER: &str = "grampus.root";
 const MARKER_BEING_WRITTEN: &str = "grampus.root.new";
 const MARKER_TITLE: &str = "Grampus root directory";
-/// The format that the mark names; larger ones are refused.
+/// The format that the marker states; newer ones are rejected.
 pub const FORMAT: u32 = 1;
 
 const VERSION_FILE: &str = "hbase.version";
 /// Version of HBase's directory layout (`HConstants.FILE_SYSTEM_VERSION`).
 const LAYOUT_VERSION: &str = "8";
 const ID_FILE: &str = "hbase.id";
-/// The suffix of a damaged one of them.
+/// The suffix of a corrupt version or id file that was renamed.
 const DAMAGED: &str = ".damaged";
 
-/// What an empty directory may hold all the same: the root of a file system of its own does.
+/// Entries that an empty directory may contain: the root of a separate file system has
+/// `lost+found`.
 const IGNORED: [&str; 2] = ["lost+found", MARKER_BEING_WRITTEN];
 
-/// What a root directory says of itself.
+/// The identity of a root directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The cluster's id.
+    /// The cluster id.
     pub cluster_id: String,
-    /// Whether the directory was empty and has just been made a root directory.
+    /// Whether the directory was empty and has just become a root directory.
     pub is_new: bool,
 }
 
 impl RootDir {
-    /// Checks that this project made the directory, or makes an empty one its own. A step that a crash left undone is
-    /// done. `random` chooses the id of a new cluster. A damaged `hbase.version` or `hbase.id` is renamed and written
-    /// again, with a warning: no data depends on them.
+    /// Checks that this project created the directory, or claims an empty one. Completes the steps
+    /// that a crash interrupted. `random` generates the id of a new cluster. A corrupt
+    /// `hbase.version` or `hbase.id` is renamed and rewritten, with a warning: no data depends on
+    /// them.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] for a directory with other content, [`Error::TooNew`] and [`Error::Unsupported`] for other
-    /// formats, [`Error::Corrupt`] for a marker that cannot be read.
+    /// [`Error::NotOurs`] for a directory with other content, [`Error::TooNew`] and
+    /// [`Error::Unsupported`] for other formats, [`Error::Corrupt`] for an unreadable marker or a
+    /// missing data directory.
     pub async fn open_or_create(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<Identity> {
         let is_new = match self.check_marker(fs).await? {
-            Marked::Yes => false,
-            Marked::Empty => {
+            MarkerState::Yes => false,
+            MarkerState::Empty => {
                 self.write_marker(fs).await?;
                 true
             }
@@ -64,17 +69,17 @@ impl RootDir {
         Ok(Identity { cluster_id, is_new })
     }
 
-    async fn check_marker(&self, fs: &dyn FileSystem) -> Result<Marked> {
+    async fn check_marker(&self, fs: &dyn FileSystem) -> Result<MarkerState> {
         let entries = file::list(fs, self.path()).await?;
         if entries.iter().any(|entry| entry.name == MARKER) {
             let path = self.path().join(MARKER);
             check_format(&path, &file::read(fs, &path).await?)?;
-            return Ok(Marked::Yes);
+            return Ok(MarkerState::Yes);
         }
         let lock = self.lock_file();
-        let is_foreign = |name: &str| !IGNORED.contains(&name) && name != lock.name();
-        match entries.into_iter().map(|entry| entry.name).find(|name| is_foreign(name)) {
-            None => Ok(Marked::Empty),
+        let is_unknown = |name: &str| !IGNORED.contains(&name) && name != lock.name();
+        match entries.into_iter().map(|entry| entry.name).find(|name| is_unknown(name)) {
+            None => Ok(MarkerState::Empty),
             Some(found) => Err(Error::NotOurs { dir: self.path().clone(), found, marker: MARKER }),
         }
     }
@@ -86,8 +91,8 @@ impl RootDir {
         file::replace(fs, &tmp, &self.path().join(MARKER), content.into()).await
     }
 
-    /// Makes the directory of tables, before the files that are made after it. Where they are there, it was lost: the
-    /// server would start without any table.
+    /// Creates the directory of tables, before the files that are created after it. If those files
+    /// exist but the directory does not, it was lost: the server would start without any table.
     async fn ensure_data_dir(&self, fs: &dyn FileSystem) -> Result<()> {
         let dir = self.data_dir();
         if fs.stat(&dir).await?.is_some() {
@@ -123,14 +128,14 @@ impl RootDir {
         }
         let cluster_id = random_uuid(random);
         if !is_new {
-            warn!(file = %path, cluster_id, "the cluster's id was missing or damaged; a new one was chosen");
+            warn!(file = %path, cluster_id, "cluster id was missing or corrupt; generated a new one");
         }
         let content = with_magic(&ClusterId { cluster_id: cluster_id.clone() });
         file::replace(fs, &self.tmp_dir().join(ID_FILE), &path, content).await?;
         Ok(cluster_id)
     }
 
-    /// The message in a file; `None` if there is no file, or if it was damaged and is renamed.
+    /// The message in a file; `None` if there is no file, or if it was corrupt and is now renamed.
     async fn read_or_set_aside<M: Message + Default>(
         &self,
         fs: &dyn FileSystem,
@@ -143,7 +148,7 @@ impl RootDir {
             Ok(message) => Ok(Some(message)),
             Err(error) => {
                 let aside = path.parent().join(&format!("{}{DAMAGED}", path.name()));
-                warn!(file = %path, %error, kept_as = %aside, "a damaged file is set aside and written again");
+                warn!(file = %path, %error, kept_as = %aside, "renaming a corrupt file and rewriting it");
                 fs.delete(&aside).await?;
                 fs.rename(path, &aside).await?;
                 Ok(None)
@@ -152,12 +157,12 @@ impl RootDir {
     }
 }
 
-/// A shell command that restores a lost or damaged marker of the root directory at `dir`.
+/// A shell command that restores a missing or corrupt marker of the root directory at `dir`.
 pub fn restoring_command(dir: &str) -> String {
     format!("printf '{MARKER_TITLE}\\nformat {FORMAT}\\n' > '{dir}/{MARKER}'")
 }
 
-enum Marked {
+enum MarkerState {
     Yes,
     Empty,
 }
@@ -172,7 +177,7 @@ fn check_format(path: &FilePath, content: &Bytes) -> Result<()> {
     match format.and_then(|format| format.parse::<u32>().ok()) {
         Some(format) if format <= FORMAT => Ok(()),
         Some(format) => Err(Error::TooNew { file: path.clone(), format, known: FORMAT }),
-        None => Err(corrupt(path, "names no format")),
+        None => Err(corrupt(path, "has no valid format line")),
     }
 }
 

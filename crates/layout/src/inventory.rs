@@ -1,9 +1,10 @@
-//! The inventory of a region: which store files must be in its directory. A directory alone does not tell that a file is
-//! missing; without the inventory, reads of the region would be silently shorter.
+//! The inventory of a region: the store files that must be in its directory. A directory listing
+//! alone cannot show that a file is missing. Without the inventory, reads of the region would
+//! silently lack data.
 //!
-//! It is the content of the region's sequence id file, `recovered.edits/<id>.seqid`. HBase reads the names of these files
-//! only, and makes another, empty one when it closes the region. So the inventory is gone as soon as HBase has changed the
-//! region's files.
+//! The inventory is the content of the region's sequence id file, `recovered.edits/<id>.seqid`.
+//! HBase reads only the names of these files, and creates a new, empty one when it closes the
+//! region. So the inventory disappears as soon as HBase changes the region's files.
 //!
 //! ```text
 //! store files of a region, format 1
@@ -43,7 +44,7 @@ impl Inventory {
         self.names.iter().filter_map(move |name| name.strip_prefix(&prefix))
     }
 
-    /// The content of its file.
+    /// The content of the inventory's file.
     pub(crate) fn encode(&self) -> Bytes {
         let mut text = format!("{HEADER}\n");
         for name in &self.names {
@@ -55,7 +56,7 @@ impl Inventory {
         text.into()
     }
 
-    /// What a file's content says; `None` if it is damaged.
+    /// Parses a file's content; `None` if it is corrupt.
     fn decode(content: &[u8]) -> Option<Inventory> {
         let text = std::str::from_utf8(content).ok()?;
         let end = text.rfind(CHECKSUM)?;
@@ -69,7 +70,8 @@ impl Inventory {
     }
 }
 
-/// Whether a line is `FAMILY/FILE`: a checksum does not keep a path from leading out of the directory.
+/// Whether a line is `FAMILY/FILE`. A valid checksum does not rule out a path that leaves the
+/// directory.
 fn is_name(line: &str) -> bool {
     let parts = line.split_once('/');
     parts.is_some_and(|(family, file)| {
@@ -80,11 +82,11 @@ fn is_name(line: &str) -> bool {
 }
 
 impl RootDir {
-    /// The inventory of a region; `None` if it has none, because HBase served it last or it was never opened. A damaged
-    /// one counts as none: it is not a reason to keep files closed that are there.
+    /// The inventory of a region; `None` if HBase served it last or it was never opened. A corrupt
+    /// inventory counts as none: it is no reason to refuse files that exist.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn read_inventory(
         &self,
         fs: &dyn FileSystem,
@@ -94,7 +96,7 @@ impl RootDir {
         let Some(name) = highest_seq_id_file(fs, &dir).await? else { return Ok(None) };
         let path = dir.join(&name);
         let content = match file::read(fs, &path).await {
-            // A higher sequence id took its place.
+            // A higher sequence id replaced it.
             Err(Error::Fs(fs::Error::NotFound { .. })) => return Ok(None),
             content => content?,
         };
@@ -103,17 +105,17 @@ impl RootDir {
         }
         let inventory = Inventory::decode(&content);
         if inventory.is_none() {
-            warn!(file = %path, "the inventory of a region is damaged; missing store files would not be noticed");
+            warn!(file = %path, "region inventory is corrupt; missing store files will not be detected");
         }
         Ok(inventory)
     }
 
-    /// Replaces the inventory of a region; `None` removes it. A region without a sequence id file was never opened, and
-    /// stays without an inventory. A file must be in its directory before it is in the inventory, and must leave the
-    /// inventory before it leaves the directory.
+    /// Replaces the inventory of a region; `None` removes it. A region without a sequence id file
+    /// was never opened and gets no inventory. Add a file to its directory before adding it to the
+    /// inventory. Remove it from the inventory before removing it from the directory.
     ///
     /// # Errors
-    /// What the file system said; the inventory is then the old or the new one.
+    /// File system errors; the inventory is then the old or the new one.
     pub async fn write_inventory(
         &self,
         fs: &dyn FileSystem,
@@ -125,12 +127,17 @@ impl RootDir {
         let tmp_dir = self.region_tmp_dir(region);
         fs.make_dirs(&tmp_dir).await?;
         let content = inventory.map_or(Bytes::new(), Inventory::encode);
+        debug_assert!(
+            inventory.is_none_or(|inventory| Inventory::decode(&content).as_ref() == Some(inventory)),
+            "a written inventory can be read back"
+        );
         file::replace(fs, &tmp_dir.join(&name), &dir.join(&name), content).await
     }
 
-    /// Checks that the store of a family has all files of `inventory`, which is that of its region. `files` are those that
-    /// it has, `replaced` those that others replace. A file that is in the archive is not missing: HBase moved it there. A
-    /// file that the inventory lacks shows that the directory is newer, and then nothing is checked.
+    /// Checks that the store of a family has all files of its region's `inventory`. `files` are the
+    /// files that the store has, `replaced` those superseded by other files. A file in the archive
+    /// is not missing: HBase moved it there. If the store has a file that the inventory lacks, the
+    /// directory is newer and nothing is checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the first missing file.
@@ -155,8 +162,8 @@ impl RootDir {
         Ok(())
     }
 
-    /// Takes files of a family out of a region's inventory, if they are in it.
-    pub(crate) async fn forget_files(
+    /// Removes files of a family from a region's inventory, if they are in it.
+    pub(crate) async fn remove_from_inventory(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,
@@ -172,8 +179,8 @@ impl RootDir {
         Ok(())
     }
 
-    /// Takes all files of a family out of a region's inventory.
-    pub(crate) async fn forget_family(
+    /// Removes all files of a family from a region's inventory.
+    pub(crate) async fn remove_family_from_inventory(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,
@@ -181,7 +188,7 @@ impl RootDir {
     ) -> Result<()> {
         let Some(inventory) = self.read_inventory(fs, region).await? else { return Ok(()) };
         let files: Vec<&str> = inventory.of_family(family).collect();
-        self.forget_files(fs, region, family, &files).await
+        self.remove_from_inventory(fs, region, family, &files).await
     }
 }
 
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_contents_are_read_back() {
         for inventory in [Inventory::default(), sample()] {
             assert_eq!(Inventory::decode(&inventory.encode()), Some(inventory));
         }
@@ -214,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_or_missing_byte_is_noticed() {
+    fn a_changed_or_missing_byte_is_detected() {
         let content = sample().encode();
         for at in 0..content.len() {
             let mut changed = content.to_vec();

@@ -1,18 +1,23 @@
-//! Layer 2: what lies where in a root directory, and the small files in it.
+//! The paths in a root directory, and the small files in it.
 //!
-//! The directory is HBase's own: HBase opens what is written here, and what HBase wrote is read. Changes appear at once
-//! or not at all: a file or a table is made elsewhere, synced, and renamed to its place.
+//! The layout is HBase's own: HBase can open what this crate writes, and this crate reads what
+//! HBase wrote. Changes are atomic: a file or a table is created elsewhere, synced, and renamed
+//! into place.
 //!
 //! * [`RootDir`]: the paths;
-//! * [`identity`]: whose directory it is: `hbase.version`, `hbase.id`, and the mark that this project made it;
+//! * [`identity`]: the owner of the directory: `hbase.version`, `hbase.id`, and the marker of this
+//!   project;
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
-//! * [`table`]: making, listing and removing tables; [`store`]: names and lists of store files;
-//! * [`link`]: files that two tables have; [`mod@reference`]: files that two regions have a part of each;
-//! * [`inventory`]: which store files a region must have;
-//! * [`daughter`]: regions made of the files of others; [`snapshot`]: which files a table had at a moment;
-//! * [`archive`]: files that nobody needs go there, none is deleted in place; [`cleaning`]: which of them may be removed.
+//! * [`table`]: creating, listing and removing tables; [`store`]: names and lists of store files;
+//! * [`tracker`]: which files belong to a store, and how that changes;
+//! * [`link`]: files shared by tables; [`mod@reference`]: files of which regions share parts;
+//! * [`inventory`]: the store files that a region must have;
+//! * [`daughter`]: regions built from files of other regions; [`snapshot`]: the files of a table at
+//!   one point in time;
+//! * [`archive`]: obsolete files are moved there, never deleted in place; [`cleaning`]: the
+//!   archived files that may be removed.
 //!
-//! Knows nothing about: the insides of HFiles and logs, Java class names, sockets.
+//! Does not depend on the contents of HFiles and logs, Java class names, or sockets.
 
 pub mod archive;
 pub mod cleaning;
@@ -28,22 +33,24 @@ mod root;
 pub mod snapshot;
 pub mod store;
 pub mod table;
+pub mod tracker;
 
 pub use identity::Identity;
 pub use inventory::Inventory;
 pub use link::FileLink;
 pub use reference::Reference;
 pub use root::RootDir;
+pub use tracker::{FileListTracker, RenameTracker, StoreDir, StoreFileTracker};
 
 use fs::FilePath;
 
-/// Why a part of the root directory cannot be used, told apart by what can be done about it.
+/// Why a part of the root directory cannot be used. The variants differ in the remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Fs(#[from] fs::Error),
-    /// Stored bytes are not what they should be.
+    /// Stored bytes are invalid.
     #[error("corrupt {file}: {what}")]
     Corrupt {
         /// The file or directory.
@@ -51,32 +58,35 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// HBase has this and this project has not.
+    /// A feature that HBase has and this project lacks.
     #[error("{file}: {what} is not supported yet")]
     Unsupported {
         /// The file or directory.
         file: FilePath,
-        /// What it is.
+        /// The unsupported feature.
         what: String,
     },
-    /// A directory with content that this project did not make. It may belong to a running cluster.
-    #[error("{dir} holds {found:?} but not {marker:?}: Grampus did not make it and does not touch it")]
+    /// A directory with content that this project did not create. It may belong to a running
+    /// cluster.
+    #[error(
+        "{dir} contains {found:?} but not {marker:?}: refusing to use a directory that Grampus did not create"
+    )]
     NotOurs {
         /// The root directory.
         dir: FilePath,
-        /// Something that is in it.
+        /// An entry in it.
         found: String,
-        /// What is missing.
+        /// The name of the missing marker file.
         marker: &'static str,
     },
-    /// Made by a newer version of this project.
-    #[error("{file} has format {format}; this version knows formats up to {known}")]
+    /// Created by a newer version of this project.
+    #[error("{file} has format {format}; this version supports formats up to {known}")]
     TooNew {
-        /// The file that says so.
+        /// The file that states the format.
         file: FilePath,
         /// Its format.
         format: u32,
-        /// The newest one known here.
+        /// The newest supported format.
         known: u32,
     },
 }

@@ -1,12 +1,15 @@
-//! Links: files of one table that another one has too, without a copy.
+//! Links: files of one table that another table shares without a copy.
 //!
 //! ```text
-//! data/<ns>/<clone>/<region>/<family>/[<ns>=]<table>=<region>-<file>               empty: the name is the link
-//! archive/data/<ns>/<table>/<region>/<family>/.links-<file>/<region>.<clone>      empty: somebody links to the file
+//! data/<ns>/<clone>/<region>/<family>/[<ns>=]<table>=<region>-<file>
+//!     empty: the name is the link
+//! archive/data/<ns>/<table>/<region>/<family>/.links-<file>/<region>.<clone>
+//!     empty: a back reference, which states that a region links to the file
 //! ```
 //!
-//! The linked file is looked for where its table has it, then in the archive, then among tables being made or removed.
-//! The back reference is made before the link, so that no cleaner finds a file unused that is about to be used.
+//! The linked file is searched in its table, then in the archive, then among tables being created
+//! or removed. The back reference is created before the link, so that no cleaner removes a file
+//! that is about to be linked.
 //!
 //! Source: HBase `HFileLink`, `FileLink`, `HFileLinkCleaner`.
 
@@ -17,12 +20,12 @@ use fs::{FilePath, FileStatus, FileSystem};
 use crate::store::{StoreFileName, family_dir_name};
 use crate::{Result, RootDir, file};
 
-/// Directories of back references begin with this.
+/// The prefix of directories of back references.
 pub(crate) const BACK_REFERENCES: &str = ".links-";
-/// A file may move from one place to the next while it is looked for.
-const LOOKS: usize = 2;
+/// Number of searches for a file, which may move from one directory to the next during a search.
+const FIND_ATTEMPTS: usize = 2;
 
-/// A file of a store of another table.
+/// A reference to a store file of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLink {
     table: TableName,
@@ -32,8 +35,8 @@ pub struct FileLink {
 }
 
 impl FileLink {
-    /// A link to a file of a region, which may itself be a link or a reference: then the new one leads to the same file,
-    /// all of it. `None` if the name is none of these.
+    /// A link to a file of a region. If the file is itself a link or a reference, the new link
+    /// points to the same underlying file, all of it. `None` if the name is none of these.
     pub fn to(region: &RegionInfo, family: &[u8], name: &str) -> Option<FileLink> {
         match StoreFileName::parse(name)? {
             StoreFileName::Own { .. } => Some(FileLink {
@@ -55,30 +58,30 @@ impl FileLink {
         }
     }
 
-    /// Takes the name of a link apart.
+    /// Parses the name of a link.
     pub fn parse(name: &str, family: &[u8]) -> Option<FileLink> {
         let StoreFileName::Link { table, region, file } = StoreFileName::parse(name)? else { return None };
         let table = TableName::parse(&table.replacen('=', ":", 1)).ok()?;
         Some(FileLink { table, region, family: family_dir_name(family)?.to_string(), file })
     }
 
-    /// The link's name.
+    /// The link's file name.
     pub fn name(&self) -> String {
         format!("{}={}-{}", linked_name(&self.table), self.region, self.file)
     }
 
-    /// The name of the file by which the archived file states that `region` links to it.
+    /// The name of the back reference, by which the archived file states that `region` links to it.
     pub fn back_reference_name(&self, region: &RegionInfo) -> String {
         format!("{}.{}", region.encoded_name(), linked_name(&region.table))
     }
 
-    /// Where the file is, wherever that is; `None` if it is gone.
+    /// Finds the file in any of its possible directories; `None` if it no longer exists.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn find(&self, root: &RootDir, fs: &dyn FileSystem) -> Result<Option<(FilePath, FileStatus)>> {
-        for _ in 0..LOOKS {
-            for dir in root.places_of(&self.table, &self.region) {
+        for _ in 0..FIND_ATTEMPTS {
+            for dir in root.candidate_dirs(&self.table, &self.region) {
                 let path = dir.join(&self.family).join(&self.file);
                 if let Some(status) = fs.stat(&path).await? {
                     return Ok(Some((path, status)));
@@ -88,11 +91,11 @@ impl FileLink {
         Ok(None)
     }
 
-    /// Says beside the archived file that `region` links to it, or is about to.
+    /// Creates the back reference next to the archived file: `region` links to it, or is about to.
     ///
     /// # Errors
-    /// What the file system said.
-    pub(crate) async fn refer_back(
+    /// File system errors.
+    pub(crate) async fn add_back_reference(
         &self,
         root: &RootDir,
         fs: &dyn FileSystem,
@@ -111,12 +114,13 @@ impl FileLink {
 }
 
 impl RootDir {
-    /// Whether a region has a link or a reference to a file in the archive, which therefore must stay there. Back
-    /// references of regions that have none any more do not count; whoever gets a link makes its back reference first, and
-    /// the link before the file can have been archived for as long as files are kept there.
+    /// Whether a region has a link or a reference to a file in the archive, so that the file must
+    /// stay there. Ignores back references of regions that no longer have a link. This is safe: the
+    /// back reference is created before the link, and the link is created while archived files are
+    /// still retained.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn is_linked(&self, fs: &dyn FileSystem, archived: &FilePath) -> Result<bool> {
         let family_dir = archived.parent();
         let backs =
@@ -143,7 +147,7 @@ impl RootDir {
     }
 }
 
-/// A table's name as links have it.
+/// A table's name as links spell it.
 fn linked_name(table: &TableName) -> String {
     match table.namespace() {
         DEFAULT_NAMESPACE => table.qualifier().to_string(),
@@ -165,7 +169,7 @@ mod tests {
             let link = FileLink::to(&region, b"f", FILE).unwrap();
             assert_eq!(link.name(), format!("{shown}={}-{FILE}", region.encoded_name()));
             assert_eq!(FileLink::parse(&link.name(), b"f"), Some(link.clone()));
-            // A link to a link leads to the file itself.
+            // A link to a link points to the file itself.
             let other = RegionInfo::new(TableName::parse("other").unwrap(), "".into(), "".into(), 8);
             assert_eq!(FileLink::to(&other, b"f", &link.name()), Some(link));
         }
@@ -176,7 +180,7 @@ mod tests {
         assert_eq!(referred(FILE), FileLink::to(&parent, b"f", FILE));
         let link = format!("ns=o={}-{FILE}", "ab".repeat(16));
         assert_eq!(referred(&link), FileLink::parse(&link, b"f"), "a reference to a link");
-        assert_eq!(FileLink::parse(&format!("a b=ab-{FILE}"), b"f"), None, "no name of a table");
-        assert_eq!(FileLink::parse(&format!("t=ab-{FILE}"), b"../f"), None, "no name of a family");
+        assert_eq!(FileLink::parse(&format!("a b=ab-{FILE}"), b"f"), None, "not a table name");
+        assert_eq!(FileLink::parse(&format!("t=ab-{FILE}"), b"../f"), None, "not a family name");
     }
 }

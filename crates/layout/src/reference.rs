@@ -1,15 +1,17 @@
-//! References: what a region has of a file of another one, after a split or a merge, until it is compacted.
+//! References: a region's part of a file of another region, after a split or a merge, until it is
+//! compacted.
 //!
 //! ```text
 //! data/<ns>/<table>/<region>/<family>/<file>.<parent>      PBUF | Reference { splitkey, range }
 //! ```
 //!
-//! The name says which file of which parent; that file may be a link, then the name has the link's. The content says which
-//! part: the rows from a split row on (top), or those before it (bottom). A merged region has all of its parents' files as
-//! tops from their first rows on.
+//! The name identifies the file and the parent region. The file may be a link; the name then
+//! contains the link's name. The content identifies the part: the rows from a split row on (top),
+//! or the rows before it (bottom). A merged region has all files of its parents as tops that start
+//! at the parents' first rows.
 //!
-//! The split key is stored as the first key that a cell of the split row could have, so a row is all it says. A reference
-//! that split within a row would tear it: it is refused.
+//! The split key is stored as the smallest key that a cell of the split row can have, so it stands
+//! for a row. A reference that splits within a row would tear the row and is rejected.
 //!
 //! Source: HBase `Reference`, `StoreFileInfo`.
 
@@ -23,7 +25,7 @@ use proto::reference::Range as ProtoRange;
 use crate::store::StoreFileName;
 use crate::{Result, RootDir, corrupt, file};
 
-/// Which part of a file.
+/// The part of a file: one side of the split row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     /// The rows from the split row on.
@@ -32,54 +34,55 @@ pub enum Range {
     Bottom,
 }
 
-/// Which part of a file of another region a region has.
+/// A region's part of a file of another region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The row that divides the file.
     pub split_row: Bytes,
-    /// Which side of it.
+    /// The side of it that the region has.
     pub range: Range,
 }
 
 impl Reference {
-    /// The rows of a file from `split_row` on.
+    /// Refers to the rows of a file from `split_row` on.
     pub fn top(split_row: impl Into<Bytes>) -> Reference {
         Reference { split_row: split_row.into(), range: Range::Top }
     }
 
-    /// The rows of a file before `split_row`.
+    /// Refers to the rows of a file before `split_row`.
     pub fn bottom(split_row: impl Into<Bytes>) -> Reference {
         Reference { split_row: split_row.into(), range: Range::Bottom }
     }
 
-    /// The key that divides the file: before all cells of the split row.
+    /// The key that divides the file: it precedes all cells of the split row.
     pub fn split_key(&self) -> KeyBuf {
         KeyBuf::first_on_row(&self.split_row)
     }
 
-    /// The content of a reference's file.
+    /// The content of the reference file.
     pub fn encode(&self) -> Bytes {
         with_magic(&proto::Reference::from(self))
     }
 
-    /// Reads the content of a reference's file; `path` is where it is from. What HBase before 0.96 wrote is read too.
+    /// Decodes the content of the reference file at `path`, including the format of HBase before
+    /// 0.96.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for what is none.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the content is not a reference.
     pub fn decode(path: &FilePath, content: &Bytes) -> Result<Reference> {
         if content.starts_with(MAGIC) {
             let message = without_magic(content).map_err(|error| corrupt(path, error))?;
             return Reference::try_of(path, &message);
         }
         let (range, split_key) =
-            parse_writable(content).ok_or_else(|| corrupt(path, "is no reference to a file"))?;
+            parse_writable(content).ok_or_else(|| corrupt(path, "is not a reference to a file"))?;
         Ok(Reference { split_row: split_row(path, &content.slice_ref(split_key))?, range })
     }
 
-    /// Takes a message apart that was read from `path`.
+    /// Decodes a message that was read from `path`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if its key or range are none.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if its key or range is invalid.
     pub(crate) fn try_of(path: &FilePath, message: &proto::Reference) -> Result<Reference> {
         let range = match ProtoRange::try_from(message.range) {
             Ok(ProtoRange::Top) => Range::Top,
@@ -116,7 +119,7 @@ fn split_row(path: &FilePath, split_key: &Bytes) -> Result<Bytes> {
     }
 }
 
-/// `top 1 | key length, vint | key`, as Java's `Writable` had it.
+/// Parses `top 1 | key length, vint | key`, the form of Java's `Writable`.
 fn parse_writable(content: &[u8]) -> Option<(Range, &[u8])> {
     let (top, rest) = content.split_first()?;
     let (len, rest) = parse_len(rest)?;
@@ -124,7 +127,8 @@ fn parse_writable(content: &[u8]) -> Option<(Range, &[u8])> {
     (rest.len() == len).then_some((range, rest))
 }
 
-/// A length in Hadoop's form of variable size: one byte up to 127, else -113 to -116 for one to four bytes behind it.
+/// Parses a length in Hadoop's variable-size form: one byte up to 127, otherwise -113 to -116
+/// followed by one to four bytes.
 fn parse_len(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     match *first as i8 {
@@ -138,15 +142,15 @@ fn parse_len(bytes: &[u8]) -> Option<(usize, &[u8])> {
 }
 
 impl RootDir {
-    /// Reads the file of a reference.
+    /// Reads a reference file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is none; what the file system said.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is not a reference; file system errors.
     pub async fn read_reference(&self, fs: &dyn FileSystem, path: &FilePath) -> Result<Reference> {
         Reference::decode(path, &file::read(fs, path).await?)
     }
 
-    /// What a reference of a region says, also when it is in the archive by now; `None` if it is gone.
+    /// Reads a reference of a region, also from the archive; `None` if it no longer exists.
     ///
     /// # Errors
     /// As for [`RootDir::read_reference`].
@@ -166,11 +170,11 @@ impl RootDir {
         Ok(None)
     }
 
-    /// Whether a region still has references to files of others, in any directory that looks like a family's. False if the
-    /// region has no directory.
+    /// Whether a region still has references to files of other regions, in any directory that may
+    /// be a family's. False if the region has no directory.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn has_references(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<bool> {
         let dir = self.region_dir(region);
         for family in file::list(fs, &dir).await? {
@@ -186,7 +190,7 @@ impl RootDir {
     }
 }
 
-/// Whether a store file's name is that of a reference.
+/// Whether a store file's name is the name of a reference.
 pub fn is_reference(name: &str) -> bool {
     matches!(StoreFileName::parse(name), Some(StoreFileName::Reference { .. }))
 }
@@ -232,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_references_are_refused() {
         let message = |splitkey: &[u8], range| {
             decode(with_magic(&proto::Reference { splitkey: splitkey.to_vec().into(), range }))
         };
         let first = KeyBuf::first_on_row(b"row");
         assert!(message(first.as_slice(), 0).is_ok());
         assert!(message(first.as_slice(), 2).is_err(), "no such range");
-        assert!(message(b"row", 0).is_err(), "no key");
+        assert!(message(b"row", 0).is_err(), "not a key");
         let within = KeyBuf::first_on_column(b"row", b"f", b"q");
         assert!(message(within.as_slice(), 0).is_err(), "within a row");
         for content in [&b""[..], b"\x01", b"PBUF", b"PBUF\n\x0d\0\x01f"] {

@@ -1,4 +1,4 @@
-//! The small files of a region: `.regioninfo`, and its highest sequence id.
+//! The small files of a region: `.regioninfo`, and the sequence id file.
 
 use bytes::Bytes;
 use cell::region::{META_ENCODED_NAME, RegionInfo};
@@ -14,14 +14,15 @@ pub(crate) const INFO_FILE: &str = ".regioninfo";
 /// The directory of sequence id files.
 pub const RECOVERED_EDITS: &str = "recovered.edits";
 const SEQ_ID_SUFFIX: &str = ".seqid";
-/// What HBase before 0.99 wrote in its place.
+/// The suffix that HBase before 0.99 used instead.
 const OLD_SEQ_ID_SUFFIX: &str = "_seqid";
 
 impl RootDir {
-    /// The regions of a table that have a directory with a `.regioninfo`, in no special order.
+    /// The regions of a table that have a directory with a `.regioninfo`, in no particular order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a `.regioninfo` is not that of its directory.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a `.regioninfo` is invalid or belongs to
+    /// another directory.
     pub async fn list_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<Vec<RegionInfo>> {
         let dir = self.table_dir(table);
         let mut regions = Vec::new();
@@ -31,26 +32,27 @@ impl RootDir {
             }
             match read_info(fs, &dir.join(&entry.name)).await? {
                 Some(region) => regions.push(region),
-                None => warn!(dir = %dir.join(&entry.name), "a region's directory without .regioninfo"),
+                None => warn!(dir = %dir.join(&entry.name), "region directory has no .regioninfo"),
             }
         }
         Ok(regions)
     }
 
-    /// The encoded names of the directories of a table's regions, whatever is in them.
+    /// The encoded names of the directories of a table's regions, whatever they contain.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn list_region_dirs(&self, fs: &dyn FileSystem, table: &TableName) -> Result<Vec<String>> {
         let entries = file::list(fs, &self.table_dir(table)).await?;
         let is_region = |entry: &fs::FileStatus| entry.is_dir && is_encoded_name(&entry.name);
         Ok(entries.into_iter().filter(is_region).map(|entry| entry.name).collect())
     }
 
-    /// The names of a region's store files, and of those that are in the archive, each once. They may be damaged.
+    /// The distinct names of a region's store files, including those in the archive. The files may
+    /// be corrupt.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn store_file_names(
         &self,
         fs: &dyn FileSystem,
@@ -67,10 +69,11 @@ impl RootDir {
         Ok(names.into_iter().collect())
     }
 
-    /// What a region's directory says it is; `None` if there is no directory or no `.regioninfo` in it.
+    /// Reads the `.regioninfo` of a region's directory; `None` if the directory or the file does
+    /// not exist.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is that of another region.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is invalid or belongs to another region.
     pub async fn read_region_info(
         &self,
         fs: &dyn FileSystem,
@@ -80,10 +83,10 @@ impl RootDir {
         read_info(fs, &self.table_dir(table).join(encoded)).await
     }
 
-    /// Makes a region's directory and its `.regioninfo`, unless it is there and says the same.
+    /// Creates a region's directory and its `.regioninfo`, unless an identical one exists.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn write_region_info(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<()> {
         let (dir, tmp_dir) = (self.region_dir(region), self.region_tmp_dir(region));
         let (path, content) = (dir.join(INFO_FILE), encode(region));
@@ -94,21 +97,24 @@ impl RootDir {
         file::replace(fs, &tmp_dir.join(INFO_FILE), &path, content).await
     }
 
-    /// The highest sequence id that a region's files name (`recovered.edits/<id>.seqid`); 0 if none does.
+    /// The highest sequence id in the names of a region's files (`recovered.edits/<id>.seqid`); 0
+    /// if there is none.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn read_max_seq_id(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<u64> {
         let ids = seq_id_files(fs, &self.recovered_edits_dir(region)).await?;
         Ok(ids.last().map_or(0, |(id, _)| *id))
     }
 
-    /// Keeps `seq_id` as the highest one that a region used, with the region's inventory, and removes lower ones. `false`
-    /// if that id or a higher one was there already: its inventory stays as it was. Without an inventory the file is empty,
-    /// and needs no room on a disk.
+    /// Records `seq_id` as the highest one that a region used, together with the region's
+    /// inventory, and removes lower ones. Returns `false` if that id or a higher one was recorded
+    /// already: its inventory stays unchanged. Without an inventory the file is empty and needs no
+    /// disk space.
     ///
     /// # Errors
-    /// What the file system said; the region's highest id and its inventory are then the old or the new ones.
+    /// File system errors; the region's highest id and its inventory are then the old or the new
+    /// ones.
     pub async fn write_max_seq_id(
         &self,
         fs: &dyn FileSystem,
@@ -121,7 +127,8 @@ impl RootDir {
     }
 }
 
-/// Keeps `seq_id` as the highest one, in a directory that may lie anywhere; whether a file with `content` was made for it.
+/// Records `seq_id` as the highest one in the directory `dir`. Returns whether it created a file
+/// with `content`.
 pub(crate) async fn write_max_seq_id_in(
     fs: &dyn FileSystem,
     dir: &FilePath,
@@ -134,7 +141,7 @@ pub(crate) async fn write_max_seq_id_in(
     if is_new {
         let path = dir.join(&seq_id_file_name(seq_id));
         if let Err(error) = file::write(fs, &path, content).await {
-            // A part of it would count as a damaged inventory.
+            // A partially written file would count as a corrupt inventory.
             fs.delete(&path).await?;
             return Err(error);
         }
@@ -147,7 +154,7 @@ pub(crate) async fn write_max_seq_id_in(
     Ok(is_new)
 }
 
-/// The sequence id files in a directory, the highest last.
+/// The sequence id files in a directory, in ascending order.
 async fn seq_id_files(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<(u64, String)>> {
     let entries = file::list(fs, dir).await?.into_iter();
     let mut ids: Vec<(u64, String)> =
@@ -165,7 +172,7 @@ fn seq_id_file_name(seq_id: u64) -> String {
     format!("{seq_id}{SEQ_ID_SUFFIX}")
 }
 
-/// Writes a region's `.regioninfo` into its directory, whose name is not synced.
+/// Writes a region's `.regioninfo` into its directory; the directory entry is not synced.
 pub(crate) async fn write_info_in(
     fs: &dyn FileSystem,
     region_dir: &FilePath,
@@ -188,12 +195,12 @@ async fn read_info(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<Option<
         without_magic_delimited(&content).map_err(|error| corrupt(&path, error))?;
     let region = RegionInfo::try_from(&message).map_err(|error| corrupt(&path, error))?;
     if region.encoded_name() != region_dir.name() {
-        return Err(corrupt(&path, format!("is that of region {}", region.encoded_name())));
+        return Err(corrupt(&path, format!("belongs to region {}", region.encoded_name())));
     }
     Ok(Some(region))
 }
 
-/// Whether a directory's name is that of a region.
+/// Whether a directory's name can be that of a region.
 pub(crate) fn is_encoded_name(name: &str) -> bool {
     let is_md5 = name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_md5 || name == META_ENCODED_NAME

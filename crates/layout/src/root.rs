@@ -1,4 +1,4 @@
-//! The paths of a root directory.
+//! The paths in a root directory.
 
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
@@ -6,7 +6,7 @@ use fs::FilePath;
 
 use crate::store::dir_name;
 
-/// A root directory: HBase's `hbase.rootdir`, or the small one of the master within it.
+/// A root directory: HBase's `hbase.rootdir`, or the master's small one inside it.
 ///
 /// ```text
 /// hbase.version  hbase.id  grampus.root  grampus.lock
@@ -16,13 +16,14 @@ use crate::store::dir_name;
 ///                                  /.tmp/<family>/<store file>      being written
 ///                                  /recovered.edits/<id>.seqid
 /// .hbase-snapshot/    snapshots
-/// .tmp/data/...       tables being made         archive/data/...    files that nobody needs any more
-/// WALs/<server>/      logs                      oldWALs/            logs that nobody needs any more
+/// .tmp/data/...       tables being created      archive/data/...    obsolete files
+/// WALs/<server>/      logs                      oldWALs/            obsolete logs
 /// MasterData/         the master's own root directory: data, WALs, oldWALs, archive
 /// ```
 ///
-/// Table names and encoded region names cannot leave their directory (their characters are checked when they are
-/// made); a family's name must have passed [`store::check_family`](crate::store::check_family).
+/// Table names and encoded region names cannot leave their directory: their characters are checked
+/// when the names are constructed. A family's name must have passed
+/// [`store::check_family`](crate::store::check_family).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootDir {
     root: FilePath,
@@ -44,27 +45,27 @@ impl RootDir {
         RootDir::new(self.root.join("MasterData"))
     }
 
-    /// Held by the process that uses the directory.
+    /// The lock file, held by the process that uses the directory.
     pub fn lock_file(&self) -> FilePath {
         self.root.join("grampus.lock")
     }
 
-    /// Files that are allocated ahead, for writes that must not fail on a full disk.
+    /// Preallocated files, for writes that must not fail on a full disk.
     pub fn reserve_dir(&self) -> FilePath {
         self.root.join("grampus.reserve")
     }
 
-    /// Where it is recorded which logs of users' tables there are.
+    /// The record of the existing write-ahead logs of user tables.
     pub fn log_record(&self) -> FilePath {
         self.root.join("grampus.logs").join("log")
     }
 
-    /// Where it is recorded which logs of `hbase:meta` there are.
+    /// The record of the existing write-ahead logs of `hbase:meta`.
     pub fn meta_log_record(&self) -> FilePath {
         self.root.join("grampus.logs").join("log.meta")
     }
 
-    /// Both of these.
+    /// Both log records.
     pub fn log_records(&self) -> [FilePath; 2] {
         [self.log_record(), self.meta_log_record()]
     }
@@ -74,32 +75,32 @@ impl RootDir {
         self.root.join("data")
     }
 
-    /// Things being made or removed.
+    /// Objects being created or removed.
     pub fn tmp_dir(&self) -> FilePath {
         self.root.join(".tmp")
     }
 
-    /// The tables of a namespace.
+    /// The directory of a namespace's tables.
     pub fn namespace_dir(&self, namespace: &str) -> FilePath {
         self.data_dir().join(namespace)
     }
 
-    /// A table.
+    /// The directory of a table.
     pub fn table_dir(&self, table: &TableName) -> FilePath {
         below(&self.data_dir(), table)
     }
 
-    /// A table that is being made.
+    /// The temporary directory of a table that is being created.
     pub fn staged_table_dir(&self, table: &TableName) -> FilePath {
         below(&self.tmp_dir().join("data"), table)
     }
 
-    /// A region.
+    /// The directory of a region.
     pub fn region_dir(&self, region: &RegionInfo) -> FilePath {
         self.table_dir(&region.table).join(&owner_name(region))
     }
 
-    /// A region's files of one family.
+    /// The directory of a region's files of one family.
     ///
     /// # Panics
     /// If the name has not passed [`store::check_family`](crate::store::check_family).
@@ -107,12 +108,12 @@ impl RootDir {
         self.region_dir(region).join(dir_name(family))
     }
 
-    /// Where a region writes what is renamed when it is done.
+    /// The directory of a region's unfinished files, which are renamed when they are complete.
     pub fn region_tmp_dir(&self, region: &RegionInfo) -> FilePath {
         self.region_dir(region).join(".tmp")
     }
 
-    /// Where a region writes store files of one family.
+    /// The directory of a region's unfinished store files of one family.
     ///
     /// # Panics
     /// If the name has not passed [`store::check_family`](crate::store::check_family).
@@ -120,17 +121,17 @@ impl RootDir {
         self.region_tmp_dir(region).join(dir_name(family))
     }
 
-    /// A region's sequence id files.
+    /// The directory of a region's sequence id files.
     pub fn recovered_edits_dir(&self, region: &RegionInfo) -> FilePath {
         self.region_dir(region).join(crate::region::RECOVERED_EDITS)
     }
 
-    /// Files of tables that nobody needs any more.
+    /// The directory of obsolete files of tables.
     pub fn archive_dir(&self) -> FilePath {
         self.root.join("archive")
     }
 
-    /// A region's files of one family that nobody needs any more.
+    /// The directory of a region's obsolete files of one family.
     ///
     /// # Panics
     /// If the name has not passed [`store::check_family`](crate::store::check_family).
@@ -138,8 +139,8 @@ impl RootDir {
         self.archive_region_dir(&region.table, &owner_name(region)).join(dir_name(family))
     }
 
-    /// Where a region's families may be, the most likely place first.
-    pub(crate) fn places_of(&self, table: &TableName, encoded: &str) -> [FilePath; 4] {
+    /// The directories that may contain a region's families, the most likely one first.
+    pub(crate) fn candidate_dirs(&self, table: &TableName, encoded: &str) -> [FilePath; 4] {
         [
             self.table_dir(table).join(encoded),
             self.archive_region_dir(table, encoded),
@@ -152,22 +153,22 @@ impl RootDir {
         below(&self.archive_dir().join("data"), table).join(encoded)
     }
 
-    /// The logs of all servers.
+    /// The directory of the logs of all servers.
     pub fn wals_dir(&self) -> FilePath {
         self.root.join("WALs")
     }
 
-    /// The logs of a server.
+    /// The directory of a server's logs.
     pub fn wal_dir(&self, server: &ServerName) -> FilePath {
         self.wals_dir().join(&server.to_string())
     }
 
-    /// Logs that nobody needs any more.
+    /// The directory of obsolete logs.
     pub fn old_wals_dir(&self) -> FilePath {
         self.root.join("oldWALs")
     }
 
-    /// Logs that could not be read.
+    /// The directory of logs that could not be read.
     pub fn corrupt_dir(&self) -> FilePath {
         self.root.join("corrupt")
     }
@@ -177,7 +178,8 @@ fn below(data: &FilePath, table: &TableName) -> FilePath {
     data.join(table.namespace()).join(table.qualifier())
 }
 
-/// The encoded name of the region that owns the files: replicas share those of the first.
+/// The encoded name of the region that owns the files: replicas share the files of the default
+/// replica.
 fn owner_name(region: &RegionInfo) -> String {
     match region.replica_id {
         0 => region.encoded_name(),

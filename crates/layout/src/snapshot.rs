@@ -1,13 +1,14 @@
-//! Snapshots: which files a table had at a moment.
+//! Snapshots: the files of a table at one point in time.
 //!
 //! ```text
 //! .hbase-snapshot/<name>/.snapshotinfo     SnapshotDescription
-//!                       /data.manifest     SnapshotDataManifest: the table, its regions, their files
-//! .hbase-snapshot/.tmp/<name>/             being made or removed
+//!                       /data.manifest     SnapshotDataManifest: table, regions, files
+//! .hbase-snapshot/.tmp/<name>/             being created or removed
 //! ```
 //!
-//! A snapshot is made below `.tmp` and renamed into place, and renamed back there before it is removed; so it is whole or
-//! not there. It holds names of files, not their bytes: those stay in the table or in the archive.
+//! A snapshot is built below `.tmp` and renamed into place. Before its removal it is renamed back.
+//! So it is complete or does not exist. It holds names of files, not their bytes: the files stay in
+//! the table or in the archive.
 //!
 //! Source: HBase `SnapshotDescriptionUtils`, `SnapshotManifest`, `SnapshotManifestV2`.
 
@@ -29,13 +30,13 @@ const DESCRIPTION: &str = ".snapshotinfo";
 const MANIFEST: &str = "data.manifest";
 /// The layout of snapshots since HBase 0.99 (`SnapshotManifestV2.DESCRIPTOR_VERSION`).
 pub const VERSION: i32 = 2;
-/// Bytes of a manifest at most (`snapshot.manifest.size.limit`).
+/// Maximum size of a manifest (`snapshot.manifest.size.limit`).
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
-/// What a snapshot holds.
+/// The contents of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// The table as it was.
+    /// The table at the time of the snapshot.
     pub table: TableDescriptor,
     /// Its regions.
     pub regions: Vec<SnapshotRegion>,
@@ -53,19 +54,19 @@ pub struct SnapshotRegion {
 /// A file in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// Its name in the store, which may be that of a link or a reference.
+    /// Its name in the store, which may be the name of a link or a reference.
     pub name: String,
-    /// Bytes in it, in all of it for a reference.
+    /// Size in bytes; for a reference, the size of the whole file.
     pub len: u64,
-    /// Which part of the file the store has; none if it has all of it.
+    /// The part of the file that the store has; `None` for the whole file.
     pub reference: Option<Reference>,
 }
 
 impl Manifest {
-    /// Reads a manifest's bytes; `path` is where they are from.
+    /// Decodes the manifest that was read from `path`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what is none, or names what cannot be a file.
+    /// [`Error::Corrupt`] for an invalid manifest, or one with an invalid file name.
     pub fn decode(path: &FilePath, content: Bytes) -> Result<Manifest> {
         let message = SnapshotDataManifest::decode(content).map_err(|error| corrupt(path, error))?;
         let table = TableDescriptor::try_from(&message.table_schema).map_err(|error| corrupt(path, error))?;
@@ -128,8 +129,8 @@ fn read_file(path: &FilePath, message: &StoreFile) -> Result<SnapshotFile> {
         (Some(StoreFileName::Reference { .. }), Some(reference)) => {
             Ok(SnapshotFile { name, len, reference: Some(Reference::try_of(path, reference)?) })
         }
-        (Some(_), _) => Err(corrupt(path, format!("the name {name:?} and the content do not fit"))),
-        (None, _) => Err(corrupt(path, format!("{name:?} is no name of a file"))),
+        (Some(_), _) => Err(corrupt(path, format!("the name {name:?} does not match the content"))),
+        (None, _) => Err(corrupt(path, format!("{name:?} is not a valid store file name"))),
     }
 }
 
@@ -142,10 +143,10 @@ impl RootDir {
         self.snapshots_dir().join(".tmp")
     }
 
-    /// All snapshots that are whole, by name.
+    /// Lists all complete snapshots by name.
     ///
     /// # Errors
-    /// What the file system said. One that cannot be read is passed over with a warning.
+    /// File system errors. A corrupt snapshot is skipped with a warning.
     pub async fn list_snapshots(&self, fs: &dyn FileSystem) -> Result<Vec<SnapshotDescription>> {
         let mut snapshots = Vec::new();
         for name in self.snapshot_names(fs).await? {
@@ -153,18 +154,18 @@ impl RootDir {
                 Ok(found) => snapshots.extend(found),
                 Err(Error::Fs(error)) => return Err(error.into()),
                 Err(error) => {
-                    warn!(name, %error, "a snapshot that cannot be read is passed over; delete it by its name")
+                    warn!(name, %error, "skipping a corrupt snapshot; delete it by name")
                 }
             }
         }
         Ok(snapshots)
     }
 
-    /// A snapshot, if there is one of that name. Where its description is missing or damaged, the manifest and the
-    /// directory's name tell of it.
+    /// Describes the snapshot `name`, if it exists. If its description is missing or corrupt, it is
+    /// derived from the manifest and the directory's name.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if neither can be read.
+    /// [`Error::Corrupt`] if the manifest is unreadable too.
     pub async fn find_snapshot(
         &self,
         fs: &dyn FileSystem,
@@ -179,13 +180,13 @@ impl RootDir {
             Err(error) => return Err(error),
             Ok(content) => match SnapshotDescription::decode(content) {
                 Ok(described) if described.name == name => return Ok(Some(described)),
-                Ok(described) => (corrupt(&path, format!("is that of snapshot {:?}", described.name)), false),
+                Ok(described) => (corrupt(&path, format!("belongs to snapshot {:?}", described.name)), false),
                 Err(error) => (corrupt(&path, error), false),
             },
         };
         match self.describe_by_manifest(fs, name).await? {
             Some(described) => {
-                warn!(error = %problem, "a snapshot's description cannot be read; its manifest is used instead");
+                warn!(error = %problem, "cannot read the snapshot's description; using its manifest instead");
                 Ok(Some(described))
             }
             None if is_missing => Ok(None),
@@ -193,7 +194,7 @@ impl RootDir {
         }
     }
 
-    /// What the manifest tells of a snapshot; `None` if there is none.
+    /// Derives a description from the manifest; `None` if there is no manifest.
     async fn describe_by_manifest(
         &self,
         fs: &dyn FileSystem,
@@ -211,26 +212,27 @@ impl RootDir {
         }))
     }
 
-    /// Whether a snapshot has a directory, whatever is in it.
+    /// Whether a snapshot has a directory, whatever it contains.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn has_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<bool> {
         Ok(is_name(name) && fs.stat(&self.snapshots_dir().join(name)).await?.is_some())
     }
 
-    /// Whether anything is in a snapshot's directory: HBase removes its files before the directory.
+    /// Whether a snapshot's directory contains anything. HBase removes the files before the
+    /// directory.
     pub(crate) async fn has_files(&self, fs: &dyn FileSystem, name: &str) -> Result<bool> {
         Ok(!file::list(fs, &self.snapshots_dir().join(name)).await?.is_empty())
     }
 
-    /// The names of the directories of snapshots, whatever is in them.
+    /// The names of the directories of snapshots, whatever they contain.
     pub(crate) async fn snapshot_names(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
         let entries = file::list(fs, &self.snapshots_dir()).await?.into_iter();
         Ok(entries.filter(|entry| entry.is_dir && is_name(&entry.name)).map(|entry| entry.name).collect())
     }
 
-    /// What a snapshot holds.
+    /// Reads the manifest of a snapshot.
     ///
     /// # Errors
     /// [`fs::Error::NotFound`] if it has no manifest, and as for [`Manifest::decode`].
@@ -242,10 +244,10 @@ impl RootDir {
         Manifest::decode(&path, file::read_up_to(fs, &path, MANIFEST_BYTES_MAX).await?)
     }
 
-    /// Makes a snapshot. When this returns, it is on disk; before, there is none of its name.
+    /// Creates a snapshot. On return, it is durable; until then, there is no snapshot of its name.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn write_snapshot(
         &self,
         fs: &dyn FileSystem,
@@ -263,10 +265,10 @@ impl RootDir {
         Ok(fs.sync_dir(&self.staged_snapshots_dir()).await?)
     }
 
-    /// Removes a snapshot; the files that it names stay. When this returns, it is gone, even after a power cut.
+    /// Removes a snapshot; the files that it names stay. On return, the removal is durable.
     ///
     /// # Errors
-    /// What the file system said; the snapshot is there or gone.
+    /// File system errors; the snapshot then exists or is gone.
     pub async fn delete_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<()> {
         if !is_name(name) {
             return Ok(());
@@ -280,7 +282,7 @@ impl RootDir {
     }
 }
 
-/// Whether a snapshot can have this name: that of a table without its namespace.
+/// Whether a snapshot can have this name. The rule is that of a table name without its namespace.
 fn is_name(name: &str) -> bool {
     TableName::new("default", name).is_ok()
 }
@@ -316,7 +318,7 @@ mod tests {
             root.write_snapshot(&fs, &described("s"), &manifest).await.unwrap();
             assert_eq!(root.find_snapshot(&fs, "s").await.unwrap(), Some(described("s")));
             assert_eq!(root.read_snapshot(&fs, "s").await.unwrap(), manifest);
-            // One that is damaged keeps no other from being listed.
+            // A corrupt snapshot does not prevent others from being listed.
             let damaged = root.snapshots_dir().join("x");
             fs.make_dirs(&damaged).await.unwrap();
             fs.put(&damaged.join(DESCRIPTION), b"\xff".to_vec());
@@ -324,7 +326,7 @@ mod tests {
             assert!(root.find_snapshot(&fs, "x").await.is_err());
             assert!(root.needed_files(&fs).await.is_err(), "it may need any file");
             root.delete_snapshot(&fs, "x").await.unwrap();
-            // The manifest tells what a damaged or missing description would.
+            // The manifest replaces a corrupt or missing description.
             for content in [&b"\xff"[..], b""] {
                 fs.put(&root.snapshots_dir().join("s").join(DESCRIPTION), content);
                 let found = root.find_snapshot(&fs, "s").await.unwrap().unwrap();
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_files_of_a_store_are_refused() {
+    fn names_of_no_store_file_are_refused() {
         let path = FilePath::new("m");
         let decode = |name: &str| Manifest::decode(&path, manifest(name).encode());
         assert!(decode(FILE).is_ok());

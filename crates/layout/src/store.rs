@@ -1,6 +1,7 @@
-//! Store files: how they are named, and which ones a store has.
+//! Store files: their names, and listing the files of a store.
 //!
-//! Source: HBase `StoreFileInfo`, `HFileLink`, `ColumnFamilyDescriptorBuilder.isLegalColumnFamilyName`.
+//! Source: HBase `StoreFileInfo`, `HFileLink`, and `isLegalColumnFamilyName` of
+//! `ColumnFamilyDescriptorBuilder`.
 
 use base::env::Random;
 use cell::cell::FAMILY_LEN_MAX;
@@ -10,28 +11,28 @@ use tracing::warn;
 
 use crate::link::FileLink;
 use crate::reference::Reference;
-use crate::{Error, Result, RootDir, corrupt, file};
+use crate::{Error, Result, RootDir, corrupt, file, tracker};
 
-/// What the name of a store file says.
+/// The parsed name of a store file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFileName {
-    /// A file of its own; a bulk load puts its sequence id into the name.
+    /// A file of the store's own. A bulk load puts its sequence id into the name.
     Own {
         /// The sequence id of a bulk load.
         bulk_load_seq_id: Option<u64>,
     },
-    /// A half of, or all of, a file of another region: `<file>.<region>`.
+    /// A reference to a part of a file of another region: `<file>.<region>`.
     Reference {
         /// The file's name, which may be a link.
         file: String,
-        /// The encoded name of the region that has it.
+        /// The encoded name of the region that owns it.
         region: String,
     },
-    /// A file of another table: `[<namespace>=]<table>=<region>-<file>`.
+    /// A link to a file of another table: `[<namespace>=]<table>=<region>-<file>`.
     Link {
-        /// Its namespace and table, as the name has them.
+        /// Its namespace and table, as spelled in the name.
         table: String,
-        /// The encoded name of the region that has it.
+        /// The encoded name of the region that owns it.
         region: String,
         /// The file's name.
         file: String,
@@ -39,7 +40,7 @@ pub enum StoreFileName {
 }
 
 impl StoreFileName {
-    /// Takes a name apart; `None` if it is not that of a store file.
+    /// Parses a name; `None` if it is not a store file name.
     pub fn parse(name: &str) -> Option<StoreFileName> {
         if let Some(bulk_load_seq_id) = parse_own(name) {
             return Some(StoreFileName::Own { bulk_load_seq_id });
@@ -92,35 +93,35 @@ fn is_decimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A new file's name: 32 hex digits.
+/// A random name for a new file: 32 hex digits.
 pub fn random_name(random: &dyn Random) -> String {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
 }
 
-/// A store file as a directory lists it.
+/// A store file in a directory listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Its name in the store's directory.
+    /// Its path in the store's directory.
     pub path: FilePath,
-    /// Where its bytes are: elsewhere for a link or a reference.
+    /// The path of its bytes, which differs for a link or a reference.
     pub target: FilePath,
-    /// Bytes in it, in all of it for a reference.
+    /// Size in bytes; for a reference, the size of the whole file.
     pub len: u64,
-    /// Its time of change, milliseconds since the epoch.
+    /// Modification time, in milliseconds since the epoch.
     pub modified_ms: u64,
     /// The sequence id that a bulk load gave it.
     pub bulk_load_seq_id: Option<u64>,
-    /// Which part of the file the store has; none if it has all of it.
+    /// The part of the file that the store has; `None` for the whole file.
     pub reference: Option<Reference>,
 }
 
 impl RootDir {
-    /// The store files of a family of a region, by name. Empty files and files of other names are passed over with a
-    /// warning: nothing in them can be read.
+    /// Lists the store files of a family of a region by name. Skips empty files and other names
+    /// with a warning, because they contain nothing readable.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the store has a file list, [`Error::Corrupt`] if it has a link or a reference to a file
-    /// that is gone: without them it would not be whole.
+    /// [`Error::Unsupported`] if the store has a file list. [`Error::Corrupt`] if it has a link or
+    /// a reference to a missing file: the store would be incomplete.
     pub async fn list_store_files(
         &self,
         fs: &dyn FileSystem,
@@ -130,7 +131,7 @@ impl RootDir {
         let dir = self.family_dir(region, family);
         let mut files = Vec::new();
         for status in file::list(fs, &dir).await? {
-            if status.is_dir && status.name == ".filelist" {
+            if status.is_dir && status.name == tracker::LIST_DIR {
                 let what = "the FILE store file tracker".to_string();
                 return Err(Error::Unsupported { file: dir.join(&status.name), what });
             }
@@ -141,10 +142,11 @@ impl RootDir {
         Ok(files)
     }
 
-    /// One store file of a family of a region; `None` for an empty file or another name, with a warning.
+    /// Describes one store file of a family; `None` with a warning for an empty file or another
+    /// name.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a link or a reference to a file that is gone.
+    /// [`Error::Corrupt`] for a link or a reference to a missing file.
     pub async fn list_store_file(
         &self,
         fs: &dyn FileSystem,
@@ -164,7 +166,7 @@ impl RootDir {
                 (file, Some(self.read_reference(fs, &path).await?))
             }
             Some(StoreFileName::Own { .. }) | None => {
-                warn!(file = %path, len = status.len, "not a store file; it is passed over");
+                warn!(file = %path, len = status.len, "skipping a file that is empty or not a store file");
                 return Ok(None);
             }
         };
@@ -174,10 +176,10 @@ impl RootDir {
         Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id, reference }))
     }
 
-    /// Where the bytes of a link or a reference in a store's directory are now.
+    /// Finds the current path of the bytes of a link or a reference.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the file that it names is nowhere.
+    /// [`Error::Corrupt`] if the file that it names does not exist.
     pub async fn resolve(
         &self,
         fs: &dyn FileSystem,
@@ -186,13 +188,13 @@ impl RootDir {
         path: &FilePath,
     ) -> Result<(FilePath, FileStatus)> {
         let link =
-            FileLink::to(region, family, path.name()).ok_or_else(|| corrupt(path, "is no store file"))?;
+            FileLink::to(region, family, path.name()).ok_or_else(|| corrupt(path, "is not a store file"))?;
         let found = link.find(self, fs).await?;
-        found.ok_or_else(|| corrupt(path, "leads to a file that is gone"))
+        found.ok_or_else(|| corrupt(path, "refers to a file that does not exist"))
     }
 }
 
-/// The sequence id that a bulk load gave to a file, or to the one that a link's name ends with.
+/// The sequence id that a bulk load gave to a file, or to the file that a link refers to.
 fn bulk_load_seq_id(name: &str) -> Option<u64> {
     match StoreFileName::parse(name)? {
         StoreFileName::Own { bulk_load_seq_id } => bulk_load_seq_id,
@@ -202,7 +204,7 @@ fn bulk_load_seq_id(name: &str) -> Option<u64> {
     }
 }
 
-/// The name of a family's directory, if it may have one.
+/// The name of a family's directory; `None` if the family's name is not a valid one.
 pub(crate) fn family_dir_name(family: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(family).ok()?;
     let legal = |c: char| !c.is_control() && !matches!(c, ':' | '/' | '\\');
@@ -210,21 +212,21 @@ pub(crate) fn family_dir_name(family: &[u8]) -> Option<&str> {
     (fits && !name.starts_with('.') && name != "recovered.edits" && name.chars().all(legal)).then_some(name)
 }
 
-/// The name of the directory of a family that was checked.
+/// The directory name of a family that was checked.
 pub(crate) fn dir_name(family: &[u8]) -> &str {
-    family_dir_name(family).expect("families are checked when descriptors are read and made")
+    family_dir_name(family).expect("families are checked when descriptors are read or written")
 }
 
-/// Checks that a family's name can be that of a directory, as HBase checks it.
+/// Checks that a family's name is valid as a directory name, as HBase does.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming `file`, where the name was read or is to be written.
+/// [`Error::Corrupt`] naming `file`, which contains the name or is to contain it.
 pub fn check_family(file: &FilePath, family: &[u8]) -> Result<()> {
     match family_dir_name(family) {
         Some(_) => Ok(()),
         None => Err(corrupt(
             file,
-            format!("family {:?} cannot be a directory", family.escape_ascii().to_string()),
+            format!("family {:?} is not a valid directory name", family.escape_ascii().to_string()),
         )),
     }
 }
@@ -236,9 +238,9 @@ mod tests {
     const HEX: &str = "f8db11ccda7041dba9229220b25e2e90";
     const REGION: &str = "1b42fa151ed2d772692addc8a9d03189";
 
-    /// Names from a root directory that HBase wrote, and what is not one.
+    /// Names from a root directory that HBase wrote, and invalid names.
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_parsed() {
         let own = |bulk_load_seq_id| Some(StoreFileName::Own { bulk_load_seq_id });
         assert_eq!(StoreFileName::parse(HEX), own(None));
         assert_eq!(StoreFileName::parse(&format!("{HEX}_SeqId_42_")), own(Some(42)));
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn new_names_are_names() {
+    fn random_names_are_valid() {
         let name = random_name(&base::testing::SeededRandom::new(1));
         assert_eq!(name.len(), 32);
         assert!(StoreFileName::parse(&name).is_some());

@@ -1,4 +1,4 @@
-//! Tables as directories: made whole under `.tmp` and renamed into place, listed, removed.
+//! Tables as directories: built under `.tmp` and renamed into place, listed, removed.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -9,21 +9,22 @@ use crate::link::FileLink;
 use crate::reference::Reference;
 use crate::{Result, RootDir, corrupt, descriptor, file, region, store};
 
-/// A file of another table that a new one has too.
+/// A file of another table that a new table shares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkedFile {
-    /// The region that is to have it.
+    /// The region that gets it.
     pub region: RegionInfo,
-    /// The family that is to have it.
+    /// The family that gets it.
     pub family: Bytes,
     /// The file.
     pub link: FileLink,
-    /// Which part of it, and the encoded name of the parent that the reference to it names; none for all of it.
+    /// The part of it, and the encoded name of the parent region in the reference's name; `None`
+    /// for the whole file.
     pub reference: Option<(Reference, String)>,
 }
 
 impl LinkedFile {
-    /// The name and the content of the file that leads there.
+    /// The name and the content of the link or reference file.
     fn file(&self) -> (String, Bytes) {
         match &self.reference {
             None => (self.link.name(), Bytes::new()),
@@ -33,10 +34,10 @@ impl LinkedFile {
 }
 
 impl RootDir {
-    /// The tables that have a descriptor, by namespace and name.
+    /// Lists the tables that have a descriptor, by namespace and name.
     ///
     /// # Errors
-    /// What the file system said. A directory whose name cannot be a table's is passed over.
+    /// File system errors. A directory whose name is not a valid table name is skipped.
     pub async fn list_tables(&self, fs: &dyn FileSystem) -> Result<Vec<TableName>> {
         let mut tables = Vec::new();
         for namespace in self.list_namespaces(fs).await? {
@@ -50,10 +51,10 @@ impl RootDir {
         Ok(tables)
     }
 
-    /// The namespaces that have a directory.
+    /// Lists the namespaces that have a directory.
     ///
     /// # Errors
-    /// What the file system said.
+    /// File system errors.
     pub async fn list_namespaces(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
         let entries = file::list(fs, &self.data_dir()).await?;
         let is_namespace = |name: &str| TableName::new(name, "t").is_ok();
@@ -64,11 +65,13 @@ impl RootDir {
             .collect())
     }
 
-    /// Makes the directory of a table: its descriptor, and for each region `.regioninfo` and the families. When this
-    /// returns, all of it is on disk; if it fails or the power is cut, all or nothing is. Done already: nothing happens.
+    /// Creates the directory of a table: its descriptor, and for each region `.regioninfo` and the
+    /// families. On return, all of it is durable. After a failure or a power loss, it is there
+    /// completely or not at all. Does nothing if the table exists.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if there is a directory of that name that lacks one of the regions.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the directory exists but lacks a region or the
+    /// descriptor.
     pub async fn create_table(
         &self,
         fs: &dyn FileSystem,
@@ -79,10 +82,10 @@ impl RootDir {
             return Ok(());
         }
         self.stage_table(fs, table, regions, &[]).await?;
-        self.put_in_place(fs, &table.name).await
+        self.publish_table(fs, &table.name).await
     }
 
-    /// The same with files of other tables, by links.
+    /// Like [`RootDir::create_table`], with links to files of other tables.
     ///
     /// # Errors
     /// As for [`RootDir::create_table`].
@@ -97,14 +100,15 @@ impl RootDir {
             return Ok(());
         }
         self.stage_table(fs, table, regions, links).await?;
-        self.put_in_place(fs, &table.name).await
+        self.publish_table(fs, &table.name).await
     }
 
-    /// Puts a table with these regions and files in the place of what there is of it, whose files go to the archive.
-    /// `token` names this change, so that it is not done twice. Regions that stay go on with their sequence ids.
+    /// Replaces a table by one with these regions and files. The files of the old table go to the
+    /// archive. `token` identifies this change, so that it is not applied twice. Regions that
+    /// remain continue their sequence ids.
     ///
     /// # Errors
-    /// What the file system said; the rest can be done by another call.
+    /// File system errors; another call can finish the change.
     pub async fn replace_table(
         &self,
         fs: &dyn FileSystem,
@@ -113,13 +117,14 @@ impl RootDir {
         links: &[LinkedFile],
         token: u64,
     ) -> Result<()> {
-        // In the directory for scratch files: nobody else looks there.
+        // In the directory for scratch files, which no other code reads.
         let mark = |dir: &FilePath| dir.join(".tmp").join(&format!(".replaced.{token}"));
         if fs.stat(&mark(&self.table_dir(&table.name))).await?.is_some() {
             return Ok(());
         }
         let staged = mark(&self.staged_table_dir(&table.name));
-        // Made last: with it, what is staged is whole, and what there was of the table may be gone already.
+        // This marker is written last: once it exists, the staged table is complete, and the old
+        // table may be gone already.
         if fs.stat(&staged).await?.is_none() {
             self.stage_table(fs, table, regions, links).await?;
             for region in regions {
@@ -132,10 +137,10 @@ impl RootDir {
             fs.sync_dir(&staged.parent()).await?;
         }
         self.archive_table(fs, &table.name).await?;
-        self.put_in_place(fs, &table.name).await
+        self.publish_table(fs, &table.name).await
     }
 
-    /// Makes a table under its temporary name.
+    /// Builds a table under its temporary name.
     async fn stage_table(
         &self,
         fs: &dyn FileSystem,
@@ -150,9 +155,9 @@ impl RootDir {
             stage_region(fs, &staged, table, region).await?;
         }
         for linked in links {
-            linked.link.refer_back(self, fs, &linked.region).await?;
-            let family =
-                store::family_dir_name(&linked.family).ok_or_else(|| corrupt(&staged, "a family"))?;
+            linked.link.add_back_reference(self, fs, &linked.region).await?;
+            let family = store::family_dir_name(&linked.family)
+                .ok_or_else(|| corrupt(&staged, "invalid family name"))?;
             let dir = staged.join(&linked.region.encoded_name()).join(family);
             fs.make_dirs(&dir).await?;
             let (name, content) = linked.file();
@@ -162,7 +167,7 @@ impl RootDir {
         Ok(fs.sync_dir(&staged).await?)
     }
 
-    async fn put_in_place(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+    async fn publish_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let staged = self.staged_table_dir(table);
         let namespace_dir = self.namespace_dir(table.namespace());
         fs.make_dirs(&namespace_dir).await?;
@@ -171,10 +176,10 @@ impl RootDir {
         Ok(fs.sync_dir(&staged.parent()).await?)
     }
 
-    /// Removes the directory of a namespace, if no table has one in it.
+    /// Removes the directory of a namespace that contains no table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a table is in it.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it contains a table.
     pub async fn delete_namespace(&self, fs: &dyn FileSystem, namespace: &str) -> Result<()> {
         let dir = self.namespace_dir(namespace);
         if let Some(entry) = file::list(fs, &dir).await?.iter().find(|entry| !entry.name.starts_with('.')) {
@@ -196,20 +201,20 @@ impl RootDir {
         }
         for region in regions {
             if self.read_region_info(fs, &table.name, &region.encoded_name()).await?.is_none() {
-                return Err(corrupt(&dir, format!("is there but lacks region {}", region.encoded_name())));
+                return Err(corrupt(&dir, format!("exists but lacks region {}", region.encoded_name())));
             }
         }
         match self.find_table_descriptor(fs, &table.name).await? {
             Some(_) => Ok(true),
-            None => Err(corrupt(&dir, "is there but lacks a descriptor")),
+            None => Err(corrupt(&dir, "exists but lacks a descriptor")),
         }
     }
 
-    /// Moves the store files of all regions of a table to the archive and removes its directory. Done already, in part
-    /// or in whole: goes on from there.
+    /// Moves the store files of all regions of a table to the archive and removes its directory.
+    /// Resumes an earlier call that failed or was interrupted.
     ///
     /// # Errors
-    /// What the file system said; the rest can be done by another call.
+    /// File system errors; another call can finish the move.
     pub async fn archive_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let dir = self.table_dir(table);
         for entry in file::list(fs, &dir).await? {
@@ -219,13 +224,13 @@ impl RootDir {
         }
         fs.delete(&dir).await?;
         match fs.sync_dir(&dir.parent()).await {
-            Err(fs::Error::NotFound { .. }) => Ok(()), // The namespace is gone too.
+            Err(fs::Error::NotFound { .. }) => Ok(()), // The namespace's directory does not exist either.
             other => Ok(other?),
         }
     }
 }
 
-/// Makes a region's directory with its `.regioninfo` and families below `table_dir`.
+/// Creates a region's directory with its `.regioninfo` and families below `table_dir`.
 pub(crate) async fn stage_region(
     fs: &dyn FileSystem,
     table_dir: &FilePath,

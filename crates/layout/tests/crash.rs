@@ -1,7 +1,7 @@
-//! Power cuts: whatever step they hit, a change is done or undone as a whole.
+//! Power loss: at whatever step it happens, a change is either complete or absent.
 //!
-//! A change runs over a file system that fails its Nth call and all that follow; what a disk may then hold is looked
-//! at, many times, and for every N until the change runs through.
+//! A change runs on a file system whose Nth call and all later calls fail. The test checks many of
+//! the images that the disk may then hold. N increases until the change completes.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -15,13 +15,13 @@ use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
-use fs::{Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
-use layout::{Inventory, RootDir};
+use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
+use layout::{FileListTracker, Inventory, RenameTracker, RootDir, StoreDir, StoreFileTracker};
 
-/// Images that are looked at for each step.
+/// Disk images that are checked for each step.
 const IMAGES: u64 = 40;
 
-/// A file system whose power is cut after a number of calls.
+/// A file system that loses power after a number of calls.
 struct PowerCut {
     inner: MemoryFs,
     left: Arc<AtomicUsize>,
@@ -46,11 +46,11 @@ impl FileSystem for PowerCut {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             spend(&self.left, path)?;
-            let inner = self.inner.create(path, storage).await?;
+            let inner = self.inner.create(path, access).await?;
             Ok(Box::new(Writer { inner, left: self.left.clone() }) as Box<dyn FileWriter>)
         })
     }
@@ -98,10 +98,10 @@ impl FileWriter for Writer {
             self.inner.append(bytes).await
         })
     }
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             spend(&self.left, self.inner.path())?;
-            self.inner.sync(reach).await
+            self.inner.sync(durability).await
         })
     }
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
@@ -131,12 +131,13 @@ fn regions() -> Vec<RegionInfo> {
     vec![region("", "m"), region("m", "")]
 }
 
-/// Cuts the power at every call of `change` over copies of what `prepare` made. `look` gets each image and whether
-/// the change had returned before. Returns the number of calls that the change takes.
+/// Cuts the power at every call of `change`, each time on a fresh file system that `prepare`
+/// filled. `check` checks each image and gets whether the change had returned before. Returns the
+/// number of calls that the change makes.
 async fn cut_everywhere(
     prepare: impl AsyncFn(&MemoryFs),
     change: impl AsyncFn(&dyn FileSystem) -> layout::Result<()>,
-    mut look: impl AsyncFnMut(&MemoryFs, bool),
+    mut check: impl AsyncFnMut(&MemoryFs, bool),
 ) -> usize {
     for calls in 0.. {
         let inner = MemoryFs::new();
@@ -145,13 +146,13 @@ async fn cut_everywhere(
         let done = change(&fs).await.is_ok();
         for seed in 0..IMAGES {
             let random = SeededRandom::new(seed);
-            look(&inner.crash(&mut || random.next_u64()), done).await;
+            check(&inner.crash(&mut || random.next_u64()), done).await;
         }
         if done {
             return calls;
         }
     }
-    unreachable!("a change takes finitely many calls")
+    unreachable!("a change makes a finite number of calls")
 }
 
 #[tokio::test]
@@ -165,7 +166,7 @@ async fn a_descriptor_is_the_old_or_the_new_one() {
             let read = root().read_table_descriptor(image, &name()).await.unwrap();
             assert!(read == new || (!done && read == old), "done: {done}, read: {read:?}");
             *(if read == new { &mut seen_new } else { &mut seen_old }) += 1;
-            // The next change finds its way whatever was left.
+            // The next change works on whatever was left.
             root().write_table_descriptor(image, &old).await.unwrap();
             assert_eq!(root().read_table_descriptor(image, &name()).await.unwrap(), old);
         },
@@ -175,7 +176,7 @@ async fn a_descriptor_is_the_old_or_the_new_one() {
 }
 
 #[tokio::test]
-async fn a_table_is_there_or_not() {
+async fn a_table_is_created_atomically() {
     let (mut there, mut absent) = (0, 0);
     cut_everywhere(
         async |_| (),
@@ -203,7 +204,7 @@ async fn a_table_is_there_or_not() {
 }
 
 #[tokio::test]
-async fn no_store_file_is_lost_on_its_way_to_the_archive() {
+async fn no_store_file_is_lost_while_it_is_archived() {
     let files = ["aa", "bb", "cc"];
     let region = &regions()[0];
     let archived = root().archive_family_dir(region, b"a");
@@ -286,4 +287,74 @@ async fn no_file_of_an_inventory_is_missing_while_files_are_archived() {
         },
     )
     .await;
+}
+
+/// Names of the files that `tracker` loads, sorted.
+async fn tracked(tracker: &dyn StoreFileTracker, fs: &dyn FileSystem) -> Vec<String> {
+    let (root, regions) = (root(), regions());
+    let store = StoreDir { fs, root: &root, region: &regions[0], family: b"a" };
+    let files = tracker.load(store).await.unwrap();
+    let mut names: Vec<String> = files.iter().map(|file| file.path.name().to_string()).collect();
+    names.sort();
+    names
+}
+
+/// Writes new files into the output directory of `tracker`, and commits them.
+async fn commit(
+    tracker: &dyn StoreFileTracker,
+    fs: &dyn FileSystem,
+    added: &[&str],
+    removed: &[&str],
+) -> layout::Result<()> {
+    let (root, regions) = (root(), regions());
+    let store = StoreDir { fs, root: &root, region: &regions[0], family: b"a" };
+    let dir = tracker.output_dir(store);
+    fs.make_dirs(&root.family_dir(&regions[0], b"a")).await?;
+    fs.make_dirs(&dir).await?;
+    for name in added {
+        let mut writer = fs.create(&dir.join(name), AccessPattern::Data).await?;
+        writer.append(Bytes::from_static(b"cells")).await?;
+        writer.sync(Sync::Disk).await?;
+        writer.close().await?;
+    }
+    tracker.commit(store, added, removed, 1_000).await
+}
+
+#[tokio::test]
+async fn a_store_has_a_committed_file_after_power_loss() {
+    for tracker in [&RenameTracker as &dyn StoreFileTracker, &FileListTracker] {
+        let (mut before, mut after) = (0, 0);
+        cut_everywhere(
+            async |fs| commit(tracker, fs, &["aa"], &[]).await.unwrap(),
+            async |fs| commit(tracker, fs, &["bb"], &[]).await,
+            async |image, done| match &tracked(tracker, image).await[..] {
+                [one] if one == "aa" && !done => before += 1,
+                [one, two] if one == "aa" && two == "bb" => after += 1,
+                other => panic!("done: {done}, files: {other:?}"),
+            },
+        )
+        .await;
+        assert!(before > 0 && after > IMAGES, "{before} before, {after} after");
+    }
+}
+
+#[tokio::test]
+async fn a_file_list_is_replaced_atomically() {
+    let (mut before, mut after) = (0, 0);
+    cut_everywhere(
+        async |fs| {
+            commit(&FileListTracker, fs, &["aa"], &[]).await.unwrap();
+            commit(&FileListTracker, fs, &["bb"], &[]).await.unwrap();
+        },
+        async |fs| commit(&FileListTracker, fs, &["cc"], &["aa", "bb"]).await,
+        async |image, done| {
+            let names = tracked(&FileListTracker, image).await;
+            assert!(names == ["cc"] || (!done && names == ["aa", "bb"]), "done: {done}, files: {names:?}");
+            *(if names == ["cc"] { &mut after } else { &mut before }) += 1;
+            commit(&FileListTracker, image, &["dd"], &[]).await.unwrap();
+            assert_eq!(tracked(&FileListTracker, image).await, [&names[..], &["dd".to_string()]].concat());
+        },
+    )
+    .await;
+    assert!(before > 0 && after > IMAGES, "{before} before, {after} after");
 }

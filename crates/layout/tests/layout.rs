@@ -1,4 +1,5 @@
-//! Root directories over a file system in memory: opened, filled, emptied; and HBase's own small files.
+//! Root directories on an in-memory file system: opened, filled, emptied. Also HBase's own small
+//! files.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -15,7 +16,7 @@ use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::{Error, Identity, Inventory, RootDir};
 
-/// Changes of a descriptor that is read meanwhile.
+/// Number of times that a descriptor is replaced while it is being read.
 const REPLACED: usize = 300;
 
 fn root() -> RootDir {
@@ -61,7 +62,7 @@ async fn an_empty_directory_becomes_ours() {
 }
 
 #[tokio::test]
-async fn a_directory_below_the_file_system_is_made() {
+async fn missing_parent_directories_are_created() {
     let fs = MemoryFs::new();
     let below = RootDir::new(FilePath::new("a/b"));
     assert!(below.open_or_create(&fs, &SeededRandom::new(1)).await.unwrap().is_new);
@@ -69,7 +70,7 @@ async fn a_directory_below_the_file_system_is_made() {
 }
 
 #[tokio::test]
-async fn a_directory_of_somebody_else_is_refused_and_stays_as_it_is() {
+async fn a_directory_of_another_program_is_refused_and_unchanged() {
     for (content, bytes) in
         [("hbase.version", &b"PBUF\x0a\x018"[..]), ("data/default/t/x", b""), ("notes", b"")]
     {
@@ -93,7 +94,7 @@ async fn other_formats_are_refused() {
 }
 
 #[tokio::test]
-async fn damaged_files_of_the_cluster_are_kept_and_written_again() {
+async fn damaged_files_of_the_cluster_are_retained_and_rewritten() {
     let fs = MemoryFs::new();
     open(&fs).await.unwrap();
     for (name, content) in
@@ -105,7 +106,7 @@ async fn damaged_files_of_the_cluster_are_kept_and_written_again() {
         assert_eq!(fs.contents(&kept).unwrap(), content);
     }
     assert_eq!(fs.contents(&FilePath::new("hbase.version")).unwrap(), b"PBUF\x0a\x018");
-    // Without its tables it is not made anew.
+    // A root directory without its data directory is not recreated.
     fs.delete(&root().data_dir()).await.unwrap();
     let error = open(&fs).await.unwrap_err();
     assert!(error.to_string().contains("is missing"), "{error}");
@@ -114,7 +115,7 @@ async fn damaged_files_of_the_cluster_are_kept_and_written_again() {
 }
 
 #[tokio::test]
-async fn tables_are_made_listed_and_archived() {
+async fn tables_are_created_listed_and_archived() {
     let fs = MemoryFs::new();
     let root = root();
     root.create_table(&fs, &table(), &regions()).await.unwrap();
@@ -144,7 +145,7 @@ async fn tables_are_made_listed_and_archived() {
 }
 
 #[tokio::test]
-async fn a_table_is_not_put_over_another_one() {
+async fn a_table_does_not_replace_another_one() {
     let fs = MemoryFs::new();
     root().create_table(&fs, &table(), &regions()).await.unwrap();
     let other = RegionInfo { region_id: 5, ..regions()[0].clone() };
@@ -156,7 +157,7 @@ async fn a_table_is_not_put_over_another_one() {
     assert_eq!(root().list_tables(&fs).await.unwrap(), [table_name()]);
 }
 
-/// The descriptor of a table that HBase 2.5.10 made.
+/// The descriptor of a table that HBase 2.5.10 created.
 #[tokio::test]
 async fn descriptors_of_hbase_are_read() {
     let fs = MemoryFs::new();
@@ -170,7 +171,7 @@ async fn descriptors_of_hbase_are_read() {
     root().write_table_descriptor(&fs, &read).await.unwrap();
     assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), read);
     let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|status| status.name).collect();
-    assert_eq!(names, [".tableinfo.0000000002.626"], "the same attributes in as many bytes");
+    assert_eq!(names, [".tableinfo.0000000002.626"], "the same attributes in the same number of bytes");
 }
 
 #[tokio::test]
@@ -186,7 +187,7 @@ async fn the_newest_whole_descriptor_counts() {
     assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), changed);
     let files = fs.list(&dir).await.unwrap();
     assert!(files.iter().any(|status| status.name.starts_with(".tableinfo.0000000008.")));
-    assert_eq!(files.len(), 2, "only notes are left beside it");
+    assert_eq!(files.len(), 2, "only unrelated files remain next to it");
 }
 
 /// A region may open while its table is altered.
@@ -219,9 +220,9 @@ async fn a_descriptor_of_another_table_is_corrupt() {
     assert!(matches!(read, Err(Error::Corrupt { .. })));
 }
 
-/// The `.regioninfo` of a daughter region that HBase 2.5.10 made.
+/// The `.regioninfo` of a daughter region that HBase 2.5.10 created.
 #[tokio::test]
-async fn region_infos_of_hbase_are_read_and_written_alike() {
+async fn region_infos_of_hbase_are_read_and_rewritten_identically() {
     let fs = MemoryFs::new();
     let content = include_bytes!("vectors/bd9eea83beb8cbda48614c057541ee6b.regioninfo");
     let encoded = "bd9eea83beb8cbda48614c057541ee6b";
@@ -242,7 +243,7 @@ async fn region_infos_of_hbase_are_read_and_written_alike() {
 }
 
 #[tokio::test]
-async fn stores_that_are_not_whole_are_refused() {
+async fn incomplete_stores_are_refused() {
     let region = &regions()[0];
     let dir = root().family_dir(region, b"cf1");
     let hex = "f8db11ccda7041dba9229220b25e2e90";
@@ -272,7 +273,7 @@ async fn stores_that_are_not_whole_are_refused() {
 }
 
 #[tokio::test]
-async fn archived_files_step_aside_for_equal_ones_only() {
+async fn archived_files_are_renamed_only_for_equal_names() {
     let fs = MemoryFs::new();
     let (root, region) = (root(), &regions()[0]);
     let (from, to) = (root.family_dir(region, b"cf1"), root.archive_family_dir(region, b"cf1"));
@@ -284,7 +285,7 @@ async fn archived_files_step_aside_for_equal_ones_only() {
     fs.put(&from.join("aa"), "two");
     archive(&["aa"]).await.unwrap();
     assert_eq!(fs.contents(&to.join("aa")).unwrap(), b"two");
-    assert_eq!(fs.list(&to).await.unwrap().len(), 2, "the older one stepped aside");
+    assert_eq!(fs.list(&to).await.unwrap().len(), 2, "the older file was renamed");
     fs.put(&from.join("aa"), "longer");
     assert!(matches!(archive(&["aa"]).await, Err(Error::Corrupt { .. })));
     assert!(exists(&fs, &from.join("aa")).await);
@@ -292,7 +293,7 @@ async fn archived_files_step_aside_for_equal_ones_only() {
 }
 
 #[tokio::test]
-async fn the_highest_sequence_id_is_kept() {
+async fn the_highest_sequence_id_is_retained() {
     let fs = MemoryFs::new();
     let (root, region) = (root(), &regions()[0]);
     let dir = root.recovered_edits_dir(region);

@@ -1,8 +1,9 @@
-//! Which server serves which region.
+//! The assignment of regions to servers.
 //!
-//! The master asks a server to open or close regions (`AdminService.ExecuteProcedures`); the server answers at once, does
-//! it, and reports each region (`RegionServerStatusService.ReportRegionStateTransition`). The report is written to
-//! `hbase:meta` before it is answered, and only then those who wait for the region go on.
+//! The master requests that a server open or close regions (`AdminService.ExecuteProcedures`). The
+//! server responds immediately, does the work, and then reports each region
+//! (`RegionServerStatusService.ReportRegionStateTransition`). The master writes the report to
+//! `hbase:meta` before it responds, and only then wakes the tasks that wait for the region.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,11 +13,11 @@ use std::time::Duration;
 use base::env::Clock;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
+use proto::exception::{JavaException, class};
 use proto::region_state_transition::TransitionCode;
 use tokio::sync::Notify;
 use tracing::{error, info};
-use wire::exception::{JavaException, class};
-use wire::meta::RegionStateText;
+use wire::meta::MetaRegionState;
 
 use crate::connections::Connections;
 use crate::instruments::AssignmentInstruments;
@@ -26,35 +27,35 @@ use crate::servers::Servers;
 /// The state of a region as the master knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegionState {
-    /// Not served and not asked for.
+    /// Offline, and not requested to be opened.
     Closed,
-    /// Asked to be opened there.
+    /// This server was requested to open it.
     Opening(ServerName),
-    /// Served there.
+    /// Online on this server.
     Open(ServerName),
-    /// Asked to be closed there.
+    /// This server was requested to close it.
     Closing(ServerName),
-    /// It could not be opened. It is retried with a growing pause.
+    /// It could not be opened. The master retries with increasing pauses.
     FailedOpen,
-    /// Split into daughters, which are served in its place.
+    /// Split into daughters, which are online in its place.
     Split,
 }
 
 impl RegionState {
-    /// Whether it stays so until somebody wants it otherwise.
+    /// Whether the region is not in transition: it keeps this state until a new request.
     pub fn is_settled(&self) -> bool {
         matches!(self, RegionState::Open(_) | RegionState::Closed | RegionState::Split)
     }
 }
 
-impl Known {
-    fn shown(&self) -> (RegionInfo, RegionState) {
+impl TrackedRegion {
+    fn info_and_state(&self) -> (RegionInfo, RegionState) {
         (self.region.clone(), self.state.clone())
     }
 }
 
 impl fmt::Display for RegionState {
-    /// The name that HBase's states have, which its messages show.
+    /// The name of the state in HBase's messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             RegionState::Closed => "CLOSED",
@@ -67,33 +68,33 @@ impl fmt::Display for RegionState {
     }
 }
 
-/// What the master knows of all regions.
+/// The state of all regions.
 pub struct Assignment {
     servers: Arc<Servers>,
     connections: Arc<dyn Connections>,
     meta: Arc<MetaTable>,
-    states: Mutex<HashMap<String, Known>>,
+    states: Mutex<HashMap<String, TrackedRegion>>,
     changed: Notify,
     clock: Arc<dyn Clock>,
     instruments: Arc<AssignmentInstruments>,
 }
 
-/// A region.
-struct Known {
+/// The state of a region and its history.
+struct TrackedRegion {
     region: RegionInfo,
     state: RegionState,
-    // Since when it is in this state.
+    // When the region entered this state.
     since: Duration,
-    // The last failure to open it, until it is open or closed.
+    // The last failure to open it, kept until the region is open or closed.
     failure: Option<Failure>,
 }
 
 /// Why a region could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The reason.
+    /// The error message.
     pub reason: String,
-    /// Attempts that failed, one after the other.
+    /// Consecutive failed attempts.
     pub attempts: u32,
     /// Whether files of the region are damaged, so that another attempt alone will not help.
     pub is_damage: bool,
@@ -102,6 +103,7 @@ pub struct Failure {
 impl Failure {
     /// The pause before the next attempt.
     fn pause(&self) -> Duration {
+        debug_assert!(self.attempts > 0, "a failure has at least one attempt");
         RETRY_PAUSE_MIN.saturating_mul(1 << self.attempts.saturating_sub(1).min(16)).min(RETRY_PAUSE_MAX)
     }
 }
@@ -112,7 +114,7 @@ const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 impl Assignment {
-    /// Nothing is assigned yet.
+    /// Starts without regions.
     pub fn new(
         servers: Arc<Servers>,
         connections: Arc<dyn Connections>,
@@ -123,46 +125,53 @@ impl Assignment {
         Assignment { servers, connections, meta, states, changed, clock, instruments }
     }
 
-    /// Opens `regions` and returns when all are open and `hbase:meta` says so.
+    /// Opens `regions` and returns when all are open, also according to `hbase:meta`.
     ///
     /// # Errors
-    /// The exception of a server that cannot be asked, or an `IOException` that names a region that failed to open.
+    /// The exception of a server that cannot be reached, or an `IOException` that names a region
+    /// that failed to open.
     pub async fn open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.begin_open(regions).await?;
         self.wait_for_open(regions).await
     }
 
-    /// The same, but a region that cannot be opened keeps nothing waiting: its failure is logged and shown, and it is
-    /// retried by [`Assignment::retry_failed`].
+    /// Like `open`, but a region that cannot be opened is not an error. Its failure is logged and
+    /// shown on the status page, and [`Assignment::retry_failed`] retries it.
     ///
     /// # Errors
-    /// The exception of a server that cannot be asked.
+    /// The exception of a server that cannot be reached.
     pub async fn open_or_retry_later(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.begin_open(regions).await?;
         self.wait_while_opening(regions).await;
         Ok(())
     }
 
-    /// Starts to open the regions that failed to open, of tables that are `wanted`, if their pauses have passed.
-    pub async fn retry_failed(&self, wanted: impl Fn(&TableName) -> bool) {
+    /// Retries the regions that failed to open, if their pauses have passed and `is_enabled`
+    /// returns true for their tables.
+    pub async fn retry_failed(&self, is_enabled: impl Fn(&TableName) -> bool) {
         let now = self.clock.monotonic();
-        let is_due = |known: &Known| {
-            let pause = known.failure.as_ref().map_or(RETRY_PAUSE_MIN, Failure::pause);
-            known.state == RegionState::FailedOpen
-                && now.saturating_sub(known.since) >= pause
-                && wanted(&known.region.table)
+        let is_due = |tracked: &TrackedRegion| {
+            let pause = tracked.failure.as_ref().map_or(RETRY_PAUSE_MIN, Failure::pause);
+            tracked.state == RegionState::FailedOpen
+                && now.saturating_sub(tracked.since) >= pause
+                && is_enabled(&tracked.region.table)
         };
-        let due: Vec<RegionInfo> =
-            self.lock().values().filter(|known| is_due(known)).map(|known| known.region.clone()).collect();
+        let due: Vec<RegionInfo> = self
+            .lock()
+            .values()
+            .filter(|tracked| is_due(tracked))
+            .map(|tracked| tracked.region.clone())
+            .collect();
         for region in due {
             let server = self.servers.pick().await;
-            // A procedure may have closed it since. Once it is opening, a procedure that closes it waits.
+            // A procedure may have closed it since. Once the state is OPENING, a procedure that
+            // closes it waits.
             if !self.claim_failed(&region, &server) {
                 continue;
             }
             let one = std::slice::from_ref(&region);
             let begun = match self.meta.set_opening(one, &server).await {
-                Ok(()) => self.ask_to_open(&server, one).await,
+                Ok(()) => self.request_open(&server, one).await,
                 failed => failed,
             };
             if let Err(error) = begun {
@@ -171,49 +180,50 @@ impl Assignment {
         }
     }
 
-    /// Whether the region had failed to open; it is opening on `server` now.
+    /// If the region had failed to open, sets it to opening on `server` and returns true.
     fn claim_failed(&self, region: &RegionInfo, server: &ServerName) -> bool {
         let now = self.clock.monotonic();
         let mut states = self.lock();
-        let Some(known) = states.get_mut(&region.encoded_name()) else { return false };
-        if known.state != RegionState::FailedOpen {
+        let Some(tracked) = states.get_mut(&region.encoded_name()) else { return false };
+        if tracked.state != RegionState::FailedOpen {
             return false;
         }
-        known.state = RegionState::Opening(server.clone());
-        known.since = now;
-        self.instruments.note_opening();
+        tracked.state = RegionState::Opening(server.clone());
+        tracked.since = now;
+        self.instruments.record_opening();
         true
     }
 
-    /// Notes that regions could not be opened, and why.
+    /// Records that regions could not be opened, and why.
     pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
         self.set_states(regions, &RegionState::FailedOpen);
         let mut states = self.lock();
         for region in regions {
-            let Some(known) = states.get_mut(&region.encoded_name()) else { continue };
-            let before = known.failure.take();
+            let Some(tracked) = states.get_mut(&region.encoded_name()) else { continue };
+            let before = tracked.failure.take();
             let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
-            // Of the same failure again and again the first one is enough.
+            // Repeated failures with the same reason are logged only once.
             if before.is_none_or(|before| before.reason != reason) {
                 error!(
                     region = %region.encoded_name(), table = %region.table, reason,
-                    "region cannot be opened; it is retried, and other regions are served"
+                    "cannot open region; it is retried, and other regions are served"
                 );
             }
-            known.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
+            tracked.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
         }
     }
 
-    /// Why a region could not be opened, if it is closed for that reason.
+    /// Why a region could not be opened, if it is offline for that reason.
     pub fn failure(&self, region: &RegionInfo) -> Option<Failure> {
         let states = self.lock();
-        states.get(&region.encoded_name()).and_then(|known| known.failure.clone())
+        states.get(&region.encoded_name()).and_then(|tracked| tracked.failure.clone())
     }
 
-    /// The regions that could not be opened, in the order of tables and keys.
+    /// The regions that could not be opened, sorted by table and key.
     pub fn failures(&self) -> Vec<(RegionInfo, Failure)> {
         let states = self.lock();
-        let failed = states.values().filter_map(|known| Some((known.region.clone(), known.failure.clone()?)));
+        let failed =
+            states.values().filter_map(|tracked| Some((tracked.region.clone(), tracked.failure.clone()?)));
         let mut failed: Vec<_> = failed.collect();
         failed.sort_by(|(one, _), (other, _)| {
             (&one.table, &one.start_key, one.region_id).cmp(&(
@@ -225,28 +235,29 @@ impl Assignment {
         failed
     }
 
-    /// Requests that `regions` are opened. A caller that closes them waits until they are open.
+    /// Requests that `regions` be opened. A caller that closes them then waits until they are open.
     ///
     /// # Errors
-    /// The exception of a server that cannot be asked.
+    /// The exception of a server that cannot be reached.
     pub async fn begin_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        for (server, regions) in self.place(regions).await {
+        for (server, regions) in self.assign_servers(regions).await {
             self.begin_open_at(&server, &regions).await?;
         }
         Ok(())
     }
 
-    /// The same, but regions for which it cannot be done are retried by [`Assignment::retry_failed`].
+    /// Like `begin_open`, but [`Assignment::retry_failed`] retries the regions for which the
+    /// request fails.
     pub(crate) async fn begin_open_or_retry_later(&self, regions: &[RegionInfo]) {
-        for (server, regions) in self.place(regions).await {
+        for (server, regions) in self.assign_servers(regions).await {
             if let Err(error) = self.begin_open_at(&server, &regions).await {
                 self.set_failed(&regions, &error.to_string(), false);
             }
         }
     }
 
-    /// The servers for those of `regions` that are not open.
-    async fn place(&self, regions: &[RegionInfo]) -> HashMap<ServerName, Vec<RegionInfo>> {
+    /// Assigns a server to each of `regions` that is not open.
+    async fn assign_servers(&self, regions: &[RegionInfo]) -> HashMap<ServerName, Vec<RegionInfo>> {
         let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
         for region in regions {
             if !matches!(self.state(region), Some(RegionState::Open(_))) {
@@ -259,15 +270,16 @@ impl Assignment {
     async fn begin_open_at(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.meta.set_opening(regions, server).await?;
         self.set_states(regions, &RegionState::Opening(server.clone()));
-        self.ask_to_open(server, regions).await
+        self.request_open(server, regions).await
     }
 
-    /// Closes `regions` and returns when none is served any more and `hbase:meta` says so.
+    /// Closes `regions` and returns when all are offline, also according to `hbase:meta`.
     ///
     /// # Errors
-    /// The exception of a server that cannot be asked.
+    /// The exception of a server that cannot be reached.
     pub async fn close(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        // A server has nothing to close while it opens a region, and would report it open after that.
+        // A server ignores a request to close a region that it is still opening, and would then
+        // report it open.
         self.wait_while_opening(regions).await;
         let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
         for region in regions {
@@ -279,27 +291,27 @@ impl Assignment {
                 }
                 Some(RegionState::Closed | RegionState::FailedOpen) | None => {
                     self.set_states(std::slice::from_ref(region), &RegionState::Closed);
-                    self.meta.set_state(std::slice::from_ref(region), RegionStateText::Closed).await?;
+                    self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
                 }
                 Some(RegionState::Split) => {}
             }
         }
         for (server, regions) in by_server {
-            self.meta.set_state(&regions, RegionStateText::Closing).await?;
+            self.meta.set_state(&regions, MetaRegionState::Closing).await?;
             self.set_states(&regions, &RegionState::Closing(server.clone()));
-            self.ask_to_close(&server, &regions).await?;
+            self.request_close(&server, &regions).await?;
         }
         let is_closed = |region| matches!(self.state(region), Some(RegionState::Closed | RegionState::Split));
         self.wait_until(|| regions.iter().all(is_closed)).await;
         Ok(())
     }
 
-    /// Forgets regions of a table that is gone.
+    /// Forgets the regions of a deleted table.
     pub fn forget(&self, table: &TableName) {
-        self.lock().retain(|_, known| &known.region.table != table);
+        self.lock().retain(|_, tracked| &tracked.region.table != table);
     }
 
-    /// Forgets regions that are gone.
+    /// Forgets deleted regions.
     pub fn forget_regions(&self, regions: &[RegionInfo]) {
         let mut states = self.lock();
         for region in regions {
@@ -307,66 +319,74 @@ impl Assignment {
         }
     }
 
-    /// Closes a region and opens it again, so that it takes over what its table's descriptor says now. Returns when it
-    /// is open, or has failed to open and is retried by [`Assignment::retry_failed`].
+    /// Closes and reopens a region, so that it uses the current descriptor of its table. Returns
+    /// when it is open, or when it has failed to open and [`Assignment::retry_failed`] retries it.
     ///
     /// # Errors
-    /// As [`Assignment::close`] and [`Assignment::open_or_retry_later`].
+    /// As for [`Assignment::close`] and [`Assignment::open_or_retry_later`].
     pub async fn reopen(&self, region: &RegionInfo) -> Result<(), JavaException> {
         let begun = self.clock.monotonic();
-        self.instruments.note_reopening();
+        self.instruments.record_reopening();
         let region = std::slice::from_ref(region);
         let reopened = match self.close(region).await {
             Ok(()) => self.open_or_retry_later(region).await,
             failed => failed,
         };
         let is_open = reopened.is_ok() && matches!(self.state(&region[0]), Some(RegionState::Open(_)));
-        self.instruments.note_reopened(is_open, self.clock.monotonic().saturating_sub(begun));
+        self.instruments.record_reopened(is_open, self.clock.monotonic().saturating_sub(begun));
         reopened
     }
 
-    /// Takes a region over as `hbase:meta` has it: known, not open.
-    pub fn learn(&self, region: RegionInfo) {
+    /// Adds a region that was read from `hbase:meta`, as closed or split.
+    pub fn add_from_meta(&self, region: RegionInfo) {
         let state = if region.split { RegionState::Split } else { RegionState::Closed };
         let since = self.clock.monotonic();
-        self.lock().insert(region.encoded_name(), Known { region, state, since, failure: None });
+        self.lock().insert(region.encoded_name(), TrackedRegion { region, state, since, failure: None });
     }
 
-    /// `parent` was split into `daughters`, as `hbase:meta` says. Daughters that are on their way already stay so.
-    pub fn take_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) {
+    /// Records that `parent` was split into `daughters`, as in `hbase:meta`. Daughters that are
+    /// already known keep their state.
+    pub fn apply_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) {
         let parent = RegionInfo { split: true, offline: true, ..parent.clone() };
-        self.take_new(daughters);
-        self.learn(parent);
+        self.add_new(daughters);
+        self.add_from_meta(parent);
         self.changed.notify_waiters();
     }
 
-    /// `parents` were merged into `merged`, as `hbase:meta` says. One that is on its way already stays so.
-    pub fn take_merged(&self, parents: &[RegionInfo], merged: &RegionInfo) {
-        self.take_new(std::slice::from_ref(merged));
+    /// Records that `parents` were merged into `merged`, as in `hbase:meta`. If `merged` is already
+    /// known, it keeps its state.
+    pub fn apply_merge(&self, parents: &[RegionInfo], merged: &RegionInfo) {
+        debug_assert!(!parents.contains(merged), "a merged region is none of its parents");
+        debug_assert!(
+            !parents.iter().any(|parent| matches!(self.state(parent), Some(RegionState::Open(_)))),
+            "merged regions are closed before they are forgotten"
+        );
+        self.add_new(std::slice::from_ref(merged));
         self.forget_regions(parents);
         self.changed.notify_waiters();
     }
 
-    fn take_new(&self, regions: &[RegionInfo]) {
+    fn add_new(&self, regions: &[RegionInfo]) {
         let since = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let new = || Known { region: region.clone(), state: RegionState::Closed, since, failure: None };
+            let new =
+                || TrackedRegion { region: region.clone(), state: RegionState::Closed, since, failure: None };
             states.entry(region.encoded_name()).or_insert_with(new);
         }
     }
 
-    /// The region of an encoded name, and its state.
+    /// Finds a region and its state by encoded name.
     pub fn find(&self, encoded: &str) -> Option<(RegionInfo, RegionState)> {
-        self.lock().get(encoded).map(Known::shown)
+        self.lock().get(encoded).map(TrackedRegion::info_and_state)
     }
 
-    /// The state of a region; `None` if it is not known.
+    /// The state of a region; `None` if it is unknown.
     pub fn state(&self, region: &RegionInfo) -> Option<RegionState> {
-        self.lock().get(&region.encoded_name()).map(|known| known.state.clone())
+        self.lock().get(&region.encoded_name()).map(|tracked| tracked.state.clone())
     }
 
-    /// All regions of `table` in the order of their keys, and their states; without those that were split.
+    /// All regions of `table`, except split ones, with their states, sorted by key.
     pub fn regions_of(&self, table: &TableName) -> Vec<(RegionInfo, RegionState)> {
         let mut regions = self.all();
         regions.retain(|(region, state)| &region.table == table && *state != RegionState::Split);
@@ -376,7 +396,7 @@ impl Assignment {
         regions
     }
 
-    /// The regions of `table` that were split and have rows in `hbase:meta` still.
+    /// The split regions of `table` that still have rows in `hbase:meta`.
     pub fn split_parents_of(&self, table: &TableName) -> Vec<RegionInfo> {
         let mut parents = self.all();
         parents.retain(|(region, state)| &region.table == table && *state == RegionState::Split);
@@ -392,42 +412,43 @@ impl Assignment {
 
     /// All regions and their states.
     pub fn all(&self) -> Vec<(RegionInfo, RegionState)> {
-        self.lock().values().map(Known::shown).collect()
+        self.lock().values().map(TrackedRegion::info_and_state).collect()
     }
 
-    /// For how long the regions that are on their way have been in their states.
-    pub fn in_transition(&self) -> Vec<Duration> {
+    /// How long each region in transition has been in its state.
+    pub fn transition_times(&self) -> Vec<Duration> {
         let now = self.clock.monotonic();
         let states = self.lock();
-        let moving = states.values().filter(|known| !known.state.is_settled());
-        moving.map(|known| now.saturating_sub(known.since)).collect()
+        let moving = states.values().filter(|tracked| !tracked.state.is_settled());
+        moving.map(|tracked| now.saturating_sub(tracked.since)).collect()
     }
 
-    /// The regions that are on their way, their states, and for how long these have been so; the longest first.
-    pub fn moving(&self) -> Vec<(RegionInfo, RegionState, Duration)> {
+    /// The regions in transition, with their states and how long they have been in them, longest
+    /// first.
+    pub fn regions_in_transition(&self) -> Vec<(RegionInfo, RegionState, Duration)> {
         let now = self.clock.monotonic();
         let states = self.lock();
-        let moving = states.values().filter(|known| !known.state.is_settled());
-        let since = |known: &Known| now.saturating_sub(known.since);
+        let moving = states.values().filter(|tracked| !tracked.state.is_settled());
+        let since = |tracked: &TrackedRegion| now.saturating_sub(tracked.since);
         let mut moving: Vec<_> =
-            moving.map(|known| (known.region.clone(), known.state.clone(), since(known))).collect();
+            moving.map(|tracked| (tracked.region.clone(), tracked.state.clone(), since(tracked))).collect();
         moving.sort_by_key(|(_, _, took)| std::cmp::Reverse(*took));
         moving
     }
 
-    /// How many regions are known, without those that were split, and how many of them are on their way.
+    /// The number of regions, except split ones, and the number of regions in transition.
     pub fn counts(&self) -> (usize, usize) {
         let states = self.lock();
-        let there = states.values().filter(|known| known.state != RegionState::Split).count();
-        (there, states.values().filter(|known| !known.state.is_settled()).count())
+        let there = states.values().filter(|tracked| tracked.state != RegionState::Split).count();
+        (there, states.values().filter(|tracked| !tracked.state.is_settled()).count())
     }
 
-    /// A server's report of what became of regions. Returns when `hbase:meta` says it too. A report that is repeated
-    /// changes nothing.
+    /// Processes a server's report about regions. Returns when the report is in `hbase:meta`. A
+    /// repeated report has no effect.
     ///
     /// # Errors
-    /// `UnexpectedStateException` for a region that this server was not asked to open or close; what `hbase:meta`
-    /// answered, then the server reports again.
+    /// `UnexpectedStateException` for a region that this server was not requested to open or close.
+    /// If `hbase:meta` cannot be written, its error; the server then repeats the report.
     pub async fn report(
         &self,
         server: &ServerName,
@@ -437,7 +458,7 @@ impl Assignment {
     ) -> Result<(), JavaException> {
         let mut expected = Vec::with_capacity(regions.len());
         for region in regions {
-            expected.extend(self.expected(server, code, region)?);
+            expected.extend(self.expected_region(server, code, region)?);
         }
         let regions = &expected[..];
         let state = match code {
@@ -446,11 +467,11 @@ impl Assignment {
                 RegionState::Open(server.clone())
             }
             TransitionCode::Closed => {
-                self.meta.set_state(regions, RegionStateText::Closed).await?;
+                self.meta.set_state(regions, MetaRegionState::Closed).await?;
                 RegionState::Closed
             }
             TransitionCode::FailedOpen => {
-                self.meta.set_state(regions, RegionStateText::FailedOpen).await?;
+                self.meta.set_state(regions, MetaRegionState::FailedOpen).await?;
                 self.set_failed(regions, failure.0, failure.1);
                 return Ok(());
             }
@@ -465,8 +486,8 @@ impl Assignment {
         Ok(())
     }
 
-    /// The region as it is known, if the report about it is expected; `None` if it was reported before.
-    fn expected(
+    /// The known region, if the report about it is expected; `None` if the report is a repetition.
+    fn expected_region(
         &self,
         server: &ServerName,
         code: TransitionCode,
@@ -474,9 +495,9 @@ impl Assignment {
     ) -> Result<Option<RegionInfo>, JavaException> {
         let encoded = region.encoded_name();
         let unexpected = |message: String| Err(JavaException::new(class::UNEXPECTED_STATE, message));
-        let Some((known, state)) = self.find(&encoded) else {
+        let Some((tracked, state)) = self.find(&encoded) else {
             return unexpected(format!(
-                "No known region {encoded} reported {} by {server}",
+                "Unknown region {encoded} reported as {} by {server}",
                 code.as_str_name()
             ));
         };
@@ -485,19 +506,19 @@ impl Assignment {
             | (TransitionCode::Closed, RegionState::Closing(by))
                 if by == server =>
             {
-                Ok(Some(known))
+                Ok(Some(tracked))
             }
             (TransitionCode::Opened, RegionState::Open(by)) if by == server => Ok(None),
             (TransitionCode::FailedOpen, RegionState::FailedOpen)
             | (TransitionCode::Closed, RegionState::Closed) => Ok(None),
             _ => unexpected(format!(
-                "Reported {} by {server}, but region {encoded} is {state} and that was not asked of it",
+                "Unexpected report {} by {server}: region {encoded} is {state}",
                 code.as_str_name()
             )),
         }
     }
 
-    async fn ask_to_open(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
+    async fn request_open(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
         let open_info = regions
             .iter()
             .map(|region| proto::open_region_request::RegionOpenInfo {
@@ -517,7 +538,7 @@ impl Assignment {
         self.connections.admin(server).execute_procedures(request).await.map(|_| ())
     }
 
-    async fn ask_to_close(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
+    async fn request_close(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
         let close_region = regions
             .iter()
             .map(|region| proto::CloseRegionRequest {
@@ -531,8 +552,8 @@ impl Assignment {
         self.connections.admin(server).execute_procedures(request).await.map(|_| ())
     }
 
-    /// Returns when none of `regions` is on its way any more and `hbase:meta` says so: all were opened, though some
-    /// may have been closed again.
+    /// Returns when none of `regions` is opening any more, also according to `hbase:meta`. All were
+    /// opened then, though some may have been closed again.
     ///
     /// # Errors
     /// An `IOException` that names a region that failed to open.
@@ -548,7 +569,7 @@ impl Assignment {
         }
     }
 
-    /// Returns when none of `regions` is being opened.
+    /// Returns when none of `regions` is opening.
     pub(crate) async fn wait_while_opening(&self, regions: &[RegionInfo]) {
         let is_opening = |region| matches!(self.state(region), Some(RegionState::Opening(_)));
         self.wait_until(|| !regions.iter().any(is_opening)).await;
@@ -556,7 +577,7 @@ impl Assignment {
 
     async fn wait_until(&self, done: impl Fn() -> bool) {
         loop {
-            // Registered before the look, so that no change between them is missed.
+            // Registered before `done` is evaluated, so that no change in between is missed.
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -571,13 +592,14 @@ impl Assignment {
         let now = self.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let known = Known { region: region.clone(), state: state.clone(), since: now, failure: None };
-            if let Some(before) = states.insert(region.encoded_name(), known) {
-                self.note(&before.state, state, now.saturating_sub(before.since));
+            let tracked =
+                TrackedRegion { region: region.clone(), state: state.clone(), since: now, failure: None };
+            if let Some(before) = states.insert(region.encoded_name(), tracked) {
+                self.record_transition(&before.state, state, now.saturating_sub(before.since));
                 if matches!(state, RegionState::Opening(_) | RegionState::FailedOpen)
-                    && let Some(known) = states.get_mut(&region.encoded_name())
+                    && let Some(tracked) = states.get_mut(&region.encoded_name())
                 {
-                    known.failure = before.failure;
+                    tracked.failure = before.failure;
                 }
             }
         }
@@ -585,19 +607,19 @@ impl Assignment {
         self.changed.notify_waiters();
     }
 
-    /// Counts a change of state; the state before was `before` for so long.
-    fn note(&self, before: &RegionState, state: &RegionState, took: Duration) {
+    /// Counts a change of state; the region was in state `before` for `took`.
+    fn record_transition(&self, before: &RegionState, state: &RegionState, took: Duration) {
         match (before, state) {
-            (RegionState::Opening(_), RegionState::Open(_)) => self.instruments.note_opened(true, took),
-            (RegionState::Opening(_), RegionState::FailedOpen) => self.instruments.note_opened(false, took),
-            (_, RegionState::Opening(_)) => self.instruments.note_opening(),
-            (RegionState::Closing(_), RegionState::Closed) => self.instruments.note_closed(took),
-            (_, RegionState::Closing(_)) => self.instruments.note_closing(),
+            (RegionState::Opening(_), RegionState::Open(_)) => self.instruments.record_opened(true, took),
+            (RegionState::Opening(_), RegionState::FailedOpen) => self.instruments.record_opened(false, took),
+            (_, RegionState::Opening(_)) => self.instruments.record_opening(),
+            (RegionState::Closing(_), RegionState::Closed) => self.instruments.record_closed(took),
+            (_, RegionState::Closing(_)) => self.instruments.record_closing(),
             _ => {}
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, TrackedRegion>> {
         self.states.lock().expect("no holder of this lock panics")
     }
 }

@@ -1,5 +1,6 @@
-//! What the master does from time to time: it tidies up behind splits and merges ([`janitor`]), and removes files that
-//! nobody needs any more ([`cleaner`]). Both can be called, and forbidden, by an administrator.
+//! Periodic work of the master: cleanup after splits and merges ([`janitor`]), removal of unneeded
+//! files ([`cleaner`]), and removal of expired snapshots ([`snapshots`]). An administrator can
+//! disable each of them, and run the first two immediately.
 
 pub mod cleaner;
 pub mod janitor;
@@ -17,27 +18,30 @@ use wire::meta::TableState;
 
 use crate::master::Master;
 
-/// Chores that are asked for at shorter periods than this would do nothing else.
+/// The shortest period of a chore; shorter ones would keep the master busy.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
-/// The pause between two runs of the cleaner while the disk is full.
+/// The period of the cleaner while the disk is full.
 const FULL_DISK_PERIOD: Duration = Duration::from_secs(2);
 
-/// When the chores run, in HBase's keys.
+/// The periods of chores and their limits, with HBase's configuration keys.
 #[derive(Clone, Debug)]
 pub struct ChoreOptions {
-    /// The pause between looks for parents that can go (`hbase.catalogjanitor.interval`).
+    /// The period of the search for unneeded parents of splits and merges
+    /// (`hbase.catalogjanitor.interval`).
     pub janitor_period: Duration,
-    /// The pause between looks for files that can go (`hbase.master.cleaner.interval`).
+    /// The period of the search for unneeded files (`hbase.master.cleaner.interval`).
     pub cleaner_period: Duration,
-    /// The pause between two searches for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
+    /// The period of the search for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
     pub snapshot_period: Duration,
-    /// How long archived store files are kept at least (`hbase.master.hfilecleaner.ttl`).
+    /// How long archived store files are retained at least (`hbase.master.hfilecleaner.ttl`).
     pub file_ttl: Duration,
-    /// How long logs are kept at least that nobody needs (`hbase.master.logcleaner.ttl`).
+    /// How long unneeded logs are retained at least (`hbase.master.logcleaner.ttl`).
     pub log_ttl: Duration,
-    /// The disk: while it is full, files that are only kept for a time are removed at once.
+    /// The state of the disk. While it is full, unneeded files are removed immediately.
     pub space: Arc<Space>,
+    /// Holders of archived logs. A held log is not removed.
+    pub log_holders: Arc<wal::LogHolders>,
 }
 
 impl Default for ChoreOptions {
@@ -49,66 +53,69 @@ impl Default for ChoreOptions {
             file_ttl: Duration::from_secs(300),
             log_ttl: Duration::from_secs(600),
             space: Arc::default(),
+            log_holders: Arc::default(),
         }
     }
 }
 
 impl ChoreOptions {
-    /// Whether room is needed more than files that are only kept for a time.
+    /// Whether unneeded files must be removed immediately.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.space.level() == Level::Refusing
     }
 }
 
-/// Whether a chore may run by itself, and whether it runs.
+/// The switch of a chore, and whether it is running.
 #[derive(Debug)]
-pub struct Turn {
+pub struct ChoreSwitch {
     enabled: AtomicBool,
     running: AtomicBool,
 }
 
-impl Default for Turn {
-    fn default() -> Turn {
-        Turn { enabled: AtomicBool::new(true), running: AtomicBool::new(false) }
+impl Default for ChoreSwitch {
+    fn default() -> ChoreSwitch {
+        ChoreSwitch { enabled: AtomicBool::new(true), running: AtomicBool::new(false) }
     }
 }
 
-/// A chore that runs, until this is dropped.
-struct Running<'a>(&'a AtomicBool);
+/// Marks a chore as running until dropped.
+struct RunningGuard<'a>(&'a AtomicBool);
 
-impl Drop for Running<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
+        debug_assert!(self.0.load(Ordering::Relaxed), "a chore is marked as running while it runs");
         self.0.store(false, Ordering::Release);
     }
 }
 
-impl Turn {
-    /// Whether it may run by itself.
+impl ChoreSwitch {
+    /// Whether it may run periodically.
     pub fn is_enabled(&self) -> bool {
         self.enabled.load(Ordering::Acquire)
     }
 
-    /// Sets whether it may run by itself; returns what was.
+    /// Enables or disables periodic runs. Returns the previous setting.
     pub fn enable(&self, on: bool) -> bool {
         self.enabled.swap(on, Ordering::AcqRel)
     }
 
-    /// Whether it runs.
+    /// Whether it is running.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Acquire)
     }
 
-    fn begin(&self) -> Option<Running<'_>> {
-        (!self.running.swap(true, Ordering::AcqRel)).then(|| Running(&self.running))
+    fn begin(&self) -> Option<RunningGuard<'_>> {
+        (!self.running.swap(true, Ordering::AcqRel)).then(|| RunningGuard(&self.running))
     }
 }
 
-/// Starts to run all periodically, for as long as the master lives; and to retry regions that cannot be opened.
+/// Starts all chores and the retries of regions that cannot be opened. They run periodically as
+/// long as the master lives.
 pub(crate) fn start(master: &Arc<Master>) {
     let ChoreOptions { janitor_period, cleaner_period, snapshot_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
         Box::pin(async move {
-            if master.janitor().turn.is_enabled() {
+            if master.janitor().switch.is_enabled() {
                 janitor::run(&master).await;
             }
         })
@@ -124,21 +131,21 @@ pub(crate) fn start(master: &Arc<Master>) {
     });
     every(master, cleaner_period, |master| {
         Box::pin(async move {
-            if master.cleaner().turn.is_enabled() {
+            if master.cleaner().switch.is_enabled() {
                 cleaner::run(&master).await;
             }
         })
     });
     every(master, FULL_DISK_PERIOD, |master| {
         Box::pin(async move {
-            if master.chores().is_disk_full() && master.cleaner().turn.is_enabled() {
+            if master.chores().is_disk_full() && master.cleaner().switch.is_enabled() {
                 cleaner::run(&master).await;
             }
         })
     });
     every(master, snapshot_period, |master| {
         Box::pin(async move {
-            if master.context().switches.cleans_snapshots() {
+            if master.context().switches.is_snapshot_cleanup_on() {
                 snapshots::run(&master).await;
             }
         })

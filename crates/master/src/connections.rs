@@ -1,14 +1,15 @@
-//! How the master reaches region servers: handed in, a call within the process or over the network.
+//! Connections from the master to region servers. The implementation is injected: calls within the
+//! process or over the network.
 
 use std::sync::Arc;
 
 use cell::region::ServerName;
 use wire::service::{AdminService, ClientService};
 
-/// Gives the services of a region server.
+/// Provides the services of region servers.
 pub trait Connections: Send + Sync + 'static {
-    /// What opens, closes and flushes regions there.
+    /// The service that opens, closes and flushes regions.
     fn admin(&self, server: &ServerName) -> Arc<dyn AdminService>;
-    /// What reads and writes rows there; the master uses it for `hbase:meta`.
+    /// The service that reads and writes rows; the master uses it for `hbase:meta`.
     fn client(&self, server: &ServerName) -> Arc<dyn ClientService>;
 }

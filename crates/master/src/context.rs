@@ -1,10 +1,10 @@
-//! What the master's parts share.
+//! The state that the master's parts share.
 
 use std::sync::Arc;
 
 use base::env::Env;
 use cell::schema::TableName;
-use wire::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 use wire::meta::TableState;
 
 use crate::assignment::Assignment;
@@ -18,44 +18,44 @@ use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
 
-/// What procedures and services work on.
+/// The shared state of procedures and services.
 pub struct Context {
-    /// Time, chance, tasks, network.
+    /// Clock, randomness, tasks, network.
     pub env: Env,
     /// Live region servers.
     pub servers: Arc<Servers>,
-    /// How region servers are reached.
+    /// Connections to region servers.
     pub connections: Arc<dyn Connections>,
     /// The rows of `hbase:meta`.
     pub meta: Arc<MetaTable>,
-    /// What is wrong with regions and directories.
+    /// Known problems of regions and directories.
     pub integrity: Arc<Integrity>,
-    /// Which server serves which region.
+    /// The assignment of regions to servers.
     pub assignment: Assignment,
     /// Table descriptors and states.
     pub tables: Tables,
     /// The namespaces.
     pub namespaces: Namespaces,
-    /// How many tables and regions each may have.
+    /// The limits on tables and regions of each namespace.
     pub namespace_quotas: NamespaceQuotas,
-    /// What an administrator has forbidden.
+    /// Which operations are enabled: an administrator can switch some off.
     pub switches: Switches,
-    /// What is counted.
+    /// Metrics of the master.
     pub instruments: MasterInstruments,
 }
 
 impl Context {
-    /// Writes a table's state to `hbase:meta`, then takes it over in memory.
+    /// Sets a table's state in `hbase:meta`, then in memory.
     ///
     /// # Errors
-    /// What `hbase:meta` answered.
+    /// The error of `hbase:meta`.
     pub async fn set_table_state(&self, table: &TableName, state: TableState) -> Result<(), JavaException> {
         self.meta.set_table_state(table, state).await?;
         self.tables.set_state(table, state);
         Ok(())
     }
 
-    /// Refuses what may not be done to the system's own tables.
+    /// Rejects operations that are not allowed on `hbase:meta`.
     ///
     /// # Errors
     /// HBase's `ConstraintException` for `hbase:meta`.

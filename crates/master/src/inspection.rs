@@ -1,27 +1,28 @@
-//! What is wrong with regions: holes and overlaps in `hbase:meta`, and where it and the data directory disagree.
+//! Detects faults of regions: holes and overlaps in `hbase:meta`, and differences between it and
+//! the data directory.
 //!
-//! Runs at start and with each run of the catalog janitor. Tables on which a procedure runs are skipped: their files
-//! and rows change one after the other.
+//! Runs at start and with each run of the catalog janitor. Tables with a running procedure are
+//! skipped, because their files and rows do not change at the same time.
 
 use std::collections::{HashMap, HashSet};
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use proto::exception::Answer;
 use tracing::warn;
-use wire::exception::Answer;
 use wire::meta::MetaRow;
 
 use crate::integrity::{Fault, faults_of};
 use crate::master::Master;
 use crate::procedure::Subject;
 use crate::procedure::executor::Progress;
-use crate::tables::failed;
+use crate::tables::file_exception;
 
-/// Inspects all tables; the faults are in [`Integrity`](crate::integrity::Integrity) then. If that cannot be done, those
-/// known stay.
+/// Inspects all tables and stores the faults in [`Integrity`](crate::integrity::Integrity). If the
+/// inspection fails, the stored faults stay.
 pub(crate) async fn run(master: &Master) {
     if let Err(error) = inspect(master).await {
-        warn!(%error, "regions cannot be inspected");
+        warn!(%error, "cannot inspect regions");
     }
 }
 
@@ -43,10 +44,10 @@ async fn inspect(master: &Master) -> Answer<()> {
         }
         let regions: Vec<RegionInfo> = rows.iter().map(|row| row.region.clone()).collect();
         faults.extend(faults_of(table, &regions));
-        let dirs = root.list_region_dirs(fs, table).await.map_err(failed)?;
+        let dirs = root.list_region_dirs(fs, table).await.map_err(file_exception)?;
         for fault in disagreements(table, &rows, &dirs) {
             match fault {
-                // Nothing can be done about one region of a table that is lost as a whole.
+                // The table as a whole is lost, so a fault for each of its regions would not help.
                 Fault::MissingDirectory(_) if is_lost => {}
                 Fault::UnknownDirectory(table, dir, _) => {
                     let info = root.read_region_info(fs, &table, &dir).await.ok().flatten();
@@ -60,7 +61,7 @@ async fn inspect(master: &Master) -> Answer<()> {
         }
     }
     let known: HashSet<&TableName> = content.tables.iter().map(|(table, _)| table).collect();
-    for table in root.list_tables(fs).await.map_err(failed)? {
+    for table in root.list_tables(fs).await.map_err(file_exception)? {
         if !known.contains(&table) && !table.is_meta() {
             faults.push(Fault::UnknownTable(table));
         }
@@ -70,7 +71,7 @@ async fn inspect(master: &Master) -> Answer<()> {
     Ok(())
 }
 
-/// Where the rows of a table's regions and the directories of its regions differ.
+/// The differences between the rows and the directories of a table's regions.
 fn disagreements(table: &TableName, rows: &[&MetaRow], dirs: &[String]) -> Vec<Fault> {
     let dirs: HashSet<&str> = dirs.iter().map(String::as_str).collect();
     let serving = rows.iter().filter(|row| !row.is_split_parent());

@@ -1,100 +1,100 @@
-//! What a master counts, under HBase's names.
+//! The metrics of a master, with HBase's names.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::metrics::{Counter, Times};
 
-use crate::procedure::{Transit, Work};
+use crate::procedure::{RegionTransition, Work};
 
 base::instruments! {
-    /// What becomes of regions.
+    /// Region transitions.
     pub struct AssignmentInstruments in "Master,sub=AssignmentManager" {
-        /// Changes of where regions are served that were begun.
+        /// Number of requests to servers to open or close a region.
         operations: Counter = "operationCount",
-        /// How long regions were on their way.
+        /// How long regions were in transition.
         in_transition: Times = "RitDuration",
-        /// Regions to be put to a server.
+        /// Number of region assignments.
         assigns: Counter = "AssignSubmittedCount",
-        /// Those that could not be opened.
+        /// Number of assignments that failed because the region could not be opened.
         assigns_failed: Counter = "AssignFailedCount",
-        /// How long it took until one was open.
+        /// Time from assignment to open region.
         assign_time: Times = "AssignTime",
-        /// Regions to be taken from their server.
+        /// Number of region unassignments.
         unassigns: Counter = "UnassignSubmittedCount",
-        /// Those that could not be closed.
+        /// Number of unassignments that failed because the region could not be closed.
         unassigns_failed: Counter = "UnassignFailedCount",
-        /// How long it took until one was closed.
+        /// Time from unassignment to closed region.
         unassign_time: Times = "UnassignTime",
-        /// Regions to be moved.
+        /// Number of region moves.
         moves: Counter = "MoveSubmittedCount",
-        /// Those that could not be opened where they went.
+        /// Number of failed region moves.
         moves_failed: Counter = "MoveFailedCount",
-        /// How long it took until one was open again.
+        /// Duration of a region move.
         move_time: Times = "MoveTime",
-        /// Regions to be closed and opened again.
+        /// Number of region reopenings (close and open).
         reopens: Counter = "ReopenSubmittedCount",
-        /// Those that could not.
+        /// Number of failed region reopenings.
         reopens_failed: Counter = "ReopenFailedCount",
-        /// How long it took until one was open again.
+        /// Duration of a region reopening.
         reopen_time: Times = "ReopenTime",
-        /// Regions that a server was asked to open.
+        /// Number of requests to servers to open a region.
         opens: Counter = "OpenSubmittedCount",
-        /// Those that it could not.
+        /// Number of failed requests to open a region.
         opens_failed: Counter = "OpenFailedCount",
-        /// How long it took.
+        /// Duration of opening a region.
         open_time: Times = "OpenTime",
-        /// Regions that a server was asked to close.
+        /// Number of requests to servers to close a region.
         closes: Counter = "CloseSubmittedCount",
-        /// Those that it could not.
+        /// Number of failed requests to close a region.
         closes_failed: Counter = "CloseFailedCount",
-        /// How long it took.
+        /// Duration of closing a region.
         close_time: Times = "CloseTime",
-        /// Splits begun.
+        /// Number of splits started.
         splits: Counter = "SplitSubmittedCount",
-        /// Splits refused or failed.
+        /// Number of splits that were refused or failed.
         splits_failed: Counter = "SplitFailedCount",
-        /// How long one took.
+        /// Duration of a split.
         split_time: Times = "SplitTime",
-        /// Merges begun.
+        /// Number of merges started.
         merges: Counter = "MergeSubmittedCount",
-        /// Merges refused or failed.
+        /// Number of merges that were refused or failed.
         merges_failed: Counter = "MergeFailedCount",
-        /// How long one took.
+        /// Duration of a merge.
         merge_time: Times = "MergeTime",
     }
 }
 
 base::instruments! {
-    /// Snapshots made and used.
+    /// Snapshot operations.
     pub struct SnapshotInstruments in "Master,sub=Snapshots" {
-        /// How long one took.
+        /// Duration of taking a snapshot.
         snapshot_time: Times = "SnapshotTime",
-        /// How long it took to put a table back to one.
+        /// Duration of restoring a table to a snapshot.
         restore_time: Times = "SnapshotRestoreTime",
-        /// How long a table made of one took.
+        /// Duration of cloning a snapshot to a new table.
         clone_time: Times = "SnapshotCloneTime",
     }
 }
 
-/// All that a master counts.
+/// All metrics of a master.
 #[derive(Debug)]
 pub struct MasterInstruments {
-    /// What becomes of regions.
+    /// Region transitions.
     pub assignment: Arc<AssignmentInstruments>,
-    /// Snapshots.
+    /// Snapshot operations.
     pub snapshots: Arc<SnapshotInstruments>,
 }
 
-/// Where an operation is counted.
-struct Places<'a> {
+/// The metrics of one kind of operation.
+struct OperationInstruments<'a> {
     submitted: &'a Counter,
     failed: &'a Counter,
     time: &'a Times,
 }
 
 impl MasterInstruments {
-    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    /// Starts with zero counts; `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> MasterInstruments {
         MasterInstruments {
             assignment: Arc::new(AssignmentInstruments::begin(now)),
@@ -102,15 +102,15 @@ impl MasterInstruments {
         }
     }
 
-    /// A procedure is begun.
-    pub(crate) fn note_begun(&self, work: &Work) {
+    /// Records the start of a procedure.
+    pub(crate) fn record_begun(&self, work: &Work) {
         if let Some(places) = self.assignment.of_procedure(work) {
             places.submitted.increment();
         }
     }
 
-    /// A procedure has ended, after so long.
-    pub(crate) fn note_ended(&self, work: &Work, is_good: bool, took: Duration) {
+    /// Records the end of a procedure after `took`.
+    pub(crate) fn record_ended(&self, work: &Work, is_good: bool, took: Duration) {
         if let Some(places) = self.assignment.of_procedure(work) {
             places.end(is_good, took);
         }
@@ -124,7 +124,7 @@ impl MasterInstruments {
     }
 }
 
-impl Places<'_> {
+impl OperationInstruments<'_> {
     fn end(&self, is_good: bool, took: Duration) {
         if is_good {
             self.time.record(took);
@@ -135,56 +135,73 @@ impl Places<'_> {
 }
 
 impl AssignmentInstruments {
-    /// Those of procedures that are about regions and have more steps than one.
-    fn of_procedure(&self, work: &Work) -> Option<Places<'_>> {
+    /// The metrics for a procedure that splits, merges or moves regions.
+    fn of_procedure(&self, work: &Work) -> Option<OperationInstruments<'_>> {
         match work {
-            Work::SplitRegion { .. } => {
-                Some(Places { submitted: &self.splits, failed: &self.splits_failed, time: &self.split_time })
-            }
-            Work::MergeRegions { .. } => {
-                Some(Places { submitted: &self.merges, failed: &self.merges_failed, time: &self.merge_time })
-            }
-            Work::Transit(_, Transit::Reopen) => {
-                Some(Places { submitted: &self.moves, failed: &self.moves_failed, time: &self.move_time })
-            }
+            Work::SplitRegion { .. } => Some(OperationInstruments {
+                submitted: &self.splits,
+                failed: &self.splits_failed,
+                time: &self.split_time,
+            }),
+            Work::MergeRegions { .. } => Some(OperationInstruments {
+                submitted: &self.merges,
+                failed: &self.merges_failed,
+                time: &self.merge_time,
+            }),
+            Work::RegionTransition(_, RegionTransition::Reopen) => Some(OperationInstruments {
+                submitted: &self.moves,
+                failed: &self.moves_failed,
+                time: &self.move_time,
+            }),
             _ => None,
         }
     }
 
-    /// A server is asked to open a region.
-    pub(crate) fn note_opening(&self) {
+    /// Records a request to open a region.
+    pub(crate) fn record_opening(&self) {
         [&self.operations, &self.assigns, &self.opens].iter().for_each(|count| count.increment());
     }
 
-    /// A region was opened, or could not be, after so long.
-    pub(crate) fn note_opened(&self, is_good: bool, took: Duration) {
-        let assign =
-            Places { submitted: &self.assigns, failed: &self.assigns_failed, time: &self.assign_time };
-        let open = Places { submitted: &self.opens, failed: &self.opens_failed, time: &self.open_time };
+    /// Records that a region was opened, or failed to open, after `took`.
+    pub(crate) fn record_opened(&self, is_good: bool, took: Duration) {
+        let assign = OperationInstruments {
+            submitted: &self.assigns,
+            failed: &self.assigns_failed,
+            time: &self.assign_time,
+        };
+        let open = OperationInstruments {
+            submitted: &self.opens,
+            failed: &self.opens_failed,
+            time: &self.open_time,
+        };
         [assign, open].iter().for_each(|places| places.end(is_good, took));
         self.in_transition.record(took);
     }
 
-    /// A server is asked to close a region.
-    pub(crate) fn note_closing(&self) {
+    /// Records a request to close a region.
+    pub(crate) fn record_closing(&self) {
         [&self.operations, &self.unassigns, &self.closes].iter().for_each(|count| count.increment());
     }
 
-    /// A region was closed, after so long.
-    pub(crate) fn note_closed(&self, took: Duration) {
+    /// Records that a region was closed after `took`.
+    pub(crate) fn record_closed(&self, took: Duration) {
         [&self.unassign_time, &self.close_time, &self.in_transition]
             .iter()
             .for_each(|time| time.record(took));
     }
 
-    /// A region is to be closed and opened again.
-    pub(crate) fn note_reopening(&self) {
+    /// Records the start of a region reopening.
+    pub(crate) fn record_reopening(&self) {
         self.reopens.increment();
     }
 
-    /// It was, or could not be, after so long.
-    pub(crate) fn note_reopened(&self, is_good: bool, took: Duration) {
-        Places { submitted: &self.reopens, failed: &self.reopens_failed, time: &self.reopen_time }
-            .end(is_good, took);
+    /// Records the end of a region reopening after `took`.
+    pub(crate) fn record_reopened(&self, is_good: bool, took: Duration) {
+        OperationInstruments {
+            submitted: &self.reopens,
+            failed: &self.reopens_failed,
+            time: &self.reopen_time,
+        }
+        .end(is_good, took);
     }
 }

@@ -1,9 +1,12 @@
-//! No hole, no overlap: the regions of a table cover each row exactly once.
+//! The invariant of tables: the regions of a table cover each row exactly once, without holes and
+//! overlaps.
 //!
-//! [`check_edit`] is asked before each edit of `hbase:meta` that adds or removes regions. [`Integrity`] keeps what the
-//! catalog janitor found wrong, and the edits that were refused, for the pages.
+//! [`check_edit`] checks each edit of `hbase:meta` that adds or removes regions before it is
+//! written. [`Integrity`] stores the faults that the catalog janitor finds and the refused edits,
+//! for the status pages.
 //!
-//! Not here: how faults are found ([`inspection`](crate::inspection)) and repaired ([`repair`](crate::repair)).
+//! Not here: how faults are found ([`inspection`](crate::inspection)) and repaired
+//! ([`repair`](crate::repair)).
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -14,12 +17,12 @@ use cell::region::RegionInfo;
 use cell::schema::TableName;
 use tracing::{error, info};
 
-use crate::refusal::shown;
+use crate::refusal::printable;
 
-/// Refused edits that are kept for the pages.
+/// Maximum number of refused edits that are stored.
 const REFUSED_MAX: usize = 20;
 
-/// Why an edit would break the invariant.
+/// How an edit would break the invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// No region would cover these rows.
@@ -33,12 +36,12 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Violation::Hole(range) => write!(f, "no region would cover the rows {}", shown_range(range)),
+            Violation::Hole(range) => write!(f, "no region would cover the rows {}", format_range(range)),
             Violation::Overlap(range) => {
-                write!(f, "more than one region would cover the rows {}", shown_range(range))
+                write!(f, "more than one region would cover the rows {}", format_range(range))
             }
             Violation::NoRows(region) => {
-                let range = shown_range(&region.range());
+                let range = format_range(&region.range());
                 write!(f, "region {} would cover no row: {range}", region.encoded_name())
             }
         }
@@ -46,13 +49,13 @@ impl fmt::Display for Violation {
 }
 
 /// A range for messages: `['a', 'm')`, with empty quotes for no bound.
-pub fn shown_range(range: &KeyRange) -> String {
-    format!("['{}', '{}')", shown(&range.start), shown(&range.end))
+pub fn format_range(range: &KeyRange) -> String {
+    format!("['{}', '{}')", printable(&range.start), printable(&range.end))
 }
 
-/// Whether the regions of a table cover each row exactly once after an edit, or no worse than before: a table that is
-/// damaged already can be repaired step by step, and its sound parts can be split and merged. A table may also lose all
-/// of its regions.
+/// Checks that the regions of a table cover each row exactly once after an edit, or no worse than
+/// before. So a damaged table can be repaired step by step, and its intact parts can be split and
+/// merged. A table may also lose all of its regions.
 ///
 /// # Errors
 /// The first violation that the edit would add.
@@ -71,9 +74,9 @@ pub fn check_edit(
     if after.is_empty() {
         return Ok(());
     }
-    // A table that had no regions must be whole at once.
+    // A table without regions must become complete in one edit.
     let before = match before.is_empty() {
-        true => vec![range::Stretch { range: KeyRange::all(), count: 1 }],
+        true => vec![range::CoverageSegment { range: KeyRange::all(), count: 1 }],
         false => range::coverage(&before),
     };
     for stretch in range::coverage(&after).into_iter().filter(|stretch| stretch.count != 1) {
@@ -89,36 +92,36 @@ pub fn check_edit(
     Ok(())
 }
 
-/// The ranges of the regions that serve rows.
+/// The ranges of the regions that can serve rows.
 fn ranges<'a>(regions: impl IntoIterator<Item = &'a RegionInfo>) -> Vec<KeyRange> {
     serving(regions).map(RegionInfo::range).collect()
 }
 
-/// The regions that serve rows: no split parents and no replicas.
+/// The regions that can serve rows: neither split parents nor replicas.
 fn serving<'a>(regions: impl IntoIterator<Item = &'a RegionInfo>) -> impl Iterator<Item = &'a RegionInfo> {
     regions.into_iter().filter(|region| !region.is_split_parent() && region.replica_id == 0)
 }
 
-/// Something wrong with what `hbase:meta` or the data directory holds.
+/// A fault of `hbase:meta` or of the data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No region covers these rows of a table.
     Hole(TableName, KeyRange),
-    /// These regions of a table overlap: at least two, in the order of their keys.
+    /// These regions of a table overlap: at least two, sorted by key.
     Overlap(TableName, Vec<RegionInfo>),
     /// `hbase:meta` has a region whose directory is missing.
     MissingDirectory(RegionInfo),
-    /// The directory of a region that `hbase:meta` does not have, by its encoded name, and whether another region has
-    /// its rows.
+    /// The directory of a region that is not in `hbase:meta`: the encoded name, and whether another
+    /// region covers some of its rows.
     UnknownDirectory(TableName, String, bool),
-    /// The directory of a table that `hbase:meta` does not have.
+    /// The directory of a table that is not in `hbase:meta`.
     UnknownTable(TableName),
     /// `hbase:meta` has a table without a readable descriptor.
     MissingDescriptor(TableName),
 }
 
 impl Fault {
-    /// The table that it is about.
+    /// The affected table.
     pub fn table(&self) -> &TableName {
         match self {
             Fault::Hole(table, _)
@@ -130,7 +133,7 @@ impl Fault {
         }
     }
 
-    /// What an operator can do about it.
+    /// What an operator can do about the fault.
     pub fn remedy(&self) -> String {
         match self {
             Fault::Hole(..) => "`grampus repair holes` creates empty regions there".into(),
@@ -161,12 +164,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Hole(table, range) => {
-                write!(f, "table {table}: no region covers the rows {}", shown_range(range))
+                write!(f, "table {table}: no region covers the rows {}", format_range(range))
             }
             Fault::Overlap(table, regions) => {
                 write!(f, "table {table}: regions overlap:")?;
                 for region in regions {
-                    write!(f, " {} {}", region.encoded_name(), shown_range(&region.range()))?;
+                    write!(f, " {} {}", region.encoded_name(), format_range(&region.range()))?;
                 }
                 Ok(())
             }
@@ -175,7 +178,7 @@ impl fmt::Display for Fault {
                 "table {}: the directory of region {} {} is missing",
                 region.table,
                 region.encoded_name(),
-                shown_range(&region.range())
+                format_range(&region.range())
             ),
             Fault::UnknownDirectory(table, encoded, _) => {
                 write!(f, "table {table}: hbase:meta lacks region {encoded}, which has a directory")
@@ -188,7 +191,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The holes and overlaps of a table with these regions. A table without regions has none.
+/// The holes and overlaps among the regions of a table. A table without regions has none.
 pub fn faults_of(table: &TableName, regions: &[RegionInfo]) -> Vec<Fault> {
     let regions: Vec<&RegionInfo> = serving(regions).collect();
     let ranges = ranges(regions.iter().copied());
@@ -202,7 +205,7 @@ pub fn faults_of(table: &TableName, regions: &[RegionInfo]) -> Vec<Fault> {
     holes.chain(overlaps).collect()
 }
 
-/// The faults that are known, and the last edits that were refused.
+/// The known faults, and the most recent refused edits.
 #[derive(Debug, Default)]
 pub struct Integrity {
     state: Mutex<State>,
@@ -215,8 +218,8 @@ struct State {
 }
 
 impl Integrity {
-    /// Takes over the faults found by an inspection, without those of tables that are `skipped`, whose known faults
-    /// stay. Logs each fault when it appears and when it is gone.
+    /// Replaces the known faults by those that an inspection found. The known faults of `skipped`
+    /// tables stay. Logs each fault when it appears and when it disappears.
     pub fn replace(&self, mut found: Vec<Fault>, skipped: impl Fn(&TableName) -> bool) {
         let mut state = self.lock();
         found.retain(|fault| !skipped(fault.table()));
@@ -235,18 +238,19 @@ impl Integrity {
         self.lock().faults.clone()
     }
 
-    /// The last refused edits, oldest first.
+    /// The most recent refused edits, oldest first.
     pub fn refused(&self) -> Vec<String> {
         self.lock().refused.iter().cloned().collect()
     }
 
-    pub(crate) fn note_refused(&self, what: &str) {
+    pub(crate) fn record_refused(&self, what: &str) {
         error!(what, "an edit of hbase:meta was refused");
         let mut state = self.lock();
         if state.refused.len() == REFUSED_MAX {
             state.refused.pop_front();
         }
         state.refused.push_back(what.to_string());
+        debug_assert!(state.refused.len() <= REFUSED_MAX, "the number of stored edits is bounded");
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -299,7 +303,7 @@ mod tests {
             &[region("b", "c", 2)],
             Err("more than one region would cover the rows ['b', 'c')"),
         );
-        // The first and the last region into one.
+        // Merging the first region with the last one.
         let ends = [current[0].clone(), current[3].clone()];
         check(
             &current,

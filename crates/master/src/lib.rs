@@ -1,19 +1,23 @@
-//! Layer 5: the master: which tables there are, which server serves which region, and what changes them.
+//! The master. It manages tables and namespaces, and assigns regions to region servers.
 //!
 //! * [`master`](mod@master): start and initialization;
 //! * [`procedure`]: changes of tables that survive a crash;
-//! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and how they are reached;
-//! * [`meta`], [`location`], [`tables`], [`namespaces`]: what is known of tables, in `hbase:meta`, in files, in memory;
-//! * [`sanity`], [`limits`]: which tables and names are accepted;
-//! * [`quotas`], [`namespace_quotas`]: what users, tables and namespaces may use;
-//! * [`integrity`]: no hole, no overlap; [`inspection`]: what `hbase:meta` and the directories disagree on;
-//!   [`repair`]: what an operator, or a start, repairs of that; [`rebuild`]: a new `hbase:meta` from directories;
-//! * [`chores`]: what tidies up behind splits and merges, and removes files that nobody needs;
-//! * [`instruments`]: what is counted;
-//! * [`switches`]: what an administrator has forbidden;
+//! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and connections to
+//!   them;
+//! * [`meta`], [`location`], [`tables`], [`namespaces`]: the state of tables in `hbase:meta`, in
+//!   files and in memory;
+//! * [`sanity`], [`limits`]: validation of tables and names;
+//! * [`quotas`], [`namespace_quotas`]: limits of users, tables and namespaces;
+//! * [`integrity`]: rejects edits that would create holes or overlaps of regions; [`inspection`]:
+//!   finds differences between `hbase:meta` and the directories; [`repair`]: repairs them, at start
+//!   or for an operator; [`rebuild`]: rebuilds `hbase:meta` from the directories;
+//! * [`chores`]: cleanup after splits and merges, and removal of unneeded files;
+//! * [`instruments`]: metrics;
+//! * [`switches`]: operations that an administrator has disabled;
 //! * [`service`]: the calls of clients and of region servers.
 //!
-//! Speaks to region servers through the traits of `wire::service` only. Knows nothing about: regions' insides.
+//! Calls region servers through the traits of `wire::service` only. Knows nothing about: the
+//! internals of regions.
 
 pub mod assignment;
 pub mod chores;

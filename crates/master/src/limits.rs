@@ -1,20 +1,21 @@
-//! Limits of names: each name or key that becomes a file name or a row of `hbase:meta` must fit.
+//! Length limits: names and keys that become file names or rows of `hbase:meta` must fit.
 //!
-//! Checked before a procedure is journaled. A name that passes can be written at each later step.
+//! They are checked before a procedure is journaled, so that no later step fails because of a name.
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use layout::table::LinkedFile;
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
-/// Maximum length in bytes of one component of a path, as local file systems have it.
+/// Maximum length in bytes of one component of a path on local file systems.
 pub const FILE_NAME_BYTES_MAX: usize = 255;
 /// Maximum length in bytes of a row. Source: HBase `HConstants.MAX_ROW_LENGTH`.
 pub const ROW_BYTES_MAX: usize = 32_767;
-/// What a reference appends to the name of a file: a dot and the encoded name of a region.
+/// Length of the suffix that a reference appends to a file name: a dot and the encoded name of a
+/// region.
 const REFERENCE_SUFFIX_BYTES: usize = 33;
 
-/// Checks a table's name: both parts are names of directories.
+/// Checks a table's name; both of its parts are directory names.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that states the limit.
@@ -50,8 +51,8 @@ fn check_file_name(what: &str, name: &str) -> Answer<()> {
     )))
 }
 
-/// Checks that the full names of regions fit into rows of `hbase:meta`. A name has the table, the
-/// start key and about 50 bytes more.
+/// Checks that the full names of regions fit into rows of `hbase:meta`. A name contains the table,
+/// the start key and about 50 more bytes.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that states the limit and the start key.
@@ -69,8 +70,8 @@ pub fn check_regions(regions: &[RegionInfo]) -> Answer<()> {
     )))
 }
 
-/// Checks the names of the links of a table that is made from a snapshot. A link's name contains
-/// that of the table whose file it is; a later split appends the name of a region to it.
+/// Checks the names of the links of a table that is created from a snapshot. A link's name contains
+/// that of the source table, and a later split appends the name of a region.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that states the limit and the link.
@@ -79,8 +80,8 @@ pub fn check_links(links: &[LinkedFile]) -> Answer<()> {
         let link = linked.link.name();
         if link.len() + REFERENCE_SUFFIX_BYTES > FILE_NAME_BYTES_MAX {
             return Err(JavaException::do_not_retry(format!(
-                "The link {link} has {} bytes; the limit is {} bytes: the name of the table whose file it is is too long \
-                 for snapshots to be cloned or restored",
+                "The link {link} has {} bytes; the limit is {} bytes: the name of the source table is too long for \
+                 its snapshots to be cloned or restored",
                 link.len(),
                 FILE_NAME_BYTES_MAX - REFERENCE_SUFFIX_BYTES
             )));
@@ -98,12 +99,12 @@ pub fn check_links(links: &[LinkedFile]) -> Answer<()> {
     Ok(())
 }
 
-/// The beginning of a long name, for messages.
+/// A name for messages, truncated if it is long.
 fn prefix(name: &[u8]) -> String {
     const SHOWN: usize = 40;
     match name.get(..SHOWN) {
-        Some(start) => format!("{}...", crate::refusal::shown(start)),
-        None => crate::refusal::shown(name),
+        Some(start) => format!("{}...", crate::refusal::printable(start)),
+        None => crate::refusal::printable(name),
     }
 }
 

@@ -1,16 +1,16 @@
-//! Where `hbase:meta` is, for this process and, by its znode, for clients.
+//! The location of `hbase:meta`: for this process, and in a znode for clients.
 
 use std::sync::Arc;
 
 use base::env::Env;
 use cell::region::ServerName;
+use proto::exception::{Answer, JavaException};
 use tokio::sync::watch;
-use wire::exception::{Answer, JavaException};
 use zk::Coordinator;
 use zk::coordinator::{Mode, publish};
 use zk::names::Names;
 
-/// The server that serves `hbase:meta`, once there is one.
+/// The server on which `hbase:meta` is online, once there is one.
 pub struct MetaLocation {
     env: Env,
     coordinator: Arc<dyn Coordinator>,
@@ -20,16 +20,16 @@ pub struct MetaLocation {
 }
 
 impl MetaLocation {
-    /// Nobody serves it yet. `writer` signs the znode.
+    /// Starts without a server. `writer` is the name that signs the znode.
     pub fn new(env: Env, coordinator: Arc<dyn Coordinator>, names: Names, writer: String) -> MetaLocation {
         MetaLocation { env, coordinator, names, writer, server: watch::Sender::new(None) }
     }
 
-    /// `server` serves it now; clients are told.
+    /// Records that `hbase:meta` is online on `server`, and publishes this to clients.
     ///
     /// # Errors
-    /// What the coordination service said; clients do not know then.
-    pub async fn moved_to(&self, server: &ServerName) -> Answer<()> {
+    /// The error of the coordination service. Clients see the old location then.
+    pub async fn publish(&self, server: &ServerName) -> Answer<()> {
         let data = zk::payload::meta_region_server(&self.writer, &*self.env.random, server);
         let path = self.names.meta_region_server(0);
         publish(&*self.coordinator, &path, data, Mode::Persistent)
@@ -39,14 +39,14 @@ impl MetaLocation {
         Ok(())
     }
 
-    /// The server that serves it; waits until there is one.
+    /// The server on which it is online; waits until there is one.
     pub async fn wait(&self) -> ServerName {
         let mut server = self.server.subscribe();
         let found = server.wait_for(Option::is_some).await.expect("the sender lives as long as self");
         found.clone().expect("waited for")
     }
 
-    /// The server that serves it, if there is one.
+    /// The server on which it is online, if there is one.
     pub fn get(&self) -> Option<ServerName> {
         self.server.borrow().clone()
     }

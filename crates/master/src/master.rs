@@ -1,4 +1,5 @@
-//! The master: starts, makes `hbase:meta` readable, opens the regions of enabled tables, carries on procedures.
+//! The master: starts, opens `hbase:meta`, opens the regions of enabled tables, and resumes
+//! procedures.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +11,8 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
 use layout::RootDir;
+use proto::exception::{Answer, JavaException};
 use tracing::{error, info, warn};
-use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 use zk::Coordinator;
 use zk::names::Names;
@@ -32,47 +33,48 @@ use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
-use crate::procedure::{Plan, Work};
+use crate::procedure::{TablePlan, Work};
 use crate::quotas::Quotas;
 use crate::repair;
 use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
 
-/// The pause before `hbase:meta` is opened again after a failure that may pass, such as a full disk; it doubles.
+/// The pause before another attempt to open `hbase:meta` after a failure that may pass, such as a
+/// full disk; it doubles.
 const META_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// What a master needs to begin.
+/// The dependencies of a master.
 pub struct MasterParts {
-    /// Time, chance, tasks, network.
+    /// Clock, randomness, tasks, network.
     pub env: Env,
-    /// The files.
+    /// The file system that holds the data.
     pub fs: Arc<dyn FileSystem>,
-    /// Where what lies.
+    /// The layout of the root directory.
     pub root: RootDir,
-    /// Where procedures are kept.
+    /// The journal of procedures.
     pub journal: Journal,
-    /// How region servers are reached.
+    /// Connections to region servers.
     pub connections: Arc<dyn Connections>,
-    /// Where clients look for the master and `hbase:meta`.
+    /// The coordination service in which clients look up the master and `hbase:meta`.
     pub coordinator: Arc<dyn Coordinator>,
-    /// The znodes there.
+    /// The names of the znodes there.
     pub names: Names,
-    /// This master.
+    /// The name of this master.
     pub server_name: ServerName,
-    /// The port of its pages.
+    /// The port of its status pages.
     pub info_port: u16,
-    /// The cluster's id.
+    /// The id of the cluster.
     pub cluster_id: String,
-    /// Whether there are quotas (`hbase.quota.enabled`).
+    /// Whether quotas are enabled (`hbase.quota.enabled`).
     pub quotas_enabled: bool,
-    /// Called when a client asks the cluster to stop, with its words.
+    /// Called with the client's reason when a client requests that the cluster stop.
     pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
-    /// What an administrator has forbidden.
+    /// Which operations are enabled: an administrator can switch some off.
     pub switches: Switches,
-    /// When chores run.
+    /// The periods of chores.
     pub chores: ChoreOptions,
 }
 
@@ -87,18 +89,19 @@ pub struct Master {
     cluster_id: String,
     quotas: Quotas,
     on_stop: Box<dyn Fn(&str) + Send + Sync>,
-    // Milliseconds since the epoch; 0 before.
+    // Milliseconds since the Unix epoch; 0 before initialization.
     initialized_ms: AtomicU64,
     chores: ChoreOptions,
     janitor: Janitor,
     cleaner: Cleaner,
     snapshot_cleaner: SnapshotCleaner,
-    // The last flush of each table that was asked for by the old kind of procedure.
+    // The latest flush of each table that was requested through the old procedure API.
     flushes: Mutex<HashMap<TableName, u64>>,
 }
 
 impl Master {
-    /// A master that knows no tables yet; [`Master::publish`] and [`Master::initialize`] come next.
+    /// Creates a master that knows no tables. Call [`Master::publish`] and [`Master::initialize`]
+    /// next.
     pub fn new(parts: MasterParts) -> Arc<Master> {
         let writer = format!("master:{}", parts.server_name.port);
         let servers = Arc::new(Servers::default());
@@ -151,10 +154,10 @@ impl Master {
         })
     }
 
-    /// Tells clients where the master is.
+    /// Publishes the location of the master to clients.
     ///
     /// # Errors
-    /// What the coordination service said.
+    /// The error of the coordination service.
     pub async fn publish(&self) -> Result<(), zk::Error> {
         let random = &*self.context.env.random;
         let writer = format!("master:{}", self.server_name.port);
@@ -169,31 +172,34 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for a region server, opens `hbase:meta` there, reads it, opens the regions of all enabled tables and
-    /// carries on procedures. From the moment `hbase:meta` was read, tables can be made.
+    /// Waits for a region server, opens `hbase:meta` there and reads it, opens the regions of all
+    /// enabled tables, and resumes procedures. Tables can be created as soon as `hbase:meta` has
+    /// been read.
     ///
     /// # Errors
-    /// What `hbase:meta` or the journal said; the master cannot serve then.
+    /// If `hbase:meta` or the journal cannot be used. The master cannot serve then.
     pub async fn initialize(self: &Arc<Self>) -> Answer<()> {
         let stored = |error: engine::Error| JavaException::io(error.to_string());
         self.context.switches.load().await.map_err(stored)?;
         self.open_meta().await?;
         self.load_tables().await?;
-        // Asked for before any procedure runs: one that disables a table must find its regions on their way, or they
-        // would be opened behind its back.
+        // Requested before any procedure runs. A procedure that disables a table then finds these
+        // regions in transition and waits for them. Otherwise they would be opened after it has
+        // closed the table.
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open_or_retry_later(&enabled).await;
         self.executor.resume().await.map_err(stored)?;
         inspection::run(self).await;
-        repair::overlaps_at_start(self).await;
+        repair::merge_overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
         if self.quotas.enabled() {
             self.ensure_system_table(wire::quota::descriptor()).await?;
         }
         namespaces::load(&self.context).await;
-        self.initialized_ms.store(self.context.env.clock.now_ms(), Ordering::Release);
+        let before = self.initialized_ms.swap(self.context.env.clock.now_ms(), Ordering::AcqRel);
+        debug_assert_eq!(before, 0, "a master is initialized once");
         chores::start(self);
-        // A region that cannot be opened keeps no other one from being served.
+        // A region that cannot be opened does not delay the others.
         self.context.assignment.wait_while_opening(&enabled).await;
         let failed = self.context.assignment.failures().len();
         info!(regions = enabled.len(), failed, "master initialized");
@@ -249,14 +255,14 @@ impl Master {
             match self.load_table(&table, state).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    warn!(%table, "hbase:meta has the table, but it has no descriptor: its deletion resumes, or its \
-                          directory is lost");
+                    warn!(%table, "table is in hbase:meta but has no descriptor: deletion in progress, or \
+                          directory missing");
                 }
-                Err(error) => error!(%table, %error, "the table's descriptor cannot be read"),
+                Err(error) => error!(%table, %error, "cannot read table descriptor"),
             }
         }
         for region in content.regions {
-            self.context.assignment.learn(region.region);
+            self.context.assignment.add_from_meta(region.region);
         }
         Ok(())
     }
@@ -270,9 +276,8 @@ impl Master {
         enabled
     }
 
-    /// Makes `hbase:namespace`, unless it is there, or is being made since an earlier run.
-    /// Loads a table's descriptor; whether there is one. That of a system table is known: it is written again if it is lost
-    /// or damaged.
+    /// Loads a table's descriptor, and returns whether the table has one. The descriptors of system
+    /// tables are fixed, so a lost or damaged one is written again.
     async fn load_table(&self, table: &TableName, state: TableState) -> Answer<bool> {
         let tables = &self.context.tables;
         let loaded = tables.load(table, state).await;
@@ -287,6 +292,8 @@ impl Master {
         }
     }
 
+    /// Creates a system table unless it exists. A procedure of an earlier run that still creates it
+    /// ends first.
     async fn ensure_system_table(&self, table: TableDescriptor) -> Answer<()> {
         self.executor.wait_for_table(&table.name).await;
         if self.context.tables.state(&table.name).is_some() {
@@ -294,7 +301,7 @@ impl Master {
         }
         let region =
             RegionInfo::new(table.name.clone(), "".into(), "".into(), self.context.env.clock.now_ms());
-        let work = Work::CreateTable(Plan { table: Box::new(table), regions: vec![region] });
+        let work = Work::CreateTable(TablePlan { table: Box::new(table), regions: vec![region] });
         let id = self.submit(work, (0, 0)).await?;
         match self.executor.wait(id).await.map(|status| status.progress) {
             Some(Progress::Finished(Some(exception))) => Err(exception),
@@ -305,18 +312,20 @@ impl Master {
     /// Starts a procedure.
     ///
     /// # Errors
-    /// What the journal said; the client tries again.
+    /// The journal's error; the client may retry.
     pub(crate) async fn submit(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
         self.executor.submit(work, nonce).await.map_err(|error| JavaException::io(error.to_string()))
     }
 
-    /// Starts a procedure, but answers at once if it may not run. (Some calls of HBase refuse at once, others when
-    /// their procedure runs; clients show the two differently.)
+    /// Starts a procedure, but returns an error immediately if it may not run. (Some calls of HBase
+    /// fail immediately, others only when their procedure runs. Clients show these cases
+    /// differently.)
     ///
     /// # Errors
-    /// Why it may not run, or what the journal said.
+    /// Why the procedure may not run, or the journal's error.
     pub(crate) async fn submit_checked(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
-        // A retry of a call whose procedure runs already would be refused by its own effects.
+        // A retry of a call whose procedure is already running would otherwise be refused because
+        // of that procedure's effects.
         if let Some(earlier) = self.executor.with_nonce(nonce) {
             return Ok(earlier);
         }
@@ -324,17 +333,22 @@ impl Master {
         self.submit(work, nonce).await
     }
 
-    /// What the parts share.
+    /// The state that the master's parts share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// The procedures that are known.
+    /// The executor of procedures.
     pub fn procedures(&self) -> &Executor {
         &self.executor
     }
 
-    /// When chores run.
+    /// The holders of archived logs.
+    pub fn log_holders(&self) -> &wal::LogHolders {
+        &self.chores().log_holders
+    }
+
+    /// The periods of chores.
     pub(crate) fn chores(&self) -> &ChoreOptions {
         &self.chores
     }
@@ -351,7 +365,7 @@ impl Master {
         &self.snapshot_cleaner
     }
 
-    /// This master.
+    /// The name of this master.
     pub fn server_name(&self) -> &ServerName {
         &self.server_name
     }
@@ -360,7 +374,7 @@ impl Master {
         &self.quotas
     }
 
-    /// The cluster's id.
+    /// The id of the cluster.
     pub fn cluster_id(&self) -> &str {
         &self.cluster_id
     }
@@ -369,12 +383,13 @@ impl Master {
         i32::from(self.info_port)
     }
 
-    /// When it was ready for clients, milliseconds since the epoch; 0 before.
+    /// When the master became ready for clients, in milliseconds since the Unix epoch; 0 before
+    /// that.
     pub fn initialized_ms(&self) -> u64 {
         self.initialized_ms.load(Ordering::Acquire)
     }
 
-    /// Whether `hbase:meta` was read and calls about tables are answered.
+    /// Whether `hbase:meta` has been read and calls for tables are served.
     pub fn is_initialized(&self) -> bool {
         self.initialized_ms() > 0
     }
@@ -392,7 +407,7 @@ impl Master {
     }
 }
 
-/// A family as system tables have it.
+/// A family with the settings of system tables.
 pub(crate) fn system_family(name: &'static str) -> FamilyDescriptor {
     FamilyDescriptor::new(name.as_bytes())
         .with("BLOOMFILTER", "ROW")

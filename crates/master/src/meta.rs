@@ -1,4 +1,4 @@
-//! The rows of `hbase:meta`, read and written through the region server that serves them.
+//! The rows of `hbase:meta`, read and written through the region server on which it is online.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use cell::mutation::Mutation;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use cell::{Cell, KeyValue};
-use wire::exception::{Answer, JavaException};
-use wire::meta::{self, MetaRow, RegionStateText, TableState, row};
+use proto::exception::{Answer, JavaException};
+use wire::meta::{self, MetaRegionState, MetaRow, TableState, row};
 use wire::service::{CellRequest, ClientService};
 
 use crate::connections::Connections;
 use crate::integrity::{self, Integrity};
 use crate::location::MetaLocation;
 
-/// Rows fetched by one call.
+/// Rows fetched per call.
 const ROWS_PER_CALL: u32 = 1000;
 
-/// `hbase:meta`, wherever it is.
+/// Access to `hbase:meta`, on whichever server it is.
 pub struct MetaTable {
     location: Arc<MetaLocation>,
     connections: Arc<dyn Connections>,
     integrity: Arc<Integrity>,
 }
 
-/// What `hbase:meta` holds.
+/// The contents of `hbase:meta`.
 #[derive(Debug, Default)]
-pub struct Content {
+pub struct MetaContent {
     /// Tables and their states.
     pub tables: Vec<(TableName, TableState)>,
-    /// Regions of all tables, with split parents.
+    /// Regions of all tables, including split parents.
     pub regions: Vec<MetaRow>,
 }
 
 impl MetaTable {
-    /// `hbase:meta` at `location`. Edits that `integrity` refuses are not written.
+    /// Access to `hbase:meta` at `location`. Edits that would violate `integrity` are not written.
     pub fn new(
         location: Arc<MetaLocation>,
         connections: Arc<dyn Connections>,
@@ -45,27 +45,27 @@ impl MetaTable {
         MetaTable { location, connections, integrity }
     }
 
-    /// Where it is.
+    /// The location of `hbase:meta`.
     pub fn location(&self) -> &MetaLocation {
         &self.location
     }
 
-    /// All tables and regions.
+    /// Reads all tables and regions.
     ///
     /// # Errors
-    /// What the server answered.
-    pub async fn read_all(&self) -> Answer<Content> {
-        let mut content = Content::default();
+    /// The server's error.
+    pub async fn read_all(&self) -> Answer<MetaContent> {
+        let mut content = MetaContent::default();
         for cells in scan_rows(&*self.client().await, &RegionInfo::meta()).await? {
             content.add_row(&cells);
         }
         Ok(content)
     }
 
-    /// The regions of a table, with split parents.
+    /// The regions of a table, including split parents.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn regions_of(&self, table: &TableName) -> Answer<Vec<RegionInfo>> {
         let (first, after) = meta::region_rows(table);
         let scan = proto::Scan { start_row: Some(first), stop_row: Some(after), ..proto::Scan::default() };
@@ -79,10 +79,11 @@ impl MetaTable {
             .collect())
     }
 
-    /// Whether the regions of a table still cover each row once after an edit; see [`integrity::check_edit`].
+    /// Checks that the regions of a table cover each row exactly once after an edit; see
+    /// [`integrity::check_edit`].
     ///
     /// # Errors
-    /// The violation as `DoNotRetryIOException`; what the server answered.
+    /// The violation as `DoNotRetryIOException`, or the server's error.
     pub async fn check_edit(
         &self,
         table: &TableName,
@@ -94,8 +95,8 @@ impl MetaTable {
             .map_err(|violation| JavaException::do_not_retry(format!("table {table}: refused: {violation}")))
     }
 
-    /// The same right before the edit is written. A violation is logged and kept for the pages: an earlier check should
-    /// have found it.
+    /// The same check, directly before the edit is written. A violation is logged and shown on the
+    /// status page, because an earlier check should have found it.
     async fn require_whole(
         &self,
         table: &TableName,
@@ -104,15 +105,15 @@ impl MetaTable {
     ) -> Answer<()> {
         self.check_edit(table, removed, added).await.inspect_err(|error| {
             if error.do_not_retry {
-                self.integrity.note_refused(&error.message);
+                self.integrity.record_refused(&error.message);
             }
         })
     }
 
-    /// A table's state; `None` if there is no such table.
+    /// The state of a table; `None` if the table does not exist.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn table_state(&self, table: &TableName) -> Answer<Option<TableState>> {
         let get = proto::Get {
             row: meta::table_row(table),
@@ -121,15 +122,15 @@ impl MetaTable {
         };
         let request = proto::GetRequest { region: wire::convert::region_specifier(&RegionInfo::meta()), get };
         let reply = self.client().await.get(request.into()).await?;
-        let cells = cells_of(reply.cell_bytes())?;
+        let cells = cells_of(reply.cells)?;
         Ok(row::parse_table_state(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// A table that is new, or has new regions in the place of those that are `gone`: the rows of its regions, closed,
-    /// and its own, ENABLING; all at one moment.
+    /// Writes a table that is new, or whose regions `gone` are replaced: the rows of its regions as
+    /// closed, and its own row as ENABLING, in one write.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn put_table(
         &self,
         table: &TableName,
@@ -138,16 +139,17 @@ impl MetaTable {
     ) -> Answer<()> {
         self.require_whole(table, gone, regions).await?;
         let mut rows: Vec<_> =
-            regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+            regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed)).collect();
         rows.extend(gone.iter().map(row::delete_region));
         rows.push(row::put_table_state(table, TableState::Enabling));
         self.write(&rows).await
     }
 
-    /// New regions, closed, in the place of those that are `gone`, of a table whose state stays.
+    /// Replaces the regions `gone` of a table with new, closed ones. The state of the table does
+    /// not change.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn replace_regions(
         &self,
         table: &TableName,
@@ -156,7 +158,7 @@ impl MetaTable {
     ) -> Answer<()> {
         self.require_whole(table, gone, regions).await?;
         let mut rows: Vec<_> =
-            regions.iter().map(|region| row::put_region(region, RegionStateText::Closed)).collect();
+            regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed)).collect();
         rows.extend(gone.iter().map(row::delete_region));
         self.write(&rows).await
     }
@@ -164,7 +166,7 @@ impl MetaTable {
     /// The row of a region; `None` if there is none.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn region_row(&self, region: &RegionInfo) -> Answer<Option<MetaRow>> {
         let get = proto::Get {
             row: meta::region_row(region),
@@ -173,14 +175,14 @@ impl MetaTable {
         };
         let request = proto::GetRequest { region: wire::convert::region_specifier(&RegionInfo::meta()), get };
         let reply = self.client().await.get(request.into()).await?;
-        let cells = cells_of(reply.cell_bytes())?;
+        let cells = cells_of(reply.cells)?;
         Ok(MetaRow::parse(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// A region was split: its row says so, and its daughters have theirs, all at one moment.
+    /// Records a split: marks the parent's row and adds the daughters' rows in one write.
     ///
     /// # Errors
-    /// What the server answered; whether it was written is not known then.
+    /// The server's error. It is unknown then whether the split was written.
     pub async fn put_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
         let [low, high] = daughters;
         self.require_whole(&parent.table, std::slice::from_ref(parent), daughters).await?;
@@ -192,54 +194,56 @@ impl MetaTable {
         .await
     }
 
-    /// Regions were merged: their rows are replaced by that of the new region in one write. The new row names `ancestors`,
-    /// whose files the region refers to: the parents, and regions whose files a parent still refers to.
+    /// Records a merge: replaces the rows of the parents with that of the new region in one write.
+    /// The new row names `ancestors`, the regions to whose files the new region refers: the
+    /// parents, and regions to whose files a parent still refers.
     ///
     /// # Errors
-    /// What the server answered; whether it was written is not known then.
+    /// The server's error. It is unknown then whether the merge was written.
     pub async fn put_merged(
         &self,
         parents: &[RegionInfo],
         ancestors: &[RegionInfo],
         merged: &RegionInfo,
     ) -> Answer<()> {
+        debug_assert!(ancestors.starts_with(parents), "the parents of a merge are among its ancestors");
         self.require_whole(&merged.table, parents, std::slice::from_ref(merged)).await?;
         let mut rows = vec![row::put_new_region(merged, ancestors)];
         rows.extend(parents.iter().map(row::delete_region));
         self.write(&rows).await
     }
 
-    /// A region that is new in a table which is there already, closed.
+    /// Adds a new, closed region to an existing table.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn add_region(&self, region: &RegionInfo) -> Answer<()> {
         self.require_whole(&region.table, &[], std::slice::from_ref(region)).await?;
-        self.write(&[row::put_region(region, RegionStateText::Closed)]).await
+        self.write(&[row::put_region(region, MetaRegionState::Closed)]).await
     }
 
-    /// The regions that were merged into `merged` are gone.
+    /// Removes the names of merge parents from the row of `merged`, after the parents were removed.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn forget_merge_parents(&self, merged: &RegionInfo, parents: usize) -> Answer<()> {
         self.write(&[row::delete_merge_parents(merged, parents)]).await
     }
 
-    /// Parents of splits whose files are archived.
+    /// Removes the rows of regions, such as split parents whose files are archived.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn remove_regions(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
         self.require_whole(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await
     }
 
-    /// A table that is gone: its regions' rows, and last its own.
+    /// Removes a deleted table: the rows of its regions, and then its own row.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn remove_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
         self.require_whole(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
@@ -247,26 +251,27 @@ impl MetaTable {
         self.write(&[row::delete_table(table)]).await
     }
 
-    /// A table's new state.
+    /// Writes the new state of a table.
     ///
     /// # Errors
-    /// What the server answered.
+    /// The server's error.
     pub async fn set_table_state(&self, table: &TableName, state: TableState) -> Answer<()> {
         self.write(&[row::put_table_state(table, state)]).await
     }
 
-    /// Regions that `server` is asked to open. `hbase:meta` itself has no row.
+    /// Records that `server` was requested to open regions. `hbase:meta` itself has no row.
     ///
     /// # Errors
-    /// What the server of `hbase:meta` answered.
+    /// The error of the server of `hbase:meta`.
     pub async fn set_opening(&self, regions: &[RegionInfo], server: &ServerName) -> Answer<()> {
         self.write_each(regions, |region| row::put_opening(region, server)).await
     }
 
-    /// Regions that are served by `server` now. For `hbase:meta` itself clients are told by its znode.
+    /// Records that regions are open on `server`. For `hbase:meta` itself, the znode is updated for
+    /// clients.
     ///
     /// # Errors
-    /// What the server of `hbase:meta` answered.
+    /// The error of the server of `hbase:meta`.
     pub async fn set_open(
         &self,
         regions: &[RegionInfo],
@@ -274,17 +279,17 @@ impl MetaTable {
         open_seq_num: u64,
     ) -> Answer<()> {
         if regions.iter().any(|region| region.table.is_meta()) {
-            self.location.moved_to(server).await?;
+            self.location.publish(server).await?;
         }
         let open_seq_num = i64::try_from(open_seq_num).unwrap_or(i64::MAX);
         self.write_each(regions, |region| row::put_open(region, server, open_seq_num)).await
     }
 
-    /// Regions' new state, where only that changed.
+    /// Writes the new state of regions, if nothing else has changed.
     ///
     /// # Errors
-    /// What the server of `hbase:meta` answered.
-    pub async fn set_state(&self, regions: &[RegionInfo], state: RegionStateText) -> Answer<()> {
+    /// The error of the server of `hbase:meta`.
+    pub async fn set_state(&self, regions: &[RegionInfo], state: MetaRegionState) -> Answer<()> {
         self.write_each(regions, |region| row::put_state(region, state)).await
     }
 
@@ -297,7 +302,7 @@ impl MetaTable {
         self.write(&rows).await
     }
 
-    /// Writes rows by one `Multi`.
+    /// Writes rows with one `Multi`.
     async fn write(&self, rows: &[Mutation]) -> Answer<()> {
         if rows.is_empty() {
             return Ok(());
@@ -310,7 +315,7 @@ impl MetaTable {
     }
 }
 
-impl Content {
+impl MetaContent {
     fn add_row(&mut self, cells: &[KeyValue]) {
         let views = || cells.iter().map(|cell| cell.view(0));
         if let Some(row) = MetaRow::parse(views()) {
@@ -323,7 +328,7 @@ impl Content {
     }
 }
 
-/// The table whose row a cell is of.
+/// The table in whose row a cell is.
 fn table_of(cell: Cell<'_>) -> Option<TableName> {
     TableName::parse(std::str::from_utf8(cell.row()).ok()?).ok()
 }
@@ -335,15 +340,15 @@ pub(crate) fn cells_of(block: bytes::Bytes) -> Answer<Vec<KeyValue>> {
         .map_err(|error| JavaException::io(format!("unreadable cells from hbase:meta: {error}")))
 }
 
-/// All rows of a region.
+/// Reads all rows of a region.
 ///
 /// # Errors
-/// What the server answered.
+/// The server's error.
 pub(crate) async fn scan_rows(client: &dyn ClientService, region: &RegionInfo) -> Answer<Vec<Vec<KeyValue>>> {
     scan_rows_in(client, region, proto::Scan::default()).await
 }
 
-/// The rows of a region that a scan selects.
+/// Reads the rows of a region that a scan selects.
 async fn scan_rows_in(
     client: &dyn ClientService,
     region: &RegionInfo,
@@ -358,7 +363,7 @@ async fn scan_rows_in(
     };
     loop {
         let reply = client.scan(request.into()).await?;
-        let mut cells = cells_of(reply.cell_bytes())?.into_iter();
+        let mut cells = cells_of(reply.cells)?.into_iter();
         for count in &reply.message.cells_per_result {
             rows.push(cells.by_ref().take(*count as usize).collect());
         }
@@ -373,10 +378,10 @@ async fn scan_rows_in(
     }
 }
 
-/// Writes rows of one region by one `Multi`, and returns when all are durable.
+/// Writes rows of one region with one `Multi`, and returns when all are durable.
 ///
 /// # Errors
-/// The first exception among the answers.
+/// The first exception among the results.
 pub(crate) async fn write_rows(
     client: &dyn ClientService,
     region: &RegionInfo,

@@ -1,9 +1,10 @@
 //! Quotas of namespaces: how many tables and regions a namespace may have.
 //!
-//! The limits are settings of the namespace. They are checked when it is created or altered, and
-//! enforced where quotas are on (`hbase.quota.enabled`). A procedure that makes tables or regions
-//! reserves them before it acts, so that two procedures cannot share what is left for one. Regions
-//! that are reserved and exist already count once or twice for a moment, never not at all.
+//! The limits are settings of the namespace. They are validated when it is created or altered, and
+//! enforced if quotas are enabled (`hbase.quota.enabled`). A procedure that creates tables or
+//! regions reserves them before it acts, so that two procedures cannot both use the same remaining
+//! amount. A new region may briefly count twice, as reserved and as existing, but it always counts
+//! at least once.
 //!
 //! Source: HBase `TableNamespaceManager`, `NamespaceStateManager`, `NamespaceAuditor`.
 
@@ -11,19 +12,19 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use cell::schema::{NamespaceDescriptor, TableName};
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 
 use crate::context::Context;
 use crate::procedure::Work;
 
-/// The setting of the maximum number of tables.
+/// The setting for the maximum number of tables.
 const TABLES_KEY: &str = "hbase.namespace.quota.maxtables";
-/// The setting of the maximum number of regions.
+/// The setting for the maximum number of regions.
 const REGIONS_KEY: &str = "hbase.namespace.quota.maxregions";
-/// The beginning of settings that belong to HBase.
+/// The prefix of HBase's own settings.
 const RESERVED_PREFIX: &str = "hbase.";
 
-/// Checks the settings of a namespace.
+/// Validates the settings of a namespace.
 ///
 /// # Errors
 /// `ConstraintException` that names the setting, its value and what is accepted.
@@ -56,14 +57,14 @@ fn limit_of(value: &str) -> Option<usize> {
 /// What a procedure adds to a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Addition {
-    /// A table with this many regions; one of that name may be replaced.
+    /// A table with this many regions; it may replace one of the same name.
     Table { table: TableName, regions: usize },
-    /// This many regions of a table that exists.
+    /// This many more regions of an existing table.
     Regions { table: TableName, regions: usize },
 }
 
 impl Addition {
-    fn of(work: &Work) -> Option<Addition> {
+    fn by_work(work: &Work) -> Option<Addition> {
         let of_table = |table: &TableName, regions| Addition::Table { table: table.clone(), regions };
         match work {
             Work::CreateTable(plan) => Some(of_table(&plan.table.name, plan.regions.len())),
@@ -85,16 +86,16 @@ impl Addition {
     }
 }
 
-/// The reservations of procedures that run.
+/// The reservations of running procedures.
 #[derive(Debug)]
 pub struct NamespaceQuotas {
     enabled: bool,
-    // By the number of the procedure.
+    // By procedure id.
     reserved: Mutex<HashMap<u64, Addition>>,
 }
 
 impl NamespaceQuotas {
-    /// No reservations yet; without `enabled` nothing is limited.
+    /// Starts without reservations. If not `enabled`, there are no limits.
     pub fn new(enabled: bool) -> NamespaceQuotas {
         NamespaceQuotas { enabled, reserved: Mutex::default() }
     }
@@ -104,7 +105,7 @@ impl NamespaceQuotas {
     /// # Errors
     /// `QuotaExceededException`.
     pub fn check(&self, context: &Context, work: &Work) -> Answer<()> {
-        match Addition::of(work) {
+        match Addition::by_work(work) {
             Some(addition) if self.enabled => {
                 check(context, &addition, &self.reserved.lock().expect("no holder of this lock panics"))
             }
@@ -112,15 +113,16 @@ impl NamespaceQuotas {
         }
     }
 
-    /// The same, and reserves what the procedure adds until [`NamespaceQuotas::release`].
+    /// Like `check`, and reserves what the procedure adds until [`NamespaceQuotas::release`].
     ///
     /// # Errors
     /// `QuotaExceededException`.
     pub fn reserve(&self, context: &Context, id: u64, work: &Work) -> Answer<()> {
-        let Some(addition) = Addition::of(work).filter(|_| self.enabled) else { return Ok(()) };
+        let Some(addition) = Addition::by_work(work).filter(|_| self.enabled) else { return Ok(()) };
         let mut reserved = self.reserved.lock().expect("no holder of this lock panics");
         check(context, &addition, &reserved)?;
-        reserved.insert(id, addition);
+        let earlier = reserved.insert(id, addition);
+        debug_assert!(earlier.is_none(), "a procedure reserves once");
         Ok(())
     }
 
@@ -148,7 +150,7 @@ fn check(context: &Context, addition: &Addition, reserved: &HashMap<u64, Additio
         }
     }
     let (tables, regions) = (regions_by_table.len(), regions_by_table.values().sum::<usize>());
-    // What exceeds a limit already may remain as it is.
+    // A namespace that already exceeds a limit may stay as it is.
     if let (Addition::Table { .. }, Some(max)) = (addition, tables_max)
         && tables > max
         && context.tables.state(table).is_none()
@@ -175,7 +177,7 @@ fn check(context: &Context, addition: &Addition, reserved: &HashMap<u64, Additio
     }
 }
 
-/// The tables of a namespace with the numbers of their regions, those being made included.
+/// The tables of a namespace with their numbers of regions, including those that are being created.
 fn usage(context: &Context, namespace: &str, reserved: &HashMap<u64, Addition>) -> HashMap<TableName, usize> {
     let known = context.tables.all();
     let known = known.iter().map(|table| &table.name).filter(|table| table.namespace() == namespace);

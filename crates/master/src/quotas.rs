@@ -1,38 +1,38 @@
-//! Quotas: set in `hbase:quota`, where clients read them and region servers take them from.
+//! Quotas. They are stored in `hbase:quota`, from which clients and region servers read them.
 //!
-//! A change reads what is set, merges the request into it and writes the result; changes are made one at a time. A
-//! quota that is left without anything is removed. Source: HBase `MasterQuotaManager`, `GlobalQuotaSettingsImpl`,
-//! `QuotaUtil`.
+//! A change reads the current quota, merges the request into it and writes the result. Changes run
+//! one at a time. A quota without any remaining setting is removed. Source: HBase
+//! `MasterQuotaManager`, `GlobalQuotaSettingsImpl`, `QuotaUtil`.
 
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use proto::exception::{Answer, JavaException};
 use proto::{ThrottleType, TimeUnit};
 use tracing::warn;
-use wire::exception::{Answer, JavaException};
 use wire::quota::{self, Subject};
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::meta::{cells_of, write_rows};
 
-/// The procedure by which region servers are told to read quotas at once.
+/// The procedure that makes region servers read the quotas immediately.
 const READ_QUOTAS: &str = wire::service::SWITCH_RPC_THROTTLE;
 
 /// The quotas of a cluster.
 pub struct Quotas {
     enabled: bool,
-    // Held from the reading of what is set to the writing of what it becomes.
+    // Held from reading the current quota to writing the new one.
     change: tokio::sync::Mutex<()>,
 }
 
 impl Quotas {
-    /// As `hbase.quota.enabled` says.
+    /// `enabled` is the value of `hbase.quota.enabled`.
     pub fn new(enabled: bool) -> Quotas {
         Quotas { enabled, change: tokio::sync::Mutex::default() }
     }
 
-    /// Whether there are quotas.
+    /// Whether quotas are enabled.
     pub fn enabled(&self) -> bool {
         self.enabled
     }
@@ -40,7 +40,7 @@ impl Quotas {
     /// Sets, changes or removes the quota that a request names.
     ///
     /// # Errors
-    /// `DoNotRetryIOException` for what cannot be meant, and what the table's server answered.
+    /// `DoNotRetryIOException` for an invalid request, or the error of the table's server.
     pub async fn set(&self, context: &Context, request: &proto::SetQuotaRequest) -> Answer<()> {
         if !self.enabled {
             return Err(JavaException::unsupported("quota support disabled"));
@@ -66,7 +66,7 @@ impl Quotas {
     /// Whether calls are throttled.
     ///
     /// # Errors
-    /// What the table's server answered.
+    /// The error of the table's server.
     pub async fn throttles(&self, context: &Context) -> Answer<bool> {
         match self.enabled {
             true => Ok(value_of(context, quota::UNTHROTTLED_ROW, quota::SETTINGS).await?.is_none()),
@@ -74,10 +74,10 @@ impl Quotas {
         }
     }
 
-    /// Throttles calls, or no longer; tells how it was.
+    /// Switches throttling on or off. Returns the previous setting.
     ///
     /// # Errors
-    /// What the table's server answered.
+    /// The error of the table's server.
     pub async fn switch_throttling(&self, context: &Context, on: bool) -> Answer<bool> {
         if !self.enabled {
             return Ok(false);
@@ -91,15 +91,17 @@ impl Quotas {
                 false => Mutation::put(row, vec![setting(row, quota::SETTINGS, CellType::Put, &[1])]),
             };
             write(context, change).await?;
-            tell_servers(context).await;
+            notify_servers(context).await;
         }
         Ok(before)
     }
 
-    /// Lets quotas be exceeded while servers have time to spare, or no longer; tells how it was.
+    /// Sets whether quotas may be exceeded while servers have spare capacity. Returns the previous
+    /// setting.
     ///
     /// # Errors
-    /// `DoNotRetryIOException` unless servers have quotas of both kinds; what the table's server answered.
+    /// `DoNotRetryIOException` unless servers have quotas for both reads and writes; or the error
+    /// of the table's server.
     pub async fn switch_exceeding(&self, context: &Context, on: bool) -> Answer<bool> {
         if !self.enabled {
             return Ok(false);
@@ -111,7 +113,7 @@ impl Quotas {
                 let servers = Subject::Server(quota::ALL_SERVERS.to_string());
                 require_both_kinds(read(context, &servers).await?.and_then(|quotas| quotas.throttle))?;
             }
-            // Java's true is a byte of ones.
+            // HBase stores `true` as the byte 0xff.
             let value = [if on { 0xff } else { 0 }];
             let row = quota::EXCEED_ROW;
             let cell = setting(row, quota::SETTINGS, CellType::Put, &value);
@@ -130,7 +132,7 @@ fn is_set(quotas: &proto::Quotas) -> bool {
     quotas.bypass_globals.is_some() || quotas.throttle.is_some() || quotas.space.is_some()
 }
 
-/// What a quota becomes by a request.
+/// Merges a request into a quota.
 fn merge(mut quotas: proto::Quotas, request: &proto::SetQuotaRequest) -> Answer<proto::Quotas> {
     if request.bypass_globals.is_some() {
         quotas.bypass_globals = request.bypass_globals;
@@ -178,7 +180,7 @@ fn merge_throttle(
     Ok((throttle != proto::Throttle::default()).then_some(throttle))
 }
 
-/// Quotas may be exceeded only where the servers' own bound reads and writes, by the second.
+/// Quotas may be exceeded only if the servers' own quotas limit reads and writes per second.
 fn require_both_kinds(throttle: Option<proto::Throttle>) -> Answer<()> {
     let refuse = |message: &str| Err(JavaException::do_not_retry(message));
     let Some(of) = throttle else {
@@ -207,9 +209,10 @@ fn require_both_kinds(throttle: Option<proto::Throttle>) -> Answer<()> {
     Ok(())
 }
 
-/// The change that leaves a subject with this quota. Without one a subject's whole row goes, a user's special quotas
-/// with that of all its calls.
+/// The mutation that stores a subject's quota. `None` removes it; for the general quota of a
+/// subject this removes the whole row, including a user's quotas for tables and namespaces.
 fn change_of(subject: &Subject, quotas: Option<&proto::Quotas>) -> Mutation {
+    debug_assert!(quotas.is_none_or(is_set), "a quota without settings is not stored");
     let (row, qualifier) = (subject.row(), subject.qualifier());
     match quotas {
         Some(quotas) => {
@@ -241,23 +244,23 @@ async fn value_of(context: &Context, row: &[u8], qualifier: &[u8]) -> Answer<Opt
     let selection = CellSelection { columns, ..CellSelection::default() };
     let get =
         Get { row: bytes::Bytes::copy_from_slice(row), selection: selection.into(), existence_only: false };
-    let (region, server) = place(context, row)?;
+    let (region, server) = locate_row(context, row)?;
     let request = proto::GetRequest {
         region: wire::convert::region_specifier(&region),
         get: wire::convert::to_proto::get(&get),
     };
     let reply = context.connections.client(&server).get(request.into()).await?;
-    let cells = cells_of(reply.cell_bytes())?;
+    let cells = cells_of(reply.cells)?;
     Ok(cells.first().map(|cell| cell.view(0).value.to_vec()))
 }
 
 async fn write(context: &Context, change: Mutation) -> Answer<()> {
-    let (region, server) = place(context, &change.row)?;
+    let (region, server) = locate_row(context, &change.row)?;
     write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&change)).await
 }
 
-/// Which region of the table has a row, and where it is.
-fn place(context: &Context, row: &[u8]) -> Answer<(cell::region::RegionInfo, cell::region::ServerName)> {
+/// The region of the table that contains a row, and its server.
+fn locate_row(context: &Context, row: &[u8]) -> Answer<(cell::region::RegionInfo, cell::region::ServerName)> {
     let mut regions = context.assignment.regions_of(&quota::table_name()).into_iter();
     match regions.find(|(region, _)| region.contains(row)) {
         Some((region, RegionState::Open(server))) => Ok((region, server)),
@@ -265,8 +268,9 @@ fn place(context: &Context, row: &[u8]) -> Answer<(cell::region::RegionInfo, cel
     }
 }
 
-/// Lets all servers read quotas now. One that does not answer reads them when it looks the next time.
-async fn tell_servers(context: &Context) {
+/// Makes all servers read the quotas now. A server that cannot be reached reads them in its next
+/// period.
+async fn notify_servers(context: &Context) {
     for (server, _) in context.servers.live() {
         let procedure = proto::RemoteProcedureRequest {
             proc_class: READ_QUOTAS.to_string(),
@@ -274,7 +278,7 @@ async fn tell_servers(context: &Context) {
         };
         let request = proto::ExecuteProceduresRequest { proc: vec![procedure], ..Default::default() };
         if let Err(error) = context.connections.admin(&server).execute_procedures(request).await {
-            warn!(%server, %error, "a server was not told that throttling was switched");
+            warn!(%server, %error, "cannot notify region server of the throttling switch");
         }
     }
 }
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn unnamed_quotas_stay() {
         let space = |remove| {
             let quota = proto::SpaceQuota { soft_limit: Some(1), remove, ..Default::default() };
             let space_limit = Some(proto::SpaceLimitRequest { quota: Some(quota) });
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn exceeding_needs_quotas_of_reads_and_writes_by_the_second() {
+    fn exceeding_requires_per_second_read_and_write_quotas() {
         let of = |requests: &[proto::SetQuotaRequest]| require_both_kinds(merged(requests).throttle);
         assert!(require_both_kinds(None).is_err());
         assert!(of(&[request(ThrottleType::ReadNumber, Some(1))]).is_err());

@@ -1,15 +1,21 @@
-//! Rebuilding `hbase:meta` from the directories of regions, while no server runs.
+//! Rebuilds `hbase:meta` from the directories of regions, while no server runs.
 //!
-//! Each region's `.regioninfo` says which rows it has. What it does not say is whether the region was replaced by a split or a
-//! merge since: `.regioninfo` of a parent never changes. A region counts as replaced if younger regions refer to its files,
-//! or did until they were compacted (the archive has their references then), and cover all of its rows; or if two
-//! younger regions of one id divide exactly its rows, as only a split makes them. All others get rows, so that no file
-//! that may hold rows is left out. Regions that overlap then are merged at the next start.
+//! Each region's `.regioninfo` contains its row range. It does not contain whether the region was
+//! replaced by a split or a merge since: the `.regioninfo` of a parent never changes. A region is
+//! considered replaced in two cases:
 //!
-//! The states of tables are lost with `hbase:meta`: all count as enabled.
+//! * Younger regions cover all of its rows, and at least one of them refers to its files.
+//!   References count also after a compaction has removed them, because they are in the archive
+//!   then.
+//! * Two younger regions with the same id divide exactly its rows, as only a split creates them.
 //!
-//! The old directory and logs of `hbase:meta` are moved to `corrupt/`, where nothing is removed. Interrupted, it can be
-//! repeated.
+//! All other regions get rows, so that no file that may contain rows is left out. If these regions
+//! overlap, the next start merges them.
+//!
+//! The states of tables are lost with `hbase:meta`: all tables are considered enabled.
+//!
+//! The old directory and logs of `hbase:meta` are moved to `corrupt/`, from which nothing is
+//! removed. After an interruption, the rebuild can be repeated.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -24,29 +30,29 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use layout::store::StoreFileName;
 use wire::meta::row;
-use wire::meta::{RegionStateText, TableState};
+use wire::meta::{MetaRegionState, TableState};
 
 use crate::integrity::{Fault, faults_of};
 use crate::store::LoneRegion;
 
-/// Rows of one write.
+/// Rows per write.
 const ROWS_PER_WRITE: usize = 1000;
 
-/// The host in the name of the log that the rebuild writes; no server has it.
+/// The host in the name of the log that the rebuild writes. No server has this host name.
 const LOG_HOST: &str = "grampus-repair";
 
-/// What a rebuild found and did.
+/// The result of a rebuild.
 #[derive(Debug, Default)]
 pub struct Rebuilt {
-    /// Tables and how many regions each has.
+    /// Tables and their numbers of regions.
     pub tables: Vec<(TableName, usize)>,
-    /// Directories of regions that were replaced by splits and merges. They stay, without rows.
+    /// Regions that were replaced by splits and merges. Their directories stay, without rows.
     pub replaced: Vec<RegionInfo>,
-    /// What is still wrong: holes and overlaps.
+    /// Remaining faults: holes and overlaps.
     pub faults: Vec<Fault>,
     /// Directories that could not be read, and why.
     pub unreadable: Vec<String>,
-    /// Where the old files are.
+    /// Paths of the old files.
     pub kept: Vec<FilePath>,
 }
 
@@ -78,21 +84,22 @@ impl fmt::Display for Rebuilt {
 /// Rebuilds `hbase:meta` of a root directory that no server uses.
 ///
 /// # Errors
-/// What the file system or the new region said; the rebuild can be repeated.
+/// The error of the file system or of the new region. The rebuild can be repeated.
 pub async fn rebuild_meta(
     env: &Env,
     fs: &Arc<dyn FileSystem>,
     root: &RootDir,
 ) -> Result<Rebuilt, engine::Error> {
     let mut rebuilt = Rebuilt::default();
-    // Read before anything is moved: a directory that cannot be listed ends the rebuild without a change.
+    // Read before anything is moved: if a directory cannot be listed, the rebuild ends without a
+    // change.
     let mut found = Vec::new();
     for table in root.list_tables(&**fs).await? {
         if table.is_meta() {
             continue;
         }
         let directories = Directories::read(&**fs, root, &table, &mut rebuilt.unreadable).await?;
-        let (live, replaced) = directories.divide();
+        let (live, replaced) = directories.partition();
         rebuilt.faults.extend(faults_of(&table, &live));
         rebuilt.replaced.extend(replaced);
         rebuilt.tables.push((table.clone(), live.len()));
@@ -106,7 +113,8 @@ pub async fn rebuild_meta(
 /// The directories of a table's regions.
 struct Directories {
     regions: Vec<RegionInfo>,
-    // By encoded name of a region: the regions whose references and links name it, and the files that they name.
+    // By encoded name of a region: the regions with references or links to its files, and the names
+    // of these files.
     named: HashMap<String, Vec<(RegionInfo, String)>>,
     // By encoded name: the names of a region's own files.
     own: HashMap<String, BTreeSet<String>>,
@@ -125,7 +133,7 @@ impl Directories {
             match root.read_region_info(fs, table, &encoded).await {
                 Ok(Some(region)) if region.table == *table && region.replica_id == 0 => {
                     for name in root.store_file_names(fs, table, &encoded).await? {
-                        directories.note(&region, &name);
+                        directories.add_file(&region, &name);
                     }
                     directories.regions.push(region);
                 }
@@ -138,8 +146,8 @@ impl Directories {
         Ok(directories)
     }
 
-    /// Takes note of a store file of `region`, which may be archived.
-    fn note(&mut self, region: &RegionInfo, name: &str) {
+    /// Adds a store file of `region`, which may be archived.
+    fn add_file(&mut self, region: &RegionInfo, name: &str) {
         let encoded = region.encoded_name();
         match StoreFileName::parse(name) {
             Some(StoreFileName::Own { .. }) => {
@@ -155,11 +163,14 @@ impl Directories {
         }
     }
 
-    /// The regions that get rows, and those that were replaced.
-    fn divide(self) -> (Vec<RegionInfo>, Vec<RegionInfo>) {
-        let unborn = self.unborn();
-        let candidates: Vec<&RegionInfo> =
-            self.regions.iter().filter(|region| !unborn.contains(&region.encoded_name())).collect();
+    /// Divides the regions into those that get rows and those that were replaced.
+    fn partition(self) -> (Vec<RegionInfo>, Vec<RegionInfo>) {
+        let uncommitted_children = self.uncommitted_children();
+        let candidates: Vec<&RegionInfo> = self
+            .regions
+            .iter()
+            .filter(|region| !uncommitted_children.contains(&region.encoded_name()))
+            .collect();
         let is_replaced = |region: &RegionInfo| {
             let younger: Vec<&RegionInfo> = candidates
                 .iter()
@@ -176,16 +187,23 @@ impl Directories {
         for region in &candidates {
             if is_replaced(region) { replaced.push((*region).clone()) } else { live.push((*region).clone()) }
         }
-        replaced
-            .extend(self.regions.iter().filter(|region| unborn.contains(&region.encoded_name())).cloned());
+        replaced.extend(
+            self.regions
+                .iter()
+                .filter(|region| uncommitted_children.contains(&region.encoded_name()))
+                .cloned(),
+        );
         live.sort_by(|one, other| (&one.start_key, one.region_id).cmp(&(&other.start_key, other.region_id)));
+        let divided = live.len() + replaced.len();
+        assert_eq!(divided, self.regions.len(), "each region is either live or replaced");
         (live, replaced)
     }
 
-    /// Regions of a split or merge that was begun and not carried out: they have no files of their own, and their parent has
-    /// files that none of them names, because it was opened and written again.
-    fn unborn(&self) -> HashSet<String> {
-        let mut unborn = HashSet::new();
+    /// Children of a split or merge that was started but not committed. They have no files of their
+    /// own, and their parent has files to which none of them refers, because it was reopened and
+    /// written again.
+    fn uncommitted_children(&self) -> HashSet<String> {
+        let mut uncommitted_children = HashSet::new();
         for (parent, names) in &self.named {
             let (Some(own), children) = (self.own.get(parent), names.iter().map(|(by, _)| by)) else {
                 continue;
@@ -195,20 +213,20 @@ impl Directories {
             let have_own = children.iter().any(|child| self.own.contains_key(&child.encoded_name()));
             let named: HashSet<&str> = names.iter().map(|(_, file)| file.as_str()).collect();
             if !have_own && own.iter().any(|file| !named.contains(file.as_str())) {
-                unborn.extend(children.iter().map(|child| child.encoded_name()));
+                uncommitted_children.extend(children.iter().map(|child| child.encoded_name()));
             }
         }
-        unborn
+        uncommitted_children
     }
 }
 
-/// Whether each row of a range is in one of the regions.
+/// Whether the regions cover each row of a range.
 fn covers(regions: &[&RegionInfo], range: &KeyRange) -> bool {
     let ranges: Vec<KeyRange> = regions.iter().map(|region| region.range()).collect();
     !range::holes(&ranges).iter().any(|hole| hole.overlaps(range))
 }
 
-/// Whether two of the regions are what a split of `parent` makes.
+/// Whether two of the regions look like the daughters of a split of `parent`.
 fn is_split_into(parent: &RegionInfo, younger: &[&RegionInfo]) -> bool {
     younger.iter().any(|low| {
         let is_high = |high: &&RegionInfo| {
@@ -221,7 +239,7 @@ fn is_split_into(parent: &RegionInfo, younger: &[&RegionInfo]) -> bool {
     })
 }
 
-/// Moves the directory and the logs of `hbase:meta` to `corrupt/`; returns where they are.
+/// Moves the directory and the logs of `hbase:meta` to `corrupt/`. Returns their new paths.
 async fn set_aside(fs: &dyn FileSystem, root: &RootDir, now_ms: u64) -> Result<Vec<FilePath>, engine::Error> {
     let mut kept = Vec::new();
     let aside = root.corrupt_dir().join(&format!("hbase-meta-{now_ms}"));
@@ -254,7 +272,7 @@ async fn move_to(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<
     Ok(fs.sync_dir(&from.parent()).await?)
 }
 
-/// Writes a new `hbase:meta`, with all of its rows in files.
+/// Writes a new `hbase:meta`, with all of its rows in store files.
 async fn write(
     env: &Env,
     fs: &Arc<dyn FileSystem>,
@@ -268,13 +286,13 @@ async fn write(
     let written = write_rows(lone.region(), tables).await;
     lone.close().await?;
     written?;
-    // All rows are in files: nothing is to be replayed.
+    // All rows are in store files, so there is nothing to replay.
     Ok(fs.delete(&root.wal_dir(&server)).await?)
 }
 
 async fn write_rows(region: &Region, tables: &[(TableName, Vec<RegionInfo>)]) -> Result<(), engine::Error> {
     let rows = tables.iter().flat_map(|(table, regions)| {
-        let regions = regions.iter().map(|region| row::put_region(region, RegionStateText::Closed));
+        let regions = regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed));
         regions.chain(std::iter::once(row::put_table_state(table, TableState::Enabled)))
     });
     let rows: Vec<_> = rows.collect();
@@ -292,14 +310,14 @@ mod tests {
         RegionInfo::new(TableName::parse("t").unwrap(), start.into(), end.into(), id)
     }
 
-    /// Regions with the store files that their directories have.
-    fn divided(regions: &[(&RegionInfo, &[String])]) -> (Vec<RegionInfo>, Vec<RegionInfo>) {
+    /// Divides regions, each given with the names of its store files.
+    fn partitioned(regions: &[(&RegionInfo, &[String])]) -> (Vec<RegionInfo>, Vec<RegionInfo>) {
         let mut directories = Directories { regions: Vec::new(), named: HashMap::new(), own: HashMap::new() };
         for (region, files) in regions {
-            files.iter().for_each(|file| directories.note(region, file));
+            files.iter().for_each(|file| directories.add_file(region, file));
             directories.regions.push((*region).clone());
         }
-        directories.divide()
+        directories.partition()
     }
 
     fn reference(file: &str, parent: &RegionInfo) -> String {
@@ -311,9 +329,9 @@ mod tests {
         let parent = region("", "", 1);
         let (low, high) = (region("", "m", 2), region("m", "", 2));
         let (by_reference, own) = ([reference("aa", &parent)], ["aa".to_string()]);
-        // With references, and compacted but not archived yet.
+        // With references; and compacted, with the references not archived yet.
         for files in [&by_reference[..], &own[..]] {
-            let (live, replaced) = divided(&[(&parent, &own), (&low, files), (&high, files)]);
+            let (live, replaced) = partitioned(&[(&parent, &own), (&low, files), (&high, files)]);
             assert_eq!((live, replaced), (vec![low.clone(), high.clone()], vec![parent.clone()]));
         }
     }
@@ -323,23 +341,23 @@ mod tests {
         let (low, high, merged) = (region("", "m", 1), region("m", "", 1), region("", "", 2));
         let own = ["aa".to_string()];
         let files = [reference("aa", &low), reference("aa", &high)];
-        let (live, replaced) = divided(&[(&low, &own), (&high, &own), (&merged, &files)]);
+        let (live, replaced) = partitioned(&[(&low, &own), (&high, &own), (&merged, &files)]);
         assert_eq!((live, replaced), (vec![merged], vec![low, high]));
     }
 
     #[test]
-    fn a_split_that_was_not_carried_out_is_not_taken_for_one() {
+    fn an_uncommitted_split_keeps_its_parent() {
         let parent = region("", "", 1);
         let (low, high) = (region("", "m", 2), region("m", "", 2));
         let written_since = ["aa".to_string(), "bb".to_string()];
         let files = [reference("aa", &parent)];
-        let (live, replaced) = divided(&[(&parent, &written_since), (&low, &files), (&high, &files)]);
+        let (live, replaced) = partitioned(&[(&parent, &written_since), (&low, &files), (&high, &files)]);
         assert_eq!((live, replaced), (vec![parent], vec![low, high]));
     }
 
     #[test]
-    fn regions_that_overlap_for_another_reason_get_rows() {
-        // What a merge of the first and the last region left.
+    fn other_overlapping_regions_get_rows() {
+        // The result of a merge of the first and the last region.
         let (first, d, e, last) =
             (region("", "d", 1), region("d", "e", 1), region("e", "m", 1), region("m", "", 1));
         let merged = region("", "", 2);
@@ -347,7 +365,7 @@ mod tests {
         let files = [reference("aa", &first), reference("aa", &last)];
         let all: [(&RegionInfo, &[String]); 5] =
             [(&first, &own), (&d, &own), (&e, &own), (&last, &own), (&merged, &files)];
-        let (live, replaced) = divided(&all);
+        let (live, replaced) = partitioned(&all);
         assert_eq!((live, replaced), (vec![merged, d, e], vec![first, last]));
     }
 }

@@ -1,43 +1,43 @@
-//! The exceptions that the master answers with, in HBase's words.
+//! The exceptions with which the master refuses requests, with HBase's messages.
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
-use wire::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 
-/// There is such a table already.
+/// The table already exists.
 pub fn table_exists(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_EXISTS, table.to_string())
 }
 
-/// There is no such table.
+/// The table does not exist.
 pub fn table_not_found(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_NOT_FOUND, table.to_string())
 }
 
-/// The table would have to be enabled to be disabled.
+/// The table is not enabled, so it cannot be disabled.
 pub fn table_not_enabled(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_NOT_ENABLED, table.to_string())
 }
 
-/// The table would have to be disabled to be deleted.
+/// The table is not disabled, so it cannot be deleted.
 pub fn not_disabled(table: &TableName, state: TableState) -> JavaException {
     JavaException::new(class::TABLE_NOT_DISABLED, format!("Not DISABLED; {}", table_and_state(table, state)))
 }
 
-/// The table would have to be disabled to be enabled.
+/// The table is not disabled, so it cannot be enabled.
 pub fn table_not_disabled(table: &TableName, state: TableState) -> JavaException {
     JavaException::new(class::TABLE_NOT_DISABLED, table_and_state(table, state))
 }
 
-/// There is no such namespace.
+/// The namespace does not exist.
 pub fn namespace_not_found(namespace: &str) -> JavaException {
     JavaException::new(class::NAMESPACE_NOT_FOUND, namespace)
 }
 
-/// There is no such snapshot.
+/// The snapshot does not exist.
 pub fn no_such_snapshot(name: &str) -> JavaException {
     JavaException::new(
         class::SNAPSHOT_DOES_NOT_EXIST,
@@ -55,24 +55,24 @@ fn table_and_state(table: &TableName, state: TableState) -> String {
     format!("tableName={table}, state={}", format!("{state:?}").to_uppercase())
 }
 
-/// The schema of a request is no table.
+/// The schema in a request is not a valid table.
 pub fn bad_schema(error: proto::convert::Invalid) -> JavaException {
     JavaException::do_not_retry(error.to_string())
 }
 
-/// There is no such region; `name` is what was asked for.
+/// The region does not exist; `name` is the name in the request.
 pub fn unknown_region(name: &[u8]) -> JavaException {
-    JavaException::new(class::UNKNOWN_REGION, shown(name))
+    JavaException::new(class::UNKNOWN_REGION, printable(name))
 }
 
-/// The region would have to be served.
+/// The region is not open.
 pub fn region_not_open(region: &RegionInfo, state: &RegionState) -> JavaException {
     let message = format!("{} is not OPEN; state={state}", region.encoded_name());
     JavaException::new(class::DO_NOT_RETRY_REGION, message)
 }
 
-/// Bytes as HBase's `Bytes.toStringBinary` shows them.
-pub fn shown(bytes: &[u8]) -> String {
+/// Formats bytes like HBase's `Bytes.toStringBinary`.
+pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
@@ -83,23 +83,23 @@ pub fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// A region as HBase's messages show it.
-pub fn shown_region(region: &RegionInfo) -> String {
+/// Formats a region as in HBase's messages.
+pub fn format_region(region: &RegionInfo) -> String {
     format!(
         "{{ENCODED => {}, NAME => '{}', STARTKEY => '{}', ENDKEY => '{}'}}",
         region.encoded_name(),
-        shown(&region.name()),
-        shown(&region.start_key),
-        shown(&region.end_key)
+        printable(&region.name()),
+        printable(&region.start_key),
+        printable(&region.end_key)
     )
 }
 
-/// Regions as HBase's messages show several.
-pub fn shown_regions(regions: &[RegionInfo]) -> String {
-    format!("[{}]", regions.iter().map(shown_region).collect::<Vec<_>>().join(", "))
+/// Formats a list of regions as in HBase's messages.
+pub fn format_regions(regions: &[RegionInfo]) -> String {
+    format!("[{}]", regions.iter().map(format_region).collect::<Vec<_>>().join(", "))
 }
 
-/// Encoded names as HBase's messages show several.
-pub fn shown_names(regions: &[RegionInfo]) -> String {
+/// Formats a list of encoded names as in HBase's messages.
+pub fn format_names(regions: &[RegionInfo]) -> String {
     format!("[{}]", regions.iter().map(RegionInfo::encoded_name).collect::<Vec<_>>().join(", "))
 }

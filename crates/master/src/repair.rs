@@ -1,38 +1,40 @@
-//! Repairs of regions: overlaps are merged at start; the rest an operator asks for by `grampus repair`.
+//! Repairs of regions. Overlapping regions are merged at start; an operator requests other repairs
+//! with `grampus repair`.
 //!
-//! The command line calls `ExecProcedure` with the signature [`SIGNATURE`], the repair as the instance and its arguments
-//! as the configuration; the answer's `return_data` is text. HBase has no such procedure.
+//! The command line calls `ExecProcedure` with the signature [`SIGNATURE`]. The instance is the
+//! name of the repair and the configuration its arguments. The response's `return_data` is text.
+//! HBase has no such procedure.
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use proto::ProcedureDescription;
+use proto::exception::{Answer, JavaException};
 use tracing::{error, info};
-use wire::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::inspection;
-use crate::integrity::{Fault, shown_range};
+use crate::integrity::{Fault, format_range};
 use crate::master::Master;
 use crate::procedure::Work;
 use crate::procedure::executor::Progress;
 use crate::service::EXPECTED_TIMEOUT_MS;
-use crate::tables::failed;
+use crate::tables::file_exception;
 
-/// The signature of `ExecProcedure` that repairs are called by.
+/// The `ExecProcedure` signature of repairs.
 pub const SIGNATURE: &str = "grampus-repair";
 
-/// Merges regions of enabled tables that overlap: earlier versions left such regions when the first and the last region
-/// of a table were merged.
-pub(crate) async fn overlaps_at_start(master: &Master) {
-    for line in overlaps(master).await {
+/// Merges overlapping regions of enabled tables. Earlier versions left such regions when the first
+/// and the last region of a table were merged.
+pub(crate) async fn merge_overlaps_at_start(master: &Master) {
+    for line in merge_overlaps(master).await {
         info!("{line}");
     }
 }
 
-/// Merges the regions of enabled tables that overlap; a line for each group.
-async fn overlaps(master: &Master) -> Vec<String> {
+/// Merges overlapping regions of enabled tables. Returns one line per group.
+async fn merge_overlaps(master: &Master) -> Vec<String> {
     let mut lines = Vec::new();
     for fault in master.context().integrity.faults() {
         let Fault::Overlap(table, regions) = &fault else { continue };
@@ -57,6 +59,7 @@ async fn overlaps(master: &Master) -> Vec<String> {
 }
 
 async fn merge(master: &Master, regions: &[RegionInfo]) -> Answer<()> {
+    debug_assert!(regions.len() > 1, "a region overlaps another one");
     master.context().assignment.wait_while_opening(regions).await;
     run(master, Work::MergeRegions { parents: regions.to_vec(), forcible: true, repair: true }).await
 }
@@ -69,7 +72,7 @@ async fn run(master: &Master, work: Work) -> Answer<()> {
     }
 }
 
-/// Carries out a repair that is asked for by `ExecProcedure`.
+/// Runs a repair that was requested through `ExecProcedure`.
 ///
 /// # Errors
 /// `DoNotRetryIOException` for a repair that does not exist or is not needed.
@@ -85,11 +88,11 @@ pub(crate) async fn execute(
         }
         "overlaps" => {
             inspection::run(master).await;
-            shown(overlaps(master).await, "no regions of enabled tables overlap")
+            lines_or(merge_overlaps(master).await, "no regions of enabled tables overlap")
         }
-        "holes" => shown(holes(master).await?, "no table has a hole"),
+        "holes" => lines_or(fill_holes(master).await?, "no table has a hole"),
         "region" => accept_loss(master, region()?).await?,
-        "adopt" => adopt(master, region()?).await?,
+        "adopt" => adopt_region(master, region()?).await?,
         other => return Err(JavaException::do_not_retry(format!("there is no repair named {other:?}"))),
     };
     let return_data = Some(text.into_bytes().into());
@@ -102,11 +105,11 @@ fn argument<'a>(request: &'a ProcedureDescription, name: &str) -> Answer<&'a str
     value.ok_or_else(|| JavaException::do_not_retry(format!("the repair lacks its argument {name:?}")))
 }
 
-fn shown(lines: Vec<String>, none: &str) -> String {
+fn lines_or(lines: Vec<String>, none: &str) -> String {
     if lines.is_empty() { none.to_string() } else { lines.join("\n") }
 }
 
-/// Everything that is wrong with regions, a line each, with what can be done about it.
+/// All faults of regions with their remedies, one per line.
 fn status(master: &Master) -> String {
     let context = master.context();
     let mut lines: Vec<String> = context
@@ -115,18 +118,18 @@ fn status(master: &Master) -> String {
         .iter()
         .map(|(region, failure)| {
             let (table, encoded) = (&region.table, region.encoded_name());
-            let (range, reason) = (shown_range(&region.range()), &failure.reason);
+            let (range, reason) = (format_range(&region.range()), &failure.reason);
             format!("table {table}: region {encoded} {range} cannot be opened: {reason}")
         })
         .collect();
     lines.extend(context.integrity.faults().iter().map(|fault| format!("{fault}: {}", fault.remedy())));
     lines
         .extend(context.integrity.refused().iter().map(|edit| format!("refused edit of hbase:meta: {edit}")));
-    shown(lines, "no faults")
+    lines_or(lines, "no faults")
 }
 
-/// Creates an empty region for each hole; a line for each.
-async fn holes(master: &Master) -> Answer<Vec<String>> {
+/// Creates an empty region in each hole. Returns one line per hole.
+async fn fill_holes(master: &Master) -> Answer<Vec<String>> {
     inspection::run(master).await;
     let mut lines = Vec::new();
     for fault in master.context().integrity.faults() {
@@ -142,8 +145,8 @@ async fn holes(master: &Master) -> Answer<Vec<String>> {
     Ok(lines)
 }
 
-/// Opens a region without what it has lost: one whose directory is missing gets an empty one, one with damaged or
-/// missing store files is opened without them.
+/// Opens a region without its lost data. If its directory is missing, the region gets an empty one.
+/// Damaged or missing store files are dropped.
 async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
     let context = master.context();
     let found = context.assignment.find(encoded);
@@ -153,7 +156,7 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
     }
     let (root, fs) = (context.tables.root(), context.tables.fs());
     let dir = root.region_dir(&region);
-    let is_missing = fs.stat(&dir).await.map_err(|error| failed(error.into()))?.is_none();
+    let is_missing = fs.stat(&dir).await.map_err(|error| file_exception(error.into()))?.is_none();
     let what = match is_missing {
         true => "has an empty directory; the rows of its files are lost".to_string(),
         false => {
@@ -162,17 +165,17 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
         }
     };
     let created = run(master, Work::CreateRegion(region.clone())).await;
-    // A retry may have opened it before.
+    // A periodic retry may already have opened it.
     if !matches!(context.assignment.state(&region), Some(RegionState::Open(_))) {
         created?;
     }
     inspection::run(master).await;
-    let range = shown_range(&region.range());
+    let range = format_range(&region.range());
     info!(table = %region.table, region = encoded, what, "a loss was accepted by an operator");
     Ok(format!("table {}: region {encoded} {range} {what}", region.table))
 }
 
-/// Sets the damaged files of a region aside; which are lost.
+/// Sets the damaged files of a region aside. Returns the names of the lost files.
 async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
     let table = context.tables.descriptor(&region.table);
     let table = table.ok_or_else(|| crate::refusal::table_not_found(&region.table))?;
@@ -183,8 +186,8 @@ async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
     Ok(if names.is_empty() { "none".into() } else { names.join(", ") })
 }
 
-/// Adds the region of a directory that `hbase:meta` does not know.
-async fn adopt(master: &Master, encoded: &str) -> Answer<String> {
+/// Adds a region whose directory is not in `hbase:meta`.
+async fn adopt_region(master: &Master, encoded: &str) -> Answer<String> {
     inspection::run(master).await;
     let faults = master.context().integrity.faults();
     let table = faults.iter().find_map(|fault| match fault {
@@ -195,13 +198,13 @@ async fn adopt(master: &Master, encoded: &str) -> Answer<String> {
     let region = read_info(master, &table.ok_or_else(unknown)?, encoded).await?;
     run(master, Work::CreateRegion(region.clone())).await?;
     inspection::run(master).await;
-    let range = shown_range(&region.range());
+    let range = format_range(&region.range());
     Ok(format!("table {}: region {encoded} {range} was added to hbase:meta", region.table))
 }
 
 async fn read_info(master: &Master, table: &TableName, encoded: &str) -> Answer<RegionInfo> {
     let tables = &master.context().tables;
-    let info = tables.root().read_region_info(tables.fs(), table, encoded).await.map_err(failed)?;
+    let info = tables.root().read_region_info(tables.fs(), table, encoded).await.map_err(file_exception)?;
     let lacks = || JavaException::do_not_retry(format!("the directory of {encoded} lacks its .regioninfo"));
     info.ok_or_else(lacks)
 }

@@ -1,37 +1,36 @@
-//! Whether a new or altered table is accepted: by the rows of `cell::attribute`, by HBase's rules
-//! about several attributes (`TableDescriptorChecker`), and by what can be served here.
+//! Validates new and altered tables: by the rows of `cell::attribute`, by HBase's rules for
+//! combinations of attributes (`TableDescriptorChecker`), and by what this server supports.
 //!
-//! As in HBase, `hbase.table.sanity.checks` = `false` switches off the recommended ranges. It does
-//! not switch off what cannot be served, values that are not in an attribute's grammar, or
-//! attributes that would have no effect.
+//! As in HBase, `hbase.table.sanity.checks` = `false` disables the recommended ranges. It does not
+//! disable the checks for unsupported features, for values that do not match an attribute's
+//! grammar, and for attributes without effect.
 
+use base::classes::{CompactionPolicy, SplitPolicy, StoreEngine};
 use bytes::Bytes;
-use cell::attribute::{
-    self, COMPACTION_POLICIES, FIFO_POLICY, Fault, Problem, SPLIT_POLICIES, STORE_ENGINES,
-};
+use cell::attribute::{self, Fault, Problem};
 use cell::coprocessor;
 use cell::schema::{BloomType, FamilyDescriptor, TableDescriptor};
+use proto::exception::{Answer, JavaException};
 use tracing::warn;
-use wire::exception::{Answer, JavaException};
 
 /// The smallest file size at which regions may be split (`hbase.hregion.max.filesize.limit`).
 const FILE_BYTES_MIN: i64 = 2 << 20;
 /// The smallest flush size (`hbase.hregion.memstore.flush.size.limit`).
 const FLUSH_BYTES_MIN: i64 = 1 << 20;
-/// Bytes of a block, least and most.
+/// Allowed block sizes in bytes.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1024..=16 << 20;
-/// The keys of the classes that compact, and of the files at which flushes wait.
+/// The keys of the compaction classes, and of the file count at which flushes wait.
 const ENGINE_KEY: &str = "hbase.hstore.engine.class";
 const POLICY_KEY: &str = "hbase.hstore.defaultengine.compactionpolicy.class";
 const BLOCKING_FILES_KEY: &str = "hbase.hstore.blockingStoreFiles";
-/// What that is if neither table nor family states it.
+/// The default of that count.
 const BLOCKING_FILES: i64 = 16;
-/// With this policy flushes must not wait sooner.
+/// Smallest such count for FIFO compaction.
 const FIFO_BLOCKING_FILES_MIN: i64 = 1000;
-/// Where a family says how long the prefix of its Bloom filter is.
+/// The key of a family's prefix length for Bloom filters.
 const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
 
-/// Checks the families and attributes of a new table.
+/// Validates the families and attributes of a new table.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that names the first fault.
@@ -42,8 +41,8 @@ pub fn check_table(table: &TableDescriptor) -> Answer<()> {
     check_recommended(table)
 }
 
-/// The same for a table that `old` becomes. An attribute that `old` has with the same value is not
-/// checked: the table is served with it already.
+/// Validates a change of a table from `old` to `new`. An attribute with the same value in `old` is
+/// not checked, because the table is already in use with it.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that names the first fault.
@@ -57,9 +56,9 @@ pub fn check_changed(old: &TableDescriptor, new: &TableDescriptor) -> Answer<()>
     check_recommended(new)
 }
 
-/// The same for the table of a snapshot, which replaces `current`, if there is such a table. A key
-/// or value without effect is accepted and logged, as it has none in the table that the snapshot
-/// was taken of. What the server does not support is refused.
+/// Validates the table of a snapshot that replaces `current`, if that exists. A key or value
+/// without effect is accepted and logged, because it has none in the table of the snapshot, either.
+/// Unsupported features are refused.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that names the first fault.
@@ -78,7 +77,8 @@ pub fn check_snapshot_table(current: Option<&TableDescriptor>, table: &TableDesc
     Ok(())
 }
 
-/// Logs what would be refused of a table that is served. HBase or an earlier version made it.
+/// Logs the problems of an existing table that would be refused in a new one. HBase or an earlier
+/// version created it.
 pub fn log_problems(table: &TableDescriptor) {
     for problem in attribute::problems(table) {
         warn!(table = %table.name, %problem, "an attribute has no effect");
@@ -89,7 +89,7 @@ fn refuse_attribute(problem: &Problem) -> JavaException {
     JavaException::do_not_retry(problem.to_string())
 }
 
-/// Checks that there are families, and their names.
+/// Checks that there are families, and that their names are valid.
 fn check_families(table: &TableDescriptor) -> Answer<()> {
     if table.families.is_empty() {
         return Err(refuse("Table should have at least one column family."));
@@ -104,14 +104,14 @@ fn check_families(table: &TableDescriptor) -> Answer<()> {
     Ok(())
 }
 
-/// Checks what no region could be opened with.
+/// Checks for settings with which no region could be opened.
 fn check_servable_table(table: &TableDescriptor) -> Answer<()> {
     table.families.values().try_for_each(check_compression)?;
     table.families.values().try_for_each(|family| check_classes(table, family))?;
     check_coprocessors(table)
 }
 
-/// Checks HBase's rules, unless the table switches them off.
+/// Checks HBase's recommendations, unless the table disables them.
 fn check_recommended(table: &TableDescriptor) -> Answer<()> {
     let checks = table.setting("hbase.table.sanity.checks");
     if checks.is_some_and(|text| text.eq_ignore_ascii_case("false")) {
@@ -122,24 +122,28 @@ fn check_recommended(table: &TableDescriptor) -> Answer<()> {
     table.families.values().try_for_each(|family| check_compaction_policy(table, family))
 }
 
-/// The setting of a family, or else of its table.
-fn said<'a>(table: &'a TableDescriptor, family: &'a FamilyDescriptor, key: &str) -> Option<&'a str> {
+/// The value of a setting in a family, or else in its table.
+fn setting_of<'a>(table: &'a TableDescriptor, family: &'a FamilyDescriptor, key: &str) -> Option<&'a str> {
     family.setting(key).or_else(|| table.setting(key))
 }
 
-/// Classes of users cannot be loaded, and of HBase's not all are here. (In HBase the regions of such a table do not open.)
+/// User classes cannot be loaded, and only some of HBase's classes are supported. (In HBase, the
+/// regions of such a table fail to open.)
 fn check_classes(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
-    if let Some(class) = said(table, family, ENGINE_KEY).filter(|class| !STORE_ENGINES.contains(class)) {
+    if let Some(class) =
+        setting_of(table, family, ENGINE_KEY).filter(|class| StoreEngine::of_class(class).is_none())
+    {
         return Err(refuse(format!("{ENGINE_KEY}: Unable to load configured store engine '{class}'")));
     }
-    if let Some(class) = said(table, family, POLICY_KEY).filter(|class| !COMPACTION_POLICIES.contains(class))
+    if let Some(class) =
+        setting_of(table, family, POLICY_KEY).filter(|class| CompactionPolicy::of_class(class).is_none())
     {
         return Err(refuse(format!("{POLICY_KEY}: Unable to load configured compaction policy '{class}'")));
     }
     Ok(())
 }
 
-/// The endpoints that are built in are the only coprocessors.
+/// Only built-in endpoints are supported as coprocessors.
 fn check_coprocessors(table: &TableDescriptor) -> Answer<()> {
     let is_foreign = |value: &[u8]| {
         coprocessor::built_in_class(value).is_none_or(|class| !coprocessor::BUILT_IN.contains(&class))
@@ -153,9 +157,9 @@ fn check_coprocessors(table: &TableDescriptor) -> Answer<()> {
     }
 }
 
-/// Files that are only ever dropped need an end, and there may be many.
+/// FIFO compaction only drops expired files, so it requires a TTL and must allow many files.
 fn check_compaction_policy(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()> {
-    if said(table, family, POLICY_KEY) != Some(FIFO_POLICY) {
+    if setting_of(table, family, POLICY_KEY) != Some(CompactionPolicy::Fifo.class()) {
         return Ok(());
     }
     if family.ttl_ms().is_none() {
@@ -164,7 +168,7 @@ fn check_compaction_policy(table: &TableDescriptor, family: &FamilyDescriptor) -
     if family.min_versions() > 0 {
         return Err(refuse("MIN_VERSION > 0 is not supported for FIFO compaction"));
     }
-    let files = number(said(table, family, BLOCKING_FILES_KEY)).unwrap_or(BLOCKING_FILES);
+    let files = number(setting_of(table, family, BLOCKING_FILES_KEY)).unwrap_or(BLOCKING_FILES);
     if files < FIFO_BLOCKING_FILES_MIN {
         return Err(refuse(format!(
             "Blocking file count '{BLOCKING_FILES_KEY}' {files} is below recommended minimum of \
@@ -194,16 +198,17 @@ fn check_attributes(table: &TableDescriptor) -> Answer<()> {
              might cause very frequent flushing.",
         ));
     }
-    if let Some(policy) = table.attribute("SPLIT_POLICY").filter(|policy| !SPLIT_POLICIES.contains(policy)) {
+    let policy = table.attribute("SPLIT_POLICY");
+    if let Some(policy) = policy.filter(|policy| SplitPolicy::of_class(policy).is_none()) {
         return Err(refuse(format!("Unable to load configured region split policy '{policy}'")));
     }
     Ok(())
 }
 
 fn check_compression(family: &FamilyDescriptor) -> Answer<()> {
-    match family.foreign_compression() {
+    match family.unsupported_compression() {
         None => Ok(()),
-        // HBase's words for a codec whose classes cannot be loaded.
+        // HBase's message for a codec whose classes cannot be loaded.
         Some(codec) => Err(refuse(format!(
             "Compression algorithm '{}' previously failed test.",
             codec.to_ascii_lowercase()
@@ -227,7 +232,7 @@ fn check_family(table: &TableDescriptor, family: &FamilyDescriptor) -> Answer<()
             family.max_versions()
         )));
     }
-    let prefix = said(table, family, PREFIX_LENGTH);
+    let prefix = setting_of(table, family, PREFIX_LENGTH);
     if family.bloom_type() == BloomType::RowPrefix && number(prefix).is_none_or(|length| length <= 0) {
         return Err(refuse(format!(
             "BLOOMFILTER => 'ROWPREFIX_FIXED_LENGTH' of family {name} needs {PREFIX_LENGTH}"
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_can_be_turned_off_but_for_what_cannot_be_served() {
+    fn disabled_checks_still_refuse_unservable_tables() {
         assert!(!check(family(), &[("MAX_FILESIZE", "1024")]));
         assert!(check(family(), &[("MAX_FILESIZE", "1024"), ("hbase.table.sanity.checks", "false")]));
         for name in ["COMPRESSION", "COMPRESSION_COMPACT", "COMPRESSION_COMPACT_MINOR"] {
@@ -340,11 +345,14 @@ mod tests {
         let encrypted = TableDescriptor::new(TableName::parse("t").unwrap())
             .with_family(family().with("ENCRYPTION", "AES"));
         assert!(check_snapshot_table(None, &encrypted).is_err());
-        assert!(check_snapshot_table(Some(&encrypted), &encrypted).is_ok(), "it is so already");
+        assert!(
+            check_snapshot_table(Some(&encrypted), &encrypted).is_ok(),
+            "the table already has this value"
+        );
     }
 
     #[test]
-    fn files_that_only_go_need_an_end() {
+    fn fifo_compaction_requires_a_ttl() {
         let with = |settings: &[(&str, &str)]| {
             let mut family = family();
             for (key, value) in settings {
@@ -352,14 +360,14 @@ mod tests {
             }
             family
         };
-        let fifo = (POLICY_KEY, FIFO_POLICY);
+        let fifo = (POLICY_KEY, CompactionPolicy::Fifo.class());
         assert!(!check(with(&[fifo, (BLOCKING_FILES_KEY, "1000")]), &[]));
         assert!(!check(with(&[fifo]).with("TTL", "5"), &[]));
         assert!(check(with(&[fifo, (BLOCKING_FILES_KEY, "1000")]).with("TTL", "5"), &[]));
         assert!(check(with(&[fifo]).with("TTL", "5"), &[(BLOCKING_FILES_KEY, "1000")]));
         assert!(!check(with(&[(POLICY_KEY, "no.such.Policy")]), &[("hbase.table.sanity.checks", "false")]));
         assert!(!check(with(&[(ENGINE_KEY, "org.apache.hadoop.hbase.regionserver.StripeStoreEngine")]), &[]));
-        assert!(check(with(&[(ENGINE_KEY, STORE_ENGINES[1])]), &[]));
+        assert!(check(with(&[(ENGINE_KEY, StoreEngine::DateTiered.class())]), &[]));
     }
 
     #[test]
@@ -371,6 +379,6 @@ mod tests {
         let endpoint = format!("|{}|1073741823|", coprocessor::MULTI_ROW_MUTATION);
         assert!(!check(family(), &[("coprocessor$1", &endpoint), ("coprocessor$2", "|no.such.Observer|1|")]));
         assert!(!check(family(), &[("SPLIT_POLICY", "no.such.Policy")]));
-        assert!(check(family(), &[("SPLIT_POLICY", SPLIT_POLICIES[0])]));
+        assert!(check(family(), &[("SPLIT_POLICY", SplitPolicy::Busy.class())]));
     }
 }

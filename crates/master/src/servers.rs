@@ -1,4 +1,4 @@
-//! The region servers that have checked in, and what they last reported.
+//! The registered region servers and their last reports.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,17 +12,17 @@ use tokio::sync::Notify;
 pub struct Servers {
     live: Mutex<BTreeMap<ServerName, proto::ServerLoad>>,
     changed: Notify,
-    turn: AtomicUsize,
+    next_index: AtomicUsize,
 }
 
 impl Servers {
-    /// A server checked in or reported its load.
+    /// Records that a server has registered or reported its load.
     pub fn report(&self, server: ServerName, load: proto::ServerLoad) {
         self.lock().insert(server, load);
         self.changed.notify_waiters();
     }
 
-    /// A server is gone.
+    /// Removes a server that has stopped.
     pub fn remove(&self, server: &ServerName) {
         self.lock().remove(server);
     }
@@ -32,7 +32,8 @@ impl Servers {
         self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
     }
 
-    /// Rows read and mutations in all regions that are open, and when that was last reported, milliseconds since the epoch.
+    /// Rows read and mutations in all open regions, and the time of the last report in milliseconds
+    /// since the Unix epoch.
     pub fn requests(&self) -> (u64, u64, u64) {
         let live = self.lock();
         let reported_ms = live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
@@ -42,7 +43,7 @@ impl Servers {
         })
     }
 
-    /// How many servers are live.
+    /// The number of live servers.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
@@ -52,7 +53,7 @@ impl Servers {
         self.lock().contains_key(server)
     }
 
-    /// The server for the next region, in turn; waits until there is one.
+    /// Picks the server for the next region, round-robin; waits until a server is live.
     pub async fn pick(&self) -> ServerName {
         loop {
             let changed = self.changed.notified();
@@ -65,7 +66,7 @@ impl Servers {
 
     fn next(&self) -> Option<ServerName> {
         let live = self.lock();
-        let index = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(live.len())?;
+        let index = self.next_index.fetch_add(1, Ordering::Relaxed).checked_rem(live.len())?;
         live.keys().nth(index).cloned()
     }
 

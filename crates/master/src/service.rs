@@ -1,33 +1,35 @@
-//! The master's services: what clients, tools and region servers call.
+//! The master's services: the calls of clients, tools and region servers.
 //!
-//! Each call is a function of a few lines in one of the files here; this one only joins them to the traits.
+//! Each call is a short function in one of the files of this module. This file connects them to the
+//! traits.
 
 mod admin;
 mod alter;
+mod assign;
 mod chores;
 mod cluster;
-mod names;
 mod namespaces;
 mod procedures;
 mod quotas;
 mod region_servers;
+mod selection;
 mod snapshots;
 mod splits;
 mod switches;
 mod tables;
-mod transit;
 
 pub use admin::MasterAdmin;
 pub(crate) use procedures::EXPECTED_TIMEOUT_MS;
 
 use base::BoxFuture;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::master::Master;
 
-/// Joins methods of a trait to functions that take the master and the request. `initialized` methods answer
-/// `PleaseHoldException` until the master has finished starting; clients wait and ask again.
+/// Implements methods of a trait with functions that take the master and the request. `initialized`
+/// methods return `PleaseHoldException` until the master has finished starting; clients then wait
+/// and retry.
 macro_rules! answer {
     ($($how:ident $method:ident($request:ident) -> $response:ident = $function:path;)*) => {
         $(fn $method(&self, request: proto::$request) -> BoxFuture<'_, Answer<proto::$response>> {
@@ -101,9 +103,9 @@ impl MasterService for Master {
         always has_user_permissions(HasUserPermissionsRequest) -> HasUserPermissionsResponse = quotas::has_permissions;
         initialized split_region(SplitTableRegionRequest) -> SplitTableRegionResponse = splits::split;
         initialized merge_table_regions(MergeTableRegionsRequest) -> MergeTableRegionsResponse = splits::merge;
-        initialized move_region(MoveRegionRequest) -> MoveRegionResponse = transit::move_region;
-        initialized assign_region(AssignRegionRequest) -> AssignRegionResponse = transit::assign;
-        initialized unassign_region(UnassignRegionRequest) -> UnassignRegionResponse = transit::unassign;
+        initialized move_region(MoveRegionRequest) -> MoveRegionResponse = assign::move_region;
+        initialized assign_region(AssignRegionRequest) -> AssignRegionResponse = assign::assign;
+        initialized unassign_region(UnassignRegionRequest) -> UnassignRegionResponse = assign::unassign;
         initialized set_split_or_merge_enabled(SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse = switches::set_split_or_merge;
         initialized run_catalog_scan(RunCatalogScanRequest) -> RunCatalogScanResponse = chores::run_janitor;
         initialized enable_catalog_janitor(EnableCatalogJanitorRequest) -> EnableCatalogJanitorResponse = chores::enable_janitor;
@@ -125,7 +127,7 @@ impl RegionServerStatusService for Master {
 }
 
 impl Master {
-    /// Refuses calls that need tables until `hbase:meta` was read.
+    /// Refuses calls that need tables until `hbase:meta` has been read.
     fn require_initialized(&self) -> Result<(), JavaException> {
         if self.is_initialized() {
             return Ok(());

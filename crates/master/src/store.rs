@@ -1,6 +1,6 @@
 //! `master:store`: the master's own region, with its own log, below `MasterData`.
 //!
-//! It is there before `hbase:meta` is, because changes of `hbase:meta` are journaled in it.
+//! It is opened before `hbase:meta`, because changes of `hbase:meta` are journaled in it.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
 use engine::instruments::Instruments;
-use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
+use engine::recovery::{OnDamage, RecoveredLogs};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::replay::{Entries, NoEntries};
 use engine::scanner::BlockLoader;
-use fs::FileSystem;
+use fs::{FilePath, FileSystem};
 use layout::RootDir;
 
 /// The family of procedures.
@@ -23,27 +23,27 @@ pub const PROCEDURES: &[u8] = b"proc";
 /// The family of switches, which HBase has since 2.6.
 pub const STATE: &[u8] = b"state";
 
-/// Memstore bytes at which it is flushed: procedures are small and short-lived.
+/// Memstore size at which the region is flushed; procedures are small and short-lived.
 const FLUSH_BYTES: u64 = 4 << 20;
-/// Bytes of its log before a new one.
+/// Log size in bytes at which a new log is started.
 const LOG_BYTES: u64 = 16 << 20;
-/// Bytes of blocks it keeps in memory.
+/// Bytes of its block cache.
 const CACHE_BYTES: u64 = 1 << 20;
 
 /// The master's own region.
 pub struct MasterStore(LoneRegion);
 
-/// A region that is open without a region server, with a log of its own.
+/// A region with a log of its own that is open without a region server.
 pub struct LoneRegion {
     region: Arc<Region>,
     log: Arc<wal::Log>,
 }
 
 impl LoneRegion {
-    /// Opens a region whose table has its directory. Logs of earlier runs are not read.
+    /// Opens a region of a table whose directory exists. Does not read the logs of earlier runs.
     ///
     /// # Errors
-    /// What keeps it from being opened.
+    /// Why the region cannot be opened.
     pub async fn open(
         env: &Env,
         fs: &Arc<dyn FileSystem>,
@@ -51,7 +51,7 @@ impl LoneRegion {
         server: &ServerName,
         region: (TableDescriptor, RegionInfo),
     ) -> Result<LoneRegion, engine::Error> {
-        // The caller learns of a failed log by its next write.
+        // If the log fails, the caller's next write returns the error.
         LoneRegion::begin(env, fs, (root, server), region, Arc::new(|_: &wal::Error| ()), None).await
     }
 
@@ -61,7 +61,7 @@ impl LoneRegion {
         (root, server): (&RootDir, &ServerName),
         (table, info): (TableDescriptor, RegionInfo),
         on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
-        recovered: Option<Recovered>,
+        recovered: Option<RecoveredLogs>,
     ) -> Result<LoneRegion, engine::Error> {
         let options = wal::LogOptions {
             roll_bytes: LOG_BYTES,
@@ -81,6 +81,7 @@ impl LoneRegion {
             env: env.clone(),
             fs: fs.clone(),
             root: root.clone(),
+            tracker: Arc::new(layout::RenameTracker),
             log: log.clone(),
             loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
             budget: Arc::new(MemstoreBudget::unlimited()),
@@ -94,15 +95,15 @@ impl LoneRegion {
         Ok(LoneRegion { region, log })
     }
 
-    /// The region.
+    /// The open region.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
-    /// Flushes and closes it.
+    /// Flushes and closes the region.
     ///
     /// # Errors
-    /// What the flush said; the log has the rest.
+    /// The error of the flush. The log has the unflushed edits.
     pub async fn close(&self) -> Result<(), engine::Error> {
         let closed = self.region.close_once().await;
         if closed.is_err() {
@@ -114,16 +115,18 @@ impl LoneRegion {
 }
 
 impl MasterStore {
-    /// Opens it, and makes it first if there is none. `on_damage` says whether it is opened without edits of a damaged
-    /// log; `on_fatal` is told if its log can take no more.
+    /// Opens the region, after creating it if necessary, and replays the logs in `dead_logs`, the
+    /// directories of earlier masters. `on_damage` determines whether to open it
+    /// without the edits of a damaged log. `on_fatal` is called if its log fails.
     ///
     /// # Errors
-    /// What keeps it from being opened; the master cannot start then.
+    /// Why the region cannot be opened. The master cannot start then.
     pub async fn open(
         env: &Env,
         fs: &Arc<dyn FileSystem>,
         root: &RootDir,
         server: &ServerName,
+        dead_logs: &[FilePath],
         on_damage: OnDamage,
         on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
     ) -> Result<MasterStore, engine::Error> {
@@ -132,28 +135,27 @@ impl MasterStore {
         root.create_table(&**fs, &table, std::slice::from_ref(&info))
             .await
             .map_err(|error| engine::Error::bad_request(error.to_string()))?;
-        let dirs = log_dirs_of_others(&**fs, &root, server).await?;
-        let recovered = Recovered::scan(fs.clone(), &root, &dirs, server, on_damage).await?;
+        let recovered = RecoveredLogs::scan(fs.clone(), &root, dead_logs, server, on_damage).await?;
         let lone =
             LoneRegion::begin(env, fs, (&root, server), (table, info), on_fatal, Some(recovered)).await?;
         Ok(MasterStore(lone))
     }
 
-    /// The region.
+    /// The open region.
     pub fn region(&self) -> &Arc<Region> {
         self.0.region()
     }
 
-    /// Flushes and closes it.
+    /// Flushes and closes the region.
     ///
     /// # Errors
-    /// What the flush said; the log has the rest.
+    /// The error of the flush. The log has the unflushed edits.
     pub async fn close(&self) -> Result<(), engine::Error> {
         self.0.close().await
     }
 }
 
-/// The table, with the families that HBase gives it.
+/// The table, with HBase's families.
 fn descriptor() -> TableDescriptor {
     let family = |name: &'static str, block_bytes: &str| {
         FamilyDescriptor::new(name.as_bytes())
@@ -171,7 +173,8 @@ fn descriptor() -> TableDescriptor {
         .with_family(family("state", "65536"))
 }
 
-/// Its only region. HBase gives it the time of its creation; here it is always the same, so that it is found.
+/// Its only region. HBase uses the time of creation as its id. Here the id is constant, so that the
+/// region can be found.
 fn region_info() -> RegionInfo {
     RegionInfo::new(descriptor().name, "".into(), "".into(), 1)
 }

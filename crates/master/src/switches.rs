@@ -1,6 +1,8 @@
-//! Whether regions may be split and merged, and expired snapshots removed, as an administrator has set it.
+//! Switches of an administrator: whether regions may be split and merged, and whether expired
+//! snapshots are removed.
 //!
-//! Kept in `master:store`, family `state`, a row each, as HBase 2.6 keeps them; on unless a row says otherwise.
+//! They are stored in `master:store`, family `state`, one row each, as in HBase 2.6. The default is
+//! on.
 //!
 //! Source: HBase `SplitOrMergeStateStore`, `SnapshotCleanupStateStore`, `BooleanStateStore`.
 
@@ -21,10 +23,10 @@ use crate::store::STATE;
 /// The qualifier of a switch's message.
 const MESSAGE: &[u8] = b"d";
 
-/// The row of the switch of expired snapshots.
+/// The row of the switch for the removal of expired snapshots.
 const SNAPSHOT_CLEANUP: &[u8] = b"snapshot-cleanup";
 
-/// The switches.
+/// The switches, in memory and in `master:store`.
 pub struct Switches {
     region: Arc<Region>,
     split: AtomicBool,
@@ -33,16 +35,17 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Switches in the region of `master:store`, all on until [`Switches::load`].
+    /// Creates switches that are stored in the region of `master:store`. All are on until
+    /// [`Switches::load`].
     pub fn new(region: Arc<Region>) -> Switches {
         let on = || AtomicBool::new(true);
         Switches { region, split: on(), merge: on(), snapshot_cleanup: on() }
     }
 
-    /// Takes over what is stored.
+    /// Loads the stored switches.
     ///
     /// # Errors
-    /// What the region said.
+    /// The region's error.
     pub async fn load(&self) -> Result<(), engine::Error> {
         for row in [row(MasterSwitchType::Split), row(MasterSwitchType::Merge), SNAPSHOT_CLEANUP] {
             let list = self
@@ -54,11 +57,11 @@ impl Switches {
                 })
                 .await?;
             let Some((cell, _)) = list.cells.first() else { continue };
-            // The messages of all switches have one form: a flag in field 1.
+            // The messages of all switches have the same form: a flag in field 1.
             match without_magic::<proto::SwitchState>(&Bytes::copy_from_slice(cell.view(0).value)) {
                 Ok(state) => self.flag(row).store(state.enabled(), Ordering::Release),
                 Err(error) => {
-                    warn!(row = %row.escape_ascii(), %error, "an unreadable switch counts as on");
+                    warn!(row = %row.escape_ascii(), %error, "cannot decode switch; treating it as on");
                 }
             }
         }
@@ -70,24 +73,25 @@ impl Switches {
         self.flag(row(kind)).load(Ordering::Acquire)
     }
 
-    /// Sets a switch, durably; returns what it was.
+    /// Sets a switch durably. Returns its previous value.
     ///
     /// # Errors
-    /// What the region said; the switch is as it was, or not after a restart.
+    /// The region's error. The switch is unchanged then, but may have the new value after a
+    /// restart.
     pub async fn set(&self, kind: MasterSwitchType, on: bool) -> Result<bool, engine::Error> {
         self.set_row(row(kind), on).await
     }
 
     /// Whether expired snapshots are removed.
-    pub fn cleans_snapshots(&self) -> bool {
+    pub fn is_snapshot_cleanup_on(&self) -> bool {
         self.snapshot_cleanup.load(Ordering::Acquire)
     }
 
-    /// Sets whether expired snapshots are removed, durably; returns what it was.
+    /// Sets durably whether expired snapshots are removed. Returns the previous value.
     ///
     /// # Errors
     /// As for [`Switches::set`].
-    pub async fn clean_snapshots(&self, on: bool) -> Result<bool, engine::Error> {
+    pub async fn set_snapshot_cleanup(&self, on: bool) -> Result<bool, engine::Error> {
         self.set_row(SNAPSHOT_CLEANUP, on).await
     }
 
@@ -102,7 +106,10 @@ impl Switches {
         match row {
             b"split" => &self.split,
             b"merge" => &self.merge,
-            _ => &self.snapshot_cleanup,
+            other => {
+                debug_assert_eq!(other, SNAPSHOT_CLEANUP, "there are three switches");
+                &self.snapshot_cleanup
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Writes the generated code anew from `proto/*.proto`: `cargo run -p proto --example generate`.
+//! Regenerates the checked-in code from `proto/*.proto`: `cargo run -p proto --example generate`.
 
 #[path = "../generate/mod.rs"]
 mod generate;
 
-#[allow(clippy::disallowed_methods)] // Writes into the source tree on the developer's command.
+#[allow(clippy::disallowed_methods)] // A development tool that writes to the source tree.
 fn main() {
     for (target, code) in generate::codes() {
-        std::fs::write(target, code).expect("the source tree can be written");
+        std::fs::write(target, code).expect("the source tree is writable");
     }
 }

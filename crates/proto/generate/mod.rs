@@ -1,14 +1,14 @@
-//! Rust code from `proto/*.proto`, without protoc. Shared by the example that writes `src/generated.rs` and by the
-//! test that it is up to date.
+//! Generates Rust code from `proto/*.proto` without protoc. Used by the example that writes
+//! `src/generated.rs` and by the test that checks it.
 
-#![allow(clippy::disallowed_methods)] // A tool of the developer: it reads the source tree and nothing else.
+#![allow(clippy::disallowed_methods)] // A development tool that only reads the source tree.
 
 use std::path::{Path, PathBuf};
 
-/// The packages of the files, and where in the source tree their code is checked in.
+/// The protobuf packages, and the path of the generated code of each.
 const PACKAGES: [(&str, &str); 2] = [("hbase.pb", "src/generated.rs"), ("grampus.pb", "src/grampus.rs")];
 
-/// The code that the .proto files make now, and where it is checked in.
+/// The generated code for the current .proto files, and the path of each.
 pub fn codes() -> Vec<(PathBuf, String)> {
     let include = crate_dir().join("proto");
     let mut compiler = protox::Compiler::new([&include]).expect("the proto directory");
@@ -24,7 +24,7 @@ pub fn codes() -> Vec<(PathBuf, String)> {
         .into_iter()
         .map(|file| (prost_build::Module::from_protobuf_package_name(file.package()), file))
         .collect();
-    let mut modules = config.generate(requests).expect("the proto files make code");
+    let mut modules = config.generate(requests).expect("the proto files are valid");
     let mut code_of = |(package, target): (&str, &str)| {
         let module = prost_build::Module::from_protobuf_package_name(package);
         (crate_dir().join(target), modules.remove(&module).expect("the package"))

@@ -1,8 +1,8 @@
 //! Tables, families, regions, servers and namespaces: messages to and from the types of `cell`.
 //!
-//! To a message: `proto::RegionInfo::from(&region)`; back: `RegionInfo::try_from(&message)`. What cannot be held by our
-//! types (an illegal name, a port over 65535) is refused with [`Invalid`]; attributes and settings are taken as they
-//! come and given back unchanged.
+//! To a message: `proto::RegionInfo::from(&region)`; back: `RegionInfo::try_from(&message)`. A
+//! message that these types cannot represent (an illegal name, a port over 65535) is rejected with
+//! [`Invalid`]. Attributes and settings are converted unchanged.
 
 use bytes::Bytes;
 use cell::cell::FAMILY_LEN_MAX;
@@ -13,7 +13,7 @@ use cell::schema::{
 
 use crate as pb;
 
-/// A message whose content is not possible.
+/// The message has invalid content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(pub String);
@@ -46,7 +46,7 @@ impl TryFrom<&pb::TableName> for TableName {
 }
 
 impl From<&RegionInfo> for pb::RegionInfo {
-    /// All fields are set, as HBase does it.
+    /// Sets all fields, as HBase does.
     fn from(region: &RegionInfo) -> pb::RegionInfo {
         pb::RegionInfo {
             region_id: region.region_id,
@@ -112,7 +112,7 @@ impl TryFrom<&pb::TableSchema> for TableDescriptor {
 
     fn try_from(schema: &pb::TableSchema) -> Result<TableDescriptor, Invalid> {
         let name =
-            schema.table_name.as_ref().ok_or_else(|| Invalid("a table schema without a name".into()))?;
+            schema.table_name.as_ref().ok_or_else(|| Invalid("the table schema has no name".into()))?;
         let mut table = TableDescriptor {
             attributes: attributes_from(&schema.attributes),
             configuration: configuration_from(&schema.configuration),
@@ -144,7 +144,7 @@ impl TryFrom<&pb::ColumnFamilySchema> for FamilyDescriptor {
         }
         if family.name.len() > FAMILY_LEN_MAX {
             return Err(Invalid(format!(
-                "Column Family name of {} bytes, at most 127 can be",
+                "column family name has {} bytes, the maximum is 127",
                 family.name.len()
             )));
         }

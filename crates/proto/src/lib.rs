@@ -1,14 +1,16 @@
-//! Layer 1.5: HBase's protobuf messages, and their conversion to and from the types of `cell`.
+//! HBase's protobuf messages, and their conversion to and from the types of `cell`.
 //!
-//! The messages are generated from `proto/*.proto` (`cargo run -p proto --example generate`) and checked in, so a build
-//! needs no protobuf compiler. Where 2.x and 3.0 give a field number two meanings, the files have that of 2.x and say
-//! so. Required fields are not enforced by the decoder: a missing one is its type's default.
+//! The messages are generated from `proto/*.proto` (`cargo run -p proto --example generate`) and
+//! checked in, so a build needs no protobuf compiler. If a field number has different meanings in
+//! 2.x and 3.0, the files use that of 2.x and note the other one. The decoder does not enforce
+//! required fields: a missing one has its type's default.
 //!
 //! * [`convert`]: tables, families, regions, servers, namespaces;
-//! * [`grampus`]: messages of Grampus' own endpoint, which HBase does not have;
+//! * [`exception`]: Java exceptions, by class name;
+//! * [`grampus`]: messages of Grampus's own endpoint, which HBase does not have;
 //! * [`magic`]: the `PBUF` prefix of stored messages, and length-delimited messages.
 //!
-//! Knows nothing about: sockets, files, Java class names, gets, scans and mutations (`wire`).
+//! Not here: sockets, files; gets, scans and mutations (`wire`).
 
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all)]
@@ -19,14 +21,16 @@ mod generated;
 pub mod grampus;
 
 pub mod convert;
+pub mod exception;
 pub mod magic;
 
 pub use generated::*;
 
-/// `google.protobuf.Any`, of which HBase's messages make little use: a serialized message and the name of its type.
+/// `google.protobuf.Any`: a serialized message and the name of its type. HBase's messages rarely
+/// use it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Any {
-    /// Names the type of the message in `value`.
+    /// Type name of the message in `value`.
     #[prost(string, tag = "1")]
     pub type_url: ::prost::alloc::string::String,
     /// The serialized message.

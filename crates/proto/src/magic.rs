@@ -1,8 +1,8 @@
-//! The `PBUF` prefix of messages in files, znodes and cells, and messages behind their length.
+//! Messages with the prefix `PBUF` in files, znodes and cells, and length-delimited messages.
 //!
 //! ```text
-//! stored:     "PBUF" | message                  hbase:meta cells, znodes, hbase.id, hbase.version, .tabledesc
-//! delimited:  varint length | message           frames, .regioninfo (behind "PBUF"), HFile trailer and file info
+//! stored:    "PBUF" | message        hbase:meta cells, znodes, hbase.id, hbase.version, .tabledesc
+//! delimited: varint length | message frames, .regioninfo (after "PBUF"), HFile trailer, file info
 //! ```
 //!
 //! Source: HBase `ProtobufMagic`.
@@ -11,10 +11,10 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
-/// What stored messages begin with.
+/// Prefix of stored messages.
 pub const MAGIC: &[u8; 4] = b"PBUF";
 
-/// Why bytes are not the message they should be.
+/// Reason why bytes cannot be decoded as a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Undecodable {
     /// The prefix is missing: not a message, or written by HBase before 0.96.
@@ -23,12 +23,12 @@ pub enum Undecodable {
     /// The bytes end before the message does.
     #[error("ends within a message")]
     Cut,
-    /// Not a message of this type.
+    /// The bytes are not a message of this type.
     #[error("not a message of this type: {0}")]
     Message(#[from] prost::DecodeError),
 }
 
-/// The message behind `PBUF`.
+/// Encodes `PBUF` and the message.
 pub fn with_magic(message: &impl Message) -> Bytes {
     let mut out = BytesMut::with_capacity(MAGIC.len() + message.encoded_len());
     out.put_slice(MAGIC);
@@ -36,7 +36,7 @@ pub fn with_magic(message: &impl Message) -> Bytes {
     out.freeze()
 }
 
-/// Takes `PBUF` and the message apart; the message's bytes fields share memory with `bytes`.
+/// Decodes a message with the prefix `PBUF`; its bytes fields share memory with `bytes`.
 ///
 /// # Errors
 /// [`Undecodable`] if the prefix is missing or the rest is not one message.
@@ -44,7 +44,7 @@ pub fn without_magic<M: Message + Default>(bytes: &Bytes) -> Result<M, Undecodab
     Ok(M::decode(strip_magic(bytes)?)?)
 }
 
-/// What follows `PBUF`.
+/// The bytes after `PBUF`.
 ///
 /// # Errors
 /// [`Undecodable::NoMagic`] if the prefix is missing.
@@ -52,7 +52,7 @@ pub fn strip_magic(bytes: &Bytes) -> Result<Bytes, Undecodable> {
     if bytes.starts_with(MAGIC) { Ok(bytes.slice(MAGIC.len()..)) } else { Err(Undecodable::NoMagic) }
 }
 
-/// The length of a message and the message, behind `PBUF`.
+/// Encodes `PBUF`, the message's length, and the message.
 pub fn with_magic_delimited(message: &impl Message) -> Bytes {
     let mut out = BytesMut::with_capacity(MAGIC.len() + delimited_len(message));
     out.put_slice(MAGIC);
@@ -60,15 +60,15 @@ pub fn with_magic_delimited(message: &impl Message) -> Bytes {
     out.freeze()
 }
 
-/// Takes `PBUF`, a length and a message apart. Bytes behind the message are passed over.
+/// Decodes `PBUF`, a length and a message. Bytes after the message are ignored.
 ///
 /// # Errors
-/// [`Undecodable`] if the prefix is missing, the length is past the end, or there is no such message.
+/// [`Undecodable`] if the prefix is missing, the length is past the end, or the message is invalid.
 pub fn without_magic_delimited<M: Message + Default>(bytes: &Bytes) -> Result<M, Undecodable> {
     read_delimited(&mut strip_magic(bytes)?)
 }
 
-/// Bytes of a message with its length.
+/// Encoded bytes of a message and its length.
 pub fn delimited_len(message: &impl Message) -> usize {
     let len = message.encoded_len();
     encoded_len_varint(len as u64) + len
@@ -81,10 +81,12 @@ pub fn write_delimited(message: &impl Message, out: &mut BytesMut) {
     message.encode_raw(out);
 }
 
-/// Takes a length and as many bytes off the front of `bytes`. On an error `bytes` may be cut anywhere.
+/// Splits a length-delimited message off the front of `bytes`. After an error the position of
+/// `bytes` is undefined.
 ///
 /// # Errors
-/// [`Undecodable::Cut`] if the bytes end before, [`Undecodable::Message`] if there is no length.
+/// [`Undecodable::Cut`] if the bytes end too early, [`Undecodable::Message`] if the length is
+/// invalid.
 pub fn split_delimited(bytes: &mut Bytes) -> Result<Bytes, Undecodable> {
     if bytes.is_empty() {
         return Err(Undecodable::Cut);
@@ -96,10 +98,11 @@ pub fn split_delimited(bytes: &mut Bytes) -> Result<Bytes, Undecodable> {
     Ok(bytes.split_to(len))
 }
 
-/// Takes a length and a message off the front of `bytes`. On an error `bytes` may be cut anywhere.
+/// Decodes a length-delimited message from the front of `bytes`. After an error the position of
+/// `bytes` is undefined.
 ///
 /// # Errors
-/// [`Undecodable`] if the bytes end before the message or are no such message.
+/// [`Undecodable`] if the bytes end too early or are not a valid message.
 pub fn read_delimited<M: Message + Default>(bytes: &mut Bytes) -> Result<M, Undecodable> {
     Ok(M::decode(split_delimited(bytes)?)?)
 }

@@ -1,4 +1,4 @@
-//! Regions, servers and tables as HBase writes them, byte for byte.
+//! Compares regions, servers and tables with the bytes that HBase writes.
 
 #![allow(clippy::unwrap_used)] // Helpers of the tests below.
 

@@ -1,4 +1,4 @@
-//! The checked-in code is what the .proto files make.
+//! Checks that the checked-in code matches the .proto files.
 
 #[path = "../generate/mod.rs"]
 mod generate;

@@ -1,4 +1,4 @@
-//! `AdminService`: what the master and tools ask of this server.
+//! `AdminService`: the calls that the master and administration tools make to this server.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use cell::region::RegionInfo;
 use cell::schema::TableName;
 use engine::Region;
 use engine::region::CompactionKind;
+use proto::exception::{Answer, JavaException};
 use proto::open_region_response::RegionOpeningState;
 use proto::slow_log_response_request::LogType;
-use wire::exception::{Answer, JavaException};
 use wire::service::{AdminService, SWITCH_RPC_THROTTLE};
 
 use crate::errors::java_exception;
@@ -18,11 +18,11 @@ use crate::load;
 use crate::schedule::compactions::Pool;
 use crate::server::RegionServer;
 
-/// The service over a server.
+/// Implements the service for a region server.
 pub struct Admin(pub Arc<RegionServer>);
 
 impl Admin {
-    /// A call that HBase counts among its requests.
+    /// Counts a call that HBase includes in its request count.
     fn count(&self) {
         self.0.admin_requests().calls.increment();
     }
@@ -60,7 +60,7 @@ impl Admin {
         Ok(proto::GetStoreFileResponse { store_file })
     }
 
-    /// Refuses a call that was meant for an earlier server at this address, as HBase does.
+    /// Refuses a call that was addressed to an earlier server at this address, as HBase does.
     fn check_start_code(&self, start_code: Option<u64>) -> Answer<()> {
         let own = self.0.name();
         match start_code {
@@ -91,7 +91,7 @@ impl Admin {
 
     async fn flush(&self, request: proto::FlushRegionRequest) -> Answer<proto::FlushRegionResponse> {
         let region = self.find(&request.region)?;
-        if request.if_older_than_ts.is_some_and(|ts| region.figures().last_flush_ms > ts) {
+        if request.if_older_than_ts.is_some_and(|ts| region.metrics().last_flush_ms > ts) {
             return Ok(flush_response(&region, false));
         }
         let flushed = match &request.family {
@@ -99,9 +99,10 @@ impl Admin {
             None => region.flush().await,
         };
         let flushed = flushed.map_err(|error| java_exception(&error))?;
-        // The master flushes tables with markers, and asks for no compaction then, as in HBase.
+        // The master flushes tables with flush markers, and such a flush requests no compaction, as
+        // in HBase.
         if !request.write_flush_wal_marker() {
-            region.want_compactions();
+            region.request_compactions();
         }
         Ok(flush_response(&region, flushed != engine::region::Flushed::Nothing))
     }
@@ -109,7 +110,8 @@ impl Admin {
     async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
         let region = self.find(&request.region)?;
         let kind = if request.major() { CompactionKind::Major } else { CompactionKind::Minor };
-        let asked = self.0.schedule().compactions().ask(&region, request.family.as_deref(), kind).await;
+        let asked =
+            self.0.schedule().compactions().request_by_user(&region, request.family.as_deref(), kind).await;
         asked.map_err(|error| java_exception(&error))?;
         Ok(proto::CompactRegionResponse {})
     }
@@ -138,7 +140,7 @@ impl Admin {
         let table = request.table_name.as_ref().map(TableName::try_from).transpose();
         let table = table.map_err(|error| JavaException::do_not_retry(error.to_string()))?;
         let regions = self.0.regions().all();
-        let wanted = regions.iter().filter(|region| load::is_of(region.info(), table.as_ref()));
+        let wanted = regions.iter().filter(|region| load::is_in_table(region.info(), table.as_ref()));
         Ok(proto::GetRegionLoadResponse {
             region_loads: wanted.map(|region| load::region_load(region, self.0.schedule())).collect(),
         })
@@ -164,7 +166,7 @@ impl Admin {
     }
 }
 
-/// The row in the middle of a region; what is in memory only is flushed if files alone do not tell.
+/// The split point of a region. Flushes the region if its files alone do not yield one.
 async fn best_split_row(region: &Region) -> Result<Option<Bytes>, engine::Error> {
     match region.split_point().await? {
         None => {
@@ -177,7 +179,7 @@ async fn best_split_row(region: &Region) -> Result<Option<Bytes>, engine::Error>
 
 fn flush_response(region: &Region, flushed: bool) -> proto::FlushRegionResponse {
     proto::FlushRegionResponse {
-        last_flush_time: region.figures().last_flush_ms,
+        last_flush_time: region.metrics().last_flush_ms,
         flushed: Some(flushed),
         wrote_flush_wal_marker: Some(flushed),
     }
@@ -187,7 +189,7 @@ fn region_info(message: &proto::RegionInfo) -> Answer<RegionInfo> {
     RegionInfo::try_from(message).map_err(|error| JavaException::do_not_retry(error.to_string()))
 }
 
-/// A call that is answered when it is made.
+/// A future that is ready immediately.
 fn ready<T: Send + 'static>(answer: Answer<T>) -> BoxFuture<'static, Answer<T>> {
     Box::pin(std::future::ready(answer))
 }
@@ -230,7 +232,7 @@ impl AdminService for Admin {
         &self,
         _: proto::WarmupRegionRequest,
     ) -> BoxFuture<'_, Answer<proto::WarmupRegionResponse>> {
-        // A hint; opening is quick without.
+        // Only a hint; opening a region is fast without it.
         ready(Ok(proto::WarmupRegionResponse {}))
     }
 
@@ -305,7 +307,7 @@ impl AdminService for Admin {
         &self,
         _: proto::UpdateConfigurationRequest,
     ) -> BoxFuture<'_, Answer<proto::UpdateConfigurationResponse>> {
-        // No option takes effect without a restart yet.
+        // Every option still requires a restart.
         ready(Ok(proto::UpdateConfigurationResponse {}))
     }
 

@@ -1,8 +1,10 @@
-//! `ClientService`: reads and writes of rows, one call a file.
+//! `ClientService`: reads and mutations of rows, one file per call.
 //!
-//! The calls work on messages; where the cells of a result go (a cell block behind the message, or into it) is the
-//! caller's choice by [`ResultForm`], made from what the client's connection said.
+//! The calls work on messages. The caller chooses by [`ResultForm`] whether the cells of a result
+//! go into a cell block after the message or into the message. The connection's header determines
+//! that choice.
 
+mod call_timer;
 mod charge;
 mod endpoints;
 mod get;
@@ -11,127 +13,89 @@ mod mutate;
 mod results;
 mod rpc;
 mod scan;
-mod timed;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::BoxFuture;
+use bytes::Bytes;
 use cell::codec::Codec;
-use prost::Message;
-use wire::exception::{Answer, JavaException};
-use wire::service::{CellReply, CellRequest, ClientService};
+use proto::exception::{Answer, JavaException};
+use wire::service::Caller;
 
 pub use results::ResultForm;
-pub use rpc::{ClientRpc, failure};
+pub use rpc::ClientRpc;
 pub use scan::OpenScanner;
 
 use crate::server::RegionServer;
-use crate::users::Caller;
+use crate::users::ClientIdentity;
 
-/// Doors for the fuzzer to messages that are taken apart by hand, which nobody else needs.
+/// Entry points for the fuzzer to the hand-written message decoders. Nothing else uses them.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use super::get::fuzzing::get;
     pub use super::multi::fuzzing::multi;
 }
 
-/// Callers in the same process take cells as ordinary clients do.
+/// Callers in the same process get cells in cell blocks, as ordinary clients do.
 const LOCAL_FORM: ResultForm = ResultForm::Block(Codec::KeyValue);
 
-/// What is said of a call whose bytes are not what they should be.
+/// The exception for a request that cannot be decoded.
 fn malformed(error: prost::DecodeError) -> JavaException {
     JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
 }
 
-/// What a call says besides its message.
+/// Parameters of a call that are not in its message.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Where cells of a Get go.
+    /// Where the cells of a Get's result go.
     pub get_form: ResultForm,
-    /// Where cells of all other answers go.
+    /// Where the cells of all other results go.
     pub form: ResultForm,
-    /// How cells lie in the request's cell block.
+    /// The encoding of the request's cell block.
     pub codec: Codec,
-    /// How long the client waits altogether, if it said so.
+    /// The client's timeout for the call, if it sent one.
     pub timeout: Option<Duration>,
-    /// When the call was begun, by the monotonic clock, if somebody looked.
+    /// When the call began, on the monotonic clock, if that was measured.
     pub begun: Option<Duration>,
-    /// Who calls; `None` for callers in the same process, whom no user's quota bounds.
-    pub caller: Option<Arc<Caller>>,
+    /// The client; `None` for callers in the same process, to which no user quota applies.
+    pub client: Option<Arc<ClientIdentity>>,
 }
 
 impl CallContext {
-    /// A caller in the same process: newest version, cell blocks, no hurry.
+    /// The context of a caller in the same process: newest version, cell blocks, no timeout.
     const LOCAL: CallContext = CallContext {
         get_form: LOCAL_FORM,
         form: LOCAL_FORM,
         codec: Codec::KeyValue,
         timeout: None,
         begun: None,
-        caller: None,
+        client: None,
     };
 
-    /// The user who calls.
+    /// The name of the calling user.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.caller.as_ref()?.user()
+        self.client.as_ref()?.user()
     }
 }
 
-/// The service over a server.
-pub struct Client(pub Arc<RegionServer>);
+/// Calls the service within the process. [`Remote`](wire::service::Remote) over this caller is the
+/// service as other roles of the process use it: the same code answers them and clients.
+pub struct LocalCaller(pub Arc<RegionServer>);
 
-impl ClientService for Client {
-    fn get(
+impl Caller for LocalCaller {
+    fn call(
         &self,
-        request: CellRequest<proto::GetRequest>,
-    ) -> BoxFuture<'_, Answer<CellReply<proto::GetResponse>>> {
-        Box::pin(async move {
-            let request = (&request.message).into();
-            let (message, cells) = get::get(&self.0, &request, &CallContext::LOCAL).await?;
-            let message = proto::GetResponse::decode(message).expect("just written as this message");
-            Ok(into_reply((message, cells)))
-        })
-    }
-
-    fn mutate(
-        &self,
-        request: CellRequest<proto::MutateRequest>,
-    ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>> {
-        Box::pin(async move {
-            Ok(into_reply(
-                mutate::mutate(&self.0, &request.message, request.cells, CallContext::LOCAL).await?,
-            ))
-        })
-    }
-
-    fn multi(
-        &self,
-        request: CellRequest<proto::MultiRequest>,
-    ) -> BoxFuture<'_, Answer<CellReply<proto::MultiResponse>>> {
-        Box::pin(async move {
-            let message = request.message.encode_to_vec().into();
-            let (message, cells) = multi::multi(&self.0, message, request.cells, CallContext::LOCAL).await?;
-            let message = proto::MultiResponse::decode(message).expect("just written as this message");
-            Ok(into_reply((message, cells)))
-        })
-    }
-
-    fn scan(
-        &self,
-        request: CellRequest<proto::ScanRequest>,
-    ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>> {
-        Box::pin(async move {
-            let (message, cells) = scan::scan(&self.0, &request.message, CallContext::LOCAL).await?.finish();
-            let message = proto::ScanResponse::decode(message).expect("just written as this message");
-            Ok(into_reply((message, cells)))
-        })
+        service: &'static str,
+        method: &'static str,
+        param: Bytes,
+        cells: Bytes,
+    ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        debug_assert_eq!(service, rpc::SERVICE);
+        let answer = rpc::answer(self.0.clone(), method.as_bytes(), param, cells, CallContext::LOCAL);
+        Box::pin(async move { answer.await.map(|reply| (reply.message, reply.cells.into_bytes())) })
     }
 }
 
-/// An answer before it is one message: what is said, and the cells behind it.
-type Answered<M> = (M, ::rpc::CellBlock);
-
-fn into_reply<M>((message, cells): Answered<M>) -> CellReply<M> {
-    CellReply { message, cells: cells.into_pieces() }
-}
+/// A response before it is encoded: the message and the cells that follow it.
+type ReplyParts<M> = (M, ::rpc::CellBlock);

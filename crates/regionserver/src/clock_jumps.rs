@@ -1,8 +1,8 @@
-//! Jumps of the wall clock, found by comparing it with the monotonic clock.
+//! Detects jumps of the wall clock by comparing it with the monotonic clock.
 //!
-//! Cells that get their timestamp while the clock is wrong keep it. After a jump forward they hide what
-//! is written to their columns later, after a jump back they are hidden by what is there; times to live
-//! run out early or late. So a jump is logged and counted, for the operator to repair the data.
+//! Cells that get their timestamp while the clock is wrong keep it. After a jump forward they hide
+//! later writes to their columns; after a jump back, existing cells hide them. Cells also expire
+//! too early or too late. So each jump is logged and counted, and the operator can repair the data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tracing::warn;
 
 /// How often the two clocks are compared.
 const PERIOD: Duration = Duration::from_millis(500);
-/// A smaller difference is how time services correct a clock.
+/// Smaller differences are ignored: time services correct a clock that way.
 const JUMP_MIN_MS: i64 = 1_000;
 
 base::instruments! {
@@ -25,17 +25,18 @@ base::instruments! {
     }
 }
 
-/// How far the wall clock is ahead of the monotonic clock.
+/// The difference between the wall clock and the monotonic clock, in milliseconds.
 struct Offset(i64);
 
 impl Offset {
-    fn of(clock: &dyn Clock) -> Offset {
+    fn now(clock: &dyn Clock) -> Offset {
         Offset(clock.now_ms().cast_signed().saturating_sub(clock.monotonic().as_millis() as i64))
     }
 
-    /// Compares the clocks again: by how much the wall clock jumped since, if it did.
+    /// Compares the clocks again. Returns by how much the wall clock jumped since the last
+    /// comparison, if it did.
     fn jump(&mut self, clock: &dyn Clock) -> Option<i64> {
-        let before = std::mem::replace(self, Offset::of(clock));
+        let before = std::mem::replace(self, Offset::now(clock));
         let jump_ms = self.0.saturating_sub(before.0);
         (jump_ms.abs() >= JUMP_MIN_MS).then_some(jump_ms)
     }
@@ -45,18 +46,18 @@ impl Offset {
 pub(crate) fn watch(env: &Env, instruments: &Arc<ClockInstruments>) {
     let (clock, instruments) = (env.clock.clone(), Arc::downgrade(instruments));
     env.spawn(TaskClass::Service, async move {
-        let mut offset = Offset::of(&*clock);
+        let mut offset = Offset::now(&*clock);
         loop {
             clock.sleep(PERIOD).await;
             let Some(instruments) = instruments.upgrade() else { return };
             if let Some(jump_ms) = offset.jump(&*clock) {
-                note(&instruments, jump_ms);
+                record_jump(&instruments, jump_ms);
             }
         }
     });
 }
 
-fn note(instruments: &ClockInstruments, jump_ms: i64) {
+fn record_jump(instruments: &ClockInstruments, jump_ms: i64) {
     let direction = if jump_ms > 0 { &instruments.forward } else { &instruments.backward };
     direction.increment();
     warn!(
@@ -74,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock whose wall time is set by the test.
+    /// A clock whose wall time the test sets.
     struct Adjusted {
         clock: TestClock,
         ahead_ms: AtomicI64,
@@ -107,7 +108,7 @@ mod tests {
             (instruments.forward.get(), instruments.backward.get())
         };
         assert_eq!(counted_after(0).await, (0, 0));
-        assert_eq!(counted_after(900).await, (0, 0), "a time service does that");
+        assert_eq!(counted_after(900).await, (0, 0), "time services correct a clock by this much");
         assert_eq!(counted_after(TEN_YEARS_MS).await, (1, 0));
         assert_eq!(counted_after(0).await, (1, 1));
         assert_eq!(counted_after(-1_000).await, (1, 2));

@@ -1,10 +1,13 @@
-//! The disk below a region server: polls its free space, finds out when it is lost, and frees room when it is short.
+//! The disk of a region server: polls its free space, detects its loss, and frees space when it
+//! runs out.
 //!
-//! While writes that add data are refused, logs are rolled and memstores flushed, so that the logs can go, and the
-//! master's cleaner removes files that are only kept for a time. Writes resume by themselves.
+//! While writes that add data are refused, the server rolls logs and flushes memstores, so that
+//! logs can be removed. The master's cleaner also removes files that are retained only for a time.
+//! Writes resume automatically.
 //!
-//! A directory that was removed, or a disk that was unmounted, still takes what is written to open files, and no later
-//! start finds it. So each poll checks that the directory, its lock file and the open log are in their places.
+//! After a directory is removed or a disk unmounted, writes to open files still succeed, but no
+//! later start finds the data. So each poll checks that the directory, its lock file and the open
+//! log still exist at their paths.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,80 +21,80 @@ use crate::server::RegionServer;
 
 /// The pause between two checks of whether a poll is due.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
-/// The pause between two polls where little was written.
+/// The pause between two polls when little was written.
 const POLL_PERIOD: Duration = Duration::from_millis(500);
-/// A disk that answers no call for so long is taken for lost.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// The pause between two attempts to free room.
-const RELIEF_PERIOD: Duration = Duration::from_secs(5);
-/// Memstores of fewer bytes are not flushed to free room: their logs are hardly longer.
-const RELIEF_BYTES_MIN: u64 = 1 << 20;
+/// A disk that does not complete a call within this time is considered lost.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause between two attempts to free space.
+const FREE_SPACE_PERIOD: Duration = Duration::from_secs(5);
+/// Smaller memstore totals are not flushed to free space, because their logs are hardly larger.
+const FREE_SPACE_FLUSH_BYTES_MIN: u64 = 1 << 20;
 
 /// The disk that a server writes to.
 #[derive(Clone, Default)]
 pub struct Disk {
-    /// What is known of its space.
+    /// The state of its free space.
     pub space: Arc<Space>,
-    /// What is kept of it for logs and deletes.
+    /// Space that is reserved for logs and deletes.
     pub reserve: Option<Arc<Reserve>>,
-    /// The file by which one process holds the directory.
+    /// The lock file that gives one process exclusive use of the directory.
     pub lock: Option<fs::FilePath>,
-    /// What an operator should know of it, found at start.
+    /// Warnings for the operator, found at start.
     pub warnings: Vec<String>,
 }
 
-/// What the watch remembers from poll to poll.
+/// State that is carried from poll to poll.
 #[derive(Default)]
-struct Watch {
+struct PollState {
     polled_at: Duration,
-    relieved_at: Option<Duration>,
+    freed_at: Option<Duration>,
     level: Option<Level>,
 }
 
 impl RegionServer {
-    /// Polls the disk from here on.
+    /// Starts to poll the disk.
     pub(crate) fn watch_disk(self: &Arc<Self>) {
         let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
-            let mut watch = Watch::default();
+            let mut state = PollState::default();
             while let Some(server) = watcher.upgrade() {
-                server.check_disk(&mut watch).await;
+                server.check_disk(&mut state).await;
                 drop(server);
                 clock.sleep(CHECK_PERIOD).await;
             }
         });
     }
 
-    async fn check_disk(&self, watch: &mut Watch) {
+    async fn check_disk(&self, state: &mut PollState) {
         let (now, space) = (self.env().clock.monotonic(), &self.disk().space);
-        let is_first = watch.level.is_none();
-        if !is_first && now < watch.polled_at + POLL_PERIOD && !space.is_stale() {
+        let is_first = state.level.is_none();
+        if !is_first && now < state.polled_at + POLL_PERIOD && !space.is_stale() {
             return;
         }
-        watch.polled_at = now;
-        let polled = self.env().timeout(ANSWER_WITHIN, self.poll_disk()).await;
-        let no_answer = || Err(format!("the disk does not answer within {} s", ANSWER_WITHIN.as_secs()));
-        space.set_lost(polled.unwrap_or_else(no_answer).err());
-        self.report_level(watch, space.level());
+        state.polled_at = now;
+        let polled = self.env().timeout(RESPONSE_TIMEOUT, self.poll_disk()).await;
+        let no_response = || Err(format!("the disk does not answer within {} s", RESPONSE_TIMEOUT.as_secs()));
+        space.set_lost(polled.unwrap_or_else(no_response).err());
+        self.report_level(state, space.level());
         match space.level() {
-            Level::Refusing if watch.relieved_at.is_none_or(|at| now >= at + RELIEF_PERIOD) => {
-                watch.relieved_at = Some(now);
-                self.relieve_disk().await;
+            Level::Refusing if state.freed_at.is_none_or(|at| now >= at + FREE_SPACE_PERIOD) => {
+                state.freed_at = Some(now);
+                self.free_disk_space().await;
             }
             Level::Enough | Level::Low => self.refill_reserve().await,
             Level::Refusing | Level::Lost => {}
         }
     }
 
-    /// Polls the disk once; why it is lost, if it is.
+    /// Polls the disk once. Returns the reason if it is lost.
     pub(crate) async fn poll_disk(&self) -> Result<(), String> {
         let fs = self.fs();
         fs.check_root().await.map_err(|error| error.to_string())?;
-        let must_be_there = self.open_logs().into_iter().chain(self.disk().lock.clone());
-        for path in must_be_there {
+        let required = self.open_logs().into_iter().chain(self.disk().lock.clone());
+        for path in required {
             match fs.stat(&path).await {
                 Ok(Some(_)) => {}
-                // A log that was replaced and archived since it was asked for.
+                // A log that was rolled and archived after `open_logs` returned it.
                 Ok(None) if self.disk().lock.as_ref() != Some(&path) && !self.open_logs().contains(&path) => {
                 }
                 Ok(None) => return Err(format!("{path} is missing")),
@@ -99,7 +102,7 @@ impl RegionServer {
             }
         }
         match fs.space().await {
-            Ok(Some(found)) => self.disk().space.polled(found, self.owed_bytes()),
+            Ok(Some(found)) => self.disk().space.record_poll(found, self.unwritten_bytes()),
             Ok(None) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -107,41 +110,41 @@ impl RegionServer {
     }
 
     /// Bytes that memstores and logs will still write.
-    fn owed_bytes(&self) -> u64 {
-        self.memstore_bytes() + self.log_figures().queued_bytes
+    fn unwritten_bytes(&self) -> u64 {
+        self.memstore_bytes() + self.log_statistics().queued_bytes
     }
 
-    fn report_level(&self, watch: &mut Watch, level: Level) {
-        let before = watch.level.replace(level).unwrap_or(Level::Enough);
+    fn report_level(&self, state: &mut PollState, level: Level) {
+        let before = state.level.replace(level).unwrap_or(Level::Enough);
         if before == level {
             return;
         }
         let space = &self.disk().space;
         let (free_mib, needed_mib) = (space.free_bytes() >> 20, space.needed_bytes() >> 20);
         match level {
-            Level::Enough => info!(free_mib, "the disk has enough room"),
-            Level::Low => warn!(free_mib, needed_mib, "the disk has little room: add some, or delete data"),
+            Level::Enough => info!(free_mib, "the disk has enough free space"),
+            Level::Low => warn!(free_mib, needed_mib, "the disk is low on space: add space or delete data"),
             Level::Refusing => {
                 error!(
                     free_mib,
-                    needed_mib, "the disk is full: writes that add data are refused until there is room"
+                    needed_mib, "the disk is full: writes that add data are refused until space is free"
                 );
             }
             Level::Lost => {
                 let reason = space.lost().unwrap_or_default();
-                error!(%reason, "the data directory is lost: all writes are refused; what was acknowledged since it \
-                       was lost is not on it");
+                error!(%reason, "the data directory is lost: all writes are refused; writes acknowledged since the \
+                       loss are not on it");
             }
         }
     }
 
-    /// Frees what can be freed: logs whose edits can be flushed.
-    async fn relieve_disk(&self) {
-        if self.memstore_bytes() < RELIEF_BYTES_MIN {
+    /// Frees space by rolling logs and flushing the memstores whose edits they hold.
+    async fn free_disk_space(&self) {
+        if self.memstore_bytes() < FREE_SPACE_FLUSH_BYTES_MIN {
             return;
         }
         if let Err(error) = self.roll_logs().await {
-            warn!(%error, "no new log can be begun on the full disk; the open one cannot be removed");
+            warn!(%error, "cannot roll the log on the full disk; the open log cannot be removed");
         }
         self.schedule().flush_for_space();
     }
@@ -150,11 +153,12 @@ impl RegionServer {
         let Some(reserve) = self.disk().reserve.as_ref().filter(|reserve| reserve.is_used()) else { return };
         let spare = self.disk().space.needed_bytes() + reserve.wanted_bytes();
         if let Err(error) = reserve.refill(spare).await {
-            warn!(%error, "the reserve of the disk cannot be allocated");
+            warn!(%error, "cannot allocate the disk reserve");
         }
     }
 
-    /// What an operator should know of the disk: warnings, and what keeps the server from its work.
+    /// Findings about the disk for the operator: warnings, and failures that prevent the server
+    /// from working.
     pub fn disk_findings(&self) -> (Vec<String>, Vec<String>) {
         let space = &self.disk().space;
         let mib = |bytes: u64| bytes >> 20;
@@ -162,14 +166,14 @@ impl RegionServer {
         match space.level() {
             Level::Enough => {}
             Level::Low => warnings.push(format!(
-                "The disk has little room: {} of {} MiB are free; below {} MiB writes are refused.",
+                "The disk is low on space: {} of {} MiB are free; writes are refused below {} MiB.",
                 mib(space.free_bytes()),
                 mib(space.total_bytes()),
                 mib(space.needed_bytes())
             )),
             Level::Refusing => warnings.push(format!(
-                "The disk is full: {} of {} MiB are free, {} MiB are needed. Writes that add data are refused until \
-                 there is room.",
+                "The disk is full: {} of {} MiB are free, {} MiB are needed. Writes that add data are refused \
+                 until space is free.",
                 mib(space.free_bytes()),
                 mib(space.total_bytes()),
                 mib(space.needed_bytes())
@@ -179,8 +183,8 @@ impl RegionServer {
                 space.lost().unwrap_or_default()
             )),
         }
-        if self.waits_for_room() {
-            warnings.push("The log waits for room on the disk: accepted writes are not acknowledged.".into());
+        if self.waits_for_space() {
+            warnings.push("The log waits for disk space: accepted writes are not acknowledged.".into());
         }
         (warnings, failures)
     }

@@ -1,9 +1,9 @@
-//! What a region's error is to a client: the one place where the engine's errors become Java exceptions.
+//! Converts engine errors to the Java exceptions that clients see. No other module does this.
 
 use engine::Error;
-use wire::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 
-/// The exception for an error of a region.
+/// The Java exception for an engine error.
 pub fn java_exception(error: &Error) -> JavaException {
     let message = error.to_string();
     match error {
@@ -12,14 +12,14 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::NoSuchFamily { .. } => JavaException::new(class::NO_SUCH_COLUMN_FAMILY, message),
         Error::TooBusy { .. } => JavaException::new(class::REGION_TOO_BUSY, message),
         Error::RowTooBig { .. } => JavaException::new(class::ROW_TOO_BIG, message),
-        Error::NoRoom { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
+        Error::OutOfMemory { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
         Error::Abandoned => JavaException::new(class::CALLER_DISCONNECTED, message),
         Error::ReadOnly { .. } => JavaException::do_not_retry("region is read only"),
         Error::BadRequest { .. } => JavaException::do_not_retry(message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),
         Error::Unsupported { .. } => JavaException::unsupported(message),
         Error::Fs(_) | Error::Incompatible { .. } => JavaException::io(message),
-        // The log is gone and this server with it: the client looks for the region elsewhere.
+        // The log failed, so this server stops: the client must look up the region's new server.
         Error::Log { .. } => JavaException::new(class::REGION_SERVER_ABORTED, message),
     }
 }

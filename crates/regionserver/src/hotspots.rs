@@ -1,9 +1,10 @@
-//! The rows and regions that are asked for most: now, and regions over the last hour.
+//! The most requested rows over the last minute, and the most requested regions over the last hour.
 //!
-//! Of rows one request of some is counted, for all, in a sketch of bounded memory ([`Hottest`]) for each of a few groups of
-//! threads. Regions count their requests anyhow: who is hot is seen in what came to their counts since the last look. All
-//! is kept in intervals, which somebody [ends](HotSpots::end_interval) one after the other: every ten seconds, if nothing
-//! else is wanted (`grampus.history.period`).
+//! Row requests are sampled: one in `STRIDE` is counted, with that weight, in a sketch of bounded
+//! memory ([`Hottest`]). The threads share a few sketches. Regions count all of their requests
+//! anyway, so their heat is the increase of that counter since the last interval.
+//! [`HotSpots::end_interval`] ends each interval; the server calls it every ten seconds by default
+//! (`grampus.history.period`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -18,71 +19,71 @@ use engine::Region;
 
 use crate::regions::OnlineRegions;
 
-/// Intervals that are "now": a minute, where one is ten seconds.
+/// Intervals that the list of hot rows covers: one minute of ten-second intervals.
 pub const ROW_INTERVALS: usize = 6;
-/// Intervals that are kept of regions: an hour.
+/// Intervals that are retained for regions: one hour.
 const REGION_INTERVALS: usize = 360;
-/// Requests for which one is counted, on average: a power of two.
+/// Average number of row requests per counted request; a power of two.
 const STRIDE: u32 = 32;
-/// Rows that a sketch has room for.
+/// Capacity of a sketch, in rows.
 const ROWS_MAX: usize = 512;
-/// Rows that are kept of an interval, and regions.
-const ROWS_KEPT: usize = 100;
-const REGIONS_KEPT: usize = 40;
-/// Bytes of a row that tell it from others.
+/// Maximum number of rows, and of regions, that are retained per interval.
+const ROWS_RETAINED: usize = 100;
+const REGIONS_RETAINED: usize = 40;
+/// Length of the row prefix that is counted; longer rows with the same prefix count as one.
 const ROW_LEN_MAX: usize = 256;
-/// Sketches: threads share them where there are more.
+/// Number of sketches; several threads may share one.
 const SKETCHES: usize = 8;
 
-/// A region's number, then the row.
+/// The region number in 8 bytes, followed by the row.
 type RowKey = Vec<u8>;
 
-/// What is asked for most on a server.
+/// The most requested rows and regions of a server.
 pub struct HotSpots {
     sketches: [Mutex<Hottest>; SKETCHES],
     intervals: Mutex<Intervals>,
 }
 
 struct Intervals {
-    // Since when the one goes on that is not ended.
+    // Start of the current interval.
     begun: Duration,
     rows: VecDeque<(Duration, Vec<(RowKey, u64)>)>,
     regions: VecDeque<RegionInterval>,
-    // Requests of each region at the end of the last interval.
-    seen: HashMap<NonZeroU64, u64>,
+    // Request counter of each region at the end of the last interval.
+    last_requests: HashMap<NonZeroU64, u64>,
 }
 
-/// What came to regions in an interval.
+/// Requests per region in one interval.
 struct RegionInterval {
     end_ms: u64,
     length: Duration,
     requests: Vec<(Arc<str>, u64)>,
 }
 
-/// A row that is asked for often.
+/// A frequently requested row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotRow {
     /// Its table.
     pub table: String,
-    /// Its region's full name, printable.
+    /// The full name of its region, printable.
     pub region: Arc<str>,
-    /// The row, or its beginning.
+    /// The row, or its first bytes if it is long.
     pub row: Vec<u8>,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
 }
 
 /// Requests of the hottest regions over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// Ends of the columns: milliseconds since the Unix epoch.
+    /// End of each column, in milliseconds since the Unix epoch.
     pub ends_ms: Vec<u64>,
-    /// The regions by how hot they were in all, each with its requests a second in each column.
+    /// Region names, hottest in total first, each with its requests per second in each column.
     pub rows: Vec<(Arc<str>, Vec<f64>)>,
 }
 
 impl HotSpots {
-    /// Nothing was asked for yet; `now` is a time of the monotonic clock.
+    /// Starts without any counts; `now` is a time of the monotonic clock.
     pub fn new(now: Duration) -> HotSpots {
         HotSpots {
             sketches: std::array::from_fn(|_| Mutex::new(Hottest::new(ROWS_MAX))),
@@ -90,25 +91,25 @@ impl HotSpots {
                 begun: now,
                 rows: VecDeque::new(),
                 regions: VecDeque::new(),
-                seen: HashMap::new(),
+                last_requests: HashMap::new(),
             }),
         }
     }
 
-    /// A row of a region is asked for.
+    /// Records a request for a row of a region.
     #[inline]
-    pub fn note(&self, region: &Region, row: &[u8]) {
+    pub fn record(&self, region: &Region, row: &[u8]) {
         thread_local! {
-            static LEFT: Cell<u32> = const { Cell::new(0) };
+            static TO_SKIP: Cell<u32> = const { Cell::new(0) };
         }
         if !COUNTING {
             return;
         }
-        let left = LEFT.get();
+        let left = TO_SKIP.get();
         if left > 0 {
-            return LEFT.set(left - 1);
+            return TO_SKIP.set(left - 1);
         }
-        LEFT.set(next_stride());
+        TO_SKIP.set(next_stride());
         self.count(region.number(), row);
     }
 
@@ -125,7 +126,7 @@ impl HotSpots {
         });
     }
 
-    /// Ends an interval, at `now` by the monotonic clock and at `now_ms` by the other.
+    /// Ends the current interval at `now` on the monotonic clock and `now_ms` on the wall clock.
     pub fn end_interval(&self, regions: &OnlineRegions, now: Duration, now_ms: u64) {
         let mut rows: HashMap<RowKey, u64> = HashMap::new();
         for sketch in &self.sketches {
@@ -135,23 +136,24 @@ impl HotSpots {
         let mut intervals = lock(&self.intervals);
         let length = now.saturating_sub(intervals.begun);
         intervals.begun = now;
-        let mut seen = HashMap::new();
+        let mut last_requests = HashMap::new();
         let mut requests = Vec::new();
         for region in regions.unsorted() {
             let (number, count) = (region.number(), region.requests());
-            let before = intervals.seen.get(&number).copied().unwrap_or(0);
-            seen.insert(number, count);
+            let before = intervals.last_requests.get(&number).copied().unwrap_or(0);
+            last_requests.insert(number, count);
             if count > before {
                 requests.push((region.name().clone(), count - before));
             }
         }
-        intervals.seen = seen;
-        let requests = top(requests, REGIONS_KEPT);
+        intervals.last_requests = last_requests;
+        let requests = top(requests, REGIONS_RETAINED);
         push(&mut intervals.regions, RegionInterval { end_ms: now_ms, length, requests }, REGION_INTERVALS);
-        push(&mut intervals.rows, (length, top(rows.into_iter().collect(), ROWS_KEPT)), ROW_INTERVALS);
+        push(&mut intervals.rows, (length, top(rows.into_iter().collect(), ROWS_RETAINED)), ROW_INTERVALS);
     }
 
-    /// The rows that were asked for most lately, at `now` by the monotonic clock; the hottest first.
+    /// The most requested rows of the last minute, hottest first; `now` is a time of the monotonic
+    /// clock.
     pub fn hottest_rows(&self, regions: &OnlineRegions, now: Duration, count: usize) -> Vec<HotRow> {
         let mut rows: HashMap<RowKey, u64> = HashMap::new();
         let mut length = Duration::ZERO;
@@ -168,18 +170,18 @@ impl HotSpots {
         }
         let row = |(key, requests): (RowKey, u64)| {
             let (number, row) = key.split_first_chunk()?;
-            let region = regions.numbered(NonZeroU64::new(u64::from_be_bytes(*number))?)?;
+            let region = regions.by_number(NonZeroU64::new(u64::from_be_bytes(*number))?)?;
             let (table, name) = (region.info().table.to_string(), region.name().clone());
             Some(HotRow { table, region: name, row: row.to_vec(), rate: rate(requests, length) })
         };
         top(rows.into_iter().collect(), count).into_iter().filter_map(row).collect()
     }
 
-    /// The `rows` hottest regions of the last hour, in so many columns at most.
+    /// The `rows` hottest regions of the last hour, in at most `columns` columns.
     pub fn heat_map(&self, rows: usize, columns: usize) -> HeatMap {
         let intervals = lock(&self.intervals);
         let per_column = intervals.regions.len().div_ceil(columns.max(1)).max(1);
-        // From the newest back, so that only the oldest column can be short.
+        // Chunks start at the newest interval, so that only the oldest column can be shorter.
         let newest_first: Vec<&RegionInterval> = intervals.regions.iter().rev().collect();
         let columns: Vec<&[&RegionInterval]> = newest_first.chunks(per_column).rev().collect();
         let mut total: HashMap<Arc<str>, u64> = HashMap::new();
@@ -203,8 +205,8 @@ impl HotSpots {
     }
 }
 
-/// How many requests are passed over until the next is counted. Not always as many, or of those that come in turns always
-/// the same would be counted.
+/// The number of requests to skip before the next one is counted. It is random, because a fixed
+/// stride would always sample the same row of a periodic access pattern.
 fn next_stride() -> u32 {
     thread_local! {
         static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) };
@@ -215,7 +217,7 @@ fn next_stride() -> u32 {
     state ^= state >> 17;
     state ^= state << 5;
     STATE.set(state);
-    // From 0 to twice as many as are passed over on average.
+    // Uniform from 0 to twice the mean number of skipped requests.
     state % (2 * STRIDE - 1)
 }
 
@@ -231,22 +233,22 @@ fn rate(requests: u64, length: Duration) -> f64 {
     if length.is_zero() { 0.0 } else { requests as f64 / length.as_secs_f64() }
 }
 
-/// The `count` greatest, the greatest first.
+/// The `count` greatest items, greatest first.
 fn top<T: Ord>(mut counted: Vec<(T, u64)>, count: usize) -> Vec<(T, u64)> {
     counted.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     counted.truncate(count);
     counted
 }
 
-fn push<T>(kept: &mut VecDeque<T>, item: T, kept_max: usize) {
-    if kept.len() >= kept_max {
-        kept.pop_front();
+fn push<T>(items: &mut VecDeque<T>, item: T, len_max: usize) {
+    if items.len() >= len_max {
+        items.pop_front();
     }
-    kept.push_back(item);
+    items.push_back(item);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counts: whole after any panic.
+    // The data is only counters, so it is valid after any panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -255,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_some_requests_is_counted_on_average() {
+    fn requests_are_sampled_at_the_stride_on_average() {
         let strides = 100_000;
         let passed: u64 = (0..strides).map(|_| u64::from(next_stride())).sum();
         let mean = passed as f64 / f64::from(strides) + 1.0;
@@ -265,7 +267,7 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(10);
 
     #[test]
-    fn columns_are_of_equal_length_but_for_the_oldest() {
+    fn columns_except_the_oldest_have_equal_length() {
         let spots = HotSpots::new(Duration::ZERO);
         let mut intervals = lock(&spots.intervals);
         for at in 1..=7u64 {

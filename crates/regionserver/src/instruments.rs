@@ -1,34 +1,36 @@
-//! What a region server counts of its calls, whatever region they are for. What regions count: `engine::instruments`.
+//! Metrics of all client and administrator calls to a region server. Metrics per region are in
+//! `engine::instruments`.
 
 base::instruments! {
-    /// The calls of clients to a region server.
+    /// Client calls to a region server.
     pub struct RequestInstruments in "RegionServer,sub=Server" {
-        /// Calls of `Get`.
+        /// Number of `Get` calls.
         gets: Counter = "rpcGetRequestCount",
-        /// Calls of `Scan`.
+        /// Number of `Scan` calls.
         scans: Counter = "rpcScanRequestCount",
-        /// Scans begun that have neither a first row nor a last one.
+        /// Number of scans opened without a start row and without a stop row.
         full_scans: Counter = "rpcFullScanRequestCount",
-        /// Calls of `Multi`.
+        /// Number of `Multi` calls.
         multis: Counter = "rpcMultiRequestCount",
-        /// Calls of `Mutate`.
+        /// Number of `Mutate` calls.
         mutates: Counter = "rpcMutateRequestCount",
-        /// Scanners dropped because their clients had been silent too long.
+        /// Number of scanners dropped because their lease expired.
         leases_expired: Counter = "scannerLeaseExpiredCount",
     }
 }
 
 impl RequestInstruments {
-    /// All calls of clients; one of many rows is one.
+    /// Number of client calls; a call with many rows counts once.
     pub fn calls(&self) -> u64 {
         [&self.gets, &self.scans, &self.multis, &self.mutates].iter().map(|kind| kind.get()).sum()
     }
 }
 
 base::instruments! {
-    /// What others than readers and writers ask of a region server.
+    /// Calls to a region server that do not read or write rows.
     pub struct AdminInstruments in "RegionServer,sub=Grampus" {
-        /// Calls of the master and of administrators that are about regions, files and logs; `totalRequestCount` has them too.
+        /// Number of calls by the master and by administrators for regions, files and logs;
+        /// `totalRequestCount` includes them.
         calls: Counter = "adminRequestCount",
     }
 }

@@ -1,19 +1,23 @@
-//! Layer 5: a region server: the services that clients and the master call, and what keeps its regions in order.
+//! A region server. It implements the services that clients and the master call, and
+//! maintains its regions.
 //!
-//! * [`server`]: start, logs, the word with the master, chores;
-//! * [`client`]: `ClientService`, one call a file; [`scanners`]: leases of open scanners;
-//! * [`admin`]: `AdminService`; [`opening`]: opening and closing regions; [`splitting`]: when they should be split;
-//! * [`regions`], [`schedule`], [`load`]: the regions online, when they are flushed and compacted, their figures;
+//! * [`server`]: start, logs, registration and reports to the master, chores;
+//! * [`client`]: `ClientService`, one file per call; [`scanners`]: leases of open scanners;
+//! * [`admin`]: `AdminService`; [`opening`]: opens and closes regions; [`splitting`]: requests
+//!   splits of large regions;
+//! * [`regions`]: the online regions; [`schedule`]: when they are flushed and compacted; [`load`]:
+//!   their metrics;
 //! * [`disk`]: free space and loss of the disk;
-//! * [`instruments`], [`pauses`], [`clock_jumps`]: what is counted of calls, of times when none is served, and of the
-//!   wall clock;
-//! * [`quotas`]: what calls may use in a time;
-//! * [`hotspots`]: the rows and regions that are asked for most;
-//! * [`users`]: what each user asks and uses;
-//! * [`slow_log`]: calls that took long, and where their time went;
-//! * [`errors`]: the engine's errors as Java exceptions.
+//! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
+//!   jumps;
+//! * [`quotas`]: limits on what calls may use per time unit;
+//! * [`hotspots`]: the most requested rows and regions;
+//! * [`users`]: requests and resource usage of each user;
+//! * [`slow_log`]: slow calls and their latency breakdown;
+//! * [`errors`]: converts engine errors to Java exceptions.
 //!
-//! Speaks to the master through `wire::service` only. Knows nothing about: the master's insides, znodes.
+//! Calls the master through `wire::service` only. Knows nothing about: the internals of the master,
+//! znodes.
 
 pub mod admin;
 pub mod client;
@@ -37,6 +41,6 @@ mod stopping;
 pub mod users;
 
 pub use admin::Admin;
-pub use client::{Client, ClientRpc};
+pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
 pub use server::{RegionServer, RegionServerOptions, RegionServerParts};

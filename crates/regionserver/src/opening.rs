@@ -1,7 +1,7 @@
-//! Opening and closing regions for the master.
+//! Opens and closes regions for the master.
 //!
-//! The master's call only takes note; a task of its own does the work and reports what became of it, again and again
-//! until the master has taken note in `hbase:meta`.
+//! The master's call only registers the request. A separate task does the work and reports the
+//! outcome. It repeats the report until the master has recorded the outcome in `hbase:meta`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use tracing::{error, info, warn};
 
 use crate::server::RegionServer;
 
-/// The pause before a report that was not taken is made again.
+/// The pause before a rejected report is sent again.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The pause before a close that failed is tried again.
+/// The pause before a failed close is retried.
 const CLOSE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The end of a transition of a region.
+/// The outcome of opening or closing a region.
 enum Outcome {
-    /// It is served, from this sequence id on.
+    /// The region is online; its open sequence id.
     Opened(u64),
-    /// It cannot be served.
+    /// The region cannot be served.
     Failed(engine::Error),
-    /// It is served no more.
+    /// The region is offline.
     Closed,
 }
 
@@ -39,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// What the master is told, without the region.
+    /// The report to the master, without the region.
     fn transition(&self) -> proto::RegionStateTransition {
         let mut transition =
             proto::RegionStateTransition { transition_code: self.code() as i32, ..Default::default() };
@@ -56,7 +56,8 @@ impl Outcome {
 }
 
 impl RegionServer {
-    /// Begins to open a region; the outcome is reported. Nothing happens if it is open or being opened.
+    /// Starts to open a region and reports the outcome. Does nothing if it is already open or being
+    /// opened.
     pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo) {
         if !self.regions().begin_opening(&info.encoded_name()) {
             return;
@@ -76,8 +77,9 @@ impl RegionServer {
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
                 self.regions().insert(region.clone());
-                // References above all, so that the regions they lead to can go.
-                region.want_compactions();
+                // Above all, this compacts reference files of a split, so that the parent region
+                // can be removed.
+                region.request_compactions();
                 Outcome::Opened(open_seq_id)
             }
             Err(error) => {
@@ -88,7 +90,8 @@ impl RegionServer {
         }
     }
 
-    /// Begins to close a region; the outcome is reported. A region that is not here counts as closed.
+    /// Starts to close a region and reports the outcome. Does nothing if the region is not online
+    /// here.
     pub(crate) fn begin_close(self: &Arc<Self>, encoded: &str) {
         let Some(region) = self.regions().remove(encoded) else { return };
         let server = self.clone();
@@ -99,16 +102,18 @@ impl RegionServer {
     }
 
     async fn close(&self, region: &Arc<Region>) {
-        // Not given up: opened again in this process, the region would lack what is in this process's log only.
+        // Retry without limit: if the region were reopened in this process, it would lack the edits
+        // that only this process's log has.
         while let Err(error) = region.close().await {
-            warn!(region = %region.name(), %error, "a region cannot be closed; tried again");
+            warn!(region = %region.name(), %error, "cannot close region; retrying");
             self.env().clock.sleep(CLOSE_PAUSE).await;
         }
-        // Not before: the last flush keeps what they see, so that their clients can go on elsewhere at the same read point.
+        // Only now: the last flush retains what open scanners see, so that their clients can
+        // continue on another server at the same read point.
         let now = self.env().clock.monotonic();
         self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         region.archive_retired().await;
-        self.recovered().settle(&region.info().encoded_name());
+        self.recovered().mark_closed(&region.info().encoded_name());
         info!(region = %region.name(), "region closed");
     }
 
@@ -122,7 +127,7 @@ impl RegionServer {
         };
         loop {
             match self.master().report_region_state_transition(request.clone()).await {
-                Ok(answer) => return self.after_report(info, code, answer.error_message).await,
+                Ok(answer) => return self.close_if_rejected(info, code, answer.error_message).await,
                 Err(error) => {
                     let region = info.encoded_name();
                     warn!(%region, ?code, %error, "cannot report region transition to master; retrying");
@@ -132,10 +137,10 @@ impl RegionServer {
         }
     }
 
-    /// A region that the master does not want here is not served.
-    async fn after_report(&self, info: &RegionInfo, code: TransitionCode, refused: Option<String>) {
+    /// Closes a region again if the master does not want it here.
+    async fn close_if_rejected(&self, info: &RegionInfo, code: TransitionCode, refused: Option<String>) {
         let Some(why) = refused else { return };
-        error!(region = %info.encoded_name(), ?code, why, "the master refused the report of a region");
+        error!(region = %info.encoded_name(), ?code, why, "the master rejected a region transition");
         if code == TransitionCode::Opened
             && let Some(region) = self.regions().remove(&info.encoded_name())
         {

@@ -1,17 +1,18 @@
-//! Quotas of calls: what users, tables, namespaces and servers may use in a time.
+//! Quotas of calls: what users, tables, namespaces and servers may use per time unit.
 //!
-//! Before a call is made its use is estimated and taken from every limit that bounds it; behind it the difference to
-//! what it used is settled. A call that finds a limit used up is refused with `RpcThrottlingException`, which tells how
-//! long to wait. Invariants:
+//! Before a call runs, its cost is estimated and charged to every limit that applies. After the
+//! call, the difference to the actual cost is settled. A call that exceeds a limit is refused with
+//! `RpcThrottlingException`, which contains the time to wait. Invariants:
 //!
-//! * Where there is no quota, a call looks at one pointer and takes no lock.
-//! * A quota that changes keeps what was used of it ([`throttle::Throttle::update`]).
-//! * Tables of the system are never throttled.
+//! * Without quotas, a call reads one pointer and takes no lock.
+//! * Changing a quota does not reset its usage ([`throttle::Throttle::update`]).
+//! * System tables are never throttled.
 //!
-//! What there is is read from `hbase:quota` ([`wire::quota`]) where it is served here, when its rows have changed and every now
-//! and then. Source: HBase `RegionServerRpcQuotaManager`, `DefaultOperationQuota`, `ExceedOperationQuota`.
+//! The quotas are read from `hbase:quota` ([`wire::quota`]) on the server that serves it, when its
+//! rows have changed and periodically. Source: HBase `RegionServerRpcQuotaManager`,
+//! `DefaultOperationQuota`, `ExceedOperationQuota`.
 //!
-//! Not here: quotas of space, which are kept by the master and do nothing yet.
+//! Not here: space quotas. The master stores them, but they have no effect yet.
 
 mod limiter;
 mod operation;
@@ -23,36 +24,36 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use cell::Cell;
 use cell::schema::TableName;
-use wire::exception::Answer;
+use proto::exception::Answer;
 use wire::quota::{self, Subject};
 
 pub use limiter::Refill;
-pub use operation::{Operation, Planned};
+pub use operation::{Operation, PlannedWork};
 pub use throttle::Throttle;
 
-/// How quotas are counted.
+/// Settings of quotas.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaOptions {
-    /// How often they are read at least (`hbase.quota.refresh.period`).
+    /// The longest time between two reads of the quota table (`hbase.quota.refresh.period`).
     pub refresh_ms: u64,
-    /// How limits fill up again (`hbase.quota.rate.limiter`).
+    /// How limits are refilled (`hbase.quota.rate.limiter`).
     pub refill: Refill,
-    /// Bytes of a unit of reading (`hbase.quota.read.capacity.unit`).
+    /// Bytes of a read capacity unit (`hbase.quota.read.capacity.unit`).
     pub read_unit_bytes: i64,
-    /// Bytes of a unit of writing (`hbase.quota.write.capacity.unit`).
+    /// Bytes of a write capacity unit (`hbase.quota.write.capacity.unit`).
     pub write_unit_bytes: i64,
 }
 
-/// The quotas that a server knows of.
+/// The quotas of a server.
 pub struct RpcQuotas {
     options: QuotaOptions,
-    // `None` if there are none at all.
-    known: ArcSwapOption<Known>,
+    // `None` if there are no quotas.
+    table: ArcSwapOption<QuotaTable>,
 }
 
-/// All that `hbase:quota` says.
+/// The contents of `hbase:quota`.
 #[derive(Default)]
-struct Known {
+struct QuotaTable {
     users: HashMap<String, User>,
     tables: HashMap<TableName, Arc<Throttle>>,
     namespaces: HashMap<String, Arc<Throttle>>,
@@ -61,7 +62,7 @@ struct Known {
     unthrottled: bool,
 }
 
-/// A user's quotas.
+/// The quotas of a user.
 #[derive(Default)]
 struct User {
     bypasses_globals: bool,
@@ -71,59 +72,59 @@ struct User {
 }
 
 impl RpcQuotas {
-    /// No quotas yet.
+    /// Starts without quotas.
     pub fn new(options: QuotaOptions) -> RpcQuotas {
-        RpcQuotas { options, known: ArcSwapOption::empty() }
+        RpcQuotas { options, table: ArcSwapOption::empty() }
     }
 
-    /// How quotas are counted.
+    /// The settings of quotas.
     pub fn options(&self) -> &QuotaOptions {
         &self.options
     }
 
-    /// Takes what a call of `user` is thought to use from all limits that bound it.
+    /// Charges the estimated cost of a call by `user` to all limits that apply.
     ///
     /// # Errors
-    /// `RpcThrottlingException` if one of them is used up; then nothing was taken.
+    /// `RpcThrottlingException` if a limit is exhausted. Nothing is charged then.
     pub fn admit(
         &self,
         user: Option<&str>,
         table: &TableName,
-        planned: impl FnOnce() -> Planned,
+        planned: impl FnOnce() -> PlannedWork,
         now_ms: i64,
     ) -> Answer<Operation> {
-        let known = self.known.load();
-        let Some(known) = known.as_ref().filter(|_| !table.is_system()) else {
-            return Ok(Operation::unbounded());
+        let quotas = self.table.load();
+        let Some(quotas) = quotas.as_ref().filter(|_| !table.is_system()) else {
+            return Ok(Operation::unlimited());
         };
-        if known.unthrottled {
-            return Ok(Operation::unbounded());
+        if quotas.unthrottled {
+            return Ok(Operation::unlimited());
         }
-        let user = user.and_then(|user| known.users.get(user));
+        let user = user.and_then(|user| quotas.users.get(user));
         let of_user = user.and_then(|user| user.throttle_of(table));
         let bound: Vec<Arc<Throttle>> = match user {
             Some(User { bypasses_globals: true, .. }) => of_user.into_iter().collect(),
             _ => {
-                let globals = [known.tables.get(table), known.namespaces.get(table.namespace())];
+                let globals = [quotas.tables.get(table), quotas.namespaces.get(table.namespace())];
                 of_user.into_iter().chain(globals.into_iter().flatten().cloned()).collect()
             }
         };
-        let of_server = known.servers.clone().filter(|_| user.is_none_or(|user| !user.bypasses_globals));
-        operation::admit(&self.options, bound, of_server, known.exceed, planned, now_ms)
+        let of_server = quotas.servers.clone().filter(|_| user.is_none_or(|user| !user.bypasses_globals));
+        operation::admit(&self.options, bound, of_server, quotas.exceed, planned, now_ms)
     }
 
-    /// Takes over what the cells of `hbase:quota` say.
+    /// Replaces the quotas by those in the cells of `hbase:quota`.
     pub fn update<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) {
-        let before = self.known.load_full();
-        let mut now = Known::default();
+        let before = self.table.load_full();
+        let mut now = QuotaTable::default();
         for cell in cells.filter(|cell| cell.family() == quota::FAMILY) {
-            now.learn(&cell, before.as_deref(), self.options.refill);
+            now.add_cell(&cell, before.as_deref(), self.options.refill);
         }
-        self.known.store((!now.is_empty()).then(|| Arc::new(now)));
+        self.table.store((!now.is_empty()).then(|| Arc::new(now)));
     }
 }
 
-impl Known {
+impl QuotaTable {
     fn is_empty(&self) -> bool {
         self.users.is_empty()
             && self.tables.is_empty()
@@ -131,7 +132,7 @@ impl Known {
             && self.servers.is_none()
     }
 
-    fn learn(&mut self, cell: &Cell<'_>, before: Option<&Known>, refill: Refill) {
+    fn add_cell(&mut self, cell: &Cell<'_>, before: Option<&QuotaTable>, refill: Refill) {
         match cell.row() {
             quota::EXCEED_ROW => self.exceed = cell.value.first().is_some_and(|flag| *flag != 0),
             quota::UNTHROTTLED_ROW => self.unthrottled = true,
@@ -144,7 +145,7 @@ impl Known {
         }
     }
 
-    fn put(&mut self, subject: Subject, quotas: &proto::Quotas, before: Option<&Known>, refill: Refill) {
+    fn put(&mut self, subject: Subject, quotas: &proto::Quotas, before: Option<&QuotaTable>, refill: Refill) {
         if let Subject::User(user) = &subject
             && quotas.bypass_globals()
         {
@@ -154,9 +155,9 @@ impl Known {
             return;
         };
         let throttle = match before.and_then(|before| before.find(&subject)) {
-            Some(known) => {
-                known.update(message, refill);
-                Some(known)
+            Some(existing) => {
+                existing.update(message, refill);
+                Some(existing)
             }
             None => Throttle::new(message, refill).map(Arc::new),
         };
@@ -174,7 +175,7 @@ impl Known {
             Subject::Table(table) => drop(self.tables.insert(table, throttle)),
             Subject::Namespace(namespace) => drop(self.namespaces.insert(namespace, throttle)),
             Subject::Server(server) if server == quota::ALL_SERVERS => self.servers = Some(throttle),
-            // HBase asks for the quota of all servers only.
+            // HBase applies only the quota of all servers.
             Subject::Server(_) => {}
         }
     }
@@ -193,7 +194,7 @@ impl Known {
 }
 
 impl User {
-    /// The most special of a user's quotas.
+    /// The most specific of a user's quotas.
     fn throttle_of(&self, table: &TableName) -> Option<Arc<Throttle>> {
         let special = self.tables.get(table).or_else(|| self.namespaces.get(table.namespace()));
         special.or(self.all.as_ref()).cloned()
@@ -237,15 +238,16 @@ mod tests {
         quotas.update(cells.iter().map(|cell| cell.view(0)));
     }
 
-    /// How many gets pass at one moment, of four.
-    fn passed(quotas: &RpcQuotas, user: &str, table: &str, now_ms: i64) -> usize {
+    /// How many of four gets at the same time are admitted.
+    fn admitted(quotas: &RpcQuotas, user: &str, table: &str, now_ms: i64) -> usize {
         let table = TableName::parse(table).unwrap();
-        let get = || quotas.admit(Some(user), &table, || Planned { gets: 1, ..Planned::default() }, now_ms);
+        let get =
+            || quotas.admit(Some(user), &table, || PlannedWork { gets: 1, ..PlannedWork::default() }, now_ms);
         (0..4).filter(|_| get().is_ok()).count()
     }
 
     #[test]
-    fn each_subject_bounds_its_calls() {
+    fn each_subject_limits_its_calls() {
         let table = TableName::parse("t").unwrap();
         let one = |subject| quotas(&[(subject, reads(1))]);
         for (subject, bound) in [
@@ -258,39 +260,39 @@ mod tests {
             (Subject::Server("one".into()), [4, 4, 4, 4]),
         ] {
             let calls = [("a", "t"), ("a", "u"), ("a", "ns:t"), ("b", "t")];
-            let got = calls.map(|(user, name)| passed(&one(subject.clone()), user, name, 0));
+            let got = calls.map(|(user, name)| admitted(&one(subject.clone()), user, name, 0));
             assert_eq!(got, bound, "{subject:?}");
-            assert_eq!(passed(&one(subject), "a", "hbase:meta", 0), 4);
+            assert_eq!(admitted(&one(subject), "a", "hbase:meta", 0), 4);
         }
     }
 
     #[test]
-    fn a_user_may_bypass_what_bounds_all() {
+    fn a_user_may_bypass_global_quotas() {
         let bypass = proto::Quotas { bypass_globals: Some(true), ..Default::default() };
         let quotas = quotas(&[
             (Subject::Namespace("default".into()), reads(1)),
             (Subject::Server("all".into()), reads(2)),
             (Subject::User("a".into()), bypass),
         ]);
-        assert_eq!(passed(&quotas, "a", "t", 0), 4);
-        assert_eq!(passed(&quotas, "b", "t", 0), 1);
+        assert_eq!(admitted(&quotas, "a", "t", 0), 4);
+        assert_eq!(admitted(&quotas, "b", "t", 0), 1);
     }
 
     #[test]
-    fn what_was_used_stays_used_when_quotas_are_read_again() {
+    fn reloading_quotas_keeps_their_usage() {
         let subject = Subject::User("a".into());
         let quotas = quotas(&[(subject.clone(), reads(2))]);
-        assert_eq!(passed(&quotas, "a", "t", 0), 2);
+        assert_eq!(admitted(&quotas, "a", "t", 0), 2);
         set(&quotas, &[(subject.clone(), reads(2))]);
-        assert_eq!(passed(&quotas, "a", "t", 0), 0);
+        assert_eq!(admitted(&quotas, "a", "t", 0), 0);
         set(&quotas, &[(subject.clone(), reads(3))]);
-        assert_eq!(passed(&quotas, "a", "t", 0), 1);
+        assert_eq!(admitted(&quotas, "a", "t", 0), 1);
         set(&quotas, &[]);
-        assert_eq!(passed(&quotas, "a", "t", 0), 4);
+        assert_eq!(admitted(&quotas, "a", "t", 0), 4);
     }
 
     #[test]
-    fn rows_may_switch_all_off_or_let_quotas_be_exceeded() {
+    fn flag_rows_disable_quotas_or_let_them_be_exceeded() {
         let flag = |row: &[u8]| KeyValue::new(row, quota::FAMILY, quota::SETTINGS, 1, CellType::Put, &[0xff]);
         let table = |limit| {
             let value = quota::encode(&reads(limit));
@@ -307,7 +309,7 @@ mod tests {
         let with = |cells: &[KeyValue]| {
             let quotas = RpcQuotas::new(OPTIONS);
             quotas.update(cells.iter().map(|cell| cell.view(0)));
-            passed(&quotas, "a", "t", 0)
+            admitted(&quotas, "a", "t", 0)
         };
         assert_eq!(with(&[table(1), flag(quota::UNTHROTTLED_ROW)]), 4);
         assert_eq!(with(&[table(1), all.clone()]), 1);

@@ -1,4 +1,4 @@
-//! The regions that are served here, by encoded name.
+//! The online regions of this server, by encoded name.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use cell::region::encoded_bytes_of;
 use engine::Region;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 
 type Online = HashMap<Encoded, Arc<Region>, BuildHasherDefault<DigitsHasher>>;
 
-/// An encoded name, found by its bytes.
+/// An encoded region name; maps can be searched with its bytes.
 #[derive(Clone, PartialEq, Eq)]
 struct Encoded(Arc<str>);
 
@@ -29,15 +29,16 @@ impl Hash for Encoded {
     }
 }
 
-/// Encoded names are the digits of a good hash: some of them, mixed a little, are one too. (Nobody can choose names of regions so
-/// that many of them have these digits in common; names that are asked for in vain go nowhere.)
+/// Hashes encoded names. They are digits of an MD5 hash, so a cheap mix of some of the digits is a
+/// good hash, too. (Clients cannot choose region names that have many of these digits in common,
+/// and a lookup of an unknown name inserts nothing.)
 #[derive(Default)]
 struct DigitsHasher(u64);
 
 impl Hasher for DigitsHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<8>();
-        // Of 32 digits the first 16: four bits of each byte are always the same.
+        // The first 16 of 32 digits; in ASCII hex digits, four bits of each byte hardly vary.
         for digits in whole.iter().take(2) {
             self.mix(u64::from_le_bytes(*digits));
         }
@@ -46,7 +47,7 @@ impl Hasher for DigitsHasher {
         }
     }
 
-    // The length, which is the same for nearly all.
+    // Ignored: nearly all names have the same length.
     fn write_usize(&mut self, _: usize) {}
 
     fn finish(&self) -> u64 {
@@ -56,21 +57,21 @@ impl Hasher for DigitsHasher {
 
 impl DigitsHasher {
     fn mix(&mut self, digits: u64) {
-        // Knuth's multiplier, the golden ratio's.
+        // Knuth's multiplicative hash constant, from the golden ratio.
         self.0 = (self.0.rotate_left(23) ^ digits).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 
-/// The regions online. Requests read a map that is replaced as a whole, without a lock.
+/// The online regions. Readers use a map that is replaced as a whole, without a lock.
 #[derive(Default)]
 pub struct OnlineRegions {
     online: ArcSwap<Online>,
-    // Guards replacing the map; holds the regions that are on their way in.
+    // Guards replacing the map; contains the regions that are being opened.
     opening: Mutex<HashSet<String>>,
 }
 
 impl OnlineRegions {
-    /// The region that a request names, by its full or its encoded name.
+    /// Finds a region by its full or its encoded name.
     ///
     /// # Errors
     /// `RegionOpeningException` while it is being opened here, else `NotServingRegionException`.
@@ -88,17 +89,17 @@ impl OnlineRegions {
         Err(JavaException::new(class::NOT_SERVING_REGION, format!("{shown} is not online on this server")))
     }
 
-    /// The region of an encoded name.
+    /// Finds a region by its encoded name.
     pub fn get(&self, encoded: &str) -> Option<Arc<Region>> {
         self.online.load().get(encoded.as_bytes()).cloned()
     }
 
-    /// The region of a [number](Region::number). Looks at all of them.
-    pub(crate) fn numbered(&self, number: NonZeroU64) -> Option<Arc<Region>> {
+    /// Finds a region by its [number](Region::number) with a linear search.
+    pub(crate) fn by_number(&self, number: NonZeroU64) -> Option<Arc<Region>> {
         self.online.load().values().find(|region| region.number() == number).cloned()
     }
 
-    /// All regions, by table and start key.
+    /// All regions, sorted by table and start key.
     pub fn all(&self) -> Vec<Arc<Region>> {
         let sorted: BTreeMap<_, _> = self
             .online
@@ -112,30 +113,31 @@ impl OnlineRegions {
         sorted.into_values().collect()
     }
 
-    /// All regions, in no order.
+    /// All regions, in arbitrary order.
     pub(crate) fn unsorted(&self) -> Vec<Arc<Region>> {
         self.online.load().values().cloned().collect()
     }
 
-    /// How many there are.
+    /// The number of online regions.
     pub fn len(&self) -> usize {
         self.online.load().len()
     }
 
-    /// Whether there are none.
+    /// Whether no region is online.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Notes that a region is on its way in; false if it is already, or online.
+    /// Records that a region is being opened. Returns false if it already is, or if it is online.
     pub fn begin_opening(&self, encoded: &str) -> bool {
         let mut opening = self.lock();
         self.get(encoded).is_none() && opening.insert(encoded.to_string())
     }
 
-    /// The opening of a region has failed.
+    /// Records that opening a region has failed.
     pub fn cancel_opening(&self, encoded: &str) {
-        self.lock().remove(encoded);
+        let was_opening = self.lock().remove(encoded);
+        debug_assert!(was_opening, "an opening is recorded until it succeeds or fails");
     }
 
     /// Puts an opened region online.
@@ -143,7 +145,8 @@ impl OnlineRegions {
         let mut opening = self.lock();
         opening.remove(&**region.encoded_name());
         let mut online = Online::clone(&self.online.load());
-        online.insert(Encoded(region.encoded_name().clone()), region);
+        let earlier = online.insert(Encoded(region.encoded_name().clone()), region);
+        debug_assert!(earlier.is_none(), "a region is online only once");
         self.online.store(Arc::new(online));
     }
 
@@ -171,13 +174,13 @@ mod tests {
         let encoded = hasher.finish();
         let mut hasher = DigitsHasher::default();
         name.as_bytes().hash(&mut hasher);
-        assert_eq!(hasher.finish(), encoded, "as the bytes that are looked for");
+        assert_eq!(hasher.finish(), encoded, "same hash as the bytes of a lookup");
         encoded
     }
 
     #[test]
     fn names_are_spread_over_the_map() {
-        // As encoded names are made: digits of MD5.
+        // Encoded names are MD5 digits.
         let names = (0..10_000u64).map(|at| {
             cell::region::RegionInfo::new(
                 cell::schema::TableName::parse("t").unwrap(),
@@ -187,10 +190,10 @@ mod tests {
             )
         });
         let hashes: Vec<u64> = names.map(|info| hash(&info.encoded_name())).collect();
-        // Maps look at the lowest bits for the place, and at the highest seven for the rest.
+        // Hash maps use the lowest bits for the bucket, and the highest seven for the tag.
         for of in [|hash: u64| hash & 0x3fff, |hash: u64| hash >> 50] {
             let places: HashSet<u64> = hashes.iter().map(|hash| of(*hash)).collect();
-            // Of 16,384 places 10,000 that are chosen at random take 7,484.
+            // 10,000 random values occupy 7,484 of 16,384 buckets.
             assert!((7_300..7_700).contains(&places.len()), "{}", places.len());
         }
         assert_ne!(hash("1588230740"), hash("1588230741"));

@@ -1,47 +1,49 @@
-//! Open scanners between the calls of their clients: ids, call sequence numbers, leases.
+//! Open scanners between client calls: ids, call sequence numbers, leases.
 //!
-//! A call takes its scanner out and puts it back when it is done, so the lease does not run while a call does. A scanner
-//! whose lease runs out is dropped. Ids of scanners that ended in good order are remembered for one lease, because
-//! clients close them once more (and asynchbase always does).
+//! A call takes its scanner out and puts it back at the end, so the lease does not run during a
+//! call. A scanner with an expired lease is dropped. The id of a scanner that ended normally is
+//! remembered for one lease, because clients close such scanners again (asynchbase always does).
 //!
-//! A client that lost the answer of a call, or could not decode it, sends the call's number again. It
-//! must not take the answer to that for the next one: an ended scanner keeps the number that is due,
-//! so that the repeated call fails instead of returning no rows.
+//! A client that lost the response to a call, or could not decode it, repeats the call with the
+//! same sequence number. It must not mistake the response for that of the next call. So an ended
+//! scanner keeps its expected number, and the repeated call fails instead of returning no rows.
 //!
-//! Source: HBase `RSRpcServices`; the answers were compared with a running one.
+//! Source: HBase `RSRpcServices`; the responses were compared with those of a running HBase.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Why a scanner cannot be had.
+/// Why a call cannot use a scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// Never opened here, or its lease ran out.
+pub enum TakeError {
+    /// The scanner was never opened here, or its lease expired.
     Unknown,
-    /// Ended in good order: the call needs no rows any more.
+    /// The scanner ended normally, so there are no more rows to return.
     Ended,
-    /// The call is not the next one: `expected` was due.
+    /// The call has the wrong sequence number.
     OutOfOrder {
-        /// The sequence number that was due.
+        /// The sequence number that the scanner expects.
         expected: u64,
     },
-    /// The scanner ended, and the call repeats one that it had answered: `expected` was due.
+    /// The scanner has ended, and the call has the wrong sequence number, so it repeats an earlier
+    /// call.
     OutOfOrderEnded {
-        /// The sequence number that was due.
+        /// The sequence number that the scanner expects.
         expected: u64,
     },
     /// Another call is using it.
     InUse,
-    /// Its region is not served here any more; said once.
+    /// Its region is not online here any more. Reported only once.
     Moved,
 }
 
-/// Ids of ended scanners that are remembered at most; beyond, a scanner that ends is forgotten at once.
+/// Maximum number of ended scanners whose ids are remembered. Beyond this, an ended scanner is
+/// forgotten immediately.
 const ENDED_MAX: usize = 1 << 20;
 
-/// The open scanners of a server; `S` is what a call needs to go on.
+/// The open scanners of a server; `S` is the state that the next call needs.
 pub struct Scanners<S> {
     lease: Duration,
     open_max: usize,
@@ -49,7 +51,7 @@ pub struct Scanners<S> {
     slots: Mutex<Slots<S>>,
 }
 
-/// The slots by id. Scanners that ended have one too, for a lease.
+/// The slots by id. An ended scanner keeps its slot for one lease.
 struct Slots<S> {
     by_id: HashMap<u64, Slot<S>>,
     ended: usize,
@@ -65,18 +67,19 @@ enum State<S> {
     Idle(S),
     InUse,
     Ended,
-    // Its region is gone. Counts as ended.
+    // Its region has moved. Counts as ended.
     Moved,
 }
 
 impl<S> Slots<S> {
     fn open(&self) -> usize {
+        debug_assert!(self.ended <= self.by_id.len(), "an ended scanner has a slot");
         self.by_id.len() - self.ended
     }
 }
 
 impl<S> Scanners<S> {
-    /// Ids begin at a number that no earlier run of the server used: they count up from `first_id`.
+    /// Ids count up from `first_id`, which must be greater than the ids of any earlier run.
     pub fn new(lease: Duration, open_max: usize, first_id: u64) -> Scanners<S> {
         Scanners {
             lease,
@@ -86,45 +89,47 @@ impl<S> Scanners<S> {
         }
     }
 
-    /// How long a client may be silent.
+    /// The time after which an idle scanner expires.
     pub fn lease(&self) -> Duration {
         self.lease
     }
 
-    /// A new id, in use by the call that opens the scanner; `None` if there are too many open ones.
-    /// `numbered` says whether that call has a number, which is 0 then.
-    pub fn begin(&self, numbered: bool, now: Duration) -> Option<u64> {
+    /// Returns a new id for the call that opens the scanner, and marks it in use; `None` if too
+    /// many scanners are open. `has_call_seq`: the call has a sequence number, which is then 0.
+    pub fn begin(&self, has_call_seq: bool, now: Duration) -> Option<u64> {
         let mut slots = self.lock();
         if slots.open() >= self.open_max {
             return None;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let next_call_seq = u64::from(numbered);
-        slots.by_id.insert(id, Slot { state: State::InUse, next_call_seq, expires: now + self.lease });
+        let next_call_seq = u64::from(has_call_seq);
+        let slot = Slot { state: State::InUse, next_call_seq, expires: now + self.lease };
+        let earlier = slots.by_id.insert(id, slot);
+        debug_assert!(earlier.is_none(), "no two scanners have the same id");
         Some(id)
     }
 
-    /// Takes scanner `id` out for a call; `call_seq` is checked if the client sent one.
+    /// Takes scanner `id` out for a call. Checks `call_seq` if the client sent one.
     ///
     /// # Errors
-    /// [`Refused`] tells which answer the client gets; the scanner stays as it is.
-    pub fn take(&self, id: u64, call_seq: Option<u64>) -> Result<S, Refused> {
+    /// The [`TakeError`] value determines the client's response. The scanner stays unchanged.
+    pub fn take(&self, id: u64, call_seq: Option<u64>) -> Result<S, TakeError> {
         let mut slots = self.lock();
-        let slot = slots.by_id.get_mut(&id).ok_or(Refused::Unknown)?;
-        // The call that ended a scanner was the last one due: HBase takes only the number after the
-        // next for a call that is not a repetition.
+        let slot = slots.by_id.get_mut(&id).ok_or(TakeError::Unknown)?;
+        // After the call that ended a scanner, HBase expects one more than the next number. It
+        // treats every other number as a repeated call.
         let expected = slot.next_call_seq + u64::from(matches!(slot.state, State::Ended));
         let is_due = call_seq.is_none_or(|seq| seq == expected);
         match std::mem::replace(&mut slot.state, State::InUse) {
-            State::InUse => Err(Refused::InUse),
+            State::InUse => Err(TakeError::InUse),
             State::Moved => {
                 slots.by_id.remove(&id);
                 slots.ended -= 1;
-                Err(Refused::Moved)
+                Err(TakeError::Moved)
             }
             State::Ended => {
                 slot.state = State::Ended;
-                Err(if is_due { Refused::Ended } else { Refused::OutOfOrderEnded { expected } })
+                Err(if is_due { TakeError::Ended } else { TakeError::OutOfOrderEnded { expected } })
             }
             State::Idle(scanner) if is_due => {
                 slot.next_call_seq += u64::from(call_seq.is_some());
@@ -132,30 +137,32 @@ impl<S> Scanners<S> {
             }
             idle @ State::Idle(_) => {
                 slot.state = idle;
-                Err(Refused::OutOfOrder { expected })
+                Err(TakeError::OutOfOrder { expected })
             }
         }
     }
 
-    /// Puts a scanner back after a call and begins its lease anew.
+    /// Puts a scanner back after a call and renews its lease.
     pub fn put_back(&self, id: u64, scanner: S, now: Duration) {
         if let Some(slot) = self.lock().by_id.get_mut(&id) {
+            debug_assert!(matches!(slot.state, State::InUse), "only the call that took a scanner has it");
             slot.state = State::Idle(scanner);
             slot.expires = now + self.lease;
         }
     }
 
-    /// Puts a scanner back from a call that was refused and did nothing; `numbered` says whether it had a number, which
-    /// is due again then.
-    pub fn give_back(&self, id: u64, scanner: S, numbered: bool, now: Duration) {
+    /// Puts a scanner back after a call that was refused and had no effect. `has_call_seq`: the
+    /// call had a sequence number, which is then expected again.
+    pub fn put_back_unused(&self, id: u64, scanner: S, has_call_seq: bool, now: Duration) {
         if let Some(slot) = self.lock().by_id.get_mut(&id) {
-            slot.next_call_seq -= u64::from(numbered);
+            debug_assert!(matches!(slot.state, State::InUse), "only the call that took a scanner has it");
+            slot.next_call_seq -= u64::from(has_call_seq);
             slot.state = State::Idle(scanner);
             slot.expires = now + self.lease;
         }
     }
 
-    /// Ends a scanner in good order; its id is remembered for one lease.
+    /// Ends a scanner normally. Its id is remembered for one lease.
     pub fn end(&self, id: u64, now: Duration) {
         let mut slots = self.lock();
         if slots.ended >= ENDED_MAX {
@@ -170,7 +177,7 @@ impl<S> Scanners<S> {
         }
     }
 
-    /// Forgets a scanner at once: a later call gets [`Refused::Unknown`].
+    /// Forgets a scanner immediately: later calls get [`TakeError::Unknown`].
     pub fn forget(&self, id: u64) {
         let mut slots = self.lock();
         if slots.by_id.remove(&id).is_some_and(|slot| matches!(slot.state, State::Ended | State::Moved)) {
@@ -178,7 +185,8 @@ impl<S> Scanners<S> {
         }
     }
 
-    /// Drops the scanners whose lease ran out and the ids remembered long enough; returns how many scanners.
+    /// Drops scanners with an expired lease, and remembered ids that are old enough. Returns the
+    /// number of dropped scanners.
     pub fn expire(&self, now: Duration) -> usize {
         let mut slots = self.lock();
         let is_dead = |slot: &Slot<S>| slot.expires <= now && !matches!(slot.state, State::InUse);
@@ -189,8 +197,9 @@ impl<S> Scanners<S> {
         idle
     }
 
-    /// Drops the idle scanners that `is_dead` picks (their region moved or closed). Their ids are remembered for one
-    /// lease: the next call gets [`Refused::Moved`], as from HBase, and goes on elsewhere.
+    /// Drops the idle scanners that `is_dead` selects, because their region has moved or closed.
+    /// Their ids are remembered for one lease. The next call gets [`TakeError::Moved`], as in
+    /// HBase, and the client continues on another server.
     pub fn forget_where(&self, now: Duration, is_dead: impl Fn(&S) -> bool) {
         let mut slots = self.lock();
         let mut dead = Vec::new();
@@ -203,11 +212,11 @@ impl<S> Scanners<S> {
             }
         }
         drop(slots);
-        // Behind the lock: what scanners hold is let go of.
+        // Release the scanners' resources outside the lock.
         drop(dead);
     }
 
-    /// Does something to all idle scanners, under the lock, and gives what comes of it.
+    /// Calls `work` on each idle scanner under the lock and collects the results.
     pub fn with_idle<T>(&self, mut work: impl FnMut(&mut S) -> Option<T>) -> Vec<T> {
         let mut slots = self.lock();
         let idle = slots.by_id.values_mut().filter_map(|slot| match &mut slot.state {
@@ -217,7 +226,7 @@ impl<S> Scanners<S> {
         idle.filter_map(&mut work).collect()
     }
 
-    /// Scanners that are open.
+    /// The number of open scanners.
     pub fn open_count(&self) -> usize {
         self.lock().open()
     }
@@ -234,7 +243,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(60);
     const NOW: Duration = Duration::from_secs(1000);
 
-    fn one() -> (Scanners<&'static str>, u64) {
+    fn one_open() -> (Scanners<&'static str>, u64) {
         let scanners = Scanners::new(LEASE, 10, 77);
         let id = scanners.begin(false, NOW).unwrap();
         scanners.put_back(id, "rows", NOW);
@@ -242,83 +251,83 @@ mod tests {
     }
 
     #[test]
-    fn calls_come_in_order_if_they_are_numbered() {
-        let (scanners, id) = one();
+    fn numbered_calls_must_be_in_order() {
+        let (scanners, id) = one_open();
         assert_eq!(scanners.take(id, Some(0)), Ok("rows"));
         scanners.put_back(id, "rows", NOW);
-        assert_eq!(scanners.take(id, Some(0)), Err(Refused::OutOfOrder { expected: 1 }));
+        assert_eq!(scanners.take(id, Some(0)), Err(TakeError::OutOfOrder { expected: 1 }));
         assert_eq!(scanners.take(id, None), Ok("rows"), "unnumbered calls are not checked");
-        assert_eq!(scanners.take(id, Some(1)), Err(Refused::InUse));
-        assert_eq!(scanners.take(id, Some(7)), Err(Refused::InUse));
+        assert_eq!(scanners.take(id, Some(1)), Err(TakeError::InUse));
+        assert_eq!(scanners.take(id, Some(7)), Err(TakeError::InUse));
     }
 
     #[test]
     fn a_call_that_repeats_the_last_one_is_refused() {
-        let (scanners, id) = one();
+        let (scanners, id) = one_open();
         let rows = scanners.take(id, Some(0)).unwrap();
         scanners.put_back(id, rows, NOW);
         scanners.take(id, Some(1)).unwrap();
         scanners.end(id, NOW);
         for repeated in [0, 1, 2] {
-            assert_eq!(scanners.take(id, Some(repeated)), Err(Refused::OutOfOrderEnded { expected: 3 }));
+            assert_eq!(scanners.take(id, Some(repeated)), Err(TakeError::OutOfOrderEnded { expected: 3 }));
         }
-        assert_eq!(scanners.take(id, Some(3)), Err(Refused::Ended));
+        assert_eq!(scanners.take(id, Some(3)), Err(TakeError::Ended));
     }
 
     #[test]
     fn an_ended_scanner_is_remembered_for_a_lease() {
-        let (scanners, id) = one();
+        let (scanners, id) = one_open();
         scanners.end(id, NOW);
-        assert_eq!(scanners.take(id, None), Err(Refused::Ended));
+        assert_eq!(scanners.take(id, None), Err(TakeError::Ended));
         for repeated in [0, 2, 5] {
-            let refused = Refused::OutOfOrderEnded { expected: 1 };
+            let refused = TakeError::OutOfOrderEnded { expected: 1 };
             assert_eq!(scanners.take(id, Some(repeated)), Err(refused));
         }
-        assert_eq!(scanners.take(id, Some(1)), Err(Refused::Ended));
-        assert_eq!(scanners.take(id, Some(1)), Err(Refused::Ended), "nothing is counted any more");
+        assert_eq!(scanners.take(id, Some(1)), Err(TakeError::Ended));
+        assert_eq!(scanners.take(id, Some(1)), Err(TakeError::Ended), "an ended scanner counts no calls");
         assert_eq!(scanners.expire(NOW + LEASE), 0);
-        assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
+        assert_eq!(scanners.take(id, None), Err(TakeError::Unknown));
     }
 
     #[test]
     fn leases_run_only_between_calls() {
-        let (scanners, id) = one();
+        let (scanners, id) = one_open();
         let rows = scanners.take(id, None).unwrap();
-        assert_eq!(scanners.expire(NOW + 2 * LEASE), 0, "a call is using it");
+        assert_eq!(scanners.expire(NOW + 2 * LEASE), 0, "in use by a call");
         scanners.put_back(id, rows, NOW + 2 * LEASE);
         assert_eq!(scanners.expire(NOW + 3 * LEASE), 1);
-        assert_eq!(scanners.take(id, None), Err(Refused::Unknown));
+        assert_eq!(scanners.take(id, None), Err(TakeError::Unknown));
     }
 
     #[test]
-    fn a_call_that_is_refused_keeps_its_number() {
-        let (scanners, id) = one();
+    fn a_refused_call_keeps_its_number() {
+        let (scanners, id) = one_open();
         let rows = scanners.take(id, Some(0)).unwrap();
-        scanners.give_back(id, rows, true, NOW);
+        scanners.put_back_unused(id, rows, true, NOW);
         let rows = scanners.take(id, Some(0)).unwrap();
         scanners.put_back(id, rows, NOW);
         let rows = scanners.take(id, None).unwrap();
-        scanners.give_back(id, rows, false, NOW);
+        scanners.put_back_unused(id, rows, false, NOW);
         assert_eq!(scanners.take(id, Some(1)), Ok("rows"));
     }
 
     #[test]
-    fn a_scanner_whose_region_is_gone_says_so_once() {
-        let (scanners, id) = one();
+    fn a_moved_scanner_is_reported_once() {
+        let (scanners, id) = one_open();
         scanners.forget_where(NOW, |_| true);
         assert_eq!(scanners.open_count(), 0);
-        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Moved));
-        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Unknown));
-        let (scanners, id) = one();
+        assert_eq!(scanners.take(id, Some(0)), Err(TakeError::Moved));
+        assert_eq!(scanners.take(id, Some(0)), Err(TakeError::Unknown));
+        let (scanners, id) = one_open();
         scanners.forget_where(NOW, |_| true);
         assert_eq!(scanners.expire(NOW + LEASE), 0);
-        assert_eq!(scanners.take(id, Some(0)), Err(Refused::Unknown));
+        assert_eq!(scanners.take(id, Some(0)), Err(TakeError::Unknown));
         assert_eq!(scanners.open_count(), 0);
     }
 
     #[test]
-    fn idle_ones_are_visited_and_no_others() {
-        let (scanners, idle) = one();
+    fn only_idle_scanners_are_visited() {
+        let (scanners, idle) = one_open();
         let in_use = scanners.begin(false, NOW).unwrap();
         let ended = scanners.begin(false, NOW).unwrap();
         scanners.end(ended, NOW);
@@ -330,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most() {
+    fn open_scanners_are_limited() {
         let scanners = Scanners::<()>::new(LEASE, 1, 0);
         let first = scanners.begin(false, NOW).unwrap();
         assert_eq!(scanners.begin(false, NOW), None);

@@ -1,16 +1,18 @@
-//! When regions are flushed and compacted: wishes of the write path become background tasks, a few at a time.
+//! Scheduling of flushes and compactions: turns requests of regions into background tasks and
+//! limits their number.
 //!
-//! * [`compactions`]: whose turn it is to be compacted;
-//! * [`throughput`]: how fast that goes;
-//! * [`harm`]: what it does to those who wait for an answer.
+//! * [`compactions`]: the queues of compactions;
+//! * [`throughput`]: limits the speed of compactions;
+//! * [`probes`]: measures how much compactions delay client requests.
 //!
-//! A region that utters the same wish again while it waits or is carried out is not noted twice. When all memstores
-//! together are over the low mark, the largest are flushed first, whoever uttered the wish. A flush that failed is tried
-//! again until it succeeds or the region is gone: nobody may write to a region whose memstore is full, so nobody would
-//! utter the wish.
+//! A region that repeats a request which is queued or running is not queued again. While all
+//! memstores together exceed the low mark, the largest one is flushed first, whichever region made
+//! the request. A failed flush is retried until it succeeds or the region is offline. Without the
+//! retry, a full memstore would stay full: writes to it are refused, and only writes request
+//! flushes.
 
 pub mod compactions;
-mod harm;
+mod probes;
 pub mod throughput;
 
 use std::collections::HashSet;
@@ -28,27 +30,27 @@ use tracing::{info, warn};
 use crate::regions::OnlineRegions;
 use crate::schedule::compactions::{CompactionOptions, Compactions};
 
-/// Flushes that run at once (`hbase.hstore.flusher.count`).
-const FLUSHES_AT_ONCE: usize = 2;
-/// Between a flush that failed and the next try (a disk that was full may have room again).
+/// Maximum number of concurrent flushes (`hbase.hstore.flusher.count`).
+const CONCURRENT_FLUSHES_MAX: usize = 2;
+/// The pause before a failed flush is retried. A full disk may have free space by then.
 const FLUSH_RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// Carries out the wishes of regions.
+/// Runs the flushes and compactions that regions request.
 pub struct Schedule {
     env: Env,
     regions: Arc<OnlineRegions>,
     budget: Arc<MemstoreBudget>,
     this: Weak<Schedule>,
     flush_slots: Semaphore,
-    // Encoded names of regions whose wish is noted or being carried out.
+    // Encoded names of regions with a queued or running flush.
     flushing: Mutex<HashSet<Arc<str>>>,
     compactions: Arc<Compactions>,
-    // Looks at all stores so far.
+    // Number of store checks so far.
     rounds: AtomicU64,
 }
 
 impl Schedule {
-    /// A schedule for the regions of a server.
+    /// A scheduler for the regions of a server.
     pub fn new(
         env: Env,
         regions: Arc<OnlineRegions>,
@@ -61,59 +63,61 @@ impl Schedule {
             regions,
             budget,
             this: this.clone(),
-            flush_slots: Semaphore::new(FLUSHES_AT_ONCE),
+            flush_slots: Semaphore::new(CONCURRENT_FLUSHES_MAX),
             flushing: Mutex::default(),
             rounds: AtomicU64::new(0),
         })
     }
 
-    /// Whose turn it is to be compacted.
+    /// The compaction queues.
     pub fn compactions(&self) -> &Compactions {
         &self.compactions
     }
 
-    /// Flushes noted or running.
+    /// Number of flushes that are queued or running.
     pub fn flushes(&self) -> usize {
         lock(&self.flushing).len()
     }
 
-    /// Flushes the regions with these encoded names, because the oldest log waits for them.
+    /// Flushes the regions with these encoded names, because the oldest log cannot be removed
+    /// before that.
     pub fn flush_all(&self, encoded_names: &[Arc<str>]) {
         for region in encoded_names.iter().filter_map(|encoded| self.regions.get(encoded)) {
-            self.flush_wanted(&region, FlushReason::Pressure);
+            self.request_flush(&region, FlushReason::Pressure);
         }
     }
 
-    /// Flushes all regions with edits in memory, so that their logs can be removed.
+    /// Flushes all regions that have edits in memory, so that their logs can be removed.
     pub fn flush_for_space(&self) {
         for region in self.regions.all().iter().filter(|region| region.memstore_bytes() > 0) {
-            self.flush_wanted(region, FlushReason::Space);
+            self.request_flush(region, FlushReason::Space);
         }
     }
 
-    /// Flushes regions whose memstores have had edits for longer than `period`.
+    /// Flushes regions that have edits in memory and were last flushed more than `period` ago.
     pub fn flush_old(&self, now_ms: u64, period: Duration) {
         for region in self.regions.all() {
-            let figures = region.figures();
-            let is_old = now_ms.saturating_sub(figures.last_flush_ms) > period.as_millis() as u64;
-            if is_old && figures.memstore_data_bytes > 0 && !period.is_zero() {
-                self.flush_wanted(&region, FlushReason::Pressure);
+            let metrics = region.metrics();
+            let is_old = now_ms.saturating_sub(metrics.last_flush_ms) > period.as_millis() as u64;
+            if is_old && metrics.memstore_data_bytes > 0 && !period.is_zero() {
+                self.request_flush(&region, FlushReason::Pressure);
             }
         }
     }
 
-    /// Looks at all stores: notes those that have enough files, whatever made them, and those of which all files are due.
-    /// Called every ten seconds; settings of the stores say how often each is looked at.
-    pub fn look_at_stores(&self) {
+    /// Checks all stores and requests compactions for those that have enough files, or whose files
+    /// are all due for a major compaction. Called every ten seconds; the settings of a store may
+    /// make it check less often.
+    pub fn check_stores(&self) {
         let (round, regions) = (self.rounds.fetch_add(1, Relaxed), self.regions.all());
         for region in &regions {
             for (family, kind) in region.stores_due(round) {
                 let wanted = match kind {
-                    CompactionKind::Major => region.want_major_compaction(&family),
+                    CompactionKind::Major => region.request_major_compaction(&family),
                     CompactionKind::Minor => Ok(()),
                 };
                 if wanted.is_ok() {
-                    self.compactions.wish(region, &family);
+                    self.compactions.request(region, &family);
                 }
             }
         }
@@ -121,30 +125,31 @@ impl Schedule {
         self.compactions.tune(pressures.fold(0.0, f64::max));
     }
 
-    /// Archives files that were compacted away but still read then.
+    /// Archives compacted files that readers still used when the compaction ended.
     pub async fn archive_compacted_files(&self) {
-        for region in self.regions.all().iter().filter(|region| region.has_unheld_files()) {
+        for region in self.regions.all().iter().filter(|region| region.has_archivable_files()) {
             region.archive_retired().await;
         }
     }
 
-    /// Whether that succeeded.
+    /// Flushes a region and returns whether that succeeded.
     async fn flush_one(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
-        // A full disk keeps compactions from making fewer files of many.
+        // On a full disk compactions cannot reduce the number of files, so this flush does not wait
+        // for them.
         if reason != FlushReason::Space {
             region.wait_for_fewer_files().await;
         }
         let outcome = region.flush().await;
-        // Only here: a flush by call asks for no compaction, as in HBase.
-        region.want_compactions();
+        // Only scheduled flushes request compactions; a flush by an RPC does not, as in HBase.
+        region.request_compactions();
         match outcome {
             Ok(flushed) => {
                 info!(region = %region.name(), ?reason, ?flushed, "flushed");
-                self.compactions.tell_of_new_files(region);
+                self.compactions.notify_of_new_files(region);
                 true
             }
             Err(error) => {
-                warn!(region = %region.name(), %error, "flush failed; the memstore is kept");
+                warn!(region = %region.name(), %error, "flush failed; will retry");
                 false
             }
         }
@@ -154,7 +159,7 @@ impl Schedule {
         self.regions.get(region.encoded_name()).is_some_and(|online| Arc::ptr_eq(&online, region))
     }
 
-    /// The region with the largest memstore that is not being flushed.
+    /// The region with the largest memstore among those that are not being flushed.
     fn largest(&self) -> Option<Arc<Region>> {
         let flushing = lock(&self.flushing);
         self.regions
@@ -167,7 +172,7 @@ impl Schedule {
 }
 
 impl Maintenance for Schedule {
-    fn flush_wanted(&self, region: &Arc<Region>, reason: FlushReason) {
+    fn request_flush(&self, region: &Arc<Region>, reason: FlushReason) {
         if !lock(&self.flushing).insert(region.encoded_name().clone()) {
             return;
         }
@@ -180,23 +185,24 @@ impl Maintenance for Schedule {
             if !flushed {
                 this.env.clock.sleep(FLUSH_RETRY_PERIOD).await;
             }
-            lock(&this.flushing).remove(region.encoded_name());
+            let was_recorded = lock(&this.flushing).remove(region.encoded_name());
+            debug_assert!(was_recorded, "a region is recorded from the request to the end of its flush");
             if !flushed && this.is_online(&region) {
-                this.flush_wanted(&region, FlushReason::Retry);
+                this.request_flush(&region, FlushReason::Retry);
             }
-            if this.budget.is_over_low_mark()
+            if this.budget.is_above_low_mark()
                 && let Some(next) = this.largest()
             {
-                this.flush_wanted(&next, FlushReason::Pressure);
+                this.request_flush(&next, FlushReason::Pressure);
             }
         });
     }
 
-    fn compaction_wanted(&self, region: &Arc<Region>, family: &[u8]) {
-        self.compactions.wish(region, family);
+    fn request_compaction(&self, region: &Arc<Region>, family: &[u8]) {
+        self.compactions.request(region, family);
     }
 }
 
-fn lock<T>(noted: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    noted.lock().expect("no holder of this lock panics")
+fn lock<T>(guarded: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    guarded.lock().expect("no holder of this lock panics")
 }

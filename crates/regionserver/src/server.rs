@@ -1,4 +1,4 @@
-//! A region server: its logs, its regions, and its word with the master.
+//! A region server: its logs, its regions, and its registration with the master.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::instruments::Instruments;
 use engine::nonces::{self, Nonces};
-use engine::recovery::{OnDamage, Recovered, log_dirs_of_others};
+use engine::recovery::{OnDamage, RecoveredLogs};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::{BlockLoader, DamagedFile};
-use fs::FileSystem;
+use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use proto::exception::Answer;
 use tracing::{error, info, warn};
-use wire::exception::Answer;
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
@@ -27,9 +27,9 @@ use crate::disk::Disk;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::load::{megabytes, region_load};
-use crate::memory::{Common, MOVE_PERIOD, MemoryMover};
+use crate::memory::{MOVE_PERIOD, MemoryMover, SharedMemory};
 use crate::pauses::{self, PauseInstruments};
-use crate::quotas::{Operation, Planned, QuotaOptions, RpcQuotas};
+use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
@@ -39,97 +39,113 @@ use crate::users::Users;
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
-/// The pause between looks at leases and logs.
+/// The pause between checks of leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
-/// The shortest pause between looks at the table of quotas.
-const QUOTA_LOOK_MIN: Duration = Duration::from_millis(100);
-/// The pause between looks at stores that nobody asked to compact (`hbase.regionserver.compaction.check.period`).
+/// The shortest pause between checks of the quota table for changes.
+const QUOTA_CHECK_MIN: Duration = Duration::from_millis(100);
+/// The pause between checks whether stores need a compaction
+/// (`hbase.regionserver.compaction.check.period`).
 const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(10);
 
-/// What a region server needs to begin.
+/// The dependencies of a region server.
 pub struct RegionServerParts {
-    /// Time, chance, tasks, network.
+    /// Clock, randomness, tasks, network.
     pub env: Env,
-    /// The files.
+    /// The file system that holds the data.
     pub fs: Arc<dyn FileSystem>,
-    /// The disk that they are on.
+    /// The disk that the file system is on.
     pub disk: Disk,
-    /// Where what lies.
+    /// The layout of the root directory.
     pub root: RootDir,
-    /// This server.
+    /// The name of this server.
     pub name: ServerName,
-    /// The port of its pages.
+    /// Log directories of dead servers. This server takes over their logs: it fences, replays and
+    /// archives them. A directory that is not listed is not touched.
+    pub dead_logs: Vec<FilePath>,
+    /// The port of its status pages.
     pub info_port: u16,
     /// Settings.
     pub options: RegionServerOptions,
-    /// Bytes of answers that are made or on their way, shared with the RPC servers.
+    /// Bytes of responses that are being built or sent, shared with the RPC servers.
     pub answers: Arc<Budget>,
-    /// Called when the log can take no more: nothing is acknowledged from then on, and the process should end.
+    /// Called when the log fails. The server acknowledges no write after that, and the process
+    /// should exit.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Called when a client asks the server to stop, with its words.
+    /// Called with the client's reason when a client requests that the server stop.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Settings of a region server, in HBase's keys.
+/// Settings of a region server, with HBase's configuration keys.
 #[derive(Clone, Debug)]
 pub struct RegionServerOptions {
-    /// Of its regions.
+    /// Settings of its regions.
     pub region: RegionOptions,
     /// When and how fast its regions are compacted.
     pub compaction: CompactionOptions,
-    /// The memory of the process: memstores, cache, requests and answers are parts of it (`grampus.memory`).
+    /// Memory of the process; memstores, cache, requests and responses are parts of it
+    /// (`grampus.memory`).
     pub memory_bytes: u64,
-    /// Bytes of all memstores at which writes are refused.
+    /// Total memstore bytes at which writes are refused.
     pub memstore_bytes: u64,
-    /// The part of these bytes from which regions are flushed
+    /// Fraction of `memstore_bytes` at which regions are flushed
     /// (`hbase.regionserver.global.memstore.size.lower.limit`).
     pub memstore_low_mark: f64,
-    /// Bytes that the block cache has when memstores have all of theirs; it has what they leave, too.
+    /// Bytes of the block cache while memstores use all of `memstore_bytes`. It also gets what
+    /// memstores leave unused.
     pub cache_bytes: u64,
-    /// What becomes of regions that may have lost edits by a damaged log (`hbase.hlog.split.skip.errors`).
+    /// How to open regions that a damaged log may have left without some edits
+    /// (`hbase.hlog.split.skip.errors`).
     pub on_damage: OnDamage,
-    /// A log of this length is replaced by a new one.
+    /// Length at which a log is rolled.
     pub log_roll_bytes: u64,
-    /// A log of this age is replaced by a new one (`hbase.regionserver.logroll.period`).
+    /// Age at which a log is rolled (`hbase.regionserver.logroll.period`).
     pub log_roll_period: Duration,
-    /// Logs at which regions are flushed so that the oldest can go (`hbase.regionserver.maxlogs`).
+    /// Log count above which regions are flushed so that the oldest log can be removed
+    /// (`hbase.regionserver.maxlogs`).
     pub logs_max: usize,
-    /// A memstore with edits is flushed after this long (`hbase.regionserver.optionalcacheflushinterval`).
+    /// Time since the last flush after which a memstore with edits is flushed
+    /// (`hbase.regionserver.optionalcacheflushinterval`).
     pub flush_period: Duration,
-    /// How long a scanner's client may be silent (`hbase.client.scanner.timeout.period`).
+    /// Idle time after which an open scanner expires (`hbase.client.scanner.timeout.period`).
     pub scanner_lease: Duration,
-    /// Open scanners at most.
+    /// Maximum number of open scanners.
     pub scanners_max: usize,
-    /// Bytes that open scanners hold at most while their clients are silent.
+    /// Maximum number of bytes that idle open scanners hold.
     pub scanner_bytes_max: usize,
-    /// Bytes of a scan's or a multi's answer at most (`hbase.server.scanner.max.result.size`).
+    /// Maximum number of bytes in the response to a scan or multi
+    /// (`hbase.server.scanner.max.result.size`).
     pub result_bytes_max: u64,
-    /// Rows of a multi from which the log warns (`hbase.rpc.rows.warning.threshold`).
+    /// Row count of a multi at which a warning is logged (`hbase.rpc.rows.warning.threshold`).
     pub batch_rows_warning: u32,
-    /// Changes of a multi that are made together at most (`hbase.regionserver.minibatch.size`).
+    /// Maximum number of mutations of a multi that are applied as one batch
+    /// (`hbase.regionserver.minibatch.size`).
     pub minibatch_changes: usize,
-    /// Whether a multi of more rows is refused (`hbase.rpc.rows.size.threshold.reject`).
+    /// Whether a multi with more rows than that is refused
+    /// (`hbase.rpc.rows.size.threshold.reject`).
     pub rejects_large_batches: bool,
-    /// How long increments and appends that were carried out are known by their nonces
+    /// How long the nonces of executed increments and appends are remembered
     /// (`hbase.server.hashNonce.gracePeriod`).
     pub nonce_grace: Duration,
-    /// How calls are throttled; `None` if they are not (`hbase.quota.enabled`).
+    /// Throttling settings; `None` disables throttling (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
-    /// How long an interval is in which hot rows and regions are told apart.
+    /// Length of one interval of the hot row and hot region detection.
     pub hotspots_period: Duration,
-    /// Bytes of a capacity unit that is read, and of one that is written (`hbase.quota.read.capacity.unit`, `.write.`).
+    /// Bytes per read capacity unit and per write capacity unit (`hbase.quota.read.capacity.unit`,
+    /// `.write.`).
     pub unit_bytes: (u64, u64),
-    /// Whether the times of users' operations are counted (`hbase.regionserver.user.metrics.enabled`).
+    /// Whether the latencies of each user's operations are measured
+    /// (`hbase.regionserver.user.metrics.enabled`).
     pub times_users: bool,
-    /// Which calls are told of, and how many of them are kept.
+    /// Which calls the slow log records, and how many it retains.
     pub slow_log: SlowLogOptions,
-    /// Regions from which none is split any more (`hbase.regionserver.regionSplitLimit`).
+    /// Region count at which the server requests no more splits
+    /// (`hbase.regionserver.regionSplitLimit`).
     pub regions_max: usize,
 }
 
 impl RegionServerOptions {
-    fn common_memory(&self) -> Common {
-        Common {
+    fn shared_memory(&self) -> SharedMemory {
+        SharedMemory {
             memstore_bytes: self.memstore_bytes,
             cache_bytes: self.cache_bytes,
             process_bytes: self.memory_bytes,
@@ -145,7 +161,7 @@ pub struct RegionServer {
     root: RootDir,
     disk: Disk,
     services: RegionServices,
-    // hbase:meta has a log of its own, so that it can be replayed first.
+    // hbase:meta has a separate log, so that it can be replayed first.
     meta_log: Arc<wal::Log>,
     regions: Arc<OnlineRegions>,
     schedule: Arc<Schedule>,
@@ -161,22 +177,33 @@ pub struct RegionServer {
     users: Users,
     hotspots: HotSpots,
     endpoints: Endpoints,
-    recovered: Recovered,
+    recovered: RecoveredLogs,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl RegionServer {
-    /// Reads what logs of earlier runs hold, and begins logs of its own. Serves no region yet.
+    /// Reads the logs of earlier runs and starts new ones. Serves no region yet.
     ///
     /// # Errors
-    /// A log that is damaged below what was durable, or what the file system said: nothing was changed then.
+    /// A log is damaged below the offset known to be durable, or the file system failed. Nothing
+    /// was changed then.
     pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
-        let RegionServerParts { env, fs, disk, root, name, info_port, options, answers, on_fatal, on_stop } =
-            parts;
-        // One process holds the root directory, so the writers of other logs are dead.
-        let dead = log_dirs_of_others(&*fs, &root, &name).await?;
-        let recovered = Recovered::scan(fs.clone(), &root, &dead, &name, options.on_damage).await?;
+        let RegionServerParts {
+            env,
+            fs,
+            disk,
+            root,
+            name,
+            info_port,
+            options,
+            dead_logs,
+            answers,
+            on_fatal,
+            on_stop,
+        } = parts;
+        assert!(!dead_logs.contains(&root.wal_dir(&name)), "a server does not recover its own log");
+        let recovered = RecoveredLogs::scan(fs.clone(), &root, &dead_logs, &name, options.on_damage).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
             Arc::new(move |error| on_fatal(&error.to_string()));
         let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
@@ -193,8 +220,8 @@ impl RegionServer {
         };
         let log = begin_log("").await?;
         let meta_log = begin_log(".meta").await?;
-        recovered.hand_over(&log, &meta_log);
-        recovered.forget_gone_regions(&*fs, &root, &log).await?;
+        recovered.let_adopt(&log, &meta_log);
+        recovered.forget_deleted_regions(&*fs, &root, &log).await?;
 
         let regions = Arc::new(OnlineRegions::default());
         let budget = MemstoreBudget::new(options.memstore_bytes, options.memstore_low_mark);
@@ -205,8 +232,9 @@ impl RegionServer {
             env: env.clone(),
             fs,
             root: root.clone(),
+            tracker: Arc::new(layout::RenameTracker),
             log,
-            loader: Arc::new(BlockLoader::new(options.common_memory().bytes())),
+            loader: Arc::new(BlockLoader::new(options.shared_memory().bytes())),
             budget,
             nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
@@ -214,7 +242,7 @@ impl RegionServer {
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
         };
-        // A server that starts anew goes on with ids that no earlier run gave out: time has passed.
+        // The start code is a timestamp, so these ids are larger than those of any earlier run.
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
         let quotas = options.quotas.map(RpcQuotas::new);
@@ -254,11 +282,11 @@ impl RegionServer {
         }))
     }
 
-    /// Checks in with the master, then reports to it regularly and does the chores.
+    /// Registers with the master, then starts the periodic reports and chores.
     ///
     /// # Errors
-    /// What the master answered.
-    pub async fn join(self: &Arc<Self>, master: Arc<dyn RegionServerStatusService>) -> Answer<()> {
+    /// The master's error.
+    pub async fn register(self: &Arc<Self>, master: Arc<dyn RegionServerStatusService>) -> Answer<()> {
         let request = proto::RegionServerStartupRequest {
             port: u32::from(self.name.port),
             server_start_code: self.name.start_code,
@@ -266,7 +294,7 @@ impl RegionServer {
             use_this_hostname_instead: Some(self.name.host.clone()),
         };
         master.region_server_startup(request).await?;
-        assert!(self.master.set(master).is_ok(), "a server joins once");
+        assert!(self.master.set(master).is_ok(), "a server registers once");
         let splitter = Arc::downgrade(self);
         self.schedule.compactions().on_new_files(move |region| {
             if let Some(server) = splitter.upgrade() {
@@ -287,7 +315,7 @@ impl RegionServer {
             loop {
                 clock.sleep(COMPACTION_CHECK_PERIOD).await;
                 let Some(server) = checker.upgrade() else { return };
-                server.schedule.look_at_stores();
+                server.schedule.check_stores();
             }
         });
         self.watch_disk();
@@ -305,12 +333,12 @@ impl RegionServer {
             }
         });
         if let Some(quotas) = &self.quotas {
-            self.look_after_quotas(Duration::from_millis(quotas.options().refresh_ms));
+            self.watch_quota_table(Duration::from_millis(quotas.options().refresh_ms));
         }
         let (mover, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
             let Some(mut memory) =
-                mover.upgrade().map(|server| MemoryMover::new(server.options.common_memory()))
+                mover.upgrade().map(|server| MemoryMover::new(server.options.shared_memory()))
             else {
                 return;
             };
@@ -332,17 +360,18 @@ impl RegionServer {
         Ok(())
     }
 
-    /// Reads quotas when their table was written, and every `refresh`.
-    fn look_after_quotas(self: &Arc<Self>, refresh: Duration) {
+    /// Reads the quotas when their table has changed, and at least every `refresh`.
+    fn watch_quota_table(self: &Arc<Self>, refresh: Duration) {
         let (server, clock) = (Arc::downgrade(self), self.env().clock.clone());
-        let pause = refresh.clamp(QUOTA_LOOK_MIN, CHORE_PERIOD);
+        let pause = refresh.clamp(QUOTA_CHECK_MIN, CHORE_PERIOD);
         self.env().spawn(TaskClass::Service, async move {
             let (mut read_at, mut seen) = (None, (0, 0));
             loop {
                 clock.sleep(pause).await;
                 let Some(server) = server.upgrade() else { return };
                 let now = clock.monotonic();
-                // A region that comes has rows that were not written here.
+                // A region that moves in brings rows that its write counter does not include, so
+                // the number of regions is compared, too.
                 let (regions, writes) = server.quota_regions();
                 let found = (regions.len(), writes);
                 if read_at.is_some_and(|at| now < at + refresh) && seen == found {
@@ -350,18 +379,18 @@ impl RegionServer {
                 }
                 match server.read_quotas().await {
                     Ok(()) => (read_at, seen) = (Some(now), found),
-                    Err(error) => warn!(%error, "quotas cannot be read; those known stay in force"),
+                    Err(error) => warn!(%error, "cannot read quotas; the previous ones stay in effect"),
                 }
             }
         });
     }
 
-    /// The regions of `hbase:quota` that are served here, and how often they were written.
+    /// The regions of `hbase:quota` that are online here, and their total number of writes.
     fn quota_regions(&self) -> (Vec<Arc<Region>>, u64) {
         let table = wire::quota::table_name();
         let regions: Vec<_> =
             self.regions.all().into_iter().filter(|region| region.info().table == table).collect();
-        let writes = regions.iter().map(|region| region.figures().write_requests).sum();
+        let writes = regions.iter().map(|region| region.metrics().write_requests).sum();
         (regions, writes)
     }
 
@@ -375,40 +404,40 @@ impl RegionServer {
         Ok(())
     }
 
-    /// The services of its regions beside reads and writes.
+    /// The coprocessor endpoints of its regions.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 
-    /// What is asked for most.
+    /// The most requested rows and regions.
     pub fn hotspots(&self) -> &HotSpots {
         &self.hotspots
     }
 
-    /// What each user asks.
+    /// Requests and usage per user.
     pub fn users(&self) -> &Users {
         &self.users
     }
 
-    /// The last calls that took long or gave much.
+    /// The most recent slow calls and large responses.
     pub fn slow_log(&self) -> &SlowLog {
         &self.slow_log
     }
 
-    /// Takes what a call of `region` is thought to use from the quotas that bound it.
+    /// Charges the estimated cost of a call to `region` to the quotas that apply to it.
     ///
     /// # Errors
-    /// `RpcThrottlingException` if one of them is used up.
+    /// `RpcThrottlingException` if a quota is exhausted.
     #[inline]
     pub(crate) fn admit(
         &self,
         context: &CallContext,
         region: &Region,
-        planned: impl FnOnce() -> Planned,
+        planned: impl FnOnce() -> PlannedWork,
     ) -> Answer<Operation> {
-        spent::about(region.number());
+        spent::set_subject(region.number());
         match &self.quotas {
-            None => Ok(Operation::unbounded()),
+            None => Ok(Operation::unlimited()),
             Some(quotas) => {
                 let now_ms = self.env().clock.monotonic().as_millis() as i64;
                 quotas.admit(context.user(), &region.info().table, planned, now_ms)
@@ -416,12 +445,13 @@ impl RegionServer {
         }
     }
 
-    /// Opens a region: its files, then what the logs have beyond them.
+    /// Opens a region: its files, then the edits that only the logs have.
     ///
     /// # Errors
-    /// What keeps it from being served.
+    /// Why the region cannot be served.
     pub(crate) async fn open_region(&self, info: &RegionInfo) -> Result<Arc<Region>, engine::Error> {
-        // Opened without its directory, it would serve no rows as if it never had any.
+        // Without this check, a region whose directory is missing would be served as an empty
+        // region.
         let dir = self.root.region_dir(info);
         if self.services.fs.stat(&dir).await?.is_none() {
             return Err(engine::Error::bad_request(format!("its directory {dir} is missing")));
@@ -434,28 +464,28 @@ impl RegionServer {
         Region::open(services, Opening { info: info.clone(), table, entries }).await
     }
 
-    /// What the logs of earlier runs hold.
-    pub fn recovered(&self) -> &Recovered {
+    /// The edits in the logs of earlier runs.
+    pub fn recovered(&self) -> &RecoveredLogs {
         &self.recovered
     }
 
-    /// Tells the master the figures of this moment.
+    /// Reports the current load to the master.
     pub async fn report(&self) {
         let request =
             proto::RegionServerReportRequest { server: (&self.name).into(), load: Some(self.server_load()) };
         if let Err(error) = self.master().region_server_report(request).await {
-            warn!(%error, "the master did not take a report");
+            warn!(%error, "cannot report load to master; will report again");
         }
     }
 
-    /// The figures of this server and its regions.
+    /// The current load of this server and its regions.
     pub fn server_load(&self) -> proto::ServerLoad {
         let regions = self.regions.all();
         let loads: Vec<_> = regions.iter().map(|region| region_load(region, &self.schedule)).collect();
         let requests =
             loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
         let instruments = &self.services.instruments;
-        instruments.tell_meters();
+        instruments.update_meters();
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
         let (mut warnings, failures) = self.disk_findings();
         warnings.extend_from_slice(self.recovered.warnings());
@@ -487,37 +517,37 @@ impl RegionServer {
         self.services.budget.used_bytes()
     }
 
-    /// Bytes that open scanners hold while their clients are silent.
+    /// The memory budget of idle open scanners.
     pub(crate) fn scanner_memory(&self) -> &Arc<Budget> {
         &self.scanner_memory
     }
 
-    /// Bytes of answers that are made or on their way.
+    /// The memory budget of responses that are being built or sent.
     pub(crate) fn answers(&self) -> &Arc<Budget> {
         &self.answers
     }
 
-    /// What is counted of calls.
+    /// Counters of client calls.
     pub fn requests(&self) -> &Arc<RequestInstruments> {
         &self.requests
     }
 
-    /// What the master and administrators ask.
+    /// Counters of calls from the master and from administrators.
     pub fn admin_requests(&self) -> &Arc<AdminInstruments> {
         &self.admin_requests
     }
 
-    /// What is counted of times when nothing is served.
+    /// Counters of pauses of the whole process.
     pub fn pauses(&self) -> &Arc<PauseInstruments> {
         &self.pauses
     }
 
-    /// Jumps of the wall clock.
+    /// Counters of wall clock jumps.
     pub fn clock_jumps(&self) -> &Arc<ClockInstruments> {
         &self.clock_jumps
     }
 
-    /// What its regions count.
+    /// The metrics of its regions.
     pub fn instruments(&self) -> &Arc<Instruments> {
         &self.services.instruments
     }
@@ -528,8 +558,9 @@ impl RegionServer {
         if expired > 0 {
             info!(expired, "scanners dropped: their leases ran out");
         }
-        // What idle scanners hold of the past is let go of behind their lock.
-        drop(self.scanners.with_idle(OpenScanner::rest_if_outdated));
+        // The parts that idle scanners release are dropped here, after the lock of the scanners is
+        // released.
+        drop(self.scanners.with_idle(OpenScanner::release_if_outdated));
         for log in [&self.services.log, &self.meta_log] {
             if log.log_count() > self.options.logs_max {
                 self.schedule.flush_all(&log.regions_holding_oldest());
@@ -538,36 +569,36 @@ impl RegionServer {
         self.schedule.flush_old(self.env().clock.now_ms(), self.options.flush_period);
     }
 
-    /// Begins new log files.
+    /// Rolls both logs.
     ///
     /// # Errors
-    /// If no new file can be made; the old ones stay in use.
+    /// If a new file cannot be created. The old one stays in use.
     pub async fn roll_logs(&self) -> Result<(), wal::Error> {
         self.services.log.roll().await?;
         self.meta_log.roll().await
     }
 
-    /// Stops, because a client asks for it.
+    /// Stops the server at a client's request.
     pub(crate) fn request_stop(&self, why: &str) {
         (self.on_stop)(why);
     }
 
-    /// This server.
+    /// The name of this server.
     pub fn name(&self) -> &ServerName {
         &self.name
     }
 
-    /// The port of its pages.
+    /// The port of its status pages.
     pub fn info_port(&self) -> u16 {
         self.info_port
     }
 
-    /// The regions served here.
+    /// The online regions.
     pub fn regions(&self) -> &Arc<OnlineRegions> {
         &self.regions
     }
 
-    /// When regions are flushed and compacted.
+    /// The scheduler of flushes and compactions.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -577,17 +608,17 @@ impl RegionServer {
         &self.scanners
     }
 
-    /// Settings.
+    /// The settings of this server.
     pub fn options(&self) -> &RegionServerOptions {
         &self.options
     }
 
-    /// Figures of the log of users' tables.
-    pub fn log_figures(&self) -> wal::Figures {
-        self.services.log.figures()
+    /// Metrics of the log of user tables.
+    pub fn log_statistics(&self) -> wal::LogStatistics {
+        self.services.log.statistics()
     }
 
-    /// What its logs count together.
+    /// Metrics of both logs together.
     pub fn log_instruments(&self) -> &Arc<wal::Instruments> {
         self.services.log.instruments()
     }
@@ -597,18 +628,18 @@ impl RegionServer {
         self.services.loader.stats()
     }
 
-    /// How often a damaged block was read.
+    /// Number of reads that found a damaged block.
     pub fn damaged_blocks(&self) -> u64 {
-        self.services.loader.damaged()
+        self.services.loader.damaged_reads()
     }
 
-    /// Store files in which reads met damage.
+    /// Store files in which reads found damage.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.services.loader.damaged_files()
     }
 
-    /// Hits, misses and bytes of one kind of blocks.
-    pub fn cached_kind(&self, kind: hfile::BlockKind) -> cache::KindStats {
+    /// Hits, misses and bytes of one kind of block.
+    pub fn block_kind_stats(&self, kind: hfile::BlockKind) -> cache::KindStats {
         self.services.loader.kind_stats(kind)
     }
 
@@ -621,7 +652,7 @@ impl RegionServer {
         &self.disk
     }
 
-    /// The log of users' regions, and that of `hbase:meta`.
+    /// The log of user regions, and that of `hbase:meta`.
     pub(crate) fn logs(&self) -> [&Arc<wal::Log>; 2] {
         [&self.services.log, &self.meta_log]
     }
@@ -630,27 +661,28 @@ impl RegionServer {
         &self.services.fs
     }
 
-    /// The log files that are written.
-    pub(crate) fn open_logs(&self) -> Vec<fs::FilePath> {
+    /// The log files that are open for writing.
+    pub(crate) fn open_logs(&self) -> Vec<FilePath> {
         self.logs().into_iter().filter_map(|log| log.open_file()).collect()
     }
 
-    /// Whether accepted writes wait for room on the disk.
-    pub fn waits_for_room(&self) -> bool {
-        self.logs().into_iter().any(|log| log.waits_for_room())
+    /// Whether accepted writes wait for disk space.
+    pub fn waits_for_space(&self) -> bool {
+        self.logs().into_iter().any(|log| log.waits_for_space())
     }
 
     /// The master.
     ///
     /// # Panics
-    /// Before [`RegionServer::join`]: regions are opened for the master only.
+    /// Before [`RegionServer::register`]; only the master opens regions, so no region is online
+    /// before it.
     pub(crate) fn master(&self) -> &Arc<dyn RegionServerStatusService> {
-        self.master.get().expect("the server has joined")
+        self.master.get().expect("the server has registered")
     }
 }
 
-/// A descriptor that cannot be read keeps the region closed.
+/// A region with an unreadable table descriptor stays closed.
 fn layout_error(error: layout::Error) -> engine::Error {
-    error!(%error, "table descriptor");
+    error!(%error, "cannot read table descriptor");
     engine::Error::bad_request(error.to_string())
 }

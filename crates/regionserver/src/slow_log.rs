@@ -1,15 +1,17 @@
-//! The calls that took long or gave much: one line each in the log, and the last of them kept for clients and pages.
+//! Slow calls and calls with large responses. Each one is logged in one line, and the most recent
+//! ones are retained for clients and status pages.
 //!
-//! As HBase's slow log and large log, with where the time went. What counts here is all that the client's call took: its
-//! wait for its turn, its work, and a long answer's way to the client; in HBase it is the work.
+//! This is HBase's slow log and large log, with a latency breakdown. A call is measured from its
+//! arrival: its time in the queue, its work, and the sending of a long response count. HBase
+//! measures only the work.
 //!
-//! * [`details`]: what a call's message says, in words;
-//! * [`shares`]: where its time went, by phase;
-//! * [`answer`]: the answers of `AdminService`.
+//! * [`details`]: describes a call's message as text;
+//! * [`phases`]: the latency breakdown by phase;
+//! * [`responses`]: the responses of `AdminService`.
 
-mod answer;
 mod details;
-mod shares;
+mod phases;
+mod responses;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,101 +24,102 @@ use serde_json::{Map, Value, json};
 use tracing::warn;
 
 pub use details::Details;
-pub use shares::{Share, Shares};
+pub use phases::{CallPhase, PhaseTimes};
 
 use crate::server::RegionServer;
 
-/// Which calls are slow or large, and how many are kept. By default none is.
+/// Thresholds of slow and large calls, and how many calls to retain. By default no call is slow or
+/// large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowLogOptions {
     /// Calls that take longer are slow (`hbase.ipc.warn.response.time`).
     pub slow: Option<Duration>,
     /// The same for scans (`hbase.ipc.warn.response.time.scan`).
     pub slow_scan: Option<Duration>,
-    /// Calls with a longer answer are large (`hbase.ipc.warn.response.size`).
+    /// Calls with a longer response are large (`hbase.ipc.warn.response.size`).
     pub large_bytes: Option<usize>,
     /// The same for scans (`hbase.ipc.warn.response.size.scan`).
     pub large_scan_bytes: Option<usize>,
-    /// Calls that are kept (`hbase.regionserver.slowlog.ringbuffer.size`); 0 if none are.
-    pub kept: usize,
+    /// Number of calls to retain (`hbase.regionserver.slowlog.ringbuffer.size`); 0 retains none.
+    pub calls_max: usize,
 }
 
-/// A call that took long or gave much.
+/// A slow call, or one with a large response.
 #[derive(Debug)]
 pub struct SlowCall {
-    /// When it came: milliseconds since the Unix epoch.
+    /// Arrival time, in milliseconds since the Unix epoch.
     pub start_ms: u64,
-    /// How long it took altogether.
+    /// Total duration.
     pub took: Duration,
-    /// How long it waited for its turn.
+    /// Time in the queue.
     pub queued: Duration,
-    /// How long it was at work.
+    /// Time from the end of the queue to the end of the work.
     pub processed: Duration,
-    /// Where all the time went.
-    pub shares: Shares,
-    /// What it used.
+    /// The latency breakdown.
+    pub phases: PhaseTimes,
+    /// The resources that it used.
     pub spent: Spent,
-    /// Bytes that came.
+    /// Bytes of the request.
     pub request_bytes: usize,
-    /// Bytes of its answer.
+    /// Bytes of the response.
     pub response_bytes: usize,
-    /// Who asked.
+    /// The address of the client.
     pub client: SocketAddr,
-    /// The user he is.
+    /// The name of the user.
     pub user: String,
-    /// What was asked, in the words of the service.
+    /// The name of the RPC method.
     pub method: String,
-    /// What its message says.
+    /// The description of its message.
     pub details: Details,
-    /// Whether it took too long.
+    /// Whether its duration exceeded the threshold.
     pub is_slow: bool,
-    /// Whether its answer was too large.
+    /// Whether the size of its response exceeded the threshold.
     pub is_large: bool,
-    /// The Java class of its failure.
+    /// The Java class of the exception, if the call failed.
     pub failure: Option<String>,
 }
 
-/// The last calls that took long or gave much.
+/// The most recent slow or large calls.
 pub struct SlowLog {
     options: SlowLogOptions,
     calls: Mutex<VecDeque<Arc<SlowCall>>>,
 }
 
 impl SlowLog {
-    /// An empty one.
+    /// Creates an empty log.
     pub fn new(options: SlowLogOptions) -> SlowLog {
         SlowLog { options, calls: Mutex::default() }
     }
 
-    /// The calls that are kept, the newest first.
+    /// The retained calls, newest first.
     pub fn newest_first(&self) -> Vec<Arc<SlowCall>> {
         self.calls().iter().rev().cloned().collect()
     }
 
-    /// Forgets all calls; whether any are kept at all.
+    /// Removes all calls. Returns whether the log retains calls at all.
     pub fn clear(&self) -> bool {
         self.calls().clear();
-        self.options.kept > 0
+        self.options.calls_max > 0
     }
 
-    fn keep(&self, call: SlowCall) {
-        if self.options.kept == 0 {
+    fn add(&self, call: SlowCall) {
+        if self.options.calls_max == 0 {
             return;
         }
         let mut calls = self.calls();
-        if calls.len() >= self.options.kept {
+        if calls.len() >= self.options.calls_max {
             calls.pop_front();
         }
         calls.push_back(Arc::new(call));
     }
 
     fn calls(&self) -> MutexGuard<'_, VecDeque<Arc<SlowCall>>> {
-        // Whole calls only: nothing is half done after a panic.
+        // The queue contains only complete calls, so it is usable after any panic.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a call of `method` is slow, and whether it is large.
-    fn judge(&self, method: &str, took: Duration, response_bytes: usize) -> (bool, bool) {
+    fn classify(&self, method: &str, took: Duration, response_bytes: usize) -> (bool, bool) {
         let SlowLogOptions { slow, slow_scan, large_bytes, large_scan_bytes, .. } = self.options;
         let (slow, large) =
             if method == "Scan" { (slow_scan, large_scan_bytes) } else { (slow, large_bytes) };
@@ -125,7 +128,7 @@ impl SlowLog {
 }
 
 impl SlowLogOptions {
-    /// What the RPC server is to tell to `observer`.
+    /// The thresholds at which the RPC server reports calls to `observer`.
     pub fn watch(&self, observer: Arc<dyn CallObserver>) -> Watch {
         Watch {
             observer,
@@ -135,23 +138,23 @@ impl SlowLogOptions {
     }
 }
 
-/// Keeps the slow calls of a server.
+/// Records the slow and large calls of a server.
 pub struct SlowCalls(pub Arc<RegionServer>);
 
 impl CallObserver for SlowCalls {
     fn ended(&self, call: &EndedCall) {
         let log = self.0.slow_log();
-        let (is_slow, is_large) = log.judge(&call.method, call.took(), call.response_len);
+        let (is_slow, is_large) = log.classify(&call.method, call.took(), call.response_len);
         if !is_slow && !is_large {
             return;
         }
         let clock = &self.0.env().clock;
         let age = clock.monotonic().saturating_sub(call.received);
-        let mut details = Details::of(&call.method, call.param.as_deref());
+        let mut details = Details::new(&call.method, call.param.as_deref());
         if details.region.is_none()
-            && let Some(region) = call.spent.subject().and_then(|number| self.0.regions().numbered(number))
+            && let Some(region) = call.spent.subject().and_then(|number| self.0.regions().by_number(number))
         {
-            details.region = Some(details::told(&region.info().name()));
+            details.region = Some(details::printable(&region.info().name()));
             details.table = Some(region.info().table.to_string());
         }
         let call = SlowCall {
@@ -159,12 +162,12 @@ impl CallObserver for SlowCalls {
             took: call.took(),
             queued: call.begun.saturating_sub(call.received),
             processed: call.ended.saturating_sub(call.begun),
-            shares: Shares::of(call),
+            phases: PhaseTimes::of(call),
             spent: call.spent,
             request_bytes: call.request_len,
             response_bytes: call.response_len,
             client: call.connection.peer,
-            user: call.connection.user.clone().unwrap_or_default(),
+            user: call.connection.user().unwrap_or_default().to_owned(),
             method: call.method.to_string(),
             details,
             is_slow,
@@ -172,17 +175,17 @@ impl CallObserver for SlowCalls {
             failure: call.failure.as_deref().map(str::to_owned),
         };
         warn!("({}): {}", call.tag(), call.line());
-        log.keep(call);
+        log.add(call);
     }
 }
 
 impl SlowCall {
-    /// HBase's word for it in the log (`RpcServer.logResponse`).
+    /// HBase's tag for such a call in the log (`RpcServer.logResponse`).
     fn tag(&self) -> &'static str {
         if self.is_slow { "responseTooSlow" } else { "responseTooLarge" }
     }
 
-    /// One line for the log: HBase's keys, and where the time went.
+    /// One line for the log: HBase's keys, and the latency breakdown.
     fn line(&self) -> Value {
         let details = &self.details;
         let mut line = Map::new();
@@ -194,7 +197,7 @@ impl SlowCall {
         put("responsesize", json!(self.response_bytes));
         put("client", json!(self.client.to_string()));
         put("user", json!(self.user));
-        put("class", json!(answer::SERVER_CLASS));
+        put("class", json!(responses::SERVER_CLASS));
         put("method", json!(self.method));
         put("call", json!(details.call(&self.method)));
         put("param", json!(details.param));
@@ -205,11 +208,11 @@ impl SlowCall {
             put("multi.service_calls", json!(details.service_calls));
         }
         put("totaltimems", json!(self.took.as_millis() as u64));
-        let shares =
-            self.shares.iter().map(|(share, time)| (share.name().to_owned(), json!(time.as_millis() as u64)));
-        put("timems", Value::Object(shares.collect()));
+        let phases =
+            self.phases.iter().map(|(phase, time)| (phase.name().to_owned(), json!(time.as_millis() as u64)));
+        put("timems", Value::Object(phases.collect()));
         put("rows", json!(self.spent.used(Use::Rows)));
-        put("blocksfound", json!(self.spent.used(Use::BlocksFound)));
+        put("blocksfound", json!(self.spent.used(Use::BlockHits)));
         put("blocksread", json!(self.spent.used(Use::BlocksRead)));
         put("blockbytesscanned", json!(self.spent.used(Use::BlockBytes)));
         if let Some(failure) = &self.failure {

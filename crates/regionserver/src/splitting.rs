@@ -1,7 +1,8 @@
-//! Asking the master to split regions that have grown too large, after a flush or a compaction.
+//! Requests a split from the master when a region has grown too large, after a flush or a
+//! compaction.
 //!
-//! Only a wish: the master checks it, and closes the region when its turn has come. A wish that is refused is uttered
-//! again after the next flush or compaction.
+//! The master checks the request, and closes the region when its procedure starts. A refused
+//! request is repeated after the next flush or compaction.
 //!
 //! Source: HBase `CompactSplit.requestSplit`, `SplitRequest`.
 
@@ -17,7 +18,7 @@ use tracing::{debug, info, warn};
 use crate::server::RegionServer;
 
 impl RegionServer {
-    /// Asks for a region to be split if it has grown too large.
+    /// Requests a split of a region if it has grown too large.
     pub(crate) fn consider_split(self: &Arc<Self>, region: &Arc<Region>) {
         let regions = self.regions().all();
         let of_table = regions.iter().filter(|other| other.info().table == region.info().table).count();
@@ -27,22 +28,22 @@ impl RegionServer {
             return;
         }
         let (server, region) = (self.clone(), region.clone());
-        self.env().spawn(TaskClass::Background, async move { server.ask_to_split(&region).await });
+        self.env().spawn(TaskClass::Background, async move { server.request_split(&region).await });
     }
 
-    async fn ask_to_split(&self, region: &Region) {
+    async fn request_split(&self, region: &Region) {
         match region.split_point().await {
             Ok(Some(row)) => {
-                let is_begun = self.report_grown(region.info(), &row).await;
-                region.instruments().note_split(is_begun);
+                let is_begun = self.send_split_request(region.info(), &row).await;
+                region.instruments().count_split(is_begun);
             }
-            Ok(None) => debug!(region = %region.name(), "no row to split a large region at"),
-            Err(error) => warn!(region = %region.name(), %error, "no row to split a large region at"),
+            Ok(None) => debug!(region = %region.name(), "large region has no split point"),
+            Err(error) => warn!(region = %region.name(), %error, "cannot determine split point"),
         }
     }
 
-    /// Whether the master took it.
-    async fn report_grown(&self, parent: &RegionInfo, row: &Bytes) -> bool {
+    /// Requests the split, and returns whether the master accepted it.
+    async fn send_split_request(&self, parent: &RegionInfo, row: &Bytes) -> bool {
         let id = self.env().clock.now_ms().max(parent.region_id + 1);
         let daughter = |start: &Bytes, end: &Bytes| {
             proto::RegionInfo::from(&RegionInfo::new(parent.table.clone(), start.clone(), end.clone(), id))
@@ -60,8 +61,8 @@ impl RegionServer {
         let (region, row) = (parent.encoded_name(), row.escape_ascii());
         let reported = self.master().report_region_state_transition(request).await;
         match &reported {
-            Ok(_) => info!(%region, %row, "asked to be split"),
-            Err(refused) => info!(%region, %row, %refused, "a large region is not split"),
+            Ok(_) => info!(%region, %row, "requested split of large region"),
+            Err(refused) => info!(%region, %row, %refused, "master refused to split large region"),
         }
         reported.is_ok()
     }

@@ -1,5 +1,6 @@
-//! Stop: all regions are flushed and closed, and the logs. It ends in bounded time, whatever the disk does: what cannot
-//! be flushed is in the log, and the next start replays it.
+//! Stopping a server: flushes and closes all regions, then closes the logs. This takes bounded time
+//! even if the disk does not respond. Edits that cannot be flushed are in the log, and the next
+//! start replays them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,11 @@ use tracing::{info, warn};
 
 use crate::server::RegionServer;
 
-/// How long flushes may fail, all together, before the rest is left to the log.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The pause between two tries.
+/// Total time that flushes may fail before the remaining regions are closed without a flush.
+const FLUSH_RETRY_LIMIT: Duration = Duration::from_secs(5);
+/// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// Regions that the error of a stop names.
+/// Maximum number of regions that the error of a stop names.
 const NAMED_MAX: usize = 3;
 
 /// Regions that were closed without a flush.
@@ -35,25 +36,26 @@ impl Unflushed {
 }
 
 impl RegionServer {
-    /// Flushes and closes all regions, `hbase:meta` last, and the logs. Nothing is served any more.
+    /// Flushes and closes all regions, `hbase:meta` last, then closes the logs. Nothing is served
+    /// after that.
     ///
     /// # Errors
-    /// Which regions were closed without a flush, and why; the log has their edits.
+    /// Names regions that were closed without a flush, with the reasons. The log has their edits.
     pub async fn stop(&self) -> Result<(), String> {
         let (meta, users): (Vec<_>, Vec<_>) =
             self.regions().all().into_iter().partition(|region| region.info().table.is_meta());
-        let give_up_at = self.env().clock.monotonic() + PATIENCE;
+        let deadline = self.env().clock.monotonic() + FLUSH_RETRY_LIMIT;
         let mut unflushed = Unflushed::default();
-        let mut hopeless = None;
+        let mut unflushable = None;
         for region in users.into_iter().chain(meta) {
             self.regions().remove(region.encoded_name());
-            let closed = match &hopeless {
+            let closed = match &unflushable {
                 Some(why) => Err(String::clone(why)),
                 None => tokio::select! {
                     biased;
-                    closed = self.close_until(&region, give_up_at) => closed,
-                    why = self.hopeless() => {
-                        hopeless = Some(why.clone());
+                    closed = self.close_until(&region, deadline) => closed,
+                    why = self.wait_until_unflushable() => {
+                        unflushable = Some(why.clone());
                         Err(why)
                     }
                 },
@@ -75,20 +77,20 @@ impl RegionServer {
         }
     }
 
-    /// Closes a region; a flush that fails is retried until `give_up_at`, at least once.
-    async fn close_until(&self, region: &Arc<Region>, give_up_at: Duration) -> Result<(), String> {
+    /// Closes a region. Retries a failed flush until `deadline`, and makes at least one attempt.
+    async fn close_until(&self, region: &Arc<Region>, deadline: Duration) -> Result<(), String> {
         let clock = &self.env().clock;
         loop {
             match region.close_once().await {
                 Ok(()) => return Ok(()),
-                Err(error) if clock.monotonic() >= give_up_at => return Err(error.to_string()),
+                Err(error) if clock.monotonic() >= deadline => return Err(error.to_string()),
                 Err(_) => clock.sleep(RETRY_PAUSE).await,
             }
         }
     }
 
-    /// Waits until nothing can be flushed any more; why.
-    async fn hopeless(&self) -> String {
+    /// Waits until no flush can succeed, and returns the reason.
+    async fn wait_until_unflushable(&self) -> String {
         let clock = &self.env().clock;
         let mut waits_since = None;
         loop {
@@ -96,9 +98,9 @@ impl RegionServer {
                 return format!("the data directory is lost: {reason}");
             }
             let now = clock.monotonic();
-            waits_since = self.waits_for_room().then(|| waits_since.unwrap_or(now));
-            if waits_since.is_some_and(|since| now >= since + PATIENCE) {
-                return "the disk is full, and the log waits for room".into();
+            waits_since = self.waits_for_space().then(|| waits_since.unwrap_or(now));
+            if waits_since.is_some_and(|since| now >= since + FLUSH_RETRY_LIMIT) {
+                return "the disk is full, and the log waits for space".into();
             }
             clock.sleep(RETRY_PAUSE).await;
         }

@@ -1,8 +1,10 @@
-//! What each user asks of this server: what it used, from which hosts, and if that is wanted how long it took.
+//! Per-user accounting: the requests and resource usage of each user by host, and optionally the
+//! latencies.
 //!
-//! Connections find their user and host once, when they are opened; their calls count without looking anything up. Users
-//! stay known when their connections are closed. There are bounds for both, for a name costs a stranger nothing: beyond
-//! them all are one.
+//! A connection looks up its user and host once, when it is opened; its calls then count without a
+//! lookup. Users remain listed after their connections are closed. The numbers of users and of
+//! hosts are bounded, because a client can claim any name. Beyond the bounds, all users (or hosts)
+//! share one entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,31 +12,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::metrics::Counts;
-use engine::instruments::{EndedGet, Operation, Usage};
+use engine::instruments::{GetSample, Operation, Usage};
 use rpc::ConnectionInfo;
 
-/// Users that are told apart at most, and hosts of each.
+/// Maximum number of users with an entry of their own, and of hosts per user.
 const USERS_MAX: usize = 1000;
 const HOSTS_MAX: usize = 100;
-/// Bytes of the longest name of a user who is told apart.
+/// Longest user name, in bytes, that gets an entry of its own.
 const NAME_LEN_MAX: usize = 128;
-/// The name of all beyond.
+/// The name of the shared entry.
 const OTHERS: &str = "others";
 
 base::instruments! {
-    /// How long what a user asked took. Names are the ends of HBase's, behind `User_U_metric_`.
+    /// Latencies of a user's operations. Metric names are the suffixes of HBase's names, after
+    /// `User_U_metric_`.
     pub struct UserTimes in "RegionServer,sub=Users" {
-        /// Gets, each of a batch for itself.
+        /// Latency of Gets; each Get of a batch counts.
         get: Times = "get",
-        /// Puts, and puts that were made together.
+        /// Latency of puts and of batches of puts.
         put: Times = "put",
-        /// Deletes, and deletes that were made together.
+        /// Latency of deletes and of batches of deletes.
         delete: Times = "delete",
-        /// Increments.
+        /// Latency of increments.
         increment: Times = "increment",
-        /// Appends.
+        /// Latency of appends.
         append: Times = "append",
-        /// Calls of scans.
+        /// Latency of scan calls.
         scan: Times = "scanTime",
     }
 }
@@ -48,13 +51,13 @@ pub struct Users {
 
 /// One user.
 pub struct User {
-    // None where they are not wanted.
+    // None if latencies are not measured.
     times: Option<UserTimes>,
     hosts: Mutex<BTreeMap<Arc<str>, Arc<Counts<HostCounts>>>>,
 }
 
 base::counts! {
-    /// What a user asked from one host, and what that used.
+    /// Requests of a user from one host, and the resources that they used.
     struct HostCounts {
         reads,
         writes,
@@ -65,31 +68,31 @@ base::counts! {
     }
 }
 
-/// Who is at the other end of a connection: his user, and the host he comes from.
-pub struct Caller {
+/// The client of a connection: its user, and the host that it connects from.
+pub struct ClientIdentity {
     connection: Arc<ConnectionInfo>,
     user: Arc<User>,
     host: Arc<Counts<HostCounts>>,
 }
 
 impl Users {
-    /// Nobody yet; `now` is a time of the monotonic clock. If `are_timed`, how long their operations take is counted too
-    /// (`hbase.regionserver.user.metrics.enabled`).
+    /// Starts without users; `now` is a time of the monotonic clock. `are_timed` enables the
+    /// measurement of latencies (`hbase.regionserver.user.metrics.enabled`).
     pub fn new(are_timed: bool, now: Duration) -> Users {
         Users { begun: now, are_timed, by_name: Mutex::default() }
     }
 
-    /// Who is at the other end of `connection`.
-    pub fn caller(&self, connection: &Arc<ConnectionInfo>) -> Caller {
-        let user = self.user(connection.user.as_deref().unwrap_or_default());
+    /// The client at the other end of `connection`.
+    pub fn identify(&self, connection: &Arc<ConnectionInfo>) -> ClientIdentity {
+        let user = self.user(connection.user().unwrap_or_default());
         let host = user.host(connection.peer.ip());
-        Caller { connection: connection.clone(), user, host }
+        ClientIdentity { connection: connection.clone(), user, host }
     }
 
     fn user(&self, name: &str) -> Arc<User> {
         let name = if name.len() <= NAME_LEN_MAX { name } else { OTHERS };
         let mut by_name = lock(&self.by_name);
-        one_of(&mut by_name, name, USERS_MAX, || {
+        get_or_shared(&mut by_name, name, USERS_MAX, || {
             let times = self.are_timed.then(|| UserTimes::begin(self.begun));
             Arc::new(User { times, hosts: Mutex::default() })
         })
@@ -100,7 +103,7 @@ impl Users {
         lock(&self.by_name).iter().map(|(name, user)| (name.clone(), user.clone())).collect()
     }
 
-    /// The users' requests by host, as the master is told of them.
+    /// Requests by user and host, for the report to the master.
     pub(crate) fn loads(&self) -> Vec<proto::UserLoad> {
         let load = |(name, user): (Arc<str>, Arc<User>)| proto::UserLoad {
             user_name: name.to_string(),
@@ -111,12 +114,12 @@ impl Users {
 }
 
 impl User {
-    /// How long what he asked took, if that is counted.
+    /// Latencies of the user's operations, if they are measured.
     pub fn times(&self) -> Option<&UserTimes> {
         self.times.as_ref()
     }
 
-    /// What he used.
+    /// Resources that the user has used, from all hosts.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         for counts in lock(&self.hosts).values() {
@@ -130,7 +133,7 @@ impl User {
     }
 
     fn host(&self, address: IpAddr) -> Arc<Counts<HostCounts>> {
-        one_of(&mut lock(&self.hosts), &address.to_string(), HOSTS_MAX, Arc::default)
+        get_or_shared(&mut lock(&self.hosts), &address.to_string(), HOSTS_MAX, Arc::default)
     }
 
     fn clients(&self) -> Vec<proto::ClientMetrics> {
@@ -144,26 +147,26 @@ impl User {
     }
 }
 
-impl Caller {
-    /// The name of his user.
+impl ClientIdentity {
+    /// The name of the user.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.connection.user.as_deref()
+        self.connection.user()
     }
 
-    /// So many Gets ended, at least one, each of which took so long.
+    /// Records `gets` Gets, at least one, that took `took` each.
     #[inline]
-    pub(crate) fn note_gets(&self, gets: u32, took: Duration) {
+    pub(crate) fn record_gets(&self, gets: u32, took: Duration) {
         if let Some(times) = &self.user.times {
             times.get.record_many(took, gets);
         }
         self.host.add(|of| &of.reads, gets.into());
     }
 
-    /// A call of `Get` ended well.
+    /// Records a successful `Get` call.
     #[inline]
-    pub(crate) fn note_get(&self, get: &EndedGet) {
+    pub(crate) fn record_get(&self, get: &GetSample) {
         if let Some(times) = &self.user.times {
-            times.get.note(get.took, get.area);
+            times.get.record_in(get.took, get.area);
         }
         if let Some(own) = self.host.within(get.area) {
             own.reads.add(1);
@@ -172,8 +175,9 @@ impl Caller {
         }
     }
 
-    /// A call of a scan ended that took so long: rows that it returned, and those that filters kept.
-    pub(crate) fn note_scan(&self, took: Duration, rows: u64, filtered: u64) {
+    /// Records a scan call: its duration, the rows that it returned, and the rows that filters
+    /// dropped.
+    pub(crate) fn record_scan(&self, took: Duration, rows: u64, filtered: u64) {
         if let Some(times) = &self.user.times {
             times.scan.record(took);
         }
@@ -181,8 +185,9 @@ impl Caller {
         self.host.add(|of| &of.filtered_reads, filtered);
     }
 
-    /// An operation ended that took so long. (Those on a condition are in none of HBase's figures of users.)
-    pub(crate) fn note(&self, operation: Operation, took: Duration) {
+    /// Records the latency of an operation. (HBase's user metrics do not include operations with a
+    /// condition.)
+    pub(crate) fn record_latency(&self, operation: Operation, took: Duration) {
         let Some(times) = &self.user.times else { return };
         match operation {
             Operation::Put | Operation::PutBatch => times.put.record(took),
@@ -193,30 +198,37 @@ impl Caller {
         }
     }
 
-    /// So many changes were asked for.
-    pub(crate) fn note_changes(&self, changes: usize) {
+    /// Records requested mutations.
+    pub(crate) fn record_mutations(&self, changes: usize) {
         self.host.add(|of| &of.writes, changes as u64);
     }
 
-    /// A part of a call ended that used this.
+    /// Records the resources that a part of a call has used.
     #[inline]
-    pub(crate) fn note_usage(&self, usage: &Usage) {
+    pub(crate) fn add_usage(&self, usage: &Usage) {
         let Some(own) = self.host.own() else { return };
         usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
     }
 }
 
-/// The value at `key`, or a new one if there is room, or that of all others.
-fn one_of<V: Clone>(values: &mut BTreeMap<Arc<str>, V>, key: &str, max: usize, new: impl FnOnce() -> V) -> V {
+/// The value at `key`. Inserts a new value if there is room, else uses the shared entry.
+fn get_or_shared<V: Clone>(
+    values: &mut BTreeMap<Arc<str>, V>,
+    key: &str,
+    max: usize,
+    new: impl FnOnce() -> V,
+) -> V {
     let key = if values.len() < max || values.contains_key(key) { key } else { OTHERS };
-    match values.get(key) {
+    let value = match values.get(key) {
         Some(value) => value.clone(),
         None => values.entry(key.into()).or_insert_with(new).clone(),
-    }
+    };
+    debug_assert!(values.len() <= max + 1, "only the shared entry exceeds the bound");
+    value
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Maps: whole after any panic.
+    // The maps are valid after any panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -229,7 +241,8 @@ mod tests {
             peer: ([10, 0, 0, host], 1).into(),
             local: ([10, 0, 0, 1], 16020).into(),
             service: "ClientService",
-            user: Some(user.into()),
+            claimed_user: Some(user.into()),
+            principal: None,
             version: None,
             codec: None,
             compressor: None,
@@ -238,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_by_their_hosts() {
+    fn requests_are_counted_by_user_and_host() {
         let users = Users::new(true, Duration::ZERO);
         let took = Duration::from_millis(1);
-        users.caller(&connection("ann", 1)).note_gets(3, took);
-        users.caller(&connection("ann", 2)).note(Operation::PutBatch, took);
-        users.caller(&connection("ann", 2)).note_changes(10);
-        users.caller(&connection("ann", 1)).note_scan(took, 5, 7);
-        users.caller(&connection("bob", 1)).note_usage(&Usage {
+        users.identify(&connection("ann", 1)).record_gets(3, took);
+        users.identify(&connection("ann", 2)).record_latency(Operation::PutBatch, took);
+        users.identify(&connection("ann", 2)).record_mutations(10);
+        users.identify(&connection("ann", 1)).record_scan(took, 5, 7);
+        users.identify(&connection("bob", 1)).add_usage(&Usage {
             read_units: 2,
             write_units: 0,
             work_nanos: 9,
@@ -260,9 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn strangers_beyond_the_bound_are_one() {
+    fn users_beyond_the_limit_share_an_entry() {
         let users = Users::new(true, Duration::ZERO);
-        (0..USERS_MAX + 9).for_each(|at| drop(users.caller(&connection(&format!("user{at}"), 1))));
+        (0..USERS_MAX + 9).for_each(|at| drop(users.identify(&connection(&format!("user{at}"), 1))));
         let names: Vec<_> = users.all().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), USERS_MAX + 1);
         assert!(names.iter().any(|name| &**name == OTHERS));

@@ -1,4 +1,4 @@
-//! A store file with a corrupt block: reads of that block fail and say so, all others go on.
+//! A store file with a corrupt block: only reads of that block fail, and the error names the file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
@@ -11,7 +11,8 @@ use engine::region::CompactionKind;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use prost::Message;
-use rpc::{Codec, Failure};
+use proto::exception::JavaException;
+use rpc::Codec;
 use world::cells::{RawCell, block, mutation_by_block};
 use world::{World, run};
 
@@ -25,14 +26,14 @@ async fn put(world: &World, row: &str, value: &[u8]) {
     world.call_by(Codec::KeyValue, "Mutate", &request, block(&[cell])).await.unwrap();
 }
 
-async fn get(world: &World, row: &str) -> Result<usize, Failure> {
+async fn get(world: &World, row: &str) -> Result<usize, JavaException> {
     let get = proto::Get { row: row.to_string().into(), ..Default::default() };
     let request = proto::GetRequest { region: world.region.clone(), get };
     let reply = world.call_by(Codec::KeyValue, "Get", &request, Bytes::new()).await?;
     Ok(proto::GetResponse::decode(reply.message).unwrap().result.unwrap().associated_cell_count() as usize)
 }
 
-async fn scan(world: &World, scan: proto::Scan) -> Result<usize, Failure> {
+async fn scan(world: &World, scan: proto::Scan) -> Result<usize, JavaException> {
     let request = proto::ScanRequest {
         region: Some(world.region.clone()),
         scan: Some(scan),
@@ -51,7 +52,8 @@ async fn store_files(world: &World) -> Vec<FilePath> {
     entries.into_iter().map(|entry| dir.join(&entry.name)).collect()
 }
 
-/// A region with a file of a thousand rows, one block of which is corrupt, and what it was before.
+/// A region with a file of a thousand rows, one block of which is corrupt. Also returns the file's
+/// path and intact contents.
 async fn begin() -> (World, FilePath, Vec<u8>) {
     let world = World::begin().await;
     for row in 0..1000 {
@@ -68,7 +70,7 @@ async fn begin() -> (World, FilePath, Vec<u8>) {
 }
 
 #[test]
-fn a_read_of_a_corrupt_block_is_not_to_be_tried_again() {
+fn a_read_of_a_corrupt_block_is_not_retried() {
     run(async {
         let (world, file, _) = begin().await;
         assert!(world.server.damaged_files().is_empty());
@@ -82,7 +84,7 @@ fn a_read_of_a_corrupt_block_is_not_to_be_tried_again() {
             let failure = get(&world, "r0465").await.unwrap_err();
             assert_eq!((&*failure.class, failure.do_not_retry), (CORRUPT, true), "{failure:?}");
         }
-        // Other rows are read, and written.
+        // Other rows can still be read and written.
         let before = proto::Scan { stop_row: Some("r0300".into()), ..Default::default() };
         assert_eq!(scan(&world, before).await.unwrap(), 300);
         let behind = proto::Scan { start_row: Some("r0700".into()), ..Default::default() };
@@ -95,14 +97,14 @@ fn a_read_of_a_corrupt_block_is_not_to_be_tried_again() {
 }
 
 #[test]
-fn compactions_leave_a_corrupt_file_as_it_is() {
+fn compactions_do_not_change_a_corrupt_file() {
     run(async {
         let (world, file, whole) = begin().await;
         let region = world.served();
         assert!(region.compact(None, CompactionKind::Major).await.is_err());
         assert!(world.disk.contents(&file).is_some());
-        assert_eq!(world.server.damaged_files().len(), 1, "the compaction has met it");
-        // Those that the server chooses take the other files.
+        assert_eq!(world.server.damaged_files().len(), 1, "the compaction found it");
+        // Compactions that the server selects skip the corrupt file.
         for round in 0..5 {
             put(&world, "r0001", format!("{round}").as_bytes()).await;
             region.flush().await.unwrap();
@@ -114,7 +116,7 @@ fn compactions_leave_a_corrupt_file_as_it_is() {
         assert_eq!(get(&world, "r0001").await.unwrap(), 1);
         assert!(scan(&world, proto::Scan::default()).await.is_err());
 
-        // From a copy it is whole again, also for a compaction.
+        // After the file is restored from a copy, it can be read and compacted again.
         world.disk.put(&file, whole);
         let world = world.after_power_loss(FamilyDescriptor::new("f")).await;
         assert_eq!(scan(&world, proto::Scan::default()).await.unwrap(), 1000);

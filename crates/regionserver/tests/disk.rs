@@ -1,4 +1,5 @@
-//! A region server whose disk is full, lost or failing: what is refused, what is reported, and that a stop ends.
+//! A region server with a full, lost or failing disk: refused writes, reported errors, and a stop
+//! that ends in bounded time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
@@ -14,8 +15,8 @@ use fs::faulty::{Fault, Operation, Rule};
 use regionserver::errors::java_exception;
 use world::{World, run};
 
-/// Longer than the server takes to find out.
-const SECONDS: Duration = Duration::from_secs(3);
+/// Longer than the server takes to detect the fault.
+const DETECTED_WITHIN: Duration = Duration::from_secs(3);
 
 async fn write(world: &World, mutation: Mutation) -> Result<(), Error> {
     world.server.regions().all().remove(0).batch(vec![mutation]).await.remove(0)
@@ -32,12 +33,12 @@ fn delete(row: &'static str) -> Mutation {
 }
 
 #[test]
-fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
+fn a_full_disk_refuses_data_and_accepts_deletes() {
     run(async {
         let world = World::begin().await;
         world.put("a").await;
         world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
-        world.env.clock.sleep(SECONDS).await;
+        world.env.clock.sleep(DETECTED_WITHIN).await;
         let refused = write(&world, put("b")).await.unwrap_err();
         let exception = java_exception(&refused);
         assert_eq!(exception.class, "org.apache.hadoop.hbase.RegionTooBusyException");
@@ -47,7 +48,7 @@ fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
         let load = world.server.server_load();
         assert!(load.grampus_warnings[0].contains("The disk is full"), "{:?}", load.grampus_warnings);
         world.faulty.set_capacity(Some(1 << 40));
-        world.env.clock.sleep(SECONDS).await;
+        world.env.clock.sleep(DETECTED_WITHIN).await;
         write(&world, put("b")).await.unwrap();
         world.get("b").await;
         assert_eq!(world.server.server_load().grampus_warnings, [""; 0]);
@@ -55,12 +56,12 @@ fn a_full_disk_refuses_data_and_takes_deletes_until_there_is_room() {
 }
 
 #[test]
-fn a_directory_that_is_lost_refuses_all_writes_and_is_reported() {
+fn a_lost_directory_refuses_all_writes_and_is_reported() {
     run(async {
         let world = World::begin().await;
         world.put("a").await;
         world.faulty.add(Rule::new(Fault::Fail).on(Operation::Stat).at("WALs"));
-        world.env.clock.sleep(SECONDS).await;
+        world.env.clock.sleep(DETECTED_WITHIN).await;
         for mutation in [put("b"), delete("a")] {
             let refused = write(&world, mutation).await.unwrap_err();
             assert!(refused.to_string().contains("the data directory is lost"), "{refused}");
@@ -70,12 +71,12 @@ fn a_directory_that_is_lost_refuses_all_writes_and_is_reported() {
         let begun = tokio::time::Instant::now();
         let unflushed = world.server.stop().await.unwrap_err();
         assert!(unflushed.contains("the data directory is lost"), "{unflushed}");
-        assert!(begun.elapsed() < 2 * SECONDS, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < 2 * DETECTED_WITHIN, "{:?}", begun.elapsed());
     });
 }
 
 #[test]
-fn a_stop_gives_up_flushes_that_keep_failing_and_the_log_has_the_edits() {
+fn a_stop_abandons_failing_flushes_and_the_log_keeps_the_edits() {
     run(async {
         let world = World::begin().await;
         world.put("a").await;
@@ -97,7 +98,7 @@ fn a_stop_gives_up_flushes_that_keep_failing_and_the_log_has_the_edits() {
 }
 
 #[test]
-fn a_flush_that_fails_for_a_moment_does_not_spoil_the_stop() {
+fn a_transient_flush_failure_does_not_fail_the_stop() {
     run(async {
         let world = World::begin().await;
         world.put("a").await;

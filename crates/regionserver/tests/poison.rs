@@ -1,5 +1,5 @@
-//! Cells at and beyond the edges of their ranges: whatever the answer to them is, all other rows stay
-//! readable.
+//! Cells with fields at and beyond the limits of their ranges. Whatever the response to them is,
+//! all other rows must stay readable.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
@@ -16,21 +16,22 @@ use fs::FilePath;
 use fs::memory::MemoryFs;
 use layout::RootDir;
 use prost::Message;
-use rpc::{Codec, Failure};
+use proto::exception::JavaException;
+use rpc::Codec;
 use world::cells::{RawCell, block, condition_that_holds, mutation_by_block, mutation_by_message};
 use world::{World, run};
 
 const KINDS: [MutationKind; 4] =
     [MutationKind::Put, MutationKind::Delete, MutationKind::Increment, MutationKind::Append];
 
-/// Rows that must always be read, in order.
+/// Rows that must always be readable, in order.
 fn good_rows() -> Vec<String> {
     (0..10).map(|at| format!("g{at}")).collect()
 }
 
-/// Calls by which a mutation comes.
+/// The calls that can carry a mutation.
 #[derive(Clone, Copy, Debug)]
-enum By {
+enum CallKind {
     Single,
     Batch,
     Atomic,
@@ -38,19 +39,21 @@ enum By {
     CheckInBatch,
 }
 
-const CALLS: [By; 5] = [By::Single, By::Batch, By::Atomic, By::Check, By::CheckInBatch];
+const CALLS: [CallKind; 5] =
+    [CallKind::Single, CallKind::Batch, CallKind::Atomic, CallKind::Check, CallKind::CheckInBatch];
 
-/// Sends a mutation; what it was refused with.
+/// Sends a mutation. Returns the message of the exception if it is refused.
 async fn send(
     world: &World,
-    by: By,
+    call: CallKind,
     codec: Codec,
     mutation: proto::MutationProto,
     cells: Bytes,
 ) -> Result<(), String> {
     let row = mutation.row.clone().unwrap();
-    let condition = matches!(by, By::Check | By::CheckInBatch).then(|| condition_that_holds(&row));
-    if matches!(by, By::Single | By::Check) {
+    let condition =
+        matches!(call, CallKind::Check | CallKind::CheckInBatch).then(|| condition_that_holds(&row));
+    if matches!(call, CallKind::Single | CallKind::Check) {
         let request =
             proto::MutateRequest { region: world.region.clone(), mutation, condition, ..Default::default() };
         return match world.call_by(codec, "Mutate", &request, cells).await {
@@ -61,7 +64,7 @@ async fn send(
     let action = proto::Action { index: Some(0), mutation: Some(mutation), ..Default::default() };
     let region_action = proto::RegionAction {
         region: world.region.clone(),
-        atomic: (!matches!(by, By::Batch)).then_some(true),
+        atomic: (!matches!(call, CallKind::Batch)).then_some(true),
         action: vec![action],
         condition,
     };
@@ -79,13 +82,14 @@ async fn send(
     }
 }
 
-/// What a client is told. None of these mutations can ever succeed, so that it must not try again.
-fn refusal(failure: &Failure) -> String {
+/// The message that the client gets. None of these mutations can ever succeed, so the client must
+/// not retry.
+fn refusal(failure: &JavaException) -> String {
     assert!(failure.do_not_retry, "{failure:?}");
     failure.message.clone()
 }
 
-/// The rows of a result and their cells, decoded as strictly as HBase's clients do.
+/// The rows of a result and their cells, decoded as strictly as by HBase's clients.
 fn rows_of(codec: Codec, cells: Bytes) -> Vec<(String, Vec<KeyValue>)> {
     let codec = match codec {
         Codec::KeyValue => cell::codec::Codec::KeyValue,
@@ -113,7 +117,7 @@ async fn get(world: &World, codec: Codec, row: &str) -> Vec<KeyValue> {
     rows_of(codec, reply.cells.into_bytes()).pop().map(|(_, cells)| cells).unwrap_or_default()
 }
 
-/// All rows, by as many calls as it takes.
+/// All rows, read with as many calls as necessary.
 async fn scan(world: &World, codec: Codec, scan: proto::Scan) -> Vec<(String, Vec<KeyValue>)> {
     let mut request = proto::ScanRequest {
         region: Some(world.region.clone()),
@@ -139,7 +143,7 @@ async fn scan(world: &World, codec: Codec, scan: proto::Scan) -> Vec<(String, Ve
     rows
 }
 
-/// Reads all good rows by every kind of read.
+/// Reads all good rows with every kind of read.
 async fn check_good_rows(world: &World, when: &str) {
     let good = good_rows();
     let is_whole = |cells: &[KeyValue]| cells.iter().any(|cell| *cell.view(0).value == *b"good");
@@ -169,11 +173,11 @@ async fn write_good_rows(world: &World) {
     for row in good_rows() {
         let cell = RawCell { qualifier: b"good".to_vec(), value: b"good".to_vec(), ..RawCell::put(&row) };
         let mutation = mutation_by_block(MutationKind::Put, row.as_bytes(), 1);
-        send(world, By::Single, Codec::KeyValue, mutation, block(&[cell])).await.unwrap();
+        send(world, CallKind::Single, Codec::KeyValue, mutation, block(&[cell])).await.unwrap();
     }
 }
 
-/// Flushes, compacts and starts again, and reads after each step.
+/// Flushes, compacts and restarts, and checks the good rows after each step.
 async fn check_through_files(world: World, family: FamilyDescriptor) -> World {
     check_good_rows(&world, "in memory").await;
     let world = world.after_power_loss(family.clone()).await;
@@ -188,7 +192,7 @@ async fn check_through_files(world: World, family: FamilyDescriptor) -> World {
     world
 }
 
-/// Cells, each with one field at or beyond an edge of its range.
+/// Cells, each with one field at or beyond a limit of its range.
 fn cells_at_the_edges() -> Vec<RawCell> {
     let mut cells = Vec::new();
     for len in [0, 1, 32_767, 32_768, 65_535] {
@@ -234,7 +238,7 @@ fn cells_at_the_edges() -> Vec<RawCell> {
 }
 
 #[test]
-fn no_cell_that_a_client_sends_makes_another_row_unreadable() {
+fn no_cell_of_a_client_makes_another_row_unreadable() {
     run(async {
         let family = FamilyDescriptor::new("f");
         let world = World::with_family(family.clone()).await;
@@ -243,11 +247,12 @@ fn no_cell_that_a_client_sends_makes_another_row_unreadable() {
         for (at, cell) in cells_at_the_edges().into_iter().enumerate() {
             for kind in KINDS {
                 let mut first: Option<Result<(), String>> = None;
-                for (by, in_block) in CALLS.into_iter().flat_map(|by| [(by, true), (by, false)]) {
+                for (call, in_block) in CALLS.into_iter().flat_map(|call| [(call, true), (call, false)]) {
                     let mut cell = cell.clone();
                     if cell.row.starts_with(b"g") {
-                        // What it is made of is not to depend on what is there.
-                        cell.row.extend(format!("-{at}-{kind:?}-{by:?}-{in_block}").bytes());
+                        // Each mutation has its own row, so that its outcome does not depend on
+                        // existing cells.
+                        cell.row.extend(format!("-{at}-{kind:?}-{call:?}-{in_block}").bytes());
                     }
                     let codec = if at % 2 == 0 { Codec::KeyValue } else { Codec::KeyValueWithTags };
                     let codec = if cell.tags.is_some() { Codec::KeyValueWithTags } else { codec };
@@ -261,12 +266,12 @@ fn no_cell_that_a_client_sends_makes_another_row_unreadable() {
                             None => continue,
                         },
                     };
-                    let answer = send(&world, by, codec, mutation, cells).await;
+                    let answer = send(&world, call, codec, mutation, cells).await;
                     let first = first.get_or_insert_with(|| answer.clone());
                     assert_eq!(
                         answer.is_ok(),
                         first.is_ok(),
-                        "{kind:?}, cell {at}, type {} at {}, by {by:?}, in a block: {in_block}, {answer:?}, first {first:?}",
+                        "{kind:?}, cell {at}, type {} at {}, by {call:?}, in a block: {in_block}, {answer:?}, first {first:?}",
                         cell.type_code,
                         cell.timestamp
                     );
@@ -286,7 +291,7 @@ fn no_cell_that_a_client_sends_makes_another_row_unreadable() {
 }
 
 #[test]
-fn a_cell_that_cannot_be_read_back_is_refused_and_says_why() {
+fn an_unreadable_cell_is_refused_with_the_reason() {
     run(async {
         let world = World::begin().await;
         let tagged = |tags: &[u8]| RawCell { tags: Some(tags.to_vec()), ..RawCell::put("r") };
@@ -301,12 +306,12 @@ fn a_cell_that_cannot_be_read_back_is_refused_and_says_why() {
             (tagged(&[0, 9, 65]), "tags: a length does not add up"),
             (tagged(&[0, 4, 8, 1, 2, 3]), "a TTL tag is not of 8 bytes"),
         ] {
-            for by in CALLS {
+            for call in CALLS {
                 let mutation = mutation_by_block(MutationKind::Put, b"r", 1);
                 let cells = block(std::slice::from_ref(&cell));
-                let answer = send(&world, by, Codec::KeyValueWithTags, mutation, cells).await;
+                let answer = send(&world, call, Codec::KeyValueWithTags, mutation, cells).await;
                 let refused = answer.expect_err("refused");
-                assert!(refused.contains(why), "{by:?}: {refused}");
+                assert!(refused.contains(why), "{call:?}: {refused}");
             }
         }
         let whole_row = proto::MutationProto {
@@ -315,8 +320,8 @@ fn a_cell_that_cannot_be_read_back_is_refused_and_says_why() {
             timestamp: Some((-5_i64).cast_unsigned()),
             ..Default::default()
         };
-        for by in CALLS {
-            let answer = send(&world, by, Codec::KeyValue, whole_row.clone(), Bytes::new()).await;
+        for call in CALLS {
+            let answer = send(&world, call, Codec::KeyValue, whole_row.clone(), Bytes::new()).await;
             assert!(answer.unwrap_err().contains("Timestamp cannot be negative. ts=-5"));
         }
         assert!(scan(&world, Codec::KeyValue, proto::Scan::default()).await.is_empty());
@@ -324,7 +329,7 @@ fn a_cell_that_cannot_be_read_back_is_refused_and_says_why() {
 }
 
 #[test]
-fn a_mutation_that_is_refused_costs_no_other_of_its_batch() {
+fn a_refused_mutation_fails_no_other_of_its_batch() {
     run(async {
         let world = World::begin().await;
         let odd = RawCell { timestamp: -1, ..RawCell::put("b") };
@@ -357,8 +362,8 @@ fn a_mutation_that_is_refused_costs_no_other_of_its_batch() {
     });
 }
 
-/// What HBase stores of a batch without a check, at good rows and between them.
-fn odd_cells() -> Vec<RawCell> {
+/// Cells that HBase stores from a batch without validation, in good rows and between them.
+fn invalid_cells() -> Vec<RawCell> {
     let mut cells = Vec::new();
     for (at, row) in good_rows().into_iter().enumerate() {
         for row in [row.clone(), format!("{row}-odd")] {
@@ -387,10 +392,10 @@ fn odd_cells() -> Vec<RawCell> {
     cells
 }
 
-/// No component is notified.
-struct Untold;
+/// Ignores commits.
+struct IgnoreCommits;
 
-impl wal::Committed for Untold {
+impl wal::Committed for IgnoreCommits {
     fn committed(&self, _: u64) {}
     fn failed(&self, _: u64, error: &wal::Error) {
         panic!("{error}");
@@ -409,7 +414,7 @@ async fn new_disk() -> MemoryFs {
     disk
 }
 
-/// Leaves cells in the log of an earlier run.
+/// Writes cells to the log of an earlier run.
 async fn log_cells(disk: &MemoryFs, cells: &[RawCell]) {
     let server = ServerName { host: "other".into(), port: 16020, start_code: 77 };
     let root = RootDir::new(FilePath::root());
@@ -427,13 +432,13 @@ async fn log_cells(disk: &MemoryFs, cells: &[RawCell]) {
             nonce: (0, 0),
             scopes: Arc::new([]),
             logged: true,
-            committed: Arc::new(Untold),
+            committed: Arc::new(IgnoreCommits),
         });
     }
     log.close().await;
 }
 
-/// Leaves cells in a store file.
+/// Writes cells to a store file.
 async fn store_cells(disk: &MemoryFs, cells: &[RawCell], encoding: BlockEncoding) {
     let dir = RootDir::new(FilePath::root()).family_dir(&region_info(), b"f");
     let options = hfile::WriterOptions { encoding, block_bytes: 400, ..Default::default() };
@@ -457,7 +462,7 @@ fn families() -> [FamilyDescriptor; 3] {
 }
 
 #[test]
-fn an_odd_cell_in_a_log_hides_no_other() {
+fn an_invalid_cell_in_a_log_hides_no_other() {
     run(async {
         for family in families() {
             let good = good_rows().into_iter().map(|row| RawCell {
@@ -471,7 +476,7 @@ fn an_odd_cell_in_a_log_hides_no_other() {
                 tags_len: Some(tags_len),
                 ..RawCell::put("g1-lying")
             };
-            let odd = odd_cells().into_iter().chain([lying(50), lying(2)]);
+            let odd = invalid_cells().into_iter().chain([lying(50), lying(2)]);
             log_cells(&disk, &good.chain(odd).collect::<Vec<_>>()).await;
             let world = World::on(disk, family.clone()).await;
             check_tagged(&world).await;
@@ -482,7 +487,7 @@ fn an_odd_cell_in_a_log_hides_no_other() {
 }
 
 #[test]
-fn an_odd_cell_in_a_store_file_hides_no_other() {
+fn an_invalid_cell_in_a_store_file_hides_no_other() {
     run(async {
         let encodings = [BlockEncoding::None, BlockEncoding::FastDiff, BlockEncoding::RowIndexV1];
         for (family, encoding) in families().into_iter().zip(encodings) {
@@ -492,7 +497,7 @@ fn an_odd_cell_in_a_store_file_hides_no_other() {
                 ..RawCell::put(&row)
             });
             let disk = new_disk().await;
-            store_cells(&disk, &good.chain(odd_cells()).collect::<Vec<_>>(), encoding).await;
+            store_cells(&disk, &good.chain(invalid_cells()).collect::<Vec<_>>(), encoding).await;
             let world = World::on(disk, family.clone()).await;
             check_tagged(&world).await;
             let world = check_through_files(world, family).await;
@@ -501,7 +506,7 @@ fn an_odd_cell_in_a_store_file_hides_no_other() {
     });
 }
 
-/// A stored cell with malformed tags loses no more than these.
+/// Checks that a stored cell with malformed tags loses only these tags.
 async fn check_tagged(world: &World) {
     for codec in [Codec::KeyValue, Codec::KeyValueWithTags] {
         for row in good_rows() {
@@ -515,7 +520,7 @@ async fn check_tagged(world: &World) {
 #[test]
 fn a_marker_in_a_put_deletes_as_in_a_delete() {
     run(async {
-        for by in CALLS {
+        for call in CALLS {
             for form_is_block in [true, false] {
                 for (type_code, left) in [
                     (8, &["a@3", "q@3", "z@5", "z@3"][..]),
@@ -527,15 +532,15 @@ fn a_marker_in_a_put_deletes_as_in_a_delete() {
                     for (qualifier, timestamp) in [("a", 3), ("q", 5), ("q", 3), ("z", 5), ("z", 3)] {
                         let cell = RawCell { qualifier: qualifier.into(), timestamp, ..RawCell::put("r") };
                         let put = mutation_by_block(MutationKind::Put, b"r", 1);
-                        send(&world, By::Single, Codec::KeyValue, put, block(&[cell])).await.unwrap();
+                        send(&world, CallKind::Single, Codec::KeyValue, put, block(&[cell])).await.unwrap();
                     }
-                    // A family's marker has no qualifier, whatever the client sent.
+                    // A family delete marker has no qualifier, even if the client sends one.
                     let marker = RawCell { timestamp: 5, type_code, value: vec![], ..RawCell::put("r") };
                     let (mutation, cells) = match form_is_block {
                         true => (mutation_by_block(MutationKind::Put, b"r", 1), block(&[marker])),
                         false => (mutation_by_message(MutationKind::Put, &marker).unwrap(), Bytes::new()),
                     };
-                    send(&world, by, Codec::KeyValue, mutation, cells).await.unwrap();
+                    send(&world, call, Codec::KeyValue, mutation, cells).await.unwrap();
                     let wanted = proto::Scan { max_versions: Some(5), ..Default::default() };
                     let rows = scan(&world, Codec::KeyValue, wanted).await;
                     let found: Vec<_> = rows
@@ -546,15 +551,15 @@ fn a_marker_in_a_put_deletes_as_in_a_delete() {
                             format!("{qualifier}@{}", cell.view(0).timestamp())
                         })
                         .collect();
-                    assert_eq!(found, left, "{type_code} by {by:?}, as a block: {form_is_block}");
+                    assert_eq!(found, left, "{type_code} by {call:?}, as a block: {form_is_block}");
                 }
             }
         }
     });
 }
 
-/// A region whose store file and log have cells that no client can decode, as a server left it: negative
-/// timestamps and malformed tags, some flushed and some not.
+/// A region as an earlier server left it: its store file and log contain cells that no client can
+/// decode, with negative timestamps and malformed tags.
 async fn damaged_region(store_file: &[u8], log: &[u8], region_id: u64) -> MemoryFs {
     let disk = new_disk().await;
     let root = RootDir::new(FilePath::root());
@@ -568,7 +573,7 @@ async fn damaged_region(store_file: &[u8], log: &[u8], region_id: u64) -> Memory
 }
 
 #[test]
-fn a_region_that_was_damaged_by_odd_cells_is_whole_again() {
+fn a_region_damaged_by_invalid_cells_is_readable_again() {
     run(async {
         for (store_file, log, region_id) in [
             (
@@ -591,7 +596,7 @@ fn a_region_that_was_damaged_by_odd_cells_is_whole_again() {
                 let is_later = |cell: &&KeyValue| *cell.view(0).value == *b"later";
                 assert_eq!(cells.iter().filter(is_later).count(), 1, "{row}");
             }
-            // Malformed tags cost a cell no more than these.
+            // A cell with malformed tags loses only these tags.
             for row in ["g5", "g5-odd", "g8", "g8-odd"] {
                 let cells = get(&world, Codec::KeyValueWithTags, row).await;
                 assert!(cells.iter().any(|cell| cell.view(0).qualifier() == b"tagged"), "{row}");

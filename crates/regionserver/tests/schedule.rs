@@ -1,4 +1,4 @@
-//! The schedule over a file system that fails: what could not be flushed is flushed later, without anybody asking.
+//! The scheduler on a file system that fails: a failed flush is retried without a new request.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use regionserver::schedule::Schedule;
 use regionserver::schedule::compactions::{CompactionOptions, Pool};
 use wal::{Log, LogOptions};
 
-/// Longer than any pause between two tries.
+/// Longer than any pause between two attempts.
 const LONG: Duration = Duration::from_secs(60);
 
 struct World {
@@ -54,6 +54,7 @@ async fn world() -> World {
         env: env.clone(),
         fs: fs.clone(),
         root,
+        tracker: Arc::new(layout::RenameTracker),
         log,
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget,
@@ -78,11 +79,11 @@ impl World {
     }
 
     fn unflushed_bytes(&self) -> u64 {
-        self.region.figures().memstore_data_bytes
+        self.region.metrics().memstore_data_bytes
     }
 }
 
-/// Runs `test` on a runtime whose time passes only when all wait.
+/// Runs `test` on a runtime whose clock advances only while all tasks wait.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -93,15 +94,15 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_flush_that_failed_is_tried_again() {
+fn a_failed_flush_is_retried() {
     run(async {
         let world = world().await;
         world.put("a").await;
         world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
-        world.schedule.flush_wanted(&world.region, FlushReason::Size);
+        world.schedule.request_flush(&world.region, FlushReason::Size);
         world.env.clock.sleep(LONG).await;
         assert!(world.unflushed_bytes() > 0, "no flush can succeed");
-        assert_eq!(world.schedule.flushes(), 1, "one is still under way");
+        assert_eq!(world.schedule.flushes(), 1, "the retry is pending");
         world.faulty.heal();
         world.env.clock.sleep(LONG).await;
         assert_eq!(world.unflushed_bytes(), 0);
@@ -110,12 +111,12 @@ fn a_flush_that_failed_is_tried_again() {
 }
 
 #[test]
-fn a_region_that_is_gone_is_not_flushed_any_more() {
+fn an_offline_region_is_not_flushed() {
     run(async {
         let world = world().await;
         world.put("a").await;
         world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
-        world.schedule.flush_wanted(&world.region, FlushReason::Size);
+        world.schedule.request_flush(&world.region, FlushReason::Size);
         world.env.clock.sleep(LONG).await;
         world.regions.remove(world.region.encoded_name());
         world.env.clock.sleep(LONG).await;
@@ -124,22 +125,22 @@ fn a_region_that_is_gone_is_not_flushed_any_more() {
 }
 
 impl World {
-    /// Makes a file of one row.
+    /// Writes a file with one row.
     async fn file(&self, row: &str) {
         self.put(row).await;
         self.region.flush().await.unwrap();
     }
 
     fn files(&self) -> usize {
-        self.region.figures().stores[0].files
+        self.region.metrics().stores[0].files
     }
 
     fn state(&self) -> CompactionState {
         self.schedule.compactions().state(&self.region)
     }
 
-    async fn ask(&self, kind: CompactionKind) {
-        self.schedule.compactions().ask(&self.region, None, kind).await.unwrap();
+    async fn request(&self, kind: CompactionKind) {
+        self.schedule.compactions().request_by_user(&self.region, None, kind).await.unwrap();
     }
 
     async fn settle(&self) {
@@ -150,41 +151,42 @@ impl World {
     }
 }
 
-/// Who waits for the end of a compaction asks for the state, also before its turn has come.
+/// A client that waits for the end of a compaction polls the state, so it must also show queued
+/// compactions.
 #[test]
 fn a_region_is_compacting_from_the_call_to_the_end() {
     run(async {
         let world = world().await;
         world.file("a").await;
-        world.ask(CompactionKind::Minor).await;
-        assert_eq!(world.state(), CompactionState::None, "a single file is not for a minor one");
-        world.ask(CompactionKind::Major).await;
+        world.request(CompactionKind::Minor).await;
+        assert_eq!(world.state(), CompactionState::None, "a minor compaction needs more than one file");
+        world.request(CompactionKind::Major).await;
         assert_eq!(world.state(), CompactionState::Major);
         world.settle().await;
-        assert_eq!((world.files(), world.region.figures().compactions), (1, 1));
+        assert_eq!((world.files(), world.region.metrics().compactions), (1, 1));
     });
 }
 
-/// A wish for a major compaction that finds another at work is carried out with the next one of the store.
+/// A request for a major compaction during another one is served by the store's next compaction.
 #[test]
-fn a_major_compaction_that_cannot_be_now_comes_later() {
+fn a_blocked_major_compaction_runs_later() {
     run(async {
         let world = world().await;
         world.file("a").await;
-        world.ask(CompactionKind::Major).await;
-        world.ask(CompactionKind::Major).await;
+        world.request(CompactionKind::Major).await;
+        world.request(CompactionKind::Major).await;
         world.settle().await;
-        assert_eq!(world.region.figures().compactions, 1);
-        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.region.metrics().compactions, 1);
+        world.request(CompactionKind::Minor).await;
         world.settle().await;
-        assert_eq!(world.region.figures().compactions, 2);
-        world.ask(CompactionKind::Minor).await;
+        assert_eq!(world.region.metrics().compactions, 2);
+        world.request(CompactionKind::Minor).await;
         assert_eq!(world.state(), CompactionState::None);
     });
 }
 
 #[test]
-fn while_they_are_off_nothing_is_compacted() {
+fn nothing_is_compacted_while_compactions_are_off() {
     run(async {
         let world = world().await;
         let compactions = world.schedule.compactions();
@@ -193,45 +195,45 @@ fn while_they_are_off_nothing_is_compacted() {
         }
         assert!(compactions.switch(false), "they were on");
         assert!(!compactions.switch(false), "they are off");
-        world.ask(CompactionKind::Minor).await;
-        world.schedule.look_at_stores();
+        world.request(CompactionKind::Minor).await;
+        world.schedule.check_stores();
         world.settle().await;
         assert_eq!(world.files(), 3);
         compactions.switch(true);
-        world.schedule.look_at_stores();
+        world.schedule.check_stores();
         world.settle().await;
-        assert_eq!(world.files(), 3, "stores are looked at once in a thousand times");
-        world.region.want_compactions();
+        assert_eq!(world.files(), 3, "only every thousandth round checks a store");
+        world.region.request_compactions();
         world.settle().await;
         assert_eq!(world.files(), 1);
     });
 }
 
 #[test]
-fn a_wish_waits_once_and_can_be_forgotten() {
+fn a_request_is_queued_once_and_can_be_cleared() {
     run(async {
         let world = world().await;
         world.file("a").await;
         let compactions = world.schedule.compactions();
-        world.ask(CompactionKind::Major).await;
-        compactions.wish(&world.region, b"f");
-        compactions.wish(&world.region, b"f");
-        assert_eq!((compactions.running(), compactions.waiting()), (1, 1), "one at once");
+        world.request(CompactionKind::Major).await;
+        compactions.request(&world.region, b"f");
+        compactions.request(&world.region, b"f");
+        assert_eq!((compactions.running(), compactions.waiting()), (1, 1), "at most one runs");
         compactions.clear(Pool::Short);
         assert_eq!(compactions.waiting(), 0);
-        assert_eq!(world.state(), CompactionState::Major, "what runs goes on");
+        assert_eq!(world.state(), CompactionState::Major, "the running one continues");
         world.settle().await;
-        assert_eq!(world.region.figures().compactions, 1);
+        assert_eq!(world.region.metrics().compactions, 1);
     });
 }
 
 #[test]
-fn compacted_files_are_archived_soon_after_the_last_scanner_let_go_of_them() {
+fn compacted_files_are_archived_after_the_last_scanner() {
     run(async {
         let world = world().await;
         world.file("a").await;
         let scanner = world.region.scanner(&cell::query::Scan::default()).unwrap();
-        world.ask(CompactionKind::Major).await;
+        world.request(CompactionKind::Major).await;
         world.settle().await;
         world.schedule.archive_compacted_files().await;
         let directory = FilePath::root().join("data/default/t");

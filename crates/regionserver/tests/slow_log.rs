@@ -1,4 +1,5 @@
-//! Calls of a server whose disk is slow are kept with what they waited for: blocks, or the log.
+//! Calls of a server with a slow disk are in the slow log, with the phase that they waited for:
+//! blocks or the log.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use fs::faulty::{Fault, Operation, Rule};
 use regionserver::Admin;
-use regionserver::slow_log::Share;
+use regionserver::slow_log::CallPhase;
 use wire::service::AdminService;
 use world::{SECOND, World, run};
 
@@ -16,7 +17,7 @@ fn is_about(time: Duration, expected: Duration) -> bool {
 }
 
 #[test]
-fn a_write_that_waited_for_the_log_says_so() {
+fn a_write_that_waits_for_the_log_is_attributed_to_it() {
     run(async {
         let world = World::begin().await;
         world.put("quick").await;
@@ -24,15 +25,15 @@ fn a_write_that_waited_for_the_log_says_so() {
         world.delay(Operation::Sync, SECOND);
         world.put("slow").await;
         let [call] = &world.slow_calls()[..] else { panic!("one slow call") };
-        assert_eq!((call.method.as_str(), call.shares.greatest()), ("Mutate", Share::Wal));
-        assert!(is_about(call.took, SECOND) && is_about(call.shares.get(Share::Wal), SECOND), "{call:?}");
+        assert_eq!((call.method.as_str(), call.phases.longest()), ("Mutate", CallPhase::Wal));
+        assert!(is_about(call.took, SECOND) && is_about(call.phases.get(CallPhase::Wal), SECOND), "{call:?}");
         assert!(call.details.param.contains("row= slow, type= PUT"), "{call:?}");
         assert_eq!((call.user.as_str(), call.details.table.as_deref()), ("me", Some("t")));
     });
 }
 
 #[test]
-fn reads_that_waited_for_blocks_say_so() {
+fn reads_that_wait_for_blocks_are_attributed_to_the_disk() {
     run(async {
         let world = World::begin().await;
         world.put("row").await;
@@ -41,9 +42,12 @@ fn reads_that_waited_for_blocks_say_so() {
         world.delay(Operation::Read, SECOND);
         world.get("row").await;
         world.get("row").await;
-        let [call] = &world.slow_calls()[..] else { panic!("the first was slow, the second cached") };
-        assert_eq!((call.method.as_str(), call.shares.greatest()), ("Get", Share::Disk));
-        assert!(call.shares.get(Share::Disk) >= SECOND && call.shares.get(Share::Wal).is_zero(), "{call:?}");
+        let [call] = &world.slow_calls()[..] else { panic!("one slow call: the second one hits the cache") };
+        assert_eq!((call.method.as_str(), call.phases.longest()), ("Get", CallPhase::Disk));
+        assert!(
+            call.phases.get(CallPhase::Disk) >= SECOND && call.phases.get(CallPhase::Wal).is_zero(),
+            "{call:?}"
+        );
     });
 }
 
@@ -59,7 +63,7 @@ fn a_damaged_block_is_counted() {
             cell::query::Get { row: "row".into(), selection: Default::default(), existence_only: false };
         let damaged = region.get(&get).await.err().expect("a wrong byte is not returned");
         assert!(damaged.to_string().contains("corrupt"), "{damaged}");
-        // Of its Bloom filter, without which it was looked for, and the one where it is.
+        // The block of the Bloom filter, without which the read continued, and the data block.
         assert_eq!(world.server.damaged_blocks(), 2);
         world.faulty.heal();
         world.get("row").await;
@@ -68,7 +72,7 @@ fn a_damaged_block_is_counted() {
 }
 
 #[test]
-fn the_last_calls_are_kept() {
+fn the_newest_calls_are_retained() {
     run(async {
         let world = World::begin().await;
         world.delay(Operation::Sync, SECOND);
@@ -84,7 +88,7 @@ fn the_last_calls_are_kept() {
 }
 
 #[test]
-fn what_is_asked_for_is_told() {
+fn requested_calls_are_selected() {
     run(async {
         let world = World::begin().await;
         world.delay(Operation::Sync, SECOND);
@@ -100,7 +104,7 @@ fn what_is_asked_for_is_told() {
         };
         let both = proto::slow_log_response_request::FilterByOperator::And as i32;
         assert_eq!(count(proto::SlowLogResponseRequest::default()).await, 1);
-        assert_eq!(count(of_table("other")).await, 1, "any of them is enough");
+        assert_eq!(count(of_table("other")).await, 1, "one matching condition is enough");
         assert_eq!(
             count(proto::SlowLogResponseRequest { filter_by_operator: Some(both), ..of_table("other") })
                 .await,

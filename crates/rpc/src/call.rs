@@ -1,6 +1,5 @@
-//! What a service sees of a request, and what it gives back.
+//! The interface between the server and a service: requests and responses.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -10,6 +9,7 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use bytes::Bytes;
+use proto::exception::JavaException;
 
 use crate::cellblock::CellBlock;
 use crate::compressor::Compressor;
@@ -17,38 +17,40 @@ use crate::header::{ClientVersion, Codec};
 
 /// Answers the calls of one service.
 ///
-/// A future that is ready when it is first polled costs no task and no wake-up: the answer goes out with those of the
-/// other requests that came in the same read. One that is not ready runs on beside its connection's other calls, on
-/// the same thread. A call that has begun runs to its end even if its client goes away.
+/// A future that is ready at its first poll needs no task and no wake-up. Its response is sent
+/// together with those of the other requests of the same read. Other futures run concurrently with
+/// the connection's other calls, on the same thread. A call that has started runs to completion
+/// even if its client disconnects.
 pub trait Service: Send + Sync + 'static {
-    /// The name clients ask for, such as `ClientService`.
+    /// The name that clients request, such as `ClientService`.
     fn name(&self) -> &'static str;
-    /// The service as this connection has it, where each has its own; asked once, when it is opened.
+    /// A service instance for this connection, if the service has one per connection. Called once,
+    /// when the connection is opened.
     fn of_connection(&self, _connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
         None
     }
-    /// Answers one call. The future must not block, and should yield after long computing.
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>>;
+    /// Answers one call. The future must not block, and should yield during long computations.
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>>;
 }
 
-/// The name of a method, in the bytes of its frame.
+/// The name of a method, as a slice of its frame.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Method(Bytes);
 
 impl Method {
-    /// A name that is known when the program is built.
+    /// A name that is known at compile time.
     pub const fn of_static(name: &'static str) -> Method {
         Method(Bytes::from_static(name.as_bytes()))
     }
 
-    /// `name`, which lies within `frame`.
+    /// The method `name`, a slice of `frame`.
     pub(crate) fn of_slice(frame: &Bytes, name: &str) -> Method {
         Method(frame.slice_ref(name.as_bytes()))
     }
 }
 
 impl Method {
-    /// The name as bytes, for those who compare it with names that they know.
+    /// The name as bytes, for comparisons with known names.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -63,7 +65,7 @@ impl From<&str> for Method {
 impl Deref for Method {
     type Target = str;
     fn deref(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("made of text only")
+        std::str::from_utf8(&self.0).expect("method names are valid UTF-8")
     }
 }
 
@@ -79,35 +81,65 @@ impl fmt::Debug for Method {
     }
 }
 
-/// Who is at the other end of a connection, and what was agreed with it.
+/// The client of a connection, and the parameters negotiated with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// The client's address.
     pub peer: SocketAddr,
-    /// The address it connected to.
+    /// The local address that it connected to.
     pub local: SocketAddr,
-    /// The service it asked for.
+    /// The requested service.
     pub service: &'static str,
-    /// The user it says it is.
-    pub user: Option<String>,
-    /// Its version; clients other than HBase's own do not tell one.
+    /// The user name that the client claims, unverified.
+    pub claimed_user: Option<String>,
+    /// The identity that the handshake verified. `None` on a connection without authentication.
+    pub principal: Option<Principal>,
+    /// Its version; only HBase's own clients send one.
     pub version: Option<ClientVersion>,
-    /// How cells travel; `None` means as protobuf only, in both directions.
+    /// The codec of cell blocks; `None` means that cells are inside the messages, in both
+    /// directions.
     pub codec: Option<Codec>,
-    /// How cell blocks are compressed, in both directions; services see them plain.
+    /// The compressor of cell blocks, in both directions; services see them uncompressed.
     pub compressor: Option<Compressor>,
-    /// Whether the client has gone.
+    /// Whether the client has disconnected.
     pub presence: Presence,
 }
 
-/// Whether a client is still connected. Calls that only read end early once it is not.
+/// An authenticated identity, such as `alice/host@REALM`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Principal(pub String);
+
+/// Decides whether a call may run.
+///
+/// The server asks before each call, on the thread of its connection, so a decision must not block.
+/// Only calls over the network are asked for: calls within the process come from the server itself.
+pub trait Authorizer: fmt::Debug + Send + Sync + 'static {
+    /// Allows the call.
+    ///
+    /// # Errors
+    /// The exception for the client, if the call may not run.
+    fn authorize(&self, call: &Call) -> Result<(), JavaException>;
+}
+
+/// Allows every call.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct AllowAll;
+
+impl Authorizer for AllowAll {
+    #[inline]
+    fn authorize(&self, _: &Call) -> Result<(), JavaException> {
+        Ok(())
+    }
+}
+
+/// Whether a client is still connected. Calls that only read end early once it has disconnected.
 #[derive(Debug, Default)]
 pub struct Presence {
     has_left: AtomicBool,
 }
 
 impl Presence {
-    /// Whether the client closed its connection, or lost it.
+    /// Whether the client closed its connection or lost it.
     pub fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Relaxed)
     }
@@ -123,7 +155,8 @@ impl Clone for Presence {
     }
 }
 
-/// Connections are compared by what was agreed, whether they are open or not.
+/// Always equal: connections are compared by their negotiated parameters, whether they are open or
+/// not.
 impl PartialEq for Presence {
     fn eq(&self, _: &Presence) -> bool {
         true
@@ -133,14 +166,19 @@ impl PartialEq for Presence {
 impl Eq for Presence {}
 
 impl ConnectionInfo {
-    /// Whether the client told a version, and one not before this one.
+    /// The name under which calls are counted and limited: that of the claimed user.
+    pub fn user(&self) -> Option<&str> {
+        self.claimed_user.as_deref()
+    }
+
+    /// Whether the client sent a version that is at least this one.
     pub fn version_at_least(&self, major: u32, minor: u32) -> bool {
         self.version.as_ref().is_some_and(|version| (version.major, version.minor) >= (major, minor))
     }
 }
 
-/// One request. It owns its frame: `param` and `cells` are slices of it. What must outlive the call should be copied,
-/// or the frame (and others that came in the same read) stays in memory with it.
+/// One request. It owns its frame: `param` and `cells` are slices of it. Copy data that must
+/// outlive the call. Otherwise the frame, and others of the same read, stay in memory with it.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The method.
@@ -149,81 +187,39 @@ pub struct Call {
     pub param: Bytes,
     /// The request's cell block, decompressed; empty if there is none.
     pub cells: Bytes,
-    /// Who asks.
+    /// The connection of the client.
     pub connection: Arc<ConnectionInfo>,
-    /// What the client says of its trace, protobuf (`RPCTInfo`); mostly nothing.
+    /// The client's trace information, protobuf (`RPCTInfo`); usually empty.
     pub trace_info: Bytes,
-    /// How urgent the client thinks it is; 0 for user tables, 200 for `hbase:meta`.
+    /// The priority that the client requests; 0 for user tables, 200 for `hbase:meta`.
     pub priority: u32,
     /// When the request was read, on the monotonic clock.
     pub received: Duration,
-    /// When the client gives up, on the monotonic clock; `None` if it did not say.
+    /// When the client gives up, on the monotonic clock; `None` without a timeout.
     pub deadline: Option<Duration>,
-    /// When it was begun, by the monotonic clock.
+    /// When the call was started, on the monotonic clock.
     pub begun: Duration,
 }
 
 impl Call {
-    /// How long the client waits altogether, if it said so.
+    /// The client's timeout for the call, if it sent one.
     pub fn timeout(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_sub(self.received))
     }
 }
 
-/// A good answer.
+/// A successful response.
 #[derive(Debug, Default, Clone)]
 pub struct Reply {
     /// The response message, protobuf.
     pub message: Bytes,
-    /// Cells behind it; only for a connection with a codec.
+    /// The response's cells; only for a connection with a codec.
     pub cells: CellBlock,
 }
 
 impl Reply {
-    /// An answer without cells.
+    /// A response without cells.
     pub fn message(message: impl Into<Bytes>) -> Reply {
         Reply { message: message.into(), ..Reply::default() }
-    }
-}
-
-/// A failed call: a Java exception by the name that the client makes it again from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The Java class; it must exist in the client's jar.
-    pub class: Cow<'static, str>,
-    /// The message, without the class.
-    pub message: String,
-    /// Whether trying again is useless.
-    pub do_not_retry: bool,
-    /// Where the region is now, if it moved.
-    pub location: Option<(String, u16)>,
-    /// Whether the client should wait longer before it tries again.
-    pub server_overloaded: bool,
-}
-
-impl Failure {
-    /// A failure of `class`, which may be tried again.
-    pub fn new(class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Failure {
-        Failure {
-            class: class.into(),
-            message: message.into(),
-            do_not_retry: false,
-            location: None,
-            server_overloaded: false,
-        }
-    }
-
-    /// A plain `DoNotRetryIOException`.
-    pub fn do_not_retry(message: impl Into<String>) -> Failure {
-        Failure { do_not_retry: true, ..Failure::new(crate::DO_NOT_RETRY_IO_EXCEPTION, message) }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.message.trim_end_matches('\n') {
-            "" => f.write_str(&self.class),
-            message => write!(f, "{}: {message}", self.class),
-        }
     }
 }

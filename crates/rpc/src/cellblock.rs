@@ -1,16 +1,17 @@
-//! The cells of an answer: a chain of pieces that is written to the socket as it is.
+//! The cells of a response: a chain of pieces that is written to the socket without merging them.
 //!
-//! Small cells are copied to the end of the chain; a large piece of a block is linked in by reference, and lives until
-//! the socket has taken it. What was added last can be taken back: a row that a filter drops, an action that fails.
+//! Small cells are copied to the end of the chain. A large piece of a block is linked by reference,
+//! and lives until it has been written to the socket. The newest bytes can be removed again: a row
+//! that a filter drops, an action that fails.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::pieces::{self, PIECE_LEN};
 
-/// How many times as long as it is a piece becomes longer at least, up to that.
+/// Minimum growth factor of a piece, up to [`PIECE_LEN`].
 const GROWTH: usize = 3;
 
-/// A chain of pieces: those that are sealed, then a tail that still grows.
+/// A chain of pieces: sealed pieces, followed by a growing tail.
 #[derive(Debug, Default, Clone)]
 pub struct CellBlock {
     sealed: Vec<Bytes>,
@@ -19,56 +20,59 @@ pub struct CellBlock {
 }
 
 impl CellBlock {
-    /// An empty chain, without any memory of its own.
+    /// An empty chain that has not allocated memory.
     pub fn new() -> CellBlock {
         CellBlock::default()
     }
 
-    /// An empty chain with room for `len` bytes, or as many as a piece has if that is less.
-    pub fn with_room(len: usize) -> CellBlock {
+    /// An empty chain with capacity for `len` bytes, but at most for one piece.
+    pub fn with_capacity(len: usize) -> CellBlock {
         CellBlock { tail: BytesMut::with_capacity(len.min(PIECE_LEN)), ..CellBlock::default() }
     }
 
-    /// Bytes in the chain.
+    /// Number of bytes in the chain.
     #[inline]
     pub fn len(&self) -> usize {
         self.sealed_len + self.tail.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the chain has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The growing end, to append copied bytes to. Only append: what is in it already may be another writer's.
+    /// The growing tail, for appending copied bytes. Callers must only append: its contents may
+    /// belong to another writer.
     #[inline]
     pub fn tail(&mut self) -> &mut BytesMut {
         &mut self.tail
     }
 
-    /// The same with room for `len` bytes. What is long is kept in pieces, so that none of it is copied when it grows.
+    /// The tail with capacity for `len` more bytes. Long contents are split into pieces, so that
+    /// growing never copies them.
     #[inline]
     pub fn tail_for(&mut self, len: usize) -> &mut BytesMut {
         if self.tail.capacity() - self.tail.len() < len {
-            self.make_room(len);
+            self.reserve(len);
         }
         &mut self.tail
     }
 
     #[cold]
-    fn make_room(&mut self, len: usize) {
+    fn reserve(&mut self, len: usize) {
         if self.tail.len() + len <= PIECE_LEN {
-            // An answer of one cell has room for that; one that grows, for as many again and more.
+            // A response with one cell gets exactly the capacity for it; a growing one gets several
+            // times its length.
             return self.tail.reserve(len.max(GROWTH * self.tail.len()).min(PIECE_LEN - self.tail.len()));
         }
         self.seal();
-        // Not what is left of the memory of the piece before, if anything is.
+        // Always a new piece, never the rest of the previous piece's memory.
         self.tail = if len <= PIECE_LEN { pieces::take() } else { BytesMut::with_capacity(len) };
     }
 
-    /// Links `piece` in by reference. For pieces of about 2 KiB and more: below, copying into [`tail`](Self::tail) is
-    /// cheaper than one more piece in the socket write.
+    /// Links `piece` by reference. For pieces of about 2 KiB or more: below that, copying into
+    /// [`tail`](Self::tail) is cheaper than another piece in the socket write.
     pub fn push(&mut self, piece: Bytes) {
         if piece.is_empty() {
             return;
@@ -78,8 +82,10 @@ impl CellBlock {
         self.sealed.push(piece);
     }
 
-    /// Takes back all that lies behind the first `len` bytes (a length that [`len`](Self::len) gave before).
+    /// Removes everything after the first `len` bytes (a length that [`len`](Self::len) returned
+    /// before).
     pub fn truncate(&mut self, len: usize) {
+        debug_assert!(len <= self.len(), "a chain is truncated to an earlier length");
         if len >= self.sealed_len {
             self.tail.truncate(len - self.sealed_len);
             return;
@@ -100,10 +106,15 @@ impl CellBlock {
     /// The pieces in order.
     pub fn into_pieces(mut self) -> Vec<Bytes> {
         self.seal();
+        debug_assert_eq!(
+            self.sealed_len,
+            self.sealed.iter().map(Bytes::len).sum::<usize>(),
+            "the length of a chain is that of its pieces"
+        );
         self.sealed
     }
 
-    /// All bytes in one piece, copied if there are several.
+    /// All bytes as one piece, copied if there are several.
     pub fn into_bytes(mut self) -> Bytes {
         if self.sealed.is_empty() {
             return self.tail.freeze();
@@ -115,7 +126,7 @@ impl CellBlock {
         Bytes::from(self.sealed.concat())
     }
 
-    /// The tail, if the chain is nothing else.
+    /// The tail, if the chain has no sealed pieces.
     pub(crate) fn as_single(&self) -> Option<&[u8]> {
         self.sealed.is_empty().then_some(&self.tail[..])
     }
@@ -162,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_long_is_kept_in_pieces() {
+    fn long_blocks_are_stored_in_pieces() {
         let mut block = CellBlock::new();
         let mut whole = Vec::new();
         for number in 0..5_000_usize {
@@ -184,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn truncating_takes_back_to_any_length() {
+    fn truncating_restores_any_length() {
         let whole = [("ab", false), ("cd", true), ("ef", false), ("gh", true), ("ij", false)];
         for len in 0..=10 {
             let mut block = block(&whole);

@@ -1,8 +1,8 @@
-//! A connection to one service of one server, calls multiplexed on it.
+//! A connection to one service of one server, with multiplexed calls.
 //!
-//! One task writes requests and reads answers; callers wait on their own channel. A connection that is lost fails all
-//! its calls and takes no more: whoever holds it makes another one. A call that times out leaves the connection be;
-//! its late answer is dropped.
+//! One task writes requests and reads responses; each caller waits on its own channel. A lost
+//! connection fails all its calls and accepts no more: its owner must open a new one. A call that
+//! times out does not affect the connection; its late response is dropped.
 
 mod session;
 
@@ -22,31 +22,31 @@ use crate::header::{ClientVersion, Codec, ConnectionHeader};
 use crate::preamble;
 use session::{Outgoing, Session};
 
-/// Requests that may wait to be written before further callers wait too.
+/// Number of requests that may queue for writing before further callers wait.
 const QUEUE_LEN: usize = 1024;
 
-/// Why a call gave no answer.
+/// Why a call has no response.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// There was no connection to be had: try another server, or later.
+    /// No connection could be established: try another server, or retry later.
     #[error("cannot connect to {host}:{port}: {message}")]
     Connect {
         /// The server.
         host: String,
         /// Its port.
         port: u16,
-        /// The system's words.
+        /// The operating system's message.
         message: String,
     },
-    /// The connection was lost; the call may or may not have been carried out.
-    #[error("the connection was lost: {0}")]
+    /// The connection was lost; the call may or may not have been executed.
+    #[error("connection lost: {0}")]
     Lost(Arc<str>),
-    /// No answer in time; the call may or may not have been carried out.
-    #[error("no answer to {method} within {timeout:?}")]
+    /// No response in time; the call may or may not have been executed.
+    #[error("no response to {method} within {timeout:?}")]
     TimedOut {
         /// The method called.
         method: String,
-        /// How long it was waited for.
+        /// The timeout that expired.
         timeout: Duration,
     },
     /// The server answered with an exception.
@@ -54,23 +54,23 @@ pub enum Error {
     Remote(Arc<RemoteException>),
 }
 
-/// How to connect.
+/// Parameters of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
-    /// The user to be.
+    /// The user name to send.
     pub user: String,
-    /// The version to say; servers choose by it how to answer.
+    /// The client version to send; servers adapt their responses to it.
     pub version: ClientVersion,
-    /// Time for the connection to be made.
+    /// Maximum time to establish the connection.
     pub connect_timeout: Duration,
-    /// Bytes of the longest answer taken.
+    /// Maximum size in bytes of a response.
     pub max_response_bytes: u32,
-    /// The threads, one of which serves the connection. Quickest is the one that its callers are on.
+    /// The class of threads, one of which serves the connection. The callers' own class is fastest.
     pub class: TaskClass,
 }
 
 impl ConnectOptions {
-    /// As a client of HBase 2.5 connects.
+    /// The parameters of an HBase 2.5 client.
     pub fn for_user(user: impl Into<String>) -> ConnectOptions {
         ConnectOptions {
             user: user.into(),
@@ -82,27 +82,27 @@ impl ConnectOptions {
     }
 }
 
-/// A request to be made.
+/// A request to send.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The method.
     pub method: Method,
     /// The request message, protobuf.
     pub param: Bytes,
-    /// Cells behind it.
+    /// The request's cells.
     pub cells: CellBlock,
-    /// How long to wait for the answer; the server is told, too.
+    /// How long to wait for the response; also sent to the server.
     pub timeout: Duration,
-    /// How urgent it is: 0 for user tables, 200 for `hbase:meta`.
+    /// The priority of the call: 0 for user tables, 200 for `hbase:meta`.
     pub priority: u32,
 }
 
-/// Message and cell block of a good answer.
+/// The message and cell block of a successful response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The response message, protobuf.
     pub message: Bytes,
-    /// Cells behind it.
+    /// The response's cells.
     pub cells: Bytes,
 }
 
@@ -117,10 +117,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to `service` at a server.
+    /// Connects to `service` on a server.
     ///
     /// # Errors
-    /// [`Error::Connect`]. A server that does not know the service closes the connection: the first call then fails.
+    /// [`Error::Connect`]. A server that does not have the service closes the connection, so the
+    /// first call fails.
     pub async fn connect(
         env: &Env,
         host: &str,
@@ -135,7 +136,8 @@ impl Connection {
         let refused = |message| Error::Connect { host: host.to_string(), port, message };
         let (env, to, greeting) = (env.clone(), host.to_string(), opening(service, options));
         let ConnectOptions { connect_timeout, max_response_bytes, class, .. } = *options;
-        // The socket registers with the thread that makes it, which is to be the one that reads it.
+        // The socket registers with the thread that creates it, which must be the thread that reads
+        // it.
         env.clone().spawn(class, async move {
             let opening = open(&env, &to, port, &greeting, connect_timeout);
             let stream = tokio::select! {
@@ -143,7 +145,7 @@ impl Connection {
                 () = opened.closed() => return,
             };
             match stream {
-                // Who waited for it may be gone.
+                // The caller may have given up.
                 Ok(stream) => {
                     if opened.send(Ok(())).is_ok() {
                         Session::new(stream, queue, calls, max_response_bytes).run().await;
@@ -152,7 +154,7 @@ impl Connection {
                 Err(message) => _ = opened.send(Err(message)),
             }
         });
-        let opened = outcome.await.unwrap_or_else(|_| Err("its thread ended".into()));
+        let opened = outcome.await.unwrap_or_else(|_| Err("connection thread ended".into()));
         opened.map(|()| connection).map_err(refused)
     }
 
@@ -161,10 +163,10 @@ impl Connection {
         self.calls.lost().is_some()
     }
 
-    /// Calls a method and waits for its answer.
+    /// Calls a method and waits for the response.
     ///
     /// # Errors
-    /// All but [`Error::Connect`].
+    /// All variants except [`Error::Connect`].
     pub async fn call(&self, request: Request) -> Outcome {
         let timeout = request.timeout;
         let method = request.method.clone();
@@ -193,7 +195,7 @@ impl Connection {
     }
 }
 
-/// Connects, and sends what comes before the first request.
+/// Connects, and sends the preamble and the connection header.
 async fn open(
     env: &Env,
     host: &str,
@@ -213,7 +215,7 @@ async fn open(
     }
 }
 
-/// What is sent before the first request.
+/// The bytes before the first request: preamble and connection header.
 fn opening(service: &str, options: &ConnectOptions) -> BytesMut {
     let header = ConnectionHeader {
         effective_user: Some(options.user.clone()),
@@ -228,7 +230,7 @@ fn opening(service: &str, options: &ConnectOptions) -> BytesMut {
     out
 }
 
-/// The calls of a connection that wait for answers.
+/// The pending calls of a connection.
 #[derive(Default)]
 struct Calls {
     state: Mutex<CallsState>,
@@ -249,12 +251,12 @@ impl Calls {
     fn answer(&self, call_id: u32, outcome: Outcome) {
         let waiting = self.lock().waiting.remove(&call_id);
         if let Some(waiting) = waiting {
-            // The caller may have given up this moment.
+            // The caller may have given up in the meantime.
             let _ = waiting.send(outcome);
         }
     }
 
-    /// Fails all calls, now and from now on.
+    /// Fails all pending and future calls.
     fn lose(&self, error: Error) {
         let waiting = {
             let mut state = self.lock();
@@ -272,7 +274,7 @@ impl Calls {
     }
 }
 
-/// A call that waits; forgotten when dropped.
+/// A pending call; deregistered when dropped.
 struct Pending {
     calls: Arc<Calls>,
     call_id: u32,
@@ -286,7 +288,7 @@ impl Pending {
         if let Some(error) = &state.lost {
             return Err(error.clone());
         }
-        // The id of the connection itself is never a call's, nor is one still waited for.
+        // Never use the connection's own id, nor the id of a pending call.
         let call_id = loop {
             state.last_id = state.last_id.wrapping_add(1);
             if state.last_id != preamble::CONNECTION_CALL_ID && !state.waiting.contains_key(&state.last_id) {
@@ -299,7 +301,7 @@ impl Pending {
     }
 
     async fn outcome(mut self) -> Outcome {
-        let receiver = self.outcome.take().expect("waited for once");
+        let receiver = self.outcome.take().expect("the outcome is awaited only once");
         match receiver.await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.calls.lost().unwrap_or_else(|| Error::Lost("closed".into()))),
@@ -318,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_is_given_up_is_forgotten() {
+    fn a_dropped_call_is_removed() {
         let calls = Arc::new(Calls::default());
         let (first, second) = (Pending::register(&calls).unwrap(), Pending::register(&calls).unwrap());
         assert_ne!(first.call_id, second.call_id);
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_go_round_past_the_connections_own() {
+    fn ids_wrap_around_past_the_connections_own() {
         let calls = Arc::new(Calls::default());
         calls.lock().last_id = u32::MAX - 1;
         assert_eq!(Pending::register(&calls).unwrap().call_id, 0);

@@ -1,19 +1,19 @@
-//! The compressor of cell blocks that a connection agrees on, by the name of a Hadoop codec class.
+//! The compressor of cell blocks that a connection negotiates, by the class name of a Hadoop codec.
 //!
-//! It holds in both directions: each cell block is one stream of its own, and the length in its frame's header is that
-//! of the stream. A cell block that is not there is no stream.
+//! It applies in both directions. Each cell block is a separate stream, and the length in its
+//! frame's header is the stream's length. An absent cell block has no stream.
 
 use base::compression::{Algorithm, Error, Expansion};
 use bytes::Bytes;
 
-/// A compressor that a client may ask for (`hbase.client.rpc.compressor`).
+/// A compressor that a client may request (`hbase.client.rpc.compressor`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Compressor {
     class: &'static str,
     algorithm: Algorithm,
 }
 
-/// The classes that clients have, with the streams they make.
+/// The classes that clients have, and their stream formats.
 const KNOWN: [Compressor; 6] = [
     Compressor { class: "org.apache.hadoop.io.compress.GzipCodec", algorithm: Algorithm::Gzip },
     Compressor { class: "org.apache.hadoop.io.compress.DefaultCodec", algorithm: Algorithm::Zlib },
@@ -24,7 +24,7 @@ const KNOWN: [Compressor; 6] = [
 ];
 
 impl Compressor {
-    /// The compressor of a Java class, `None` if it is not known here.
+    /// The compressor of a Java class; `None` if the class is unknown.
     pub fn of_class(class: &str) -> Option<Compressor> {
         KNOWN.into_iter().find(|known| known.class == class)
     }
@@ -34,7 +34,7 @@ impl Compressor {
         self.class
     }
 
-    /// A cell block as it travels; nothing stays nothing.
+    /// Compresses a cell block; an empty block stays empty.
     pub fn compress(self, cells: &[u8]) -> Bytes {
         match cells {
             [] => Bytes::new(),
@@ -50,10 +50,10 @@ impl Compressor {
         }
     }
 
-    /// Begins to expand the cell block of a stream, about `step_bytes` at a time.
+    /// Starts decompressing the cell block of a stream, about `step_bytes` at a time.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if the stream's head is invalid.
+    /// [`Error::Malformed`] if the stream's header is invalid.
     pub(crate) fn expansion(
         self,
         stream: Bytes,
@@ -63,10 +63,11 @@ impl Compressor {
         Expansion::new(self.algorithm, stream, limit, step_bytes)
     }
 
-    /// The cell block of a stream; nothing is nothing.
+    /// Decompresses a stream to a cell block; an empty stream is an empty block.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it has more than `limit` bytes, before memory is taken for them; [`Error::Malformed`].
+    /// [`Error::TooLarge`] if the block has more than `limit` bytes, before memory is allocated for
+    /// them; [`Error::Malformed`].
     pub fn decompress(self, stream: &[u8], limit: usize) -> Result<Bytes, Error> {
         match stream {
             [] => Ok(Bytes::new()),

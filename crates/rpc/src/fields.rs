@@ -1,16 +1,16 @@
-//! Protobuf fields, one at a time, borrowed from the message.
+//! An iterator over protobuf fields, borrowed from the message.
 //!
-//! The headers of every request are read with this rather than with generated structs, which allocate for each field.
-//! Groups are refused: no message of this protocol has one.
+//! The headers of all requests are read with it, because generated structs would allocate for each
+//! field. Groups are rejected: no message of this protocol has one.
 
 use bytes::BufMut;
 
-/// Why bytes are not what they should be.
+/// Why bytes are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// Bytes of the longest varint.
+/// Maximum length in bytes of a varint.
 pub(crate) const VARINT_LEN_MAX: usize = 10;
 
 const WIRE_VARINT: u64 = 0;
@@ -23,7 +23,7 @@ const WIRE_FIXED32: u64 = 5;
 pub(crate) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Skipped: no header has a field of fixed width.
+    /// A fixed-width field, which is skipped: no header uses one.
     Fixed,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message in the order they were written.
+/// The fields of a message, in the order in which they were written.
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -98,14 +98,14 @@ impl<'a> Fields<'a> {
                 self.rest = &self.rest[len..];
                 Ok(value)
             }
-            None => Err(Malformed("varint cut")),
+            None => Err(Malformed("truncated varint")),
         }
     }
 }
 
-/// The varint at the start of `bytes` and its length; `None` if it goes on behind them.
+/// The varint at the start of `bytes` and its length; `None` if it continues after `bytes`.
 pub(crate) fn get_varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
-    // Most of them.
+    // Fast path: most varints have one byte.
     if let [byte @ 0..0x80, ..] = bytes {
         return Ok(Some((u64::from(*byte), 1)));
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_their_length_is_known() {
+    fn varints_are_read_back_and_their_length_is_known() {
         for shift in 0..64 {
             for value in [1u64 << shift, (1u64 << shift) - 1, u64::MAX >> shift] {
                 let mut out = Vec::new();

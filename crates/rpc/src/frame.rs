@@ -1,12 +1,12 @@
 //! Request and response frames.
 //!
 //! ```text
-//! request:   int32 length | delimited RequestHeader  | delimited message (if request_param) | cell block
-//! response:  int32 length | delimited ResponseHeader | delimited message (if no exception)  | cell block
+//! request:  int32 length | delimited RequestHeader  | delimited message (if request_param) | cells
+//! response: int32 length | delimited ResponseHeader | delimited message (if no exception)  | cells
 //! ```
 //!
-//! A request is taken apart without copying: its parts are slices of the frame, which they keep alive. Headers are read
-//! and written by hand, since every call has one each way.
+//! Parsing does not copy: the parts are slices of the frame, which they keep alive. Encoding and
+//! decoding of headers is hand-written, because every call has one in each direction.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -14,32 +14,32 @@ use crate::call::Method;
 use crate::fields::{Fields, Malformed, get_varint, put_bytes, put_number, put_varint, varint_len};
 use crate::preamble::put_delimited;
 
-/// Bytes of a frame's length.
+/// Size in bytes of a frame's length field.
 pub const LENGTH_LEN: usize = 4;
-/// Bytes of the longest RequestHeader that is read; the rest of HBase's own are below 1 KiB.
+/// Maximum size in bytes of a RequestHeader. HBase's own stay below 1 KiB.
 pub const REQUEST_HEADER_LEN_MAX: usize = 16 * 1024;
 
-/// The head of a request.
+/// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestHeader {
-    /// The client's number for the call, echoed in the answer.
+    /// The client's id of the call, echoed in the response.
     pub call_id: u32,
     /// The method, without its service.
     pub method: Method,
-    /// Whether a message follows; it always does.
+    /// Whether a message follows; always true.
     pub request_param: bool,
-    /// Bytes of the cell block behind the message.
+    /// Size in bytes of the cell block after the message.
     pub cell_block_len: u32,
-    /// How urgent the client thinks it is; 0 for user tables, 200 for `hbase:meta`.
+    /// The priority that the client requests; 0 for user tables, 200 for `hbase:meta`.
     pub priority: u32,
-    /// How long the client will wait, milliseconds.
+    /// The client's timeout, in milliseconds.
     pub timeout_ms: Option<u32>,
-    /// What the client says of its trace (`RPCTInfo`); mostly nothing.
+    /// The client's trace information (`RPCTInfo`); usually empty.
     pub trace_info: Bytes,
 }
 
 impl RequestHeader {
-    /// Reads a header (without its length).
+    /// Decodes a header (without its length).
     ///
     /// # Errors
     /// [`Malformed`] if it is not protobuf.
@@ -61,7 +61,8 @@ impl RequestHeader {
         Ok(header)
     }
 
-    /// Appends the header's bytes (without their length), as Java writes them but for a trace that says nothing.
+    /// Appends the encoded header (without its length). Identical to Java's encoding, except that
+    /// an empty trace is omitted.
     pub fn encode(&self, out: &mut BytesMut) {
         put_number(out, 1, u64::from(self.call_id));
         if !self.trace_info.is_empty() {
@@ -99,10 +100,10 @@ fn put_cell_block_meta(out: &mut BytesMut, field: u32, len: usize) {
     put_number(out, 1, len as u64);
 }
 
-/// A request taken apart.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Its head.
+    /// Its header.
     pub header: RequestHeader,
     /// Its message.
     pub param: Bytes,
@@ -110,12 +111,12 @@ pub struct Request {
     pub cells: Bytes,
 }
 
-/// A frame that is no good request.
+/// A frame that is not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadRequest {
-    /// Not even a header: there is nobody to answer.
+    /// The header is invalid, so there is no call to answer.
     Header(Malformed),
-    /// A header, so that the call can be answered, but what is behind it does not add up.
+    /// The header is valid, so the call can be answered, but the rest is inconsistent.
     Body {
         /// The header.
         header: RequestHeader,
@@ -124,16 +125,16 @@ pub enum BadRequest {
     },
 }
 
-/// Takes a request frame (without its length) apart.
+/// Parses a request frame (without its length).
 ///
 /// # Errors
-/// [`BadRequest`]; nothing is allocated for what the frame only claims to hold.
+/// [`BadRequest`]. Allocates nothing for lengths that the frame only claims.
 pub fn parse_request(frame: &Bytes) -> Result<Request, BadRequest> {
-    let (header, behind) = match peek_header(frame).map_err(BadRequest::Header)? {
+    let (header, body_at) = match peek_header(frame).map_err(BadRequest::Header)? {
         Some(found) => found,
         None => return Err(BadRequest::Header(Malformed("the frame ends within its header"))),
     };
-    match split_body(frame, behind, &header) {
+    match split_body(frame, body_at, &header) {
         Ok((param, cells)) => Ok(Request { header, param, cells }),
         Err(what) => Err(BadRequest::Body { header, what }),
     }
@@ -145,14 +146,14 @@ fn split_body(frame: &Bytes, at: usize, header: &RequestHeader) -> Result<(Bytes
     }
     let (len, len_len) = get_varint(&frame[at..])?.ok_or(Malformed("the frame ends before its message"))?;
     let param_at = at + len_len;
-    // HBase keeps the low 32 bits, as a signed number.
+    // HBase keeps the low 32 bits and treats them as a signed number.
     let len = usize::try_from(len as u32 as i32).map_err(|_| Malformed("message length"))?;
     let rest = frame.len() - param_at;
     if len > rest && header.cell_block_len > 0 {
         return Err(Malformed("the message is longer than its frame"));
     }
-    // HBase reads the last message of a frame up to the end of the frame, whatever its length says. Some
-    // clients encode lengths above 127 wrongly and depend on that.
+    // HBase reads the last message of a frame up to the end of the frame, whatever its length field
+    // states. Some clients encode lengths above 127 incorrectly and depend on that.
     let cells_at = param_at + len.min(rest);
     let cells_len = header.cell_block_len as usize;
     if cells_len > frame.len() - cells_at {
@@ -161,11 +162,11 @@ fn split_body(frame: &Bytes, at: usize, header: &RequestHeader) -> Result<(Bytes
     Ok((frame.slice(param_at..cells_at), frame.slice(cells_at..cells_at + cells_len)))
 }
 
-/// The header at the start of a frame of which only the first bytes are here, and the offset behind it; `None` if it
-/// goes on behind them.
+/// The header at the start of an incomplete frame, and the offset after it; `None` if the header is
+/// incomplete too.
 ///
 /// # Errors
-/// [`Malformed`] if there is no header, or one over [`REQUEST_HEADER_LEN_MAX`].
+/// [`Malformed`] if the header is invalid or longer than [`REQUEST_HEADER_LEN_MAX`].
 pub fn peek_header(frame: &Bytes) -> Result<Option<(RequestHeader, usize)>, Malformed> {
     let Some((len, at)) = get_varint(frame)? else { return Ok(None) };
     let len = usize::try_from(len).ok().filter(|len| *len <= REQUEST_HEADER_LEN_MAX);
@@ -176,7 +177,7 @@ pub fn peek_header(frame: &Bytes) -> Result<Option<(RequestHeader, usize)>, Malf
     Ok(Some((RequestHeader::decode(&frame.slice(at..end))?, end)))
 }
 
-/// Appends a request frame, all but the cells at its end.
+/// Appends a request frame, except the cells at its end.
 pub fn put_request(out: &mut BytesMut, header: &RequestHeader, param: &[u8]) {
     let length_at = out.len();
     out.put_u32(0);
@@ -188,18 +189,18 @@ pub fn put_request(out: &mut BytesMut, header: &RequestHeader, param: &[u8]) {
     out[length_at..length_at + LENGTH_LEN].copy_from_slice(&(total as u32).to_be_bytes());
 }
 
-/// A failed call as it travels.
+/// A failed call, to be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExceptionResponse<'a> {
-    /// The Java class that the client makes of it.
+    /// The Java class that the client instantiates.
     pub class: &'a str,
-    /// The text handed to that class.
+    /// The text passed to that class.
     pub stack_trace: &'a str,
     /// Where the region is now, if it moved.
     pub location: Option<(&'a str, u16)>,
-    /// Whether trying again is useless.
+    /// Whether a retry cannot succeed.
     pub do_not_retry: bool,
-    /// Whether the client should wait longer before it tries again.
+    /// Whether the client should wait longer before it retries.
     pub server_overloaded: bool,
 }
 
@@ -220,8 +221,8 @@ impl ExceptionResponse<'_> {
     }
 }
 
-/// Appends a response frame up to where its message begins; the message (of `message_len` bytes) and the cell block
-/// (of `cells_len` bytes) are to follow.
+/// Appends a response frame up to the start of its message. The caller appends the message
+/// (`message_len` bytes) and the cell block (`cells_len` bytes).
 pub fn put_response_head(out: &mut BytesMut, call_id: u32, message_len: usize, cells_len: usize) {
     let mut header_len = 1 + varint_len(u64::from(call_id));
     let meta_len = 1 + varint_len(cells_len as u64);
@@ -229,7 +230,7 @@ pub fn put_response_head(out: &mut BytesMut, call_id: u32, message_len: usize, c
         header_len += 2 + meta_len;
     }
     let total = 1 + header_len + varint_len(message_len as u64) + message_len + cells_len;
-    debug_assert!(header_len < 0x80, "the header's length is one byte");
+    debug_assert!(header_len < 0x80, "the header's length must fit one byte");
     out.put_u32(total as u32);
     out.put_u8(header_len as u8);
     put_number(out, 1, u64::from(call_id));
@@ -239,7 +240,7 @@ pub fn put_response_head(out: &mut BytesMut, call_id: u32, message_len: usize, c
     put_varint(out, message_len as u64);
 }
 
-/// A whole response frame without cells.
+/// Encodes a complete response frame without cells.
 pub fn encode_response(call_id: u32, message: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(message.len() + 24);
     put_response_head(&mut out, call_id, message.len(), 0);
@@ -247,7 +248,7 @@ pub fn encode_response(call_id: u32, message: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// A whole response frame of a failed call.
+/// Encodes a complete response frame of a failed call.
 pub fn encode_exception(call_id: u32, exception: &ExceptionResponse<'_>) -> Bytes {
     let exception = exception.encode();
     let mut header = BytesMut::with_capacity(exception.len() + 16);
@@ -259,36 +260,37 @@ pub fn encode_exception(call_id: u32, exception: &ExceptionResponse<'_>) -> Byte
     out.freeze()
 }
 
-/// A failed call as the client reads it.
+/// A failed call, as the client decodes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemoteException {
     /// Java class.
     pub class: String,
-    /// The text: usually `class: message` and perhaps lines of a stack trace.
+    /// The text: usually `class: message`, possibly followed by lines of a stack trace.
     pub stack_trace: String,
-    /// Whether trying again is useless.
+    /// Whether a retry cannot succeed.
     pub do_not_retry: bool,
-    /// Where the region is now, if the server says so.
+    /// Where the region is now, if the server sent it.
     pub location: Option<(String, u16)>,
-    /// Whether the client should wait longer before it tries again.
+    /// Whether the client should wait longer before it retries.
     pub server_overloaded: bool,
 }
 
-/// A response taken apart.
+/// A parsed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// Which call it answers; [`CONNECTION_CALL_ID`](crate::preamble::CONNECTION_CALL_ID) for the connection itself.
+    /// The id of the answered call; [`CONNECTION_CALL_ID`](crate::preamble::CONNECTION_CALL_ID) for
+    /// the connection itself.
     pub call_id: u32,
     /// Message and cell block, or the failure.
     pub outcome: Result<(Bytes, Bytes), RemoteException>,
 }
 
-/// Takes a response frame (without its length) apart.
+/// Parses a response frame (without its length).
 ///
 /// # Errors
-/// [`Malformed`]: the connection cannot be used any more.
+/// [`Malformed`]: the connection is unusable from then on.
 pub fn parse_response(frame: &Bytes) -> Result<Response, Malformed> {
-    let (header, behind) = delimited(frame, 0)?;
+    let (header, rest_at) = delimited(frame, 0)?;
     let (mut call_id, mut exception, mut cells_len) = (0, None, 0);
     let mut fields = Fields::of(&header);
     while let Some((number, value)) = fields.next()? {
@@ -302,11 +304,11 @@ pub fn parse_response(frame: &Bytes) -> Result<Response, Malformed> {
     if let Some(exception) = exception {
         return Ok(Response { call_id, outcome: Err(exception) });
     }
-    let (message, behind) = delimited(frame, behind)?;
-    if cells_len > frame.len() - behind {
+    let (message, rest_at) = delimited(frame, rest_at)?;
+    if cells_len > frame.len() - rest_at {
         return Err(Malformed("the cell block is longer than its frame"));
     }
-    Ok(Response { call_id, outcome: Ok((message, frame.slice(behind..behind + cells_len))) })
+    Ok(Response { call_id, outcome: Ok((message, frame.slice(rest_at..rest_at + cells_len))) })
 }
 
 fn delimited(frame: &Bytes, at: usize) -> Result<(Bytes, usize), Malformed> {

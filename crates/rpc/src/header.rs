@@ -1,18 +1,18 @@
-//! The connection header: who connects, to which service, with which codec and version.
+//! The connection header: the user, the requested service, the codec and the client's version.
 //!
-//! `int32 length | ConnectionHeader`, once, right behind the preamble; there is no answer.
+//! `int32 length | ConnectionHeader`, sent once, directly after the preamble. It has no response.
 
 use bytes::BytesMut;
 
 use crate::fields::{Fields, Malformed, put_bytes, put_number};
 
-/// Bytes of the longest header that is read.
+/// Maximum size in bytes of a header.
 pub const HEADER_LEN_MAX: usize = 16 * 1024;
 
-/// How cells lie in a cell block.
+/// The encoding of cells in a cell block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// Without tags; what every client asks for.
+    /// Without tags; the codec that every client requests.
     KeyValue,
     /// With tags.
     KeyValueWithTags,
@@ -27,29 +27,29 @@ impl Codec {
         }
     }
 
-    /// The codec of a Java class, `None` if it is not known here.
+    /// The codec of a Java class; `None` if the class is unknown.
     pub fn of_class(class: &str) -> Option<Codec> {
         [Codec::KeyValue, Codec::KeyValueWithTags].into_iter().find(|codec| codec.class() == class)
     }
 }
 
-/// The version a client says it is.
+/// The version that a client states.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientVersion {
     /// First number.
     pub major: u32,
     /// Second number.
     pub minor: u32,
-    /// The whole of it, as `2.5.10`.
+    /// The complete version text, such as `2.5.10`.
     pub text: String,
 }
 
-/// A connection header as it was sent; nothing in it has been checked but its form.
+/// A decoded connection header; its values have not been checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConnectionHeader {
     /// The user on whose behalf calls are made.
     pub effective_user: Option<String>,
-    /// The user who connects, if that is another one.
+    /// The connecting user, if it is a different one.
     pub real_user: Option<String>,
     /// The service, without its package.
     pub service_name: Option<String>,
@@ -57,12 +57,12 @@ pub struct ConnectionHeader {
     pub codec_class: Option<String>,
     /// Java class of the compressor of cell blocks; absent means none.
     pub compressor_class: Option<String>,
-    /// The client's version, which other clients than HBase's own do not tell.
+    /// The client's version; only HBase's own clients send one.
     pub version: Option<ClientVersion>,
 }
 
 impl ConnectionHeader {
-    /// Reads a header (without its length).
+    /// Decodes a header (without its length).
     ///
     /// # Errors
     /// [`Malformed`] if it is not protobuf, too long or has text that is not UTF-8.
@@ -94,14 +94,14 @@ impl ConnectionHeader {
                 _ => {}
             }
         }
-        // Required by the schema: a call on behalf of nobody is none.
+        // The schema requires it: a call must have a user.
         if self.effective_user.is_none() {
             return Err(Malformed("a user without a name"));
         }
         Ok(())
     }
 
-    /// The header's bytes (without their length).
+    /// Encodes the header (without its length).
     pub fn encode(&self) -> BytesMut {
         let mut out = BytesMut::new();
         if let Some(effective) = &self.effective_user {
@@ -126,8 +126,8 @@ fn put_text(out: &mut BytesMut, field: u32, text: &Option<String>) {
     }
 }
 
-// VersionInfo: 1 version, 2 url, 3 revision, 4 user, 5 date, 6 src_checksum, 7 major, 8 minor. Clients before 1.4 lack
-// the numbers, so they are read from the text then.
+// VersionInfo: 1 version, 2 url, 3 revision, 4 user, 5 date, 6 src_checksum, 7 major, 8 minor.
+// Clients before 1.4 do not send the numbers; they are then parsed from the text.
 fn decode_version(bytes: &[u8]) -> Result<ClientVersion, Malformed> {
     let (mut text, mut major, mut minor) = ("", None, None);
     let mut fields = Fields::of(bytes);
@@ -151,7 +151,7 @@ fn decode_version(bytes: &[u8]) -> Result<ClientVersion, Malformed> {
 fn encode_version(version: &ClientVersion) -> BytesMut {
     let mut out = BytesMut::new();
     put_bytes(&mut out, 1, version.text.as_bytes());
-    // Required by the schema, and of no interest.
+    // The schema requires these fields; their values are irrelevant.
     for field in 2..=6 {
         put_bytes(&mut out, field, b"");
     }

@@ -1,13 +1,14 @@
-//! Layer 2: HBase's RPC: preambles, connection headers, frames, cell blocks; a server and a client of it.
+//! HBase's RPC protocol: preambles, connection headers, frames, cell blocks; a server and
+//! a client.
 //!
-//! * [`preamble`], [`header`], [`frame`]: the bytes, as plain functions over slices;
-//! * [`CellBlock`]: cells of an answer as a chain of pieces that goes out without being copied together;
-//! * [`Compressor`]: how cell blocks are compressed, where a client asks for it;
-//! * [`Service`], [`Call`], [`Reply`], [`Failure`]: what a service sees of a request and gives back;
-//! * [`Server`]: connections, limits, pipelining, answers in any order;
-//! * [`client`]: one connection to one service, calls multiplexed on it.
+//! * [`preamble`], [`header`], [`frame`]: encoding and decoding, as plain functions over slices;
+//! * [`CellBlock`]: the cells of a response as a chain of pieces that is sent without merging them;
+//! * [`Compressor`]: compression of cell blocks, if a client requests it;
+//! * [`Service`], [`Call`], [`Reply`]: the interface between the server and a service;
+//! * [`Server`]: connections, limits, pipelining, responses in any order;
+//! * [`client`]: one connection to one service, with multiplexed calls.
 //!
-//! Knows nothing about: tables, regions, cells, and which methods there are.
+//! Does not depend on tables, regions, cells, or the set of methods.
 
 pub mod call;
 pub mod cellblock;
@@ -20,13 +21,10 @@ mod pieces;
 pub mod preamble;
 pub mod server;
 
-pub use call::{Call, ConnectionInfo, Failure, Method, Presence, Reply, Service};
+pub use call::{AllowAll, Authorizer, Call, ConnectionInfo, Method, Presence, Principal, Reply, Service};
 pub use cellblock::CellBlock;
 pub use compressor::Compressor;
 pub use fields::Malformed;
 pub use header::{ClientVersion, Codec};
 pub use preamble::to_string_binary;
 pub use server::{Server, ServerOptions};
-
-/// Java's name of a failure that a client must not try again.
-pub const DO_NOT_RETRY_IO_EXCEPTION: &str = "org.apache.hadoop.hbase.DoNotRetryIOException";

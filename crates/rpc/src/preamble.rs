@@ -1,13 +1,15 @@
-//! The first bytes of a connection, and the answers to those that are not the ordinary ones.
+//! The first bytes of a connection, and the responses to unusual ones.
 //!
 //! ```text
-//! "HBas" | version 1 (0) | auth code 1 (0x50 SIMPLE, 0x51 KERBEROS, 0x52 DIGEST)        no answer if SIMPLE
-//! "Regist"                 answer: a frame with the cluster id, then close
-//! "Securi"                 answer: an exception where security is off; then an ordinary preamble may follow
+//! "HBas" | version 1 (0) | auth code 1 (0x50 SIMPLE, 0x51 KERBEROS, 0x52 DIGEST)
+//!                          no response if SIMPLE
+//! "Regist"                 response: a frame with the cluster id, then close
+//! "Securi"                 response: an exception if security is off; then an ordinary
+//!                          preamble may follow
 //! ```
 //!
-//! Anything else is answered by an exception under call id -1. Its words matter: clients of 2.6 and later recognise
-//! an older server by `Expected HEADER=HBas`.
+//! Anything else gets an exception with call id -1. Its text matters: clients of 2.6 and later
+//! recognize an older server by `Expected HEADER=HBas`.
 
 use std::net::SocketAddr;
 
@@ -16,34 +18,34 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::fields::{put_bytes, put_varint};
 use crate::frame::{self, ExceptionResponse};
 
-/// Bytes of a preamble.
+/// Size in bytes of a preamble.
 pub const PREAMBLE_LEN: usize = 6;
 /// The first four bytes of an ordinary preamble.
 pub const MAGIC: &[u8; 4] = b"HBas";
-/// The only version there is.
+/// The only version.
 pub const VERSION: u8 = 0;
-/// Auth code of the client's word being taken for who it is.
+/// Auth code for no authentication: the server trusts the user name.
 pub const AUTH_SIMPLE: u8 = 0x50;
 /// Auth code of Kerberos.
 pub const AUTH_KERBEROS: u8 = 0x51;
 /// Auth code of tokens.
 pub const AUTH_DIGEST: u8 = 0x52;
-/// Call id of answers that belong to no call (-1).
+/// Call id of responses that belong to no call (-1).
 pub const CONNECTION_CALL_ID: u32 = u32::MAX;
 
-/// Status SUCCESS and the code that tells a SASL client to go on without it (-88).
+/// Status SUCCESS and the code (-88) that makes a SASL client continue without SASL.
 pub const SWITCH_TO_SIMPLE: [u8; 8] = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xa8];
 
 const FATAL_CONNECTION: &str = "org.apache.hadoop.hbase.ipc.FatalConnectionException";
 
-/// What a preamble asks for.
+/// The request that a preamble makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preamble {
     /// A connection without authentication; the header follows.
     Simple,
     /// A connection with SASL.
     Sasl,
-    /// The cluster id, then nothing more.
+    /// The cluster id, then the connection ends.
     Registry,
     /// The server's principal; another preamble may follow.
     Security,
@@ -51,19 +53,19 @@ pub enum Preamble {
     BadMagic([u8; 4]),
     /// A version that does not exist.
     BadVersion {
-        /// The version asked for.
+        /// The requested version.
         version: u8,
-        /// The auth code behind it.
+        /// The auth code after it.
         auth: u8,
     },
-    /// An authentication that does not exist.
+    /// An unknown authentication method.
     BadAuth {
         /// The auth code.
         auth: u8,
     },
 }
 
-/// What six bytes ask for; `None` if there are fewer.
+/// Parses the first six bytes; `None` if there are fewer.
 pub fn parse(bytes: &[u8]) -> Option<Preamble> {
     let [m0, m1, m2, m3, version, auth] = *bytes.first_chunk::<PREAMBLE_LEN>()?;
     Some(match (&[m0, m1, m2, m3], version, auth) {
@@ -83,7 +85,7 @@ pub fn simple() -> [u8; PREAMBLE_LEN] {
     [m0, m1, m2, m3, VERSION, AUTH_SIMPLE]
 }
 
-/// The frame that answers a bad preamble; `None` for the good ones.
+/// The frame that rejects a bad preamble; `None` for valid ones.
 pub fn refusal(preamble: Preamble, peer: SocketAddr) -> Option<Bytes> {
     let (class, text) = match preamble {
         Preamble::Simple | Preamble::Sasl | Preamble::Registry => return None,
@@ -105,7 +107,7 @@ pub fn refusal(preamble: Preamble, peer: SocketAddr) -> Option<Bytes> {
     Some(exception_frame(class, &text, true))
 }
 
-/// The frame that answers [`Preamble::Registry`].
+/// The response to [`Preamble::Registry`].
 pub fn registry_answer(cluster_id: Option<&str>) -> Bytes {
     let mut message = BytesMut::new();
     if let Some(cluster_id) = cluster_id {
@@ -114,17 +116,18 @@ pub fn registry_answer(cluster_id: Option<&str>) -> Bytes {
     frame::encode_response(CONNECTION_CALL_ID, &message)
 }
 
-/// The frame that refuses a compressor of cell blocks. (HBase 2.5 throws this and closes the connection before it is
-/// written.)
+/// The frame that rejects a compressor of cell blocks. (HBase 2.5 throws this exception but closes
+/// the connection before writing it.)
 pub fn unsupported_compressor(class: &str) -> Bytes {
     let name = "org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException";
     exception_frame(name, &format!("{name}: {class}\n"), true)
 }
 
-/// The frame that refuses a connection for a service that is not served here, or for a codec that is not known.
+/// The frame that rejects a connection for an unavailable service or an unknown codec.
 ///
-/// HBase's servers throw `UnknownServiceException` and `UnsupportedCellCodecException` there, which only their own jars have.
-/// The class sent is the one above it that all clients have: it fails the connection's calls, with the text.
+/// HBase's servers throw `UnknownServiceException` and `UnsupportedCellCodecException`, which exist
+/// only in server jars. The frame carries their superclass that all clients have: it fails the
+/// connection's calls with the text.
 pub fn refused_header(class: &str, what: &str) -> Bytes {
     exception_frame(FATAL_CONNECTION, &format!("org.apache.hadoop.hbase.ipc.{class}: {what}\n"), true)
 }
@@ -134,7 +137,7 @@ fn exception_frame(class: &str, stack_trace: &str, do_not_retry: bool) -> Bytes 
     frame::encode_exception(CONNECTION_CALL_ID, &exception)
 }
 
-/// HBase's words for a version or an authentication that it does not know.
+/// HBase's message for an unknown version or authentication method.
 fn unsupported(version: u8, auth: u8, peer: SocketAddr) -> String {
     let known = matches!(auth, AUTH_SIMPLE | AUTH_KERBEROS | AUTH_DIGEST);
     format!(
@@ -142,7 +145,7 @@ fn unsupported(version: u8, auth: u8, peer: SocketAddr) -> String {
     )
 }
 
-/// Bytes as HBase prints them (`Bytes.toStringBinary`).
+/// Formats bytes like HBase's `Bytes.toStringBinary`.
 pub fn to_string_binary(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -155,14 +158,14 @@ pub fn to_string_binary(bytes: &[u8]) -> String {
     text
 }
 
-/// Appends a preamble without authentication and the header behind it, as a client sends them.
+/// Appends a preamble without authentication and the header after it, as a client sends them.
 pub fn put_opening(out: &mut BytesMut, header: &[u8]) {
     out.put_slice(&simple());
     out.put_u32(header.len() as u32);
     out.put_slice(header);
 }
 
-/// Appends `message` behind its length as a varint.
+/// Appends the length of `message` as a varint, followed by `message`.
 pub(crate) fn put_delimited(out: &mut BytesMut, message: &[u8]) {
     put_varint(out, message.len() as u64);
     out.put_slice(message);
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_preamble_is_told_apart() {
+    fn every_kind_of_preamble_is_distinguished() {
         assert_eq!(parse(b"HBas\0P"), Some(Preamble::Simple));
         assert_eq!(parse(b"HBas\0Q"), Some(Preamble::Sasl));
         assert_eq!(parse(b"HBas\0R"), Some(Preamble::Sasl));

@@ -1,21 +1,22 @@
-//! The server: accepts connections, opens them, and serves each on the thread that it was given to.
+//! The server: accepts connections, performs their handshakes, and serves each on its assigned
+//! thread.
 //!
-//! What a stranger can cost is bounded before he has said who he is (connections, bytes, time), and what a client can
-//! cost after that too: requests are admitted against one number of bytes, answers against another, and a client that
-//! does not read its answers is not read from; one that hardly moves is parted with. Servers of one process
-//! [share](Shared) these numbers.
+//! Before a client's header has arrived, its connections, bytes and time are limited. Afterwards,
+//! its requests are admitted against one byte budget and its responses against another. The server
+//! stops reading from a client that does not read its responses, and closes connections that make
+//! almost no progress. Servers of one process [share](Shared) these limits.
 //!
 //! * [`handshake`]: preamble and header;
 //! * [`inbox`]: bytes in, frames out, admission;
-//! * [`connection`]: runs the calls of one connection and gathers their answers;
-//! * [`calls`]: those of them that were not ready at once;
+//! * [`connection`]: runs the calls of one connection and batches their responses;
+//! * [`calls`]: the calls that were not ready immediately;
 //! * [`compressed`]: calls whose cells are compressed;
-//! * [`overloaded`]: the answers where there is no room;
-//! * [`outbox`]: answers in, vectored writes out;
-//! * [`instruments`]: what is counted of calls;
-//! * [`pace`]: whether a client goes on fast enough for what it makes the server hold;
-//! * [`shared`]: what the servers of a process share;
-//! * [`observer`]: who is told of calls that took long.
+//! * [`overloaded`]: the responses when a limit is reached;
+//! * [`outbox`]: responses in, vectored writes out;
+//! * [`instruments`]: metrics of calls;
+//! * [`pace`]: whether a client progresses fast enough for the memory that it pins;
+//! * [`shared`]: the limits that the servers of a process share;
+//! * [`observer`]: the observer of slow calls and large responses.
 
 mod calls;
 mod compressed;
@@ -40,8 +41,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::call::Service;
-use handshake::Opened;
+use crate::call::{AllowAll, Authorizer, Service};
+use handshake::HandshakeOutcome;
 pub use instruments::{CallCounts, CallInstruments};
 pub use observer::{CallObserver, EndedCall, Watch};
 pub use shared::Shared;
@@ -49,33 +50,37 @@ pub use shared::Shared;
 /// Limits of a server. The defaults are HBase's where HBase has one.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Bytes of the longest request frame (`hbase.ipc.max.request.size`).
+    /// Maximum size in bytes of a request frame (`hbase.ipc.max.request.size`).
     pub max_request_bytes: u32,
-    /// Bytes of requests held at a time; beyond it they are answered `CallQueueTooBigException`
-    /// (`hbase.ipc.server.max.callqueue.size`).
+    /// Maximum total size in bytes of requests in memory; further ones fail with
+    /// `CallQueueTooBigException` (`hbase.ipc.server.max.callqueue.size`).
     pub queued_bytes_max: usize,
-    /// Bytes of answers held at a time, being made or unread; beyond it calls are refused in the same way.
+    /// Maximum total size in bytes of responses that are being built or are unread; further calls
+    /// fail in the same way.
     pub answer_bytes_max: usize,
-    /// Calls at work at a time; beyond it they are answered `CallQueueTooBigException`
-    /// (`hbase.ipc.server.max.callqueue.length`). `None`: as many as their bytes allow.
+    /// Maximum number of concurrent calls; further ones fail with `CallQueueTooBigException`
+    /// (`hbase.ipc.server.max.callqueue.length`). `None`: limited only by their bytes.
     pub calls_max: Option<usize>,
-    /// Connections at a time; more are closed at once.
+    /// Maximum number of connections; further ones are closed immediately.
     pub connections_max: usize,
-    /// Connections of one address that have not yet sent their header.
+    /// Maximum number of connections from one address that have not sent their header yet.
     pub handshakes_per_address_max: usize,
-    /// Time for preamble and header.
+    /// Timeout for preamble and header.
     pub handshake_limit: Duration,
-    /// Bytes of answers that a client may leave unread before no more of its requests are begun.
+    /// Unread bytes of a client's responses above which no more of its requests are started.
     pub unsent_bytes_soft_max: usize,
-    /// Bytes of unread answers at which the calls already begun wait too.
+    /// Unread bytes of responses above which calls that have started wait too.
     pub unsent_bytes_hard_max: usize,
-    /// How long a client may stop in the middle of a frame, or leave its answers unread; in this time it has to move what
-    /// is there, or at least a MiB of it. Where memory is tight it has a twelfth of the time.
+    /// How long a client may stop in the middle of a frame, or leave its responses unread. In this
+    /// time it must transfer what is pending, or at least 1 MiB of it. Under memory pressure the
+    /// time is a twelfth of this.
     pub stall_limit: Duration,
-    /// How long calls may go on once their client is gone, or the server stops.
+    /// How long calls may continue after their client disconnected or the server was stopped.
     pub drain_limit: Duration,
-    /// Who is told of calls that take long.
+    /// The observer of slow calls and large responses.
     pub watch: Option<Watch>,
+    /// Decides whether each call may run.
+    pub authorizer: Arc<dyn Authorizer>,
 }
 
 impl Default for ServerOptions {
@@ -93,13 +98,14 @@ impl Default for ServerOptions {
             stall_limit: Duration::from_secs(60),
             drain_limit: Duration::from_secs(60),
             watch: None,
+            authorizer: Arc::new(AllowAll),
         }
     }
 }
 
-/// A server of some services on any number of listeners.
+/// A server of several services on any number of listeners.
 pub struct Server {
-    // Fixed when made.
+    // Constant after construction.
     env: Env,
     services: Vec<Arc<dyn Service>>,
     options: ServerOptions,
@@ -107,16 +113,17 @@ pub struct Server {
     shared: Arc<Shared>,
     instruments: Arc<CallCounts>,
     stop: watch::Sender<bool>,
-    // Counts; each changes when a connection comes, has opened or goes.
+    // Counters; they change when a connection arrives, completes its handshake, or ends.
     connections: AtomicUsize,
     handshakes: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Server {
-    /// A server that is not listening yet. `cluster_id` answers clients that ask for it in place of a preamble.
+    /// A server that is not listening yet. `cluster_id` is the response to clients that request it
+    /// in place of a preamble.
     ///
     /// # Panics
-    /// If two services have one name.
+    /// If two services have the same name.
     pub fn new(
         env: Env,
         services: Vec<Arc<dyn Service>>,
@@ -127,10 +134,10 @@ impl Server {
         Server::sharing(env, services, options, cluster_id, shared)
     }
 
-    /// The same, with limits that other servers of the process keep together with this one.
+    /// Like [`new`](Self::new), with limits that are shared with other servers of the process.
     ///
     /// # Panics
-    /// If two services have one name.
+    /// If two services have the same name.
     pub fn sharing(
         env: Env,
         services: Vec<Arc<dyn Service>>,
@@ -139,7 +146,10 @@ impl Server {
         shared: Arc<Shared>,
     ) -> Arc<Server> {
         for (at, service) in services.iter().enumerate() {
-            assert!(services[..at].iter().all(|other| other.name() != service.name()), "one service a name");
+            assert!(
+                services[..at].iter().all(|other| other.name() != service.name()),
+                "service names must be unique"
+            );
         }
         Arc::new(Server {
             shared,
@@ -154,14 +164,14 @@ impl Server {
         })
     }
 
-    /// Serves what `listener` accepts, until [`stop`](Server::stop).
+    /// Serves the connections that `listener` accepts, until [`stop`](Server::stop).
     pub fn serve(self: &Arc<Server>, listener: Box<dyn Listener>) -> JoinHandle<()> {
         let server = Arc::clone(self);
         self.env.spawn(TaskClass::Service, async move { server.accept_all(listener).await })
     }
 
-    /// Accepts and reads no more, lets begun calls finish within the drain limit, and returns when all connections are
-    /// closed.
+    /// Stops accepting and reading, and lets calls that have started finish within the drain limit.
+    /// Returns when all connections are closed.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         let pause = Duration::from_millis(5);
@@ -172,22 +182,23 @@ impl Server {
         }
     }
 
-    /// Connections now.
+    /// Current number of connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Bytes of requests held now (a little more than that: connections take them in steps).
+    /// Current size in bytes of requests in memory (slightly overestimated, because connections
+    /// reserve in steps).
     pub fn queued_bytes(&self) -> usize {
         self.shared.requests().used()
     }
 
-    /// What it counts of its calls.
+    /// Metrics of the server's calls.
     pub fn instruments(&self) -> &Arc<CallCounts> {
         &self.instruments
     }
 
-    /// The limits that it keeps, perhaps together with others.
+    /// The server's limits, possibly shared with other servers.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -203,8 +214,8 @@ impl Server {
             match accepted {
                 Ok(incoming) => self.admit(incoming),
                 Err(error) => {
-                    // Out of descriptors, most likely: accepting again at once would only spin.
-                    warn!(%error, local = %listener.local_addr(), "cannot accept a connection; next try in 100 ms");
+                    // Most likely out of file descriptors: an immediate retry would only spin.
+                    warn!(%error, local = %listener.local_addr(), "cannot accept a connection; retrying in 100 ms");
                     self.env.clock.sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -212,17 +223,17 @@ impl Server {
     }
 
     fn admit(self: &Arc<Server>, incoming: Incoming) {
-        let Some(guest) = Guest::admit(self, incoming.peer.ip()) else {
-            self.shared.count_turned_away();
-            debug!(peer = %incoming.peer, "too many connections; closed");
+        let Some(slot) = ConnectionSlot::admit(self, incoming.peer.ip()) else {
+            self.shared.count_connection_rejected();
+            debug!(peer = %incoming.peer, "too many connections; closing a new one");
             return;
         };
         let server = Arc::clone(self);
         let task = move || -> base::BoxFuture<'static, ()> {
-            // Here, on its own thread, the connection is tied to the runtime.
+            // Runs on the connection's own thread, where the connection registers with the runtime.
             let (peer, local) = (incoming.peer, incoming.local);
             match (incoming.open)() {
-                Ok(stream) => Box::pin(server.attend(guest, stream, peer, local)),
+                Ok(stream) => Box::pin(server.serve_connection(slot, stream, peer, local)),
                 Err(error) => {
                     debug!(%peer, %error, "cannot open a connection");
                     Box::pin(std::future::ready(()))
@@ -232,28 +243,28 @@ impl Server {
         self.env.spawner.spawn_with(TaskClass::Connection, Box::new(task));
     }
 
-    async fn attend(
+    async fn serve_connection(
         self: Arc<Server>,
-        mut guest: Guest,
+        mut slot: ConnectionSlot,
         mut stream: Box<dyn Stream>,
         peer: std::net::SocketAddr,
         local: std::net::SocketAddr,
     ) {
         let mut stop = self.stop.subscribe();
         let opening = handshake::open(&self, &mut stream, peer, local);
-        let opened = tokio::select! {
+        let handshake = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            opened = self.env.timeout(self.options.handshake_limit, opening) => opened,
+            handshake = self.env.timeout(self.options.handshake_limit, opening) => handshake,
         };
-        match opened {
-            Some(Ok(Opened::Serving { service, info })) => {
-                guest.opened();
+        match handshake {
+            Some(Ok(HandshakeOutcome::Serving { service, info })) => {
+                slot.end_handshake();
                 connection::serve(&self, stream, service, info, stop).await;
             }
-            Some(Ok(Opened::Answered)) => {}
-            Some(Err(error)) => debug!(%peer, %error, "a connection was not opened"),
-            None => debug!(%peer, "a connection was not opened in time"),
+            Some(Ok(HandshakeOutcome::Answered)) => {}
+            Some(Err(error)) => debug!(%peer, %error, "connection handshake failed"),
+            None => debug!(%peer, "connection handshake timed out"),
         }
     }
 
@@ -262,15 +273,15 @@ impl Server {
     }
 }
 
-/// A connection's place among the counted ones; left when dropped.
-struct Guest {
+/// A connection's slot in the connection limits; released when dropped.
+struct ConnectionSlot {
     server: Arc<Server>,
     address: IpAddr,
-    opening: bool,
+    is_handshaking: bool,
 }
 
-impl Guest {
-    fn admit(server: &Arc<Server>, address: IpAddr) -> Option<Guest> {
+impl ConnectionSlot {
+    fn admit(server: &Arc<Server>, address: IpAddr) -> Option<ConnectionSlot> {
         let mut handshakes = server.handshakes.lock().unwrap_or_else(PoisonError::into_inner);
         let count = handshakes.get(&address).copied().unwrap_or(0);
         if count >= server.options.handshakes_per_address_max
@@ -280,15 +291,16 @@ impl Guest {
         }
         handshakes.insert(address, count + 1);
         server.connections.fetch_add(1, Ordering::Relaxed);
-        Some(Guest { server: Arc::clone(server), address, opening: true })
+        Some(ConnectionSlot { server: Arc::clone(server), address, is_handshaking: true })
     }
 
-    /// The header is through: the connection no longer counts as a stranger's.
-    fn opened(&mut self) {
-        if !std::mem::take(&mut self.opening) {
+    /// The header has arrived: the connection no longer counts as a handshake.
+    fn end_handshake(&mut self) {
+        if !std::mem::take(&mut self.is_handshaking) {
             return;
         }
         let mut handshakes = self.server.handshakes.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(handshakes.contains_key(&self.address), "a handshake is counted until it ends");
         if let Some(count) = handshakes.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -298,10 +310,10 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.opened();
-        self.server.shared.connection_gone();
+        self.end_handshake();
+        self.server.shared.release_connection();
         self.server.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! The client's connection against the server, and against servers that misbehave.
+//! The client's connection, tested with the server and with misbehaving servers.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -27,7 +27,7 @@ fn request(method: &str, param: impl Into<Bytes>) -> Request {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_and_cells_go_both_ways() {
+async fn calls_and_cells_are_sent_both_ways() {
     let harness = Harness::new(ServerOptions::default()).await;
     let connection = connect(&harness).await;
     let mut cells = CellBlock::new();
@@ -37,9 +37,9 @@ async fn calls_and_cells_go_both_ways() {
     let answer = connection.call(Request { cells, ..request("Echo", "message") }).await.unwrap();
     assert_eq!(answer, Answer { message: "message".into(), cells: sent });
     let call = harness.service.last.lock().unwrap().take().unwrap();
-    assert_eq!(call.connection.user.as_deref(), Some("bob"));
+    assert_eq!(call.connection.user(), Some("bob"));
     assert_eq!(call.timeout(), Some(Duration::from_secs(5)));
-    assert!(call.connection.version_at_least(1, 3), "so that Get results come as cell blocks");
+    assert!(call.connection.version_at_least(1, 3), "so that Get results are sent as cell blocks");
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +68,7 @@ async fn exceptions_are_typed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_is_dropped_and_the_connection_goes_on() {
+async fn a_late_response_is_dropped_and_the_connection_continues() {
     let harness = Harness::new(ServerOptions::default()).await;
     let connection = connect(&harness).await;
     let error = connection.call(request("Wait", "late")).await.unwrap_err();
@@ -94,16 +94,16 @@ async fn a_lost_connection_fails_its_calls_and_takes_no_more() {
     assert!(matches!(refused, Err(Error::Connect { .. })));
 }
 
-/// A server that answers anything to anything.
+/// A server that returns invalid responses.
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_no_answers_lose_the_connection() {
+async fn invalid_responses_lose_the_connection() {
     for answer in ["00000003 ffffff", "7fffffff 00", "00000000", "00000004 02 0801 ff", "00000002 0602"] {
         let env = base::testing::env(3);
         let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let port = listener.local_addr().port();
         let serving = async {
             let mut stream = (listener.accept().await.unwrap().open)().unwrap();
-            // The first byte of the request.
+            // The preamble, and the length of the connection header.
             let mut opening = vec![0; 10];
             stream.read_exact(&mut opening).await.unwrap();
             stream.write_all(&hex(answer)).await.unwrap();

@@ -1,4 +1,5 @@
-//! Cell blocks of a connection that agreed on a compressor: plain to the service, compressed on the wire.
+//! Cell blocks of a connection that negotiated a compressor: uncompressed for the service,
+//! compressed on the wire.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -38,7 +39,7 @@ async fn cells_are_plain_for_the_service_and_compressed_on_the_wire() {
             assert_eq!(seen.cells, plain, "{class}");
             assert_eq!(seen.connection.compressor, Some(compressor));
         }
-        // No cells are no stream, in either direction.
+        // An empty block has no stream, in either direction.
         assert_eq!(echoed(&mut raw, 2, b"").await, "");
     }
     assert_eq!(harness.server.queued_bytes(), 0);
@@ -52,7 +53,7 @@ async fn an_empty_compressor_is_none() {
     assert_eq!(echoed(&mut raw, 1, b"as they are").await, "as they are");
 }
 
-/// HBase means to answer so, but closes the connection first.
+/// HBase intends to send this response, but closes the connection first.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_compressor_is_named_and_the_connection_closed() {
     let harness = Harness::new(ServerOptions::default()).await;
@@ -67,20 +68,20 @@ async fn an_unknown_compressor_is_named_and_the_connection_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_damaged_block_fails_its_call_alone() {
+async fn a_damaged_block_fails_only_its_call() {
     let harness = Harness::new(ServerOptions::default()).await;
     for class in CLASSES {
         let (mut raw, compressor) = open(&harness, class).await;
         raw.send(&request(1, "Echo", b"m", b"no stream at all")).await;
         let exception = raw.response().await.outcome.unwrap_err();
-        assert_eq!(exception.class, rpc::DO_NOT_RETRY_IO_EXCEPTION);
+        assert_eq!(exception.class, proto::exception::class::DO_NOT_RETRY_IO.name);
         assert!(exception.stack_trace.contains("unable to read call parameter"), "{}", exception.stack_trace);
         let answer = echoed(&mut raw, 2, &compressor.compress(b"good")).await;
         assert_eq!(compressor.decompress(&answer, 100).unwrap(), "good");
     }
 }
 
-/// What a block expands to is bounded like a request, and counts as bytes held.
+/// The size of a decompressed block is limited like a request, and counts as bytes in memory.
 #[tokio::test(start_paused = true)]
 async fn bombs_are_refused() {
     let options = ServerOptions { max_request_bytes: 1 << 20, ..ServerOptions::default() };
@@ -91,7 +92,7 @@ async fn bombs_are_refused() {
         let (mut raw, compressor) = open(&harness, class).await;
         raw.send(&request(1, "Echo", b"m", &compressor.compress(&vec![0; 20 << 20]))).await;
         let exception = raw.response().await.outcome.unwrap_err();
-        assert_eq!(exception.class, rpc::DO_NOT_RETRY_IO_EXCEPTION, "{class}");
+        assert_eq!(exception.class, proto::exception::class::DO_NOT_RETRY_IO.name, "{class}");
         assert_eq!(harness.server.queued_bytes(), 0);
 
         let (mut raw, compressor) = open(&crowded, class).await;
@@ -105,7 +106,7 @@ async fn bombs_are_refused() {
     }
 }
 
-/// A block is held for as long as its call runs.
+/// A block is in memory as long as its call runs.
 #[tokio::test(start_paused = true)]
 async fn expanded_bytes_count_until_the_call_ends() {
     let harness = Harness::new(ServerOptions::default()).await;

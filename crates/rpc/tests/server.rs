@@ -1,16 +1,19 @@
-//! The server against a raw client: HBase's answers to odd openings, order of answers, limits, and hostile peers in
-//! bounded time (the clock is paused: time passes only when nobody can go on).
+//! The server, tested with a raw client: HBase's responses to unusual openings, the order of
+//! responses, limits, and hostile clients in bounded time. The clock is paused: time advances only
+//! when no task can continue.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use rpc::ServerOptions;
+use proto::exception::{JavaException, class};
 use rpc::frame::{self, RequestHeader};
 use rpc::header::ConnectionHeader;
+use rpc::{Authorizer, Call, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use support::{CLUSTER_ID, Harness, body, eventually, hex, java_header, request, request_with};
@@ -34,7 +37,7 @@ async fn a_bad_preamble_is_answered_as_hbase_does() {
     let mut raw = harness.raw().await;
     raw.send(b"Regish").await;
     let answer = raw.until_closed().await;
-    // The captured answer ends with another client's port, of five digits as ours.
+    // The captured response ends with another client's port, which has five digits as well.
     let captured = hex(
         "00000086 8401 08ffffffff0f 127c 0a34 \"org.apache.hadoop.hbase.ipc.FatalConnectionException\" 1242 \
         \"Expected HEADER=HBas but received HEADER=Regi from 127.0.0.1:46036\" 2801",
@@ -63,7 +66,7 @@ async fn other_bad_preambles_name_their_class() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_security_preamble_is_refused_and_the_connection_goes_on() {
+async fn the_security_preamble_is_refused_and_the_connection_continues() {
     let harness = harness().await;
     let mut raw = harness.raw().await;
     raw.send(b"Securi").await;
@@ -78,7 +81,7 @@ async fn the_security_preamble_is_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sasl_client_is_told_to_go_on_without() {
+async fn a_sasl_client_is_switched_to_simple() {
     let harness = harness().await;
     let mut raw = harness.raw().await;
     raw.send(b"HBas\0Q").await;
@@ -92,7 +95,7 @@ async fn a_sasl_client_is_told_to_go_on_without() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_agreed_reaches_the_service() {
+async fn the_negotiated_properties_reach_the_service() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     let header = RequestHeader {
@@ -107,15 +110,45 @@ async fn what_was_agreed_reaches_the_service() {
     assert_eq!((&message[..], &cells[..]), (&b"param"[..], &b"cells"[..]));
     let call = harness.service.last.lock().unwrap().take().unwrap();
     assert_eq!(call.priority, 200);
-    assert_eq!(call.timeout(), Some(Duration::from_millis(20)), "no call has less than 20 ms");
+    assert_eq!(call.timeout(), Some(Duration::from_millis(20)), "the minimum timeout is 20 ms");
     let info = &call.connection;
-    assert_eq!((info.service, info.user.as_deref()), ("ClientService", Some("alice")));
+    assert_eq!((info.service, info.user()), ("ClientService", Some("alice")));
     assert_eq!(info.codec, Some(rpc::Codec::KeyValue));
     assert!(info.version_at_least(2, 5) && !info.version_at_least(2, 6));
 }
 
+/// Lets only `Echo` run, and only for `alice`.
+#[derive(Debug)]
+struct OnlyEchoOfAlice;
+
+impl Authorizer for OnlyEchoOfAlice {
+    fn authorize(&self, call: &Call) -> Result<(), JavaException> {
+        match (call.connection.user(), &*call.method) {
+            (Some("alice"), "Echo") => Ok(()),
+            (user, method) => {
+                Err(JavaException::new(class::ACCESS_DENIED, format!("{user:?} may not call {method}")))
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn pipelined_requests_are_answered_in_order_when_they_are_ready_at_once() {
+async fn a_call_that_is_not_authorized_does_not_reach_the_service() {
+    let options = ServerOptions { authorizer: Arc::new(OnlyEchoOfAlice), ..ServerOptions::default() };
+    let harness = Harness::new(options).await;
+    let mut raw = harness.open().await;
+    raw.call(1, "Fail", b"").await;
+    let denied = raw.response().await.outcome.unwrap_err();
+    assert_eq!(denied.class, class::ACCESS_DENIED.name);
+    assert!(harness.service.last.lock().unwrap().is_none(), "the service was not called");
+    raw.call(2, "Echo", b"param").await;
+    assert!(raw.response().await.outcome.is_ok(), "the connection still serves authorized calls");
+    assert_eq!(harness.service.last.lock().unwrap().take().unwrap().connection.principal, None);
+    assert_eq!(harness.server.queued_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pipelined_requests_are_answered_in_order_when_ready_immediately() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     let mut all = BytesMut::new();
@@ -134,7 +167,7 @@ async fn pipelined_requests_are_answered_in_order_when_they_are_ready_at_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_does_not_hold_up_those_behind_it() {
+async fn a_waiting_call_does_not_delay_later_ones() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     raw.call(1, "Wait", b"late").await;
@@ -147,9 +180,9 @@ async fn a_call_that_waits_does_not_hold_up_those_behind_it() {
     assert_eq!((late.call_id, late.outcome.unwrap().0), (1, "late".into()));
 }
 
-/// Requests arrive in pieces of every size, the lengths cut too.
+/// Requests arrive in pieces of every size, which also split the length fields.
 #[tokio::test(start_paused = true)]
-async fn frames_may_come_in_any_pieces() {
+async fn frames_may_arrive_in_any_pieces() {
     let harness = harness().await;
     for step in [1, 2, 3, 7, 1000] {
         let mut raw = harness.open().await;
@@ -164,7 +197,7 @@ async fn frames_may_come_in_any_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_frames_and_large_answers_come_through() {
+async fn large_frames_and_large_responses_are_transferred() {
     let harness = harness().await;
     let raw = harness.open().await;
     let cells: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
@@ -184,7 +217,7 @@ async fn large_frames_and_large_answers_come_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_carry_class_text_and_place() {
+async fn failures_carry_class_text_and_location() {
     let mut raw = harness().await.open().await;
     raw.call(1, "Fail", b"").await;
     let exception = raw.response().await.outcome.unwrap_err();
@@ -194,7 +227,7 @@ async fn failures_carry_class_text_and_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_fails_its_call_alone() {
+async fn a_handler_that_panics_fails_only_its_call() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     for (call_id, method) in [(1, "PanicAtOnce"), (2, "Panic")] {
@@ -202,7 +235,7 @@ async fn a_handler_that_panics_fails_its_call_alone() {
         let response = raw.response().await;
         let exception = response.outcome.unwrap_err();
         assert_eq!(response.call_id, call_id);
-        assert!(exception.do_not_retry && exception.stack_trace.contains("as asked"), "{exception:?}");
+        assert!(exception.do_not_retry && exception.stack_trace.contains("intended panic"), "{exception:?}");
     }
     raw.call(3, "Echo", b"alive").await;
     assert_eq!(raw.response().await.outcome.unwrap().0, "alive");
@@ -223,10 +256,10 @@ async fn calls_are_counted_with_their_times_and_bytes() {
     let calls = harness.server.instruments();
     let micros = calls.total_time.micros();
     assert_eq!((micros.count(), micros.sum()), (2, 70_000));
-    assert_eq!(calls.process_time.micros().sum(), 70_000, "it was begun at once");
+    assert_eq!(calls.process_time.micros().sum(), 70_000, "it was started immediately");
     assert_eq!((calls.exceptions.get(), calls.queue_time.micros().sum()), (1, 0));
     assert!((1000..1200).contains(&(calls.received.get() - received_before)));
-    assert!(calls.sent.get() > 1000, "it is sent back what it sent");
+    assert!(calls.sent.get() > 1000, "the server echoes the bytes that it received");
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,7 +267,7 @@ async fn a_request_that_is_too_big_is_answered_from_its_header_then_closed() {
     let harness = Harness::new(ServerOptions { max_request_bytes: 1000, ..ServerOptions::default() }).await;
     for (header, class) in [
         (java_header(), "org.apache.hadoop.hbase.exceptions.RequestTooBigException"),
-        (ConnectionHeader { version: None, ..java_header() }, rpc::DO_NOT_RETRY_IO_EXCEPTION),
+        (ConnectionHeader { version: None, ..java_header() }, proto::exception::class::DO_NOT_RETRY_IO.name),
     ] {
         let mut raw = harness.open_with(&header).await;
         let frame = request(77, "Multi", &[0; 2000], &[]);
@@ -252,27 +285,30 @@ async fn a_request_that_is_too_big_is_answered_from_its_header_then_closed() {
     }
 }
 
-/// The historical ping, and what a length can claim at most.
+/// The historical ping, and the maximum value of a length field.
 #[tokio::test(start_paused = true)]
-async fn a_length_of_minus_one_with_rubbish_behind_it_is_closed() {
+async fn a_length_of_minus_one_followed_by_garbage_closes_the_connection() {
     let mut raw = harness().await.open().await;
     raw.send(&hex("ffffffff ffffffffffffffffffffffff")).await;
     assert!(raw.until_closed().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_add_up_fails_its_call_alone() {
+async fn an_inconsistent_body_fails_only_its_call() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     let header = RequestHeader { call_id: 4, method: "Echo".into(), ..RequestHeader::default() };
-    let mut lying = request_with(header, b"abc", b"cells").to_vec();
-    lying.truncate(lying.len() - 2);
-    let len = (lying.len() - 4) as u32;
-    lying[..4].copy_from_slice(&len.to_be_bytes());
-    raw.send(&lying).await;
+    let mut truncated = request_with(header, b"abc", b"cells").to_vec();
+    truncated.truncate(truncated.len() - 2);
+    let len = (truncated.len() - 4) as u32;
+    truncated[..4].copy_from_slice(&len.to_be_bytes());
+    raw.send(&truncated).await;
     let response = raw.response().await;
     let exception = response.outcome.unwrap_err();
-    assert_eq!((response.call_id, exception.class.as_str()), (4, rpc::DO_NOT_RETRY_IO_EXCEPTION));
+    assert_eq!(
+        (response.call_id, exception.class.as_str()),
+        (4, proto::exception::class::DO_NOT_RETRY_IO.name)
+    );
     raw.call(5, "Echo", b"").await;
     assert_eq!(raw.response().await.call_id, 5);
     assert_eq!(harness.service.begun.load(Ordering::SeqCst), 1);
@@ -280,7 +316,7 @@ async fn a_body_that_does_not_add_up_fails_its_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_beyond_the_budget_are_told_to_come_back() {
+async fn requests_beyond_the_budget_are_told_to_retry() {
     let options = ServerOptions { queued_bytes_max: 300_000, ..ServerOptions::default() };
     let harness = Harness::new(options).await;
     let mut holder = harness.open().await;
@@ -294,7 +330,7 @@ async fn requests_beyond_the_budget_are_told_to_come_back() {
     assert_eq!(response.call_id, 2);
     assert_eq!(exception.class, "org.apache.hadoop.hbase.CallQueueTooBigException");
     assert!(exception.server_overloaded && !exception.do_not_retry);
-    // The refused body was skipped, not taken for requests; small ones still fit.
+    // The rejected body was skipped, not parsed as requests; small requests are still admitted.
     other.call(3, "Echo", b"small").await;
     assert_eq!(other.response().await.outcome.unwrap().0, "small");
 
@@ -319,7 +355,7 @@ async fn frames_that_only_claim_to_be_large_cost_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_have_ten_seconds() {
+async fn a_handshake_has_ten_seconds() {
     for sent in [&b""[..], b"HB", b"HBas\0P", b"HBas\0P\0\0\0\x62\x0a", b"Securi", b"HBas\0Q"] {
         let harness = harness().await;
         let started = harness.env.clock.monotonic();
@@ -332,9 +368,9 @@ async fn strangers_have_ten_seconds() {
     }
 }
 
-/// One byte a second keeps a connection busy, but not for longer.
+/// Sending one byte per second does not extend the handshake timeout.
 #[tokio::test(start_paused = true)]
-async fn a_slow_opening_is_cut_off_however_steady() {
+async fn a_slow_handshake_is_closed_however_steady() {
     let harness = harness().await;
     let started = harness.env.clock.monotonic();
     let mut raw = harness.raw().await;
@@ -369,7 +405,7 @@ async fn half_a_frame_is_waited_for_a_minute() {
     raw.response().await;
     harness.env.clock.sleep(Duration::from_secs(600)).await;
     raw.call(2, "Echo", b"").await;
-    assert_eq!(raw.response().await.call_id, 2, "idle between frames is no stall");
+    assert_eq!(raw.response().await.call_id, 2, "idle time between frames is not a stall");
 
     let started = harness.env.clock.monotonic();
     raw.send(&request(3, "Echo", b"abcdef", &[])[..9]).await;
@@ -387,21 +423,21 @@ async fn a_client_that_does_not_read_is_not_read_from_and_then_closed() {
         raw.call(call_id, "Cells", &10_000u32.to_be_bytes()).await;
     }
     harness.env.clock.sleep(Duration::from_secs(1)).await;
-    // The pipe takes 64 KiB, the server holds the soft bound: about 17 calls, not 200.
+    // The pipe holds 64 KiB and the server stops at the soft limit: about 17 calls, not 200.
     let begun = harness.service.begun.load(Ordering::SeqCst);
     assert!((10..25).contains(&begun), "{begun}");
-    // Reading again lets it all through, in order.
+    // When the client reads again, all responses arrive in order.
     for call_id in 0..200u32 {
         assert_eq!(raw.response().await.call_id, call_id);
     }
 
     raw.call(1000, "Cells", &1_000_000u32.to_be_bytes()).await;
     harness.env.clock.sleep(Duration::from_secs(70)).await;
-    assert_eq!(harness.server.connections(), 0, "not reading for a minute ends the connection");
+    assert_eq!(harness.server.connections(), 0, "not reading for a minute closes the connection");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_byte_now_and_then_is_not_enough() {
+async fn occasional_bytes_are_not_enough() {
     let harness = harness().await;
     let mut slow_reader = harness.open().await;
     slow_reader.call(1, "Cells", &1_000_000u32.to_be_bytes()).await;
@@ -418,27 +454,31 @@ async fn a_byte_now_and_then_is_not_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unread_answers_are_counted_and_who_holds_them_is_parted_with_when_they_are_many() {
+async fn unread_responses_are_counted_and_their_connection_is_closed_under_pressure() {
     let options = ServerOptions { answer_bytes_max: 1 << 20, ..ServerOptions::default() };
     let harness = Harness::new(options).await;
     let mut other = harness.open().await;
     let mut holder = harness.open().await;
     holder.call(1, "Cells", &2_000_000u32.to_be_bytes()).await;
     harness.env.clock.sleep(Duration::from_secs(1)).await;
-    assert!(harness.server.shared().answers().used() >= 1_900_000, "what is there is counted");
+    assert!(harness.server.shared().answers().used() >= 1_900_000, "unread responses are counted");
     other.call(1, "Echo", b"").await;
     let refused = other.response().await.outcome.unwrap_err();
     assert_eq!(refused.class, "org.apache.hadoop.hbase.CallQueueTooBigException");
     assert!(refused.server_overloaded && !refused.do_not_retry);
     assert_eq!(harness.server.shared().calls_refused(), 1);
     harness.env.clock.sleep(Duration::from_secs(5)).await;
-    assert_eq!(harness.server.connections(), 1, "a client that does not read has no minute now");
+    assert_eq!(
+        harness.server.connections(),
+        1,
+        "under memory pressure, a client that does not read is closed sooner"
+    );
     other.call(2, "Echo", b"").await;
     assert!(other.response().await.outcome.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_beyond_the_most_are_refused() {
+async fn calls_beyond_the_maximum_are_refused() {
     let options = ServerOptions { calls_max: Some(2), ..ServerOptions::default() };
     let harness = Harness::new(options).await;
     let mut raw = harness.open().await;
@@ -457,16 +497,16 @@ async fn calls_beyond_the_most_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_keep_limits_together() {
+async fn servers_share_their_limits() {
     let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
     let shared = rpc::server::Shared::new(&options);
     let one = Harness::sharing(options.clone(), shared.clone()).await;
     let two = Harness::sharing(options, shared.clone()).await;
-    let guest = one.open().await;
+    let client = one.open().await;
     eventually(&one.env, || one.server.connections() == 1).await;
     assert!(two.raw().await.until_closed().await.is_empty());
-    assert_eq!((shared.connections(), shared.turned_away()), (1, 1));
-    drop(guest);
+    assert_eq!((shared.connections(), shared.connections_rejected()), (1, 1));
+    drop(client);
     eventually(&one.env, || shared.connections() == 0).await;
     let mut raw = two.open().await;
     raw.call(1, "Echo", b"").await;
@@ -474,7 +514,7 @@ async fn servers_keep_limits_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_lay_here_past_its_deadline_is_dropped() {
+async fn a_request_queued_past_its_deadline_is_dropped() {
     let options = ServerOptions { unsent_bytes_soft_max: 10_000, ..ServerOptions::default() };
     let harness = Harness::new(options).await;
     let mut raw = harness.open().await;
@@ -487,11 +527,11 @@ async fn a_request_that_lay_here_past_its_deadline_is_dropped() {
     raw.send(&both.concat()).await;
     harness.env.clock.sleep(Duration::from_secs(5)).await;
     assert_eq!(raw.response().await.call_id, 1);
-    assert_eq!(raw.response().await.call_id, 3, "call 2 has been given up");
+    assert_eq!(raw.response().await.call_id, 3, "call 2 has timed out");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_when_its_client_is_gone() {
+async fn a_call_continues_when_its_client_has_disconnected() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     raw.call(1, "Wait", b"").await;
@@ -504,15 +544,15 @@ async fn a_call_goes_on_when_its_client_is_gone() {
     eventually(&harness.env, || harness.server.connections() == 0).await;
 }
 
-/// The same when the connection is not closed but given up, since its answers are not read.
+/// The same for a connection that the server closes because its responses are not read.
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_when_its_client_has_stalled() {
+async fn a_call_continues_when_its_client_has_stalled() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     raw.call(1, "Wait", b"").await;
     raw.call(2, "Cells", &1_000_000u32.to_be_bytes()).await;
     harness.env.clock.sleep(Duration::from_secs(70)).await;
-    assert_eq!(harness.service.ended.load(Ordering::SeqCst), 1, "the call that waits does so still");
+    assert_eq!(harness.service.ended.load(Ordering::SeqCst), 1, "the waiting call still waits");
     harness.service.gate.notify_one();
     eventually(&harness.env, || harness.service.ended.load(Ordering::SeqCst) == 2).await;
     eventually(&harness.env, || harness.server.connections() == 0).await;
@@ -523,27 +563,27 @@ async fn connections_beyond_the_caps_are_closed() {
     let options =
         ServerOptions { connections_max: 5, handshakes_per_address_max: 3, ..ServerOptions::default() };
     let harness = Harness::new(options).await;
-    let mut strangers = Vec::new();
+    let mut handshakes = Vec::new();
     for _ in 0..3 {
-        strangers.push(harness.raw().await);
+        handshakes.push(harness.raw().await);
     }
-    assert!(harness.raw().await.until_closed().await.is_empty(), "a fourth stranger of one address");
-    strangers.clear();
+    assert!(harness.raw().await.until_closed().await.is_empty(), "a fourth handshake from one address");
+    handshakes.clear();
     eventually(&harness.env, || harness.server.connections() == 0).await;
-    let mut guests = Vec::new();
+    let mut clients = Vec::new();
     for call_id in 0..5 {
-        let mut guest = harness.open().await;
-        guest.call(call_id, "Echo", b"").await;
-        guest.response().await;
-        guests.push(guest);
+        let mut client = harness.open().await;
+        client.call(call_id, "Echo", b"").await;
+        client.response().await;
+        clients.push(client);
     }
     assert!(harness.raw().await.until_closed().await.is_empty(), "a sixth connection");
-    guests[0].call(9, "Echo", b"").await;
-    assert_eq!(guests[0].response().await.call_id, 9);
+    clients[0].call(9, "Echo", b"").await;
+    assert_eq!(clients[0].response().await.call_id, 9);
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_answers_what_has_begun() {
+async fn stopping_answers_the_started_calls() {
     let harness = harness().await;
     let mut raw = harness.open().await;
     raw.call(1, "Wait", b"last").await;
@@ -563,9 +603,10 @@ async fn stopping_answers_what_has_begun() {
     );
 }
 
-/// Whatever comes in after a good opening: the connection ends or goes on, the server serves others.
+/// Whatever a client sends after a valid opening, its connection ends or continues, and the server
+/// serves others.
 #[tokio::test(start_paused = true)]
-async fn random_bytes_harm_nobody() {
+async fn random_bytes_harm_no_other_connection() {
     let harness = harness().await;
     let random = &harness.env.random;
     for round in 0..500u64 {
@@ -573,7 +614,7 @@ async fn random_bytes_harm_nobody() {
         let mut bytes = vec![0; (random.next_u64() % 2000) as usize];
         random.fill(&mut bytes);
         if round % 2 == 0 {
-            // A plausible length leads deeper.
+            // A plausible length field reaches deeper code paths.
             let len = (bytes.len() as u32).saturating_sub(4).to_be_bytes();
             bytes.splice(..4.min(bytes.len()), len);
         }
@@ -591,7 +632,8 @@ async fn random_bytes_harm_nobody() {
     assert_eq!((harness.server.connections(), harness.server.queued_bytes()), (0, 0));
 }
 
-/// The names of HBase's services; those that a port does not serve are refused in words that every client understands.
+/// The names of HBase's services. A service that a port does not have is rejected with a message
+/// that every client understands.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_service_is_named_and_the_connection_closed() {
     let harness = Harness::new(ServerOptions::default()).await;
@@ -604,9 +646,9 @@ async fn an_unknown_service_is_named_and_the_connection_closed() {
         assert_eq!(response.call_id, rpc::preamble::CONNECTION_CALL_ID);
         let exception = response.outcome.unwrap_err();
         assert_eq!(exception.class, "org.apache.hadoop.hbase.ipc.FatalConnectionException");
-        let said = exception.stack_trace;
-        assert!(said.starts_with("org.apache.hadoop.hbase.ipc.UnknownServiceException: "), "{said}");
-        assert!(said.contains(service.unwrap_or("no service is named")) && exception.do_not_retry, "{said}");
+        let text = exception.stack_trace;
+        assert!(text.starts_with("org.apache.hadoop.hbase.ipc.UnknownServiceException: "), "{text}");
+        assert!(text.contains(service.unwrap_or("no service is named")) && exception.do_not_retry, "{text}");
     }
     let header = ConnectionHeader { codec_class: Some("org.example.Codec".into()), ..java_header() };
     let answer = harness.open_with(&header).await.until_closed().await;

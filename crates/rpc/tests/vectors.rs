@@ -1,4 +1,5 @@
-//! Frames that HBase's own client and server wrote, byte for byte; and our hand-written headers against generated ones.
+//! Frames of HBase's own client and server, byte for byte; and our hand-written headers compared
+//! with generated code.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -11,15 +12,15 @@ use rpc::header::{ClientVersion, ConnectionHeader};
 use rpc::{CellBlock, Codec};
 use support::{body, hex};
 
-/// Preamble and header of Java 2.5.10 (user alice).
+/// The preamble and header of Java 2.5.10 (user alice).
 pub const OPENING: &str = "484261730050000000620a070a05616c696365120d436c69656e74536572766963651a2b6f72672e6170616368652e68\
     61646f6f702e68626173652e636f6465632e4b657956616c7565436f6465632a1b0a06322e352e31301201751a01722201622a0164320163380240\
     05";
-/// A Get by Java, call 7.
+/// A Get sent by Java, call 7.
 const GET: &str = "0000006d0f08071a034765742001300038e0d4035c0a380801123474626c2c2c313730303030303030303030302e61323333316638\
     653462623564373661356565653734316537303833343161352e12200a02723112080a026366120271312a0c080010ffffffffffffffff7f300138\
     01";
-/// A Multi of three puts by Java: an empty trace, a cell block.
+/// A Multi of three puts sent by Java: an empty trace, a cell block.
 const MULTI: &str = "0000010617080c12001a054d756c746920012a02085d300038e0d4038f010a8c010a3c08011238745f73727632352c2c3137393532\
     31393435313636352e62383361643336666433366166643065623538303361353962613464646137372e1a18080012140a026d30100220ffffffff\
     ffffffff7f300040011a18080112140a026d31100220ffffffffffffffff7f300040011a18080212140a026d32100220ffffffffffffffff7f3000\
@@ -38,7 +39,7 @@ fn the_header_of_java_is_read() {
 }
 
 #[test]
-fn requests_of_java_are_taken_apart() {
+fn requests_of_java_are_parsed() {
     let get = frame::parse_request(&body(&hex(GET))).unwrap();
     assert_eq!((get.header.call_id, &*get.header.method), (7, "Get"));
     assert_eq!((get.header.priority, get.header.timeout_ms), (0, Some(60_000)));
@@ -52,9 +53,10 @@ fn requests_of_java_are_taken_apart() {
     assert_eq!(proto::MultiRequest::decode(multi.param).unwrap().region_action[0].action.len(), 3);
 }
 
-/// hbase-driver 1.1.1 writes the length of messages above 127 bytes as three bytes that say more.
+/// hbase-driver 1.1.1 writes the length of messages above 127 bytes as three bytes that encode a
+/// larger value.
 #[test]
-fn the_last_message_of_a_frame_ends_with_it() {
+fn the_last_message_ends_with_its_frame() {
     let right = body(&hex(GET));
     let (header_end, length_end) = (16, 17);
     let lengthened =
@@ -67,9 +69,9 @@ fn the_last_message_of_a_frame_ends_with_it() {
     let negative = lengthened(&[0xff, 0xff, 0xff, 0xff, 0x0f]);
     assert!(frame::parse_request(&negative).is_err(), "HBase refuses a negative length");
     let multi = body(&hex(MULTI));
-    // Behind its header of 23 bytes, a length of two.
+    // A length field of two bytes follows the header of 23 bytes.
     let lengthened = Bytes::from([&multi[..24], &[0xff, 0x7f], &multi[26..]].concat());
-    assert!(frame::parse_request(&lengthened).is_err(), "cells could not be found");
+    assert!(frame::parse_request(&lengthened).is_err(), "the position of the cells is unknown");
 }
 
 #[test]
@@ -139,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn response_heads_agree_with_the_generated_ones(call_id: u32, message_len in 0usize..1 << 20, cells_len in 0usize..1 << 24) {
+    fn response_headers_agree_with_the_generated_ones(call_id: u32, message_len in 0usize..1 << 20, cells_len in 0usize..1 << 24) {
         let mut out = BytesMut::new();
         frame::put_response_head(&mut out, call_id, message_len, cells_len);
         let mut header = out.split_off(4);
@@ -164,9 +166,9 @@ proptest! {
         prop_assert_eq!(ConnectionHeader::decode(&theirs.encode_to_vec()).unwrap(), ours);
     }
 
-    /// The plain functions over foreign bytes: any answer, but an answer, and none longer than what came in.
+    /// The plain functions on untrusted input: they return, and no result is longer than the input.
     #[test]
-    fn rubbish_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn garbage_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let bytes = Bytes::from(bytes);
         let _ = rpc::preamble::parse(&bytes);
         let _ = ConnectionHeader::decode(&bytes);
@@ -177,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Real frames with a few bytes changed get further than rubbish.
+    /// Valid frames with a few changed bytes reach deeper code paths than random bytes.
     #[test]
     fn damaged_frames_are_refused_or_read(which in 0usize..2, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), cut: prop::sample::Index) {
         let mut bytes = body(&hex([GET, MULTI][which])).to_vec();

@@ -1,12 +1,14 @@
-//! The host that clients are told: it must lead them to an address that is listened on.
+//! The host advertised to clients. It must resolve to an address that the server listens on.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The host to tell, where `wanted` is the option and `listening` the address that is listened on.
+/// Returns the host to advertise, where `wanted` is the option and `listening` the listening
+/// address.
 ///
-/// With nothing wanted: `localhost` for the loopback address, the address itself for another one; if every address is
-/// listened on, this machine's name. (A Debian machine's own name is often 127.0.1.1, which loopback does not answer
-/// on, so the name is told only then.)
+/// Without `wanted`: `localhost` for the loopback address, this machine's name if the server
+/// listens on every address, and otherwise the address itself. (A Debian machine's own name often
+/// resolves to 127.0.1.1, where a server on 127.0.0.1 does not answer. So the name is used only in
+/// that one case.)
 pub fn advertised_host(wanted: Option<&str>, listening: IpAddr) -> String {
     match wanted {
         Some(host) => host.to_lowercase(),
@@ -16,7 +18,7 @@ pub fn advertised_host(wanted: Option<&str>, listening: IpAddr) -> String {
     }
 }
 
-/// The name of this machine.
+/// The host name of this machine, in lower case.
 pub fn machine_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     if name.is_empty() { "localhost".to_string() } else { name }
@@ -27,7 +29,7 @@ mod tests {
     use super::advertised_host;
 
     #[test]
-    fn a_host_that_is_listened_on() {
+    fn the_advertised_host_is_reachable() {
         assert_eq!(advertised_host(None, "127.0.0.1".parse().unwrap()), "localhost");
         assert_eq!(advertised_host(None, "10.1.2.3".parse().unwrap()), "10.1.2.3");
         assert_eq!(advertised_host(Some("Db1.Example"), "0.0.0.0".parse().unwrap()), "db1.example");

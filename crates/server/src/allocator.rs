@@ -1,9 +1,10 @@
-//! The process's allocator: mimalloc, which keeps many small allocations of different lengths apart by size and thread. What
-//! is large and lives long is in `base::pages`.
+//! The process's allocator: mimalloc, which handles many small allocations of different lengths
+//! well by separating them by size and thread. Large, long-lived memory is in `base::pages`.
 //!
-//! The way for aligned memory, which Rust's usual binding takes for everything, makes an allocation longer and moves its
-//! beginning wherever a length is no power of two and no block of its size is at hand, though blocks are aligned well enough as
-//! they are: a twentieth of all instructions of a Get, and the memory it was longer by.
+//! Rust's usual binding calls mimalloc's aligned functions for every allocation. Where a length is
+//! not a power of two and no free block of its size is available, these functions allocate more and
+//! move the start. That is unnecessary, because mimalloc's blocks already have sufficient
+//! alignment. It cost a twentieth of all instructions of a Get, plus the extra memory.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_long, c_void};
@@ -11,42 +12,44 @@ use std::ffi::{c_long, c_void};
 use libmimalloc_sys as sys;
 use rustix::process::{Resource, getrlimit};
 
-/// How long freed pages are kept. The allocator's own default of a second is long enough for a burst of requests to be in
-/// memory twice.
+/// How long freed pages stay committed. mimalloc's default of one second is long enough for the
+/// memory of a burst of requests to be resident twice.
 const PURGE_DELAY_MS: c_long = 10;
 /// Source: `mi_option_e` of mimalloc 3.
 const PURGE_DELAY_OPTION: sys::mi_option_t = 15;
 
-/// Addresses that are reserved at a time, in KiB. Source: `mi_option_e` of mimalloc 3.
+/// Address space reserved at a time, in KiB. Source: `mi_option_e` of mimalloc 3.
 const ARENA_RESERVE_OPTION: sys::mi_option_t = 23;
-/// Of a limit of addresses this part is reserved at a time; the bounds are 32 MiB and mimalloc's own default.
-const ARENA_PART: u64 = 32;
+/// With a limit of address space, this fraction of it is reserved at a time, between 32 MiB and
+/// mimalloc's own default (1 GiB).
+const ARENA_DIVISOR: u64 = 32;
 const ARENA_KIB_MIN: u64 = 32 << 10;
 const ARENA_KIB_MAX: u64 = 1 << 20;
 
-/// What all memory is aligned to that is not shorter; what is shorter is aligned to its length's power of two below, 8 at
-/// least. Source: `MI_MAX_ALIGN_SIZE` of mimalloc, which asserts it of each block (`_mi_page_malloc_zero`).
-const ALIGNED: usize = 16;
+/// Alignment of every block of at least this length. A shorter block is aligned to the largest
+/// power of two that does not exceed its length, at least 8. Source: `MI_MAX_ALIGN_SIZE` of
+/// mimalloc, which asserts it for each block (`_mi_page_malloc_zero`).
+const GUARANTEED_ALIGNMENT: usize = 16;
 
-/// mimalloc, asked for alignment only where that is not there by itself.
+/// mimalloc; requests alignment explicitly only where mimalloc does not guarantee it anyway.
 pub(crate) struct Allocator;
 
-/// Whether memory of this length is aligned so by itself.
+/// Whether mimalloc aligns a block of this length sufficiently without a request.
 #[inline]
 fn is_aligned(size: usize, align: usize) -> bool {
-    align <= ALIGNED && align <= size
+    align <= GUARANTEED_ALIGNMENT && align <= size
 }
 
-// SAFETY: memory comes from mimalloc and goes back to it, which knows the length of its blocks; the alignment is either asked
-// for or below what all blocks of the length have.
+// SAFETY: memory comes from mimalloc and returns to it, and mimalloc knows the length of its
+// blocks. The alignment is either requested or guaranteed for all blocks of that length.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         let memory = match is_aligned(size, align) {
-            // SAFETY: any length may be asked for.
+            // SAFETY: any length may be requested.
             true => unsafe { sys::mi_malloc(size) },
-            // SAFETY: any length may be asked for, aligned to a power of two.
+            // SAFETY: any length may be requested, aligned to a power of two.
             false => unsafe { sys::mi_malloc_aligned(size, align) },
         };
         memory.cast()
@@ -66,7 +69,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
-        // SAFETY: the caller has it from here.
+        // SAFETY: the caller got the memory from this allocator.
         unsafe { sys::mi_free(memory.cast()) };
     }
 
@@ -74,22 +77,23 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let memory = memory.cast::<c_void>();
         let memory = match is_aligned(size, layout.align()) {
-            // SAFETY: the caller has it from here; what it is moved to is aligned as above.
+            // SAFETY: the caller got the memory from this allocator; a moved block is aligned as
+            // above.
             true => unsafe { sys::mi_realloc(memory, size) },
-            // SAFETY: the same, asked for.
+            // SAFETY: as above, with a requested alignment.
             false => unsafe { sys::mi_realloc_aligned(memory, size, layout.align()) },
         };
         memory.cast()
     }
 }
 
-/// Sets it up; first of all in `main`.
+/// Sets mimalloc's options. Call it first in `main`.
 pub(crate) fn set_up() {
-    // SAFETY: sets a number within the allocator; nothing else reads it yet.
+    // SAFETY: sets a number within the allocator; no other thread reads it yet.
     unsafe { sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
-    // A process that may have few addresses cannot reserve a GiB of them at a time.
+    // A process with a limit of address space may not be able to reserve 1 GiB at a time.
     if let Some(limit) = getrlimit(Resource::As).current {
-        let kib = (limit / 1024 / ARENA_PART).clamp(ARENA_KIB_MIN, ARENA_KIB_MAX);
+        let kib = (limit / 1024 / ARENA_DIVISOR).clamp(ARENA_KIB_MIN, ARENA_KIB_MAX);
         // SAFETY: as above.
         unsafe { sys::mi_option_set(ARENA_RESERVE_OPTION, kib as c_long) };
     }
@@ -100,12 +104,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_aligned_as_it_is_asked_for() {
+    fn memory_has_the_requested_alignment() {
         let mut kept = Vec::new();
         for size in (1..300).chain([1000, 1025, 3000, 5000, 70_000, 200_001, 3 << 20]) {
             for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                // SAFETY: the layout is not empty; each piece is given back once, by the layout that it has.
+                // SAFETY: the layout is not empty; each block is freed once, with its own layout.
                 unsafe {
                     let memory = Allocator.alloc(layout);
                     assert!(!memory.is_null() && memory.addr().is_multiple_of(align), "{layout:?}");

@@ -1,92 +1,96 @@
-//! The command line.
+//! The command line of the binary `grampus`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Serves Apache HBase's clients from Apache HBase's files.
+/// A wide-column database that is compatible with Apache HBase
 ///
-/// Without a command: start. Master and region server run in this process; data in ./grampus-data; loopback only.
+/// Without a command, grampus starts the server. Master and region server run in one process, store
+/// data in ./grampus-data, and listen on the loopback interface only.
 #[derive(Debug, Parser)]
 #[command(name = "grampus", version, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// How to start, if no command is given.
+    /// Options of the server, when no subcommand is given.
     #[command(flatten)]
     pub start: StartArguments,
 }
 
-/// What to do.
-// There is one of it in a process.
+/// A subcommand.
+// A process has only one value of this type.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start the server (the default)
+    /// Start the server (default)
     Start(StartArguments),
-    /// HBase's shell: the first commands of it
+    /// Start an interactive shell with the commands of HBase's shell
     Shell(cli::ShellArguments),
-    /// SQL over the cluster's tables, and a port for PostgreSQL's clients: runs grampus-sql, which is built apart
+    /// Run SQL queries or serve PostgreSQL clients (requires grampus-sql, a separate build)
     Sql(cli::SqlArguments),
-    /// Put load on a server and measure it; HBase itself, if you like
+    /// Benchmark a Grampus or HBase server
     Bench(cli::BenchArguments),
-    /// Fill a table with records of many attributes and add them up, in several ways
+    /// Benchmark aggregate queries over records with many attributes
     Records(cli::RecordsArguments),
-    /// Watch what a cluster's tables, regions, servers and users do: HBase's hbtop
+    /// Monitor tables, regions, servers and users (like `hbase hbtop`)
     Top(cli::TopArguments),
-    /// Ask all regions, servers or ZooKeepers of a cluster, and say which do not answer: HBase's canary
+    /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
+    /// canary`)
     Canary(cli::CanaryArguments),
-    /// Ask the server of this configuration whether it serves; status 0 if it does
+    /// Check whether the server with this configuration is serving (exit status 0 if it is)
     Health(StartArguments),
-    /// Find and repair faults of regions, of hbase:meta and of the master's own region
+    /// Find and repair faults in regions, hbase:meta and the master's own region
     #[command(subcommand)]
     Repair(Repair),
     /// Print the version
     Version,
 }
 
-/// What to repair.
-// There is one of it in a process.
+/// A subcommand of `repair`.
+// A process has only one value of this type.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Repair {
-    /// List regions that cannot be opened, holes, overlaps, and directories that hbase:meta disagrees with
+    /// List unopenable regions, holes, overlaps, and directories that disagree with hbase:meta
     Status(cli::RepairTarget),
-    /// Merge regions of enabled tables that overlap
+    /// Merge overlapping regions of enabled tables
     Overlaps(cli::RepairTarget),
     /// Create empty regions for rows that no region covers
     Holes(cli::RepairTarget),
-    /// Accept the loss of a region whose directory is missing: create it empty
+    /// Accept the loss of a region whose directory is missing: recreate it empty
     Region(cli::RegionRepair),
-    /// Add a region to hbase:meta that has a directory and is unknown there
+    /// Add a region to hbase:meta that has a directory but no row there
     Adopt(cli::RegionRepair),
-    /// Rebuild hbase:meta from the directories of regions; the server must be stopped
+    /// Rebuild hbase:meta from the region directories; the server must be stopped
     Meta(StartArguments),
-    /// Replace a damaged region of the master (master:store) by an empty one; the server must be stopped
+    /// Replace a damaged master region (master:store) with an empty one; the server must be stopped
     Master(StartArguments),
 }
 
-/// How to start.
+/// Options that select and configure a server.
 #[derive(Debug, Default, Args)]
 pub struct StartArguments {
-    /// Directory of all data [default: ./grampus-data]
+    /// Data directory [default: ./grampus-data]
     #[arg(long, value_name = "DIR", env = "GRAMPUS_DATA")]
     pub data: Option<PathBuf>,
-    /// Directory with an hbase-site.xml; HBase's keys mean what HBase means by them
+    /// Directory that contains hbase-site.xml; its keys have the same meaning as in HBase
     #[arg(long, value_name = "DIR", env = "HBASE_CONF_DIR")]
     pub config: Option<PathBuf>,
-    /// Set an option (docs/config.md lists them); may be given several times
+    /// Set a configuration option; may be repeated (docs/config.md lists all options)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// Add N to every port, so that several servers run side by side
+    /// Add N to every port, so that several servers can run on one machine
     #[arg(long, value_name = "N")]
     pub port_offset: Option<u16>,
-    /// Address to listen on, for all ports [default: 127.0.0.1]. Nobody is asked for a password
+    /// Address to listen on, for all ports [default: 127.0.0.1]
+    ///
+    /// The server performs no authentication. Bind to other addresses only on a trusted network.
     #[arg(long, value_name = "ADDRESS", env = "GRAMPUS_BIND")]
     pub bind: Option<IpAddr>,
-    /// Host name or address that clients are told to connect to
+    /// Host name or address that the server advertises to clients
     #[arg(long, value_name = "HOST", env = "GRAMPUS_HOST")]
     pub host: Option<String>,
 }

@@ -1,26 +1,28 @@
-//! Master and region server in one process: each has the other's services without a network between.
+//! Connects master and region server of one process: each calls the other's services without a
+//! network.
 
 use std::sync::{Arc, OnceLock};
 
 use cell::region::ServerName;
 use master::Connections;
-use regionserver::{Admin, Client, RegionServer};
-use wire::service::{AdminService, ClientService};
+use regionserver::{Admin, LocalCaller, RegionServer};
+use wire::service::{AdminService, ClientService, Remote};
 
-/// The one region server, by whatever name it is asked for.
+/// The services of the one region server, returned for any server name.
 #[derive(Default)]
 pub struct Direct {
-    services: OnceLock<(Arc<Admin>, Arc<Client>)>,
+    services: OnceLock<(Arc<Admin>, Arc<Remote<LocalCaller>>)>,
 }
 
 impl Direct {
-    /// Connects the region server.
+    /// Sets the region server. Call it once.
     pub fn connect(&self, server: &Arc<RegionServer>) {
-        let services = (Arc::new(Admin(server.clone())), Arc::new(Client(server.clone())));
+        let client = Remote(LocalCaller(server.clone()));
+        let services = (Arc::new(Admin(server.clone())), Arc::new(client));
         assert!(self.services.set(services).is_ok(), "there is one region server");
     }
 
-    fn services(&self) -> &(Arc<Admin>, Arc<Client>) {
+    fn services(&self) -> &(Arc<Admin>, Arc<Remote<LocalCaller>>) {
         self.services.get().expect("connected before the master is initialized")
     }
 }

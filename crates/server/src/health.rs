@@ -1,10 +1,12 @@
-//! `grampus health`: asks the server of this configuration whether it serves, for a container's or a machine's watch.
+//! `grampus health`: checks whether the server of this configuration serves, for container and
+//! machine health checks.
 //!
-//! What the region servers report of themselves is printed too: warnings leave the server healthy, failures do not.
+//! It also prints what the region servers report about themselves: warnings leave the server
+//! healthy, failures do not.
 //!
-//! It is asked at the addresses that it listens on, not at those that it tells its clients: the name that leads to a
-//! container from outside may lead nowhere from within. The master must have begun, and `hbase:meta` must be readable;
-//! then clients find what they look for.
+//! It connects to the addresses that the server listens on, not to the advertised ones: a
+//! container's external name may not resolve inside it. The master must answer and `hbase:meta`
+//! must be readable, which is what clients need to find their regions.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,26 +17,26 @@ use base::env::Env;
 use cell::query::Get;
 use cell::region::RegionInfo;
 use client::Connections;
-use client::connections::{HIGH_PRIORITY, Outgoing};
+use client::connections::{HIGH_PRIORITY, OutgoingCall};
 use wire::convert;
 
 use crate::arguments::StartArguments;
 use crate::os::{self, Runtimes};
 use crate::standalone::load_config;
 
-/// A server that takes longer is not well.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A server that takes longer is unhealthy.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks, and says what the server is.
+/// Runs the check and prints the result.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that states what is wrong.
 pub fn run(arguments: &StartArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
     let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
-    let asked = os::block_on(async { env.timeout(ANSWER_WITHIN, ask(&env, &config)).await });
-    let servers = asked.ok_or_else(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??;
+    let outcome = os::block_on(async { env.timeout(RESPONSE_TIMEOUT, live_servers(&env, &config)).await });
+    let servers = outcome.ok_or_else(|| format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()))??;
     for warning in servers.iter().flat_map(|server| &server.server_load.grampus_warnings) {
         println!("warning: {warning}");
     }
@@ -47,23 +49,24 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     Ok(())
 }
 
-/// The region servers that live, with what they report.
-async fn ask(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, String> {
-    let connections = Connections::new(env.clone(), "health", ANSWER_WITHIN);
+/// Returns the live region servers with what they report.
+async fn live_servers(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, String> {
+    let connections = Connections::new(env.clone(), "health", RESPONSE_TIMEOUT);
     let status = proto::GetClusterStatusRequest::default();
-    let call = Outgoing::new("MasterService", "GetClusterStatus", &status);
+    let call = OutgoingCall::new("MasterService", "GetClusterStatus", &status);
     let (host, port) = (reachable(config.master_address).to_string(), config.master_port);
     let answer = connections.call(&host, port, call).await;
     let (status, _): (proto::GetClusterStatusResponse, _) =
         answer.map_err(|error| format!("the master at {host}:{port}: {error}"))?;
 
-    // A row that nobody has: the answer says that meta is open, not what is in it.
+    // A row that does not exist: the response only proves that `hbase:meta` is open.
     let get = Get { row: "health".into(), selection: Default::default(), existence_only: true };
     let request = proto::GetRequest {
         region: convert::region_specifier(&RegionInfo::meta()),
         get: convert::to_proto::get(&get),
     };
-    let call = Outgoing { priority: HIGH_PRIORITY, ..Outgoing::new("ClientService", "Get", &request) };
+    let call =
+        OutgoingCall { priority: HIGH_PRIORITY, ..OutgoingCall::new("ClientService", "Get", &request) };
     let (host, port) = (reachable(config.region_server_address).to_string(), config.region_server_port);
     let answer = connections.call(&host, port, call).await;
     let _: (proto::GetResponse, _) =
@@ -71,7 +74,7 @@ async fn ask(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, S
     Ok(status.cluster_status.live_servers)
 }
 
-/// Where a server that listens on `address` answers from this machine.
+/// The address at which a server that listens on `address` is reachable from this machine.
 fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -85,7 +88,7 @@ mod tests {
     use super::reachable;
 
     #[test]
-    fn who_listens_everywhere_is_asked_here() {
+    fn a_wildcard_address_is_reached_on_loopback() {
         let check = |address: &str, expected: &str| {
             assert_eq!(reachable(address.parse().unwrap()).to_string(), expected);
         };

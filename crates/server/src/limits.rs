@@ -1,4 +1,5 @@
-//! Limits of the system that a server cannot run with, or not for long: each is found at start, and is one line.
+//! Checks of the system's limits at start: each that is too low for a server, or for its store
+//! files, is reported in one line.
 
 use base::config::Config;
 use fs::FileSystem;
@@ -7,25 +8,28 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::os;
 
-/// Descriptors that every server needs: its ports, logs and runtimes, some connections, and files that are being written.
+/// Descriptors that every server needs for ports, logs, runtimes, some connections, and files being
+/// written.
 const FILES_MIN: u64 = 128;
-/// Descriptors of the runtimes of a core.
-const FILES_OF_CORE: u64 = 16;
-/// Where more files may be open, they are not counted at start.
+/// Descriptors of the runtimes of one core.
+const FILES_PER_CORE: u64 = 16;
+/// At this limit of open files or more, store files are not counted at start.
 const FILES_AMPLE: u64 = 32 << 10;
-/// Addresses that the process takes besides `grampus.memory`: code, stacks, and what is reserved and not used.
+/// Address space that the process takes in addition to `grampus.memory`: code, stacks, and reserved
+/// but unused addresses.
 const ADDRESS_BYTES: u64 = 1 << 30;
 
-/// Raises the limit of open files, and checks that and the limit of addresses; returns how many files may be open.
+/// Raises the limit of open files, checks it and the limit of address space, and returns how many
+/// files may be open.
 ///
 /// # Errors
-/// One line that says which limit is too low, and what is needed.
+/// One line that states which limit is too low and what is needed.
 pub(crate) fn check(config: &Config, cores: usize) -> Result<u64, String> {
     let memory = config.memory_parts(base::memory::limit_bytes()).total;
     if let Some(limit) = getrlimit(Resource::As).current {
         check_addresses(limit, memory)?;
     }
-    let (files, needed) = (os::raise_open_files(), FILES_MIN + FILES_OF_CORE * cores as u64);
+    let (files, needed) = (os::raise_open_files(), FILES_MIN + FILES_PER_CORE * cores as u64);
     if files < needed {
         return Err(format!(
             "the limit of open files is {files}, and at least {needed} are needed: raise it (ulimit -n, LimitNOFILE)"
@@ -48,15 +52,15 @@ fn check_addresses(limit: u64, memory: u64) -> Result<(), String> {
     ))
 }
 
-/// Whether `files` are enough for all store files of the directory; what is wrong, if not.
+/// Returns a warning if `files` descriptors are not enough for all store files of the directory.
 pub(crate) async fn check_store_files(fs: &dyn FileSystem, root: &RootDir, files: u64) -> Option<String> {
     if files >= FILES_AMPLE {
         return None;
     }
-    // What cannot be listed is reported where it is opened.
+    // Errors of listing are reported where the files are opened.
     let (stores, found) = count_store_files(fs, root).await.unwrap_or_default();
-    // A flush or compaction of a store has a file open that is being written; two run at a time, but tables are flushed
-    // region by region, and each region gets a file more.
+    // A flush or compaction of a store has one more file open, which it writes. Two run at a time,
+    // but tables are flushed region by region, and each region gets one more file.
     let needed = FILES_MIN + found + stores;
     (files < needed).then(|| {
         format!(
@@ -66,7 +70,7 @@ pub(crate) async fn check_store_files(fs: &dyn FileSystem, root: &RootDir, files
     })
 }
 
-/// Families' directories, and the files in them.
+/// Counts the stores' directories and the files in them.
 async fn count_store_files(fs: &dyn FileSystem, root: &RootDir) -> fs::Result<(u64, u64)> {
     let (mut stores, mut files) = (0, 0);
     // Namespace, table, region, family.
@@ -95,14 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_addresses_names_what_is_needed() {
+    fn an_address_space_limit_error_names_the_needed_size() {
         assert_eq!(check_addresses(4 << 30, 1 << 30), Ok(()));
         let error = check_addresses(4 << 30, 4 << 30).unwrap_err();
         assert!(error.contains("4096 MiB") && error.contains("5120 MiB"), "{error}");
     }
 
     #[tokio::test]
-    async fn files_of_all_stores_count() {
+    async fn files_of_all_stores_are_counted() {
         let (fs, root) = (MemoryFs::new(), RootDir::new(FilePath::root()));
         for region in 0..30 {
             for file in 0..5 {

@@ -1,8 +1,5 @@
-//! One process to a data directory: a lock on a file in it, held as long as the process lives.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "locks are the operating system's, not the file system trait's"
-)]
+//! One process per data directory: a lock on a file in it, held until the process ends.
+#![allow(clippy::disallowed_methods, reason = "file locks are not part of the FileSystem trait")]
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,40 +7,40 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The lock; dropping it (or the end of the process, however it ends) lets go.
+/// The lock. Dropping it, or the end of the process for any reason, releases it.
 pub struct DirectoryLock {
     #[allow(dead_code, reason = "held, not used")]
     file: File,
     path: PathBuf,
 }
 
-/// Why the lock was not had.
+/// Why the lock could not be acquired.
 #[derive(Debug)]
-pub enum Refused {
+pub enum LockError {
     /// Another process holds it.
     InUse,
-    /// The directory or the file cannot be made.
+    /// The file cannot be created or locked.
     Io(io::Error),
 }
 
 impl DirectoryLock {
-    /// Locks `file`, whose directory exists.
+    /// Locks the file `path`, whose directory must exist.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn take(path: &Path) -> Result<DirectoryLock, Refused> {
+    /// [`LockError`].
+    pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
         let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(Refused::Io)?;
+            OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(LockError::Io)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(DirectoryLock { file, path: path.to_path_buf() }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Refused::InUse),
-            Err(error) => Err(Refused::Io(error.into())),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LockError::InUse),
+            Err(error) => Err(LockError::Io(error.into())),
         }
     }
 
-    /// Takes the file away: the directory is somebody else's, and is left as it was found.
-    pub fn withdraw(self) {
-        // If it cannot be removed an empty file stays, and what went wrong is told all the same.
+    /// Removes the lock file: the directory belongs to another program and must stay as it was.
+    pub fn remove(self) {
+        // If the removal fails, an empty file stays; the caller reports the original error anyway.
         let _ = std::fs::remove_file(&self.path);
     }
 }

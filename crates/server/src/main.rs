@@ -1,28 +1,27 @@
-//! Layer 8: the binary `grampus`: roles, options, signals, the operating system as an `Env`.
+//! The binary `grampus`: roles, options, signals, and the operating system as an `Env`.
 //!
-//! * [`arguments`]: the command line; [`settings`]: options as the parts of a server take them; [`standalone`]: both roles in this
-//!   process, wired to each other;
-//! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process to a data directory;
-//! * [`limits`]: limits of the system that a server cannot run with;
-//! * [`repair`]: rebuilding what keeps a server from starting;
-//! * [`health`]: whether a server serves, asked from outside; [`notify`]: what the service manager is told;
-//! * [`registry`], [`services`]: services behind the RPC server;
-//! * [`pages`]: what the pages show; [`history`]: what is kept of the last hour; [`beans`], [`log_counts`]: metrics; [`sinks`]:
-//!   where they are sent.
+//! * [`arguments`]: the command line; [`settings`]: options converted for the parts of a server;
+//!   [`standalone`]: both roles in this process, wired to each other;
+//! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process per data
+//!   directory;
+//! * [`limits`]: checks of the system's limits at start;
+//! * [`repair`]: rebuilding a directory whose server cannot start;
+//! * [`health`]: health check of a running server; [`notify`]: notifications to the service
+//!   manager;
+//! * [`registry`], [`services`]: services of the RPC server;
+//! * [`sinks`]: where metrics are sent.
+//!
+//! Elsewhere: metrics and status pages (`console`).
 
 mod address;
 mod allocator;
 mod arguments;
-mod beans;
 mod direct;
 mod health;
-mod history;
 mod limits;
 mod lock;
-mod log_counts;
 mod notify;
 mod os;
-mod pages;
 mod registry;
 mod repair;
 mod services;
@@ -71,13 +70,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells what is wrong with the command line, or the help that was asked for. The canary has a status of its own for
-/// that.
+/// Prints a command-line error, or the requested help, and returns the exit code. The canary has
+/// its own exit code for usage errors.
 fn refused(error: &clap::Error) -> ExitCode {
     let is_canary = std::env::args_os().nth(1).is_some_and(|command| command == "canary");
     match error.use_stderr() && is_canary {
         true => {
-            // There is nobody to be told if it cannot be printed.
+            // If printing fails, there is nowhere left to report it.
             let _ = error.print();
             ExitCode::from(cli::canary::Failure::Usage(String::new()).exit_code())
         }

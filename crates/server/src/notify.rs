@@ -1,7 +1,7 @@
-//! What systemd is told of a service of `Type=notify`: that it serves, that it stops.
+//! Notifies systemd of the state of a `Type=notify` service: serving, stopping.
 //!
-//! A datagram to the socket that `NOTIFY_SOCKET` names; nothing where it names none. That nobody listens is no reason not
-//! to serve, so failures are passed over.
+//! Sends a datagram to the socket that `NOTIFY_SOCKET` names, and does nothing without that
+//! variable. Failures are ignored: a missing listener is no reason not to serve.
 //!
 //! Source: sd_notify(3).
 
@@ -12,13 +12,13 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// The server answers on its ports.
 pub const READY: &str = "READY=1\nSTATUS=serving";
-/// The server was told to stop.
-pub const STOPPING: &str = "STOPPING=1\nSTATUS=flushing what is in memory";
+/// The server is stopping.
+pub const STOPPING: &str = "STOPPING=1\nSTATUS=flushing memstores";
 
-/// Tells the service manager, if there is one.
-pub fn tell(state: &str) {
+/// Sends `state` to the service manager, if there is one.
+pub fn send_state(state: &str) {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET") {
-        // The manager has its own time limits for a service that stays silent.
+        // The manager has its own timeout for a service that sends nothing.
         let _ = send(&socket, state);
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_by_its_name_and_an_abstract_one() {
+    fn named_and_abstract_sockets_are_supported() {
         let path = std::env::temp_dir().join(format!("grampus-notify-{}", std::process::id()));
         check(&UnixDatagram::bind(&path).unwrap(), path.as_os_str());
         let _ = std::fs::remove_file(&path);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_is_not_there_is_an_error_and_no_panic() {
+    fn a_missing_socket_is_an_error() {
         assert!(send(OsStr::new("/nowhere/to/be/found"), STOPPING).is_err());
         assert!(send(OsStr::new(""), STOPPING).is_err());
     }

@@ -1,4 +1,5 @@
-//! The operating system as an [`Env`]: real clocks, random numbers, sockets, and one runtime per core.
+//! The operating system as an [`Env`]: real clocks, random numbers, sockets, and one runtime per
+//! core.
 
 mod clock;
 mod files;
@@ -13,7 +14,7 @@ use base::env::Env;
 pub use files::{raise_open_files, read_at_start};
 pub use runtimes::Runtimes;
 
-/// The environment of a real process, its tasks on `runtimes`.
+/// The environment of a real process; its tasks run on `runtimes`.
 pub fn env(runtimes: Arc<Runtimes>) -> Env {
     Env {
         clock: Arc::new(clock::SystemClock::start()),
@@ -23,16 +24,16 @@ pub fn env(runtimes: Arc<Runtimes>) -> Env {
     }
 }
 
-/// Files and sockets for sinks of metrics.
-pub fn outside_of_sinks() -> sinks::Outside {
-    sinks::Outside { files: Arc::new(files::LocalFiles), udp: Arc::new(network::UdpNetwork) }
+/// Files and sockets for metrics sinks.
+pub fn sink_io() -> sinks::Io {
+    sinks::Io { files: Arc::new(files::LocalFiles), udp: Arc::new(network::UdpNetwork) }
 }
 
-/// Runs `future` on this thread until it is done.
+/// Runs `future` on the current thread until it completes.
 ///
 /// # Panics
-/// If the system has no more descriptors for a runtime.
+/// If the system has no file descriptors left for a runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("the first runtime of the process can be made").block_on(future)
+    runtime.expect("the system has descriptors for a runtime").block_on(future)
 }

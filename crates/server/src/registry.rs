@@ -1,16 +1,17 @@
-//! `ClientMetaService`: what a client asks first, answered from the znodes, so that every server can answer it.
+//! `ClientMetaService`: a client's first calls, answered from the znodes, so every server can
+//! answer them.
 
 use std::sync::Arc;
 
 use base::BoxFuture;
 use cell::region::{RegionInfo, ServerName};
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 use wire::service::ClientMetaService;
 use zk::Coordinator;
 use zk::coordinator::Error;
 use zk::names::Names;
 
-/// The sequence number of a location that is not known from `hbase:meta` itself.
+/// The sequence number of a location that was not read from `hbase:meta`.
 const NO_SEQ_NUM: i64 = -1;
 
 /// The service over the znodes.
@@ -25,7 +26,7 @@ impl Registry {
         Registry { coordinator, names }
     }
 
-    /// The value at a path; `None` if there is no such znode yet.
+    /// Reads the value at a path; `None` if there is no such znode yet.
     async fn read(&self, path: &str) -> Answer<Option<bytes::Bytes>> {
         match self.coordinator.get(path).await {
             Ok(znode) => Ok(Some(znode.data)),

@@ -1,27 +1,29 @@
-//! `grampus repair meta` and `grampus repair master`: repairs of a directory whose server cannot start.
+//! `grampus repair meta` and `grampus repair master`: repair a data directory whose server cannot
+//! start.
 //!
-//! Both lock the directory, so they fail while a server uses it. What they replace is kept in `corrupt/`.
+//! Both lock the directory, so they fail while a server uses it. The files that they replace are
+//! kept in `corrupt/`.
 
 use std::sync::Arc;
 
 use cell::region::ServerName;
-use engine::recovery::OnDamage;
+use engine::recovery::{OnDamage, other_servers_log_dirs};
 use master::procedure::journal::Journal;
 use master::rebuild;
 use master::store::MasterStore;
 
 use crate::arguments::StartArguments;
 use crate::os::{self, Runtimes};
-use crate::standalone::{Data, load_config};
+use crate::standalone::{DataDirectory, load_config};
 
-/// Rebuilds `hbase:meta` from the directories of regions and prints what was found.
+/// Rebuilds `hbase:meta` from the region directories and prints the result.
 ///
 /// # Errors
-/// One line: why it cannot be rebuilt.
+/// One line that states why it cannot be rebuilt.
 pub fn meta(arguments: &StartArguments) -> Result<(), String> {
     let (env, config) = prepare(arguments)?;
     os::block_on(async {
-        let data = Data::open_existing(&env, &config).await?;
+        let data = DataDirectory::open_existing(&env, &config).await?;
         let rebuilt = rebuild::rebuild_meta(&env, &data.fs, &data.root).await;
         let rebuilt = rebuilt.map_err(|error| format!("cannot rebuild hbase:meta: {error}"))?;
         println!("{rebuilt}");
@@ -29,18 +31,19 @@ pub fn meta(arguments: &StartArguments) -> Result<(), String> {
     })
 }
 
-/// Moves a damaged `master:store` aside, so that the next start makes an empty one. One that can be read stays.
+/// Moves a damaged `master:store` aside, so that the next start creates an empty one. A readable
+/// one is not changed.
 ///
 /// # Errors
-/// One line: why it cannot be moved.
+/// One line that states why it cannot be moved.
 pub fn master(arguments: &StartArguments) -> Result<(), String> {
     let (env, config) = prepare(arguments)?;
     os::block_on(async {
-        let data = Data::open_existing(&env, &config).await?;
+        let data = DataDirectory::open_existing(&env, &config).await?;
         let failed = |error: &dyn std::fmt::Display| format!("cannot repair master:store: {error}");
-        let damage = match damage_of_store(&env, &data).await {
+        let damage = match count_stored_procedures(&env, &data).await {
             Ok(procedures) => {
-                println!("master:store can be read, procedures in it {procedures}: nothing is changed");
+                println!("master:store is readable ({procedures} procedures): nothing is changed");
                 return Ok(());
             }
             Err(damage) => damage,
@@ -53,11 +56,11 @@ pub fn master(arguments: &StartArguments) -> Result<(), String> {
         fs.sync_dir(&root.corrupt_dir()).await.map_err(|error| failed(&error))?;
         fs.sync_dir(root.path()).await.map_err(|error| failed(&error))?;
         println!("master:store cannot be read: {damage}");
-        println!("old files kept in {to}; the next start makes an empty master:store");
+        println!("old files kept in {to}; the next start creates an empty master:store");
         println!(
-            "lost: procedures that were running, such as a table being created, altered or split (repeat them),"
+            "lost: procedures in progress, for example the creation, change or split of a table (repeat them),"
         );
-        println!("and the switches of splits and merges, which are on again");
+        println!("and the switches for splits and merges, which are on again");
         Ok(())
     })
 }
@@ -68,11 +71,14 @@ fn prepare(arguments: &StartArguments) -> Result<(base::env::Env, base::config::
     Ok((os::env(Arc::new(runtimes)), config))
 }
 
-/// The number of procedures in `master:store`, or why it cannot be read.
-async fn damage_of_store(env: &base::env::Env, data: &Data) -> Result<usize, String> {
+/// Returns the number of procedures in `master:store`, or why it cannot be read.
+async fn count_stored_procedures(env: &base::env::Env, data: &DataDirectory) -> Result<usize, String> {
     let server = ServerName { host: "grampus-repair".into(), port: 1, start_code: env.clock.now_ms() };
     let on_fatal = Arc::new(|_: &wal::Error| ());
-    let store = MasterStore::open(env, &data.fs, &data.root, &server, OnDamage::Refuse, on_fatal).await;
+    let root = data.root.master_data();
+    let dead = other_servers_log_dirs(&*data.fs, &root, &server).await.map_err(|error| error.to_string())?;
+    let store =
+        MasterStore::open(env, &data.fs, &data.root, &server, &dead, OnDamage::Refuse, on_fatal).await;
     let store = store.map_err(|error| error.to_string())?;
     let loaded = Journal::new(store.region().clone()).load().await;
     let closed = store.close().await;

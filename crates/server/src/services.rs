@@ -1,14 +1,14 @@
-//! Services of `wire` behind the RPC server.
+//! Adapts the services of `wire` to the RPC server.
 
 use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
-use regionserver::client::failure;
-use rpc::{Call, Failure, Reply, Service};
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
+use rpc::{Call, Reply, Service};
 
-/// Answers a call of a service by its method's name and the bytes of its message (`wire::service::dispatch_…`).
+/// Answers a call from its method's name and the bytes of its message
+/// (`wire::service::dispatch_…`).
 pub type Dispatch<T> = for<'a> fn(&'a T, &str, Bytes) -> BoxFuture<'a, Answer<Bytes>>;
 
 /// A service whose calls carry no cells.
@@ -19,15 +19,16 @@ pub struct Dispatched<T: ?Sized> {
     internal: Internal,
 }
 
-/// Methods of a service that only servers of the cluster call. Master and region server are one process and call each
-/// other without a network, so such a call from the network has no honest sender.
+/// The methods of a service that only the cluster's own servers call. Master and region server
+/// share one process and call each other without a network, so such a call from the network is
+/// never legitimate.
 #[derive(Clone, Copy)]
 pub enum Internal {
-    /// None.
+    /// No methods.
     None,
-    /// These.
+    /// These methods.
     Methods(&'static [&'static str]),
-    /// All of them.
+    /// All methods.
     All,
 }
 
@@ -41,12 +42,12 @@ impl Internal {
     }
 }
 
-/// Methods of `AdminService` by which the master opens and closes regions.
-pub const OF_MASTER: Internal =
+/// Methods of `AdminService` with which the master opens and closes regions.
+pub const INTERNAL_ADMIN_METHODS: Internal =
     Internal::Methods(&["OpenRegion", "CloseRegion", "WarmupRegion", "ExecuteProcedures"]);
 
 impl<T: ?Sized> Dispatched<T> {
-    /// The service of this name, of which calls to `internal` methods are refused.
+    /// A service of this name that rejects calls of `internal` methods.
     pub fn new(
         name: &'static str,
         service: Arc<T>,
@@ -62,18 +63,16 @@ impl<T: ?Sized + Send + Sync + 'static> Service for Dispatched<T> {
         self.name
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
         if self.internal.has(&call.method) {
             let message = format!(
                 "{}.{} is a call of the cluster's own servers, not of clients",
                 self.name, call.method
             );
-            let refused = failure(JavaException::new(class::ACCESS_DENIED, message));
+            let refused = JavaException::new(class::ACCESS_DENIED, message);
             return Box::pin(std::future::ready(Err(refused)));
         }
         let (service, dispatch) = (self.service.clone(), self.dispatch);
-        Box::pin(async move {
-            dispatch(&service, &call.method, call.param).await.map(Reply::message).map_err(failure)
-        })
+        Box::pin(async move { dispatch(&service, &call.method, call.param).await.map(Reply::message) })
     }
 }

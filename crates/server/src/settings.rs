@@ -1,11 +1,12 @@
-//! Options by their keys as the parts of a server take them.
+//! Converts options into the settings of the parts of a server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::config::{Config, MemoryParts, RateLimiter};
+use base::classes::RateLimiter;
+use base::config::{Config, MemoryParts};
 use engine::compaction::settings::WindowSettings;
-use engine::compaction::{Engine, Policy, Settings, SiteSettings};
+use engine::compaction::{Policy, Settings, SiteSettings};
 use engine::recovery::OnDamage;
 use regionserver::RegionServerOptions;
 use regionserver::quotas::{QuotaOptions, Refill};
@@ -18,10 +19,10 @@ use tracing::info;
 
 use crate::address::machine_name;
 
-/// Bytes that wait for the log at most; less where requests have less.
+/// Upper bound of the bytes that wait for the log; lower if the memory for requests is smaller.
 const LOG_QUEUE_BYTES_MAX: u64 = 256 << 20;
 
-/// What the process may take, all roles together.
+/// Resource limits of the process, shared by all roles.
 pub(crate) struct Limits {
     pub(crate) memory: MemoryParts,
     pub(crate) shared: Arc<Shared>,
@@ -31,8 +32,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of a process that may have `files` open.
-    pub(crate) fn of(config: &Config, files: u64) -> Limits {
+    /// The limits of a process that may have `files` files open.
+    pub(crate) fn from_config(config: &Config, files: u64) -> Limits {
         let memory = config.memory_parts(base::memory::limit_bytes());
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let connections_max = config.connections_max_of(files) as usize;
@@ -48,7 +49,7 @@ impl Limits {
         if u64::from(rpc.max_request_bytes) < config.request_bytes_max {
             info!(
                 bytes = rpc.max_request_bytes,
-                "requests may be no larger than the memory for them (grampus.memory), which is less than \
+                "maximum request size lowered to the memory for requests (grampus.memory), which is less than \
                  hbase.ipc.max.request.size"
             );
         }
@@ -65,12 +66,12 @@ impl Limits {
     }
 }
 
-/// What becomes of regions that may have lost edits by a damaged log.
+/// Whether regions that may have lost edits in a damaged log are opened.
 pub(crate) fn on_damage(config: &Config) -> OnDamage {
     if config.wal_skip_errors { OnDamage::Skip } else { OnDamage::Refuse }
 }
 
-/// Which calls are told of.
+/// Which calls are logged as slow or large.
 pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
     let millis = |millis: Option<u64>| millis.map(Duration::from_millis);
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -79,17 +80,17 @@ pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
         slow_scan: millis(config.slow_scan_ms.or(config.slow_call_ms)),
         large_bytes: bytes(config.large_answer_bytes),
         large_scan_bytes: bytes(config.large_scan_bytes.or(config.large_answer_bytes)),
-        kept: if config.slow_log_enabled { config.slow_log_calls_max as usize } else { 0 },
+        calls_max: if config.slow_log_enabled { config.slow_log_calls_max as usize } else { 0 },
     }
 }
 
-/// Elements of the largest filter: those that the options allow, and that the memory for open scanners can hold.
+/// Maximum elements of a filter: bounded by the option and by the memory for open scanners.
 fn filter_elements_max(config: &Config, memory: &MemoryParts) -> usize {
     let held = memory.scanners / 4 * 3 / cell::filter::ELEMENT_BYTES as u64;
     usize::try_from(held.min(u64::from(config.filter_elements_max))).unwrap_or(usize::MAX)
 }
 
-/// The settings of a region server that has these parts of the memory.
+/// The settings of a region server with these memory parts.
 pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
     RegionServerOptions {
         region: engine::region::RegionOptions {
@@ -100,7 +101,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             filter_elements_max: filter_elements_max(config, memory),
             log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
             split: engine::region::SplitOptions {
-                policy: config.split_policy.clone(),
+                policy: config.split_policy,
                 file_bytes_max: config.split_bytes_max,
                 file_bytes_jitter: config.split_bytes_jitter,
                 sums_stores: config.split_sums_stores,
@@ -121,8 +122,8 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             ..engine::region::RegionOptions::default()
         },
         compaction: CompactionOptions {
-            long_at_once: config.long_compactions as usize,
-            short_at_once: config.short_compactions as usize,
+            long_concurrency: config.long_compactions as usize,
+            short_concurrency: config.short_compactions as usize,
             enabled: config.compaction_enabled,
             throughput: ThroughputOptions {
                 lower_bytes: config.compaction_speed_min,
@@ -163,16 +164,12 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
     }
 }
 
-/// Which files are compacted, where tables and families do not say.
+/// Compaction settings for tables and families that do not set their own.
 fn compaction_settings(config: &Config) -> SiteSettings {
     let millis = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    let policy = match Engine::of_class(&config.store_engine) {
-        Some(Engine::DateTiered) => Some(Policy::DateTiered),
-        _ => Policy::of_class(&config.compaction_policy),
-    };
     let default = Settings::default();
     let settings = Settings {
-        policy: policy.unwrap_or(default.policy),
+        policy: Policy::of(config.store_engine, config.compaction_policy),
         files_min: config.compaction_files_min as usize,
         files_max: config.compaction_files_max as usize,
         bytes_max: config.compaction_bytes_max.unwrap_or(default.bytes_max),

@@ -1,9 +1,9 @@
-//! When to stop: Ctrl-C, SIGTERM, SIGHUP, a client's call.
+//! Reasons to stop: Ctrl-C, SIGTERM, SIGHUP, a client's call.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Waits for the next Ctrl-C; for ever if the system takes no signal handlers.
+/// Waits for the next Ctrl-C, or forever if no signal handler can be installed.
 pub async fn interrupted() {
     match signal(SignalKind::interrupt()) {
         Ok(mut interrupt) => {
@@ -13,8 +13,8 @@ pub async fn interrupted() {
     }
 }
 
-/// Waits until the process is to end: by SIGTERM or SIGINT, or because its terminal is gone. For ever if the system
-/// takes no signal handlers.
+/// Waits for SIGTERM, SIGINT, or SIGHUP (its terminal is gone). Waits forever if no signal handler
+/// can be installed.
 pub async fn terminated() {
     let taken =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
@@ -30,17 +30,17 @@ pub async fn terminated() {
     }
 }
 
-/// Says why to stop, once somebody wants it.
+/// A stop request with its reason, shared by all parts of the process.
 #[derive(Clone)]
 pub struct Stop(watch::Sender<Option<String>>);
 
 impl Stop {
-    /// Nobody wants to stop yet.
+    /// Creates it without a request.
     pub fn new() -> Stop {
         Stop(watch::Sender::new(None))
     }
 
-    /// Asks for the stop; the first reason counts.
+    /// Requests the stop. The first reason wins.
     pub fn request(&self, why: &str) {
         self.0.send_if_modified(|reason| {
             let is_first = reason.is_none();
@@ -49,11 +49,11 @@ impl Stop {
         });
     }
 
-    /// Takes Ctrl-C and SIGTERM from here on; before, they end the process at once, which loses nothing that was
-    /// acknowledged. To be called before anybody is told that the server is ready.
+    /// Handles Ctrl-C and SIGTERM from this call on. Before it they end the process immediately,
+    /// which loses no acknowledged write. Call it before the server announces that it is ready.
     ///
     /// # Errors
-    /// If the system takes no signal handlers.
+    /// If no signal handler can be installed.
     pub fn listen(&self) -> std::io::Result<StopListener> {
         Ok(StopListener {
             terminate: signal(SignalKind::terminate())?,
@@ -63,7 +63,7 @@ impl Stop {
     }
 }
 
-/// Hears of every reason to stop since it was made.
+/// Receives signals and stop requests. A request made before the listener was created counts.
 pub struct StopListener {
     terminate: Signal,
     interrupt: Signal,
@@ -71,7 +71,7 @@ pub struct StopListener {
 }
 
 impl StopListener {
-    /// Waits for a signal or a request, and returns the reason.
+    /// Waits for a signal or a request and returns the reason.
     pub async fn wait(mut self) -> String {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM".to_string(),

@@ -1,7 +1,8 @@
 //! `grampus start`: master and region server in this process.
 //!
-//! Everything that can be wrong with the machine (options, directory, ports) is looked at before anything is changed,
-//! and each is one line. Then the roles start side by side, and clients may connect while regions open.
+//! Everything that can be wrong with the machine (options, ports, directory) is checked before
+//! anything is changed; each error is one line. Then both roles start concurrently, and clients may
+//! connect while regions open.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::sinks::Role;
-use base::config::{Config, Sources};
+use base::config::{Config, RootUri, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
 use cell::region::ServerName;
+use console::{Identity, LogLineCounter, MasterPages, Peers, RegionServerPages, beans};
+use engine::recovery::other_servers_log_dirs;
 use fs::reserve::{Reserve, WithReserve};
 use fs::space::Space;
 use fs::{FilePath, FileSystem};
@@ -41,30 +44,27 @@ use zk::names::Names;
 
 use crate::address::advertised_host;
 use crate::arguments::StartArguments;
-use crate::beans::{self, Identity};
 use crate::direct::Direct;
-use crate::lock::{DirectoryLock, Refused};
-use crate::log_counts::CountLines;
+use crate::lock::{DirectoryLock, LockError};
 use crate::notify;
 use crate::os::{self, Runtimes};
-use crate::pages::{MasterPages, Peers, RegionServerPages};
 use crate::registry::Registry;
-use crate::services::{Dispatched, Internal, OF_MASTER};
+use crate::services::{Dispatched, INTERNAL_ADMIN_METHODS, Internal};
 use crate::settings::{Limits, on_damage, region_server_options, slow_log_options};
 use crate::signals::Stop;
 use crate::sinks::Sinks;
 
-/// Threads for calls of the disk that block.
+/// Threads for blocking disk calls.
 const DISK_THREADS: usize = 8;
 
-/// A stop in which nothing was written for so long has met a disk that does not answer.
-const STALL: Duration = Duration::from_secs(60);
+/// A stop is aborted if no write finishes for this long: the disk does not respond.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Variables of the process that are not options by their keys.
+/// `GRAMPUS_…` environment variables that do not set an option by its key.
 const VARIABLES: [&str; 5] =
     ["GRAMPUS_LOG", "GRAMPUS_ZOOKEEPER", "GRAMPUS_DATA", "GRAMPUS_BIND", "GRAMPUS_HOST"];
 
-/// Starts, serves until told to stop, and stops.
+/// Starts both roles, serves until a stop is requested, and stops.
 pub fn run(arguments: &StartArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
     let sinks = Sinks::load(&config, arguments.config.as_deref())?;
@@ -72,7 +72,7 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     for warning in config.warnings() {
         warn!("{warning}");
     }
-    sinks.tell();
+    sinks.log_summary();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let files = crate::limits::check(&config, cores)?;
     let runtimes = Runtimes::start(cores, cores.div_ceil(2))
@@ -81,10 +81,10 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     os::block_on(serve(env, config, sinks, files))
 }
 
-/// The options of a server that is started with these arguments in this environment.
+/// Loads the options of a server started with these arguments in the current environment.
 ///
 /// # Errors
-/// One line that says where a value was given that cannot be meant.
+/// One line that names the invalid value and its source.
 pub fn load_config(arguments: &StartArguments) -> Result<Config, String> {
     let mut sources = Sources::of_process();
     if let Some(dir) = &arguments.config {
@@ -94,7 +94,7 @@ pub fn load_config(arguments: &StartArguments) -> Result<Config, String> {
     sources.other_variables.extend(VARIABLES.map(String::from));
     let mut set = |key: &str, value: String| sources.overrides.push((key.to_string(), value));
     if let Some(data) = &arguments.data {
-        let data = data.to_str().ok_or_else(|| format!("--data {}: not a name in UTF-8", data.display()))?;
+        let data = data.to_str().ok_or_else(|| format!("--data {}: not valid UTF-8", data.display()))?;
         set("hbase.rootdir", data.to_string());
     }
     if let Some(offset) = arguments.port_offset {
@@ -121,7 +121,8 @@ pub fn load_config(arguments: &StartArguments) -> Result<Config, String> {
     Config::load(&sources).map_err(|error| error.to_string())
 }
 
-/// Who names a directory means the file in it: without it the server would start with its defaults, elsewhere.
+/// Requires `hbase-site.xml` in a directory given by `--config`. Without the file the server would
+/// start with its defaults, for example with another data directory.
 fn require_site_file(dir: &Path) -> Result<(), String> {
     match dir.join("hbase-site.xml").try_exists() {
         Ok(true) => Ok(()),
@@ -139,10 +140,10 @@ fn start_logging() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    tracing_subscriber::registry().with(filter).with(lines).with(CountLines).init();
+    tracing_subscriber::registry().with(filter).with(lines).with(LogLineCounter).init();
 }
 
-/// The sockets of a server, all bound before anything is changed.
+/// The listening sockets of a server, all bound before anything is changed.
 struct Listeners {
     master: Box<dyn Listener>,
     region_server: Box<dyn Listener>,
@@ -190,15 +191,15 @@ async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<
     let address = SocketAddr::new(address, port);
     env.net.listen(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "{address} is in use by another process (a server that runs already?); choose another port by --set \
-             {key}=PORT, or other ports altogether by --port-offset N"
+            "{address} is in use by another process (a running server?); choose another port with --set \
+             {key}=PORT, or shift all ports with --port-offset N"
         ),
         _ => format!("cannot listen on {address} ({key}): {error}"),
     })
 }
 
-/// The data directory, locked.
-pub(crate) struct Data {
+/// The locked data directory.
+pub(crate) struct DataDirectory {
     pub(crate) fs: Arc<dyn FileSystem>,
     disk: Disk,
     instruments: Arc<fs::measured::Instruments>,
@@ -207,38 +208,40 @@ pub(crate) struct Data {
     _lock: DirectoryLock,
 }
 
-impl Data {
-    /// Opens a directory that a server has used.
+impl DataDirectory {
+    /// Opens an existing data directory.
     ///
     /// # Errors
-    /// One line: why it cannot be opened.
-    pub(crate) async fn open_existing(env: &Env, config: &Config) -> Result<Data, String> {
-        let dir = &config.root_dir;
+    /// One line that states why the directory cannot be opened.
+    pub(crate) async fn open_existing(env: &Env, config: &Config) -> Result<DataDirectory, String> {
+        let dir = local_root(config)?;
         match is_directory(dir) {
-            true => Data::open(env, config).await,
+            true => DataDirectory::open(env, config).await,
             false => {
-                Err(format!("there is no data directory {}; choose another by --data DIR", dir.display()))
+                Err(format!("there is no data directory {}; choose another with --data DIR", dir.display()))
             }
         }
     }
 
-    async fn open(env: &Env, config: &Config) -> Result<Data, String> {
-        let dir = &config.root_dir;
+    async fn open(env: &Env, config: &Config) -> Result<DataDirectory, String> {
+        let dir = local_root(config)?;
         let shown = dir.display();
         make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
         let root = RootDir::new(FilePath::root());
         let lock =
-            DirectoryLock::take(&dir.join(root.lock_file().as_str())).map_err(|refused| match refused {
-                Refused::InUse => format!(
-                    "the data directory {shown} is in use by another grampus; stop it, or choose \
-                                       another directory by --data DIR"
-                ),
-                Refused::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
-            })?;
+            DirectoryLock::acquire(&dir.join(root.lock_file().as_str())).map_err(
+                |refused| match refused {
+                    LockError::InUse => format!(
+                        "the data directory {shown} is in use by another grampus; stop it, or choose \
+                                       another directory with --data DIR"
+                    ),
+                    LockError::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
+                },
+            )?;
         let pool = Arc::new(Pool::new("disk", DISK_THREADS));
         let mut local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
         if config.reads_directly(base::memory::limit_bytes()) {
-            local = local.past_page_cache();
+            local = local.with_direct_io();
         }
         let instruments = fs::measured::Instruments::begin(env.clock.clone());
         let local: Arc<dyn FileSystem> = Arc::new(local);
@@ -252,7 +255,7 @@ impl Data {
             Ok(identity) => identity,
             Err(error) => {
                 if matches!(error, layout::Error::NotOurs { .. }) {
-                    lock.withdraw();
+                    lock.remove();
                 }
                 let has_traces = is_directory(&dir.join(root.log_record().parent().as_str()));
                 let is_marker = match &error {
@@ -270,55 +273,70 @@ impl Data {
                 return Err(format!("the data directory {shown}: {error}{remedy}"));
             }
         };
-        // With the other directories; what is in it is allocated once the server serves.
+        // Create the reserve's directory together with the others. Its files are allocated after
+        // the server starts to serve.
         fs.make_dirs(&root.reserve_dir()).await.map_err(|error| format!("{shown}: {error}"))?;
-        Ok(Data { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
     }
 }
 
-/// The disk below `fs`, with the reserve as the last run left it.
+/// The directory that `hbase.rootdir` names.
+///
+/// # Errors
+/// One line that names the option, if the root directory is in a file system that is not supported.
+fn local_root(config: &Config) -> Result<&Path, String> {
+    match &config.root {
+        RootUri::Local(dir) => Ok(dir),
+        RootUri::Other { scheme, .. } => {
+            let reason = format!("{scheme}:// is not supported yet; use a local directory");
+            Err(config.refused("hbase.rootdir", reason).to_string())
+        }
+    }
+}
+
+/// Opens the disk under `fs`, with the reserve as the last run left it.
 async fn open_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) -> fs::Result<Disk> {
     let Some(found) = fs.space().await? else {
         return Ok(Disk { lock: Some(root.lock_file()), ..Disk::default() });
     };
     let bytes = config.disk_reserve_bytes_of(found.total_bytes);
     let space = Arc::new(Space::new(bytes));
-    space.polled(found, 0);
+    space.record_poll(found, 0);
     let reserve = Reserve::open(fs.clone(), root.reserve_dir(), bytes, space.clone()).await?;
     Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
 }
 
-#[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
+#[allow(clippy::disallowed_methods, reason = "the FileSystem trait starts at this directory")]
 fn is_directory(dir: &Path) -> bool {
     dir.is_dir()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the file system begins below this directory")]
+#[allow(clippy::disallowed_methods, reason = "the FileSystem trait starts at this directory")]
 fn make_directory(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
 async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(), String> {
     let started = env.clock.monotonic();
-    let limits = Limits::of(&config, files);
+    let limits = Limits::from_config(&config, files);
     let listeners = Listeners::bind(&env, &config).await?;
-    let mut data = Data::open(&env, &config).await?;
+    let mut data = DataDirectory::open(&env, &config).await?;
     if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, files).await {
         warn!("{warning}");
         data.disk.warnings.push(warning);
     }
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
-    let addresses = Addresses::of(&listeners);
+    let addresses = Addresses::from_listeners(&listeners);
     let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
-    ::sinks::start_all(&env, sinks.plans, &roles, &os::outside_of_sinks());
+    ::sinks::start_all(&env, sinks.plans, &roles, &os::sink_io());
     node.initialize().await?;
     let reason = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
-    announce(&addresses, &limits, &config.root_dir, env.clock.monotonic() - started);
-    notify::tell(notify::READY);
+    announce(&addresses, &limits, &config.root, env.clock.monotonic() - started);
+    notify::send_state(notify::READY);
     let reason = reason.wait().await;
-    notify::tell(notify::STOPPING);
-    println!("stopping ({reason}): flushing what is in memory");
+    notify::send_state(notify::STOPPING);
+    println!("stopping ({reason}): flushing memstores");
     let progress = || data.instruments.files.write_time.micros().count();
     let stopped = async {
         for server in servers {
@@ -330,17 +348,17 @@ async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(),
         biased;
         stopped = stopped => stopped,
         () = stalled(&env, progress) => Err(format!(
-            "the stop was given up: for {} s nothing could be written; what was acknowledged is in the log, and the next \
-             start replays it",
-            STALL.as_secs()
+            "the stop was aborted: no write finished for {} s; acknowledged writes are in the log, and the next \
+             start replays them",
+            STALL_TIMEOUT.as_secs()
         )),
     }
 }
 
-/// Waits until `progress` has not changed for [`STALL`].
+/// Waits until `progress` has not changed for [`STALL_TIMEOUT`].
 async fn stalled(env: &Env, progress: impl Fn() -> u64) {
     let (mut before, mut since) = (progress(), env.clock.monotonic());
-    while env.clock.monotonic() < since + STALL {
+    while env.clock.monotonic() < since + STALL_TIMEOUT {
         env.clock.sleep(Duration::from_millis(500)).await;
         let now = progress();
         if now != before {
@@ -349,7 +367,7 @@ async fn stalled(env: &Env, progress: impl Fn() -> u64) {
     }
 }
 
-/// Both roles of this process.
+/// Both roles of this process, wired to each other.
 struct Node {
     coordinator: Arc<dyn Coordinator>,
     names: Names,
@@ -365,7 +383,7 @@ impl Node {
         env: &Env,
         config: &Config,
         limits: &Limits,
-        data: &Data,
+        data: &DataDirectory,
         listeners: &Listeners,
         stop: &Stop,
     ) -> Result<Node, String> {
@@ -381,7 +399,22 @@ impl Node {
         let on_log_failure = |error: &wal::Error| end_process(&error.to_string());
         let on_log_failure = Arc::new(on_log_failure);
         let on_damage = on_damage(config);
-        let store = MasterStore::open(env, &data.fs, &data.root, &master_name, on_damage, on_log_failure);
+        // This process holds the lock of the directory, so no other process writes to these logs.
+        let unreadable = |error: fs::Error| format!("cannot list the logs of earlier runs: {error}");
+        let store_root = data.root.master_data();
+        let dead_masters =
+            other_servers_log_dirs(&*data.fs, &store_root, &master_name).await.map_err(unreadable)?;
+        let dead_servers =
+            other_servers_log_dirs(&*data.fs, &data.root, &server_name).await.map_err(unreadable)?;
+        let store = MasterStore::open(
+            env,
+            &data.fs,
+            &data.root,
+            &master_name,
+            &dead_masters,
+            on_damage,
+            on_log_failure,
+        );
         let on_stop = stop.clone();
         let region_server = RegionServer::start(RegionServerParts {
             env: env.clone(),
@@ -389,6 +422,7 @@ impl Node {
             disk: data.disk.clone(),
             root: data.root.clone(),
             name: server_name,
+            dead_logs: dead_servers,
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             answers: limits.shared.answers().clone(),
@@ -426,13 +460,14 @@ impl Node {
                 file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
                 log_ttl: Duration::from_millis(config.old_log_ttl_ms),
                 space: data.disk.space.clone(),
+                log_holders: Arc::default(),
             },
         });
         let (cluster_id, files) = (data.cluster_id.clone(), data.instruments.clone());
         Ok(Node { coordinator, names, region_server, master, store, cluster_id, files })
     }
 
-    /// Begins to answer on all ports; returns who answers calls, and what the roles show.
+    /// Starts to answer on all ports. Returns the RPC servers and the metrics of each role.
     fn serve(
         &self,
         env: &Env,
@@ -458,12 +493,12 @@ impl Node {
                 dispatch_region_server_status,
                 Internal::All,
             ),
-            Dispatched::new("AdminService", master_admin, dispatch_admin, OF_MASTER),
+            Dispatched::new("AdminService", master_admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
         ];
         let of_region_server: Vec<Arc<dyn Service>> = vec![
             client_meta,
             Arc::new(ClientRpc::new(self.region_server.clone())),
-            Dispatched::new("AdminService", admin, dispatch_admin, OF_MASTER),
+            Dispatched::new("AdminService", admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
         ];
         let rpc = |services, watch| {
             let options = ServerOptions { watch, ..limits.rpc.clone() };
@@ -482,7 +517,8 @@ impl Node {
         let identity = Identity {
             cluster_id: self.cluster_id.clone(),
             zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
-            memory_bytes: limits.memory.total,
+            memory: limits.memory,
+            shared: limits.shared.clone(),
             sinks: sinks.plans.len() as u64,
             files: self.files.clone(),
         };
@@ -490,24 +526,23 @@ impl Node {
             .serve(listeners.zookeeper);
         let of_master = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
         let region_server = &self.region_server;
-        let of_region_server =
-            beans::region_server::beans(env, region_server, &servers[1], limits, &identity);
+        let of_region_server = beans::region_server::beans(env, region_server, &servers[1], &identity);
         let of_region_server = Arc::new(of_region_server);
         let peers = Peers {
-            master: address_of(self.master.server_name(), listeners.master_pages.as_deref()),
-            region_server: address_of(self.region_server.name(), listeners.region_server_pages.as_deref()),
+            master: pages_url(self.master.server_name(), listeners.master_pages.as_deref()),
+            region_server: pages_url(self.region_server.name(), listeners.region_server_pages.as_deref()),
         };
         if let Some(listener) = listeners.master_pages {
-            let of = (of_master.clone(), &servers[0]);
-            let pages = MasterPages::new(env, self.master.clone(), of, config, &peers);
+            let (metrics, calls) = (of_master.clone(), &servers[0]);
+            let pages = MasterPages::new(env, self.master.clone(), metrics, calls, config, &peers);
             env.spawn(
                 TaskClass::Service,
                 web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
             );
         }
         if let Some(listener) = listeners.region_server_pages {
-            let (of, about) = ((of_region_server.clone(), &servers[1]), (limits, &identity, &peers));
-            let pages = RegionServerPages::new(env, self.region_server.clone(), of, config, about);
+            let (server, metrics) = (self.region_server.clone(), of_region_server.clone());
+            let pages = RegionServerPages::new(env, server, metrics, &servers[1], config, &identity, &peers);
             env.spawn(
                 TaskClass::Service,
                 web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
@@ -527,9 +562,10 @@ impl Node {
         publish(&*self.coordinator, &server, bytes::Bytes::new(), Mode::Persistent)
             .await
             .map_err(|error| failed(&error))?;
-        self.region_server.join(self.master.clone()).await.map_err(|error| failed(&error))?;
+        self.region_server.register(self.master.clone()).await.map_err(|error| failed(&error))?;
         self.master.initialize().await.map_err(|error| failed(&error))?;
-        // Now with regions: who asks for the cluster's status at once is told of them.
+        // Report again now that the regions are open, so that clients see them in the cluster
+        // status immediately.
         self.region_server.report().await;
         Ok(())
     }
@@ -538,14 +574,14 @@ impl Node {
         let of_regions = self.region_server.stop().await;
         let of_store = self.store.close().await;
         of_regions?;
-        of_store.map_err(|error| format!("master:store was not flushed ({error}); its log has the rest"))?;
+        of_store.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))?;
         info!("stopped");
         Ok(())
     }
 }
 
-/// Where browsers find the pages at `listener`.
-fn address_of(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
+/// URL of the pages at `listener`.
+fn pages_url(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
     listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
 }
 
@@ -553,14 +589,14 @@ fn port_of(listener: Option<&dyn Listener>) -> u16 {
     listener.map_or(0, |listener| listener.local_addr().port())
 }
 
-/// The log can take no more. What was not acknowledged is not promised, and what was is on disk: the next start
-/// replays it. Going on could only acknowledge what may be lost.
+/// Ends the process because the write-ahead log failed. Acknowledged writes are on disk, and the
+/// next start replays them. To continue could acknowledge writes that are not durable.
 fn end_process(why: &str) {
-    eprintln!("grampus: the log failed, ending at once: {why}");
+    eprintln!("grampus: the write-ahead log failed, exiting: {why}");
     std::process::exit(1);
 }
 
-/// Where everything is, for the person who started it.
+/// The listening addresses, for the startup lines.
 struct Addresses {
     master: SocketAddr,
     region_server: SocketAddr,
@@ -570,7 +606,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn of(listeners: &Listeners) -> Addresses {
+    fn from_listeners(listeners: &Listeners) -> Addresses {
         let page =
             |listener: &Option<Box<dyn Listener>>| listener.as_ref().map(|listener| listener.local_addr());
         Addresses {
@@ -583,17 +619,17 @@ impl Addresses {
     }
 }
 
-fn announce(addresses: &Addresses, limits: &Limits, dir: &Path, took: Duration) {
+fn announce(addresses: &Addresses, limits: &Limits, root: &RootUri, took: Duration) {
     let page = |address: Option<SocketAddr>| {
         address.map_or(String::new(), |address| format!("page http://{address}/"))
     };
     println!("grampus {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
-    println!("  data       {} (every acknowledged write is on disk)", dir.display());
+    println!("  data       {root} (every acknowledged write is on disk)");
     println!("  memory     {}", limits.memory);
     println!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
     println!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
-    println!("  ZooKeeper  {:<22} (its protocol, for clients that look there)", addresses.zookeeper);
+    println!("  ZooKeeper  {:<22} (for clients that connect through ZooKeeper)", addresses.zookeeper);
     if !addresses.region_server.ip().is_loopback() {
-        println!("  Nobody is asked for a password: everyone who reaches these ports can read and write.");
+        println!("  WARNING: no authentication; every client that can reach these ports can read and write.");
     }
 }

@@ -1,4 +1,4 @@
-//! `grampus bench` against a server, both as their users start them.
+//! `grampus bench` with a server, both started as users do.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -65,12 +65,12 @@ fn every_workload_is_measured() {
     let output = bench(&server, &arguments);
 
     let runs = measured(&output, &json);
-    let told: Vec<_> = runs
+    let reported: Vec<_> = runs
         .iter()
         .map(|run| (run["workload"].as_str().unwrap(), run["clients"].as_u64().unwrap()))
         .collect();
     let wanted: Vec<_> = workloads.iter().flat_map(|workload| [(*workload, 1), (*workload, 3)]).collect();
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     for run in &runs {
         assert!(run["calls"].as_u64().unwrap() > 0, "{run}");
         assert!(run["rows_per_second"].as_f64().unwrap() > 0.0, "{run}");
@@ -85,49 +85,49 @@ fn every_workload_is_measured() {
     let picture = fs::read_to_string(&plot).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("filterRange10000: latency"), "{picture}");
 
-    // What was written is what a client reads.
+    // A client reads what the benchmark wrote.
     let row = server.shell("get 'TestTable', '00000000000000000000000007', 'info0:0'");
     assert!(text(&row.stdout).contains("1 row(s)"), "{}", text(&row.stdout));
     server.kill();
 }
 
 #[test]
-fn calls_are_made_at_the_rate_asked_for() {
+fn calls_are_made_at_the_requested_rate() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let json = dir.join("runs.json");
     let arguments = ["randomRead", "--load", "--rows", "1000", "--rate", "500", "--seconds", "2"];
     let output = bench(&server, &[&arguments[..], &["--json", json.to_str().unwrap()]].concat());
     let runs = measured(&output, &json);
-    // A machine that is busy may make it late, never early.
+    // A busy machine may delay calls, but they never come early.
     let calls = runs[0]["calls"].as_u64().unwrap();
     assert!((100..=1_100).contains(&calls), "{calls} calls");
     server.kill();
 }
 
 #[test]
-fn what_cannot_be_measured_is_said() {
+fn unmeasurable_benchmarks_are_refused() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
-    let refused = |arguments: &[&str], told: &str| {
+    let refused = |arguments: &[&str], message: &str| {
         let output = bench(&server, arguments);
-        let said = text(&output.stderr);
-        assert!(!output.status.success() && said.contains(told), "{arguments:?}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(message), "{arguments:?}: {stderr}");
     };
     refused(&["randomRead"], "TestTable");
     refused(&["sequentialWrite", "--rows", "10", "--server-pid", "4294967295"], "process 4294967295");
     refused(&["sequentialWrite", "--rows", "0"], "--rows");
     refused(&["randomRead", "--rate", "fast"], "not a number");
     refused(&["echo"], "--echo IP:PORT");
-    refused(&["echoPut", "--batch", "10000"], "takes 1000000 bytes at once");
+    refused(&["echoPut", "--batch", "10000"], "accepts 1000000 bytes per call");
     assert!(bench(&server, &["sequentialWrite", "--rows", "10"]).status.success());
     let few = ["sequentialRead", "--rows", "1000"];
-    refused(&few, "is not there; write the rows first");
+    refused(&few, "is missing; write the rows first");
     server.kill();
 }
 
 #[test]
-fn some_rows_are_asked_for_more_than_others() {
+fn hot_rows_are_requested_more_often() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let rows = ["randomRead", "--rows", "1000", "--seconds", "0.2", "--warm-up", "0"];
@@ -136,5 +136,9 @@ fn some_rows_are_asked_for_more_than_others() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let output = bench(&server, &[&rows[..], &["--hot-rows", "1000", "--hot-percent", "60"]].concat());
     assert!(!output.status.success());
-    assert!(text(&output.stderr).contains("--hot-rows 1000 leaves no others"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("--hot-rows 1000 leaves no other rows"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -1,5 +1,5 @@
-//! `grampus canary` against a server, both as their users start them.
-#![allow(clippy::disallowed_methods, reason = "tests of processes stand outside of them")]
+//! `grampus canary` with a server, both started as users do.
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -14,15 +14,15 @@ fn canary(server: &Server, arguments: &[&str]) -> Output {
     run(grampus().args(["canary", "--port-offset", &offset]).args(arguments))
 }
 
-/// Lines that begin so.
+/// Counts the lines with this start.
 fn count(output: &Output, start: &str) -> usize {
     text(&output.stdout).lines().filter(|line| line.starts_with(start)).count()
 }
 
-fn check(output: &Output, status: i32, told: &str) {
+fn check(output: &Output, status: i32, message: &str) {
     let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(status), "{all}");
-    assert!(all.contains(told), "{told} in {all}");
+    assert!(all.contains(message), "{message} in {all}");
 }
 
 fn start(dir: &TempDir) -> Server {
@@ -41,7 +41,7 @@ fn all_families_of_all_regions_are_read() {
     let server = start(&dir);
     let output = canary(&server, &[]);
     check(&output, 0, "probes");
-    // Three regions with two families, and one with one; a disabled table is none of it.
+    // Three regions with two families, and one with one. A disabled table is not probed.
     assert_eq!(count(&output, "Read from t,"), 6, "{}", text(&output.stdout));
     assert_eq!(count(&output, "Read from u,"), 1);
     assert_eq!(count(&output, "Read from "), 7);
@@ -61,7 +61,7 @@ fn all_families_of_all_regions_are_read() {
 }
 
 #[test]
-fn what_cannot_be_probed_has_hbases_status() {
+fn failed_probes_return_hbase_exit_codes() {
     let dir = TempDir::new();
     let server = start(&dir);
     let asked = |arguments: &[&str]| canary(&server, arguments);
@@ -69,10 +69,10 @@ fn what_cannot_be_probed_has_hbases_status() {
     check(&asked(&["-e", "missing.*"]), 2, "no table matches missing.*");
     check(&asked(&["-allRegions"]), 1, "--regionserver");
     check(&asked(&["-regionserver", "t"]), 1, "t is a table");
-    check(&asked(&["-regionserver", "nobody"]), 2, "no live region server");
-    check(&asked(&["-readTableTimeouts", "t=x"]), 1, "no number");
+    check(&asked(&["-regionserver", "absent"]), 2, "no live region server");
+    check(&asked(&["-readTableTimeouts", "t=x"]), 1, "not a number");
     check(&asked(&["u", "-readTableTimeouts", "t=1"]), 1, "t, which is not probed");
-    check(&asked(&["-t", "0"]), 3, "not over after 0 ms");
+    check(&asked(&["-t", "0"]), 3, "timed out after 0 ms");
     check(&asked(&["-bogus"]), 1, "-b");
     check(&asked(&["--help"]), 0, "Usage: grampus canary");
     check(&run(grampus().args(["canary", "--zookeeper", "127.0.0.1:1"])), 2, "the cluster is not found");
@@ -80,7 +80,7 @@ fn what_cannot_be_probed_has_hbases_status() {
 }
 
 #[test]
-fn a_region_that_is_not_served_is_named_and_others_are_read() {
+fn an_offline_region_is_named_and_others_are_read() {
     let dir = TempDir::new();
     let server = start(&dir);
     let all = text(&canary(&server, &["t"]).stdout);
@@ -101,7 +101,7 @@ fn a_region_that_is_not_served_is_named_and_others_are_read() {
 }
 
 #[test]
-fn a_daemon_asks_again_and_again() {
+fn a_daemon_probes_repeatedly() {
     let dir = TempDir::new();
     let server = start(&dir);
     let offset = server.offset.to_string();
@@ -117,7 +117,7 @@ fn a_daemon_asks_again_and_again() {
 }
 
 #[test]
-fn servers_are_read_from() {
+fn region_servers_are_probed() {
     let dir = TempDir::new();
     let server = start(&dir);
     let output = canary(&server, &["-regionserver"]);
@@ -136,7 +136,7 @@ fn a_table_is_written_to() {
         let output = canary(&server, &["-writeSniffing"]);
         check(&output, 0, "Write operation for hbase:canary took ");
         assert_eq!(count(&output, "Write to hbase:canary,"), 1, "{}", text(&output.stdout));
-        // It is not read from.
+        // The canary table is written but not read.
         assert_eq!(count(&output, "Read from "), 7);
     }
     let described = text(&server.shell("describe 'hbase:canary'; count 'hbase:canary'").stdout);
@@ -148,7 +148,7 @@ fn a_table_is_written_to() {
 }
 
 #[test]
-fn zookeepers_are_asked_one_by_one() {
+fn zookeeper_servers_are_probed_one_by_one() {
     let dir = TempDir::new();
     let server = start(&dir);
     let address = server.zookeeper();

@@ -1,6 +1,6 @@
-//! Disks and logs that were lost or damaged: a server reports the damage, continues where that is safe, and stops in
-//! bounded time where it is not.
-#![allow(clippy::disallowed_methods, reason = "files are damaged as a disk or a person may do it")]
+//! Lost or damaged disks and logs: a server reports the damage, continues where that is safe, and
+//! stops in bounded time where it is not.
+#![allow(clippy::disallowed_methods, reason = "files are damaged as a disk or a user might")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::{Server, TempDir, free_offset, grampus, run, text};
 
-/// What a server may take to notice, with a busy machine.
-const NOTICED_WITHIN: Duration = Duration::from_secs(20);
+/// Time for a server on a busy machine to notice damage.
+const DETECTED_WITHIN: Duration = Duration::from_secs(20);
 
 fn shell(server: &Server, commands: &str) -> String {
     let output = server.shell(commands);
@@ -31,7 +31,7 @@ fn count(server: &Server, table: &str) -> usize {
     told.matches("value=value-").count()
 }
 
-/// The log of users' tables that has the most in it.
+/// The log of user tables with the most content.
 fn log_of(data: &Path) -> PathBuf {
     let dirs = fs::read_dir(data.join("WALs")).unwrap().map(|dir| dir.unwrap().path());
     let logs = dirs.flat_map(|dir| fs::read_dir(dir).unwrap().map(|log| log.unwrap().path()));
@@ -39,7 +39,7 @@ fn log_of(data: &Path) -> PathBuf {
     logs.max_by_key(|log| content_len(log)).unwrap()
 }
 
-/// Bytes up to the last that is not zero.
+/// Bytes up to the last nonzero one.
 fn content_len(log: &Path) -> usize {
     fs::read(log).unwrap().iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1)
 }
@@ -47,7 +47,7 @@ fn content_len(log: &Path) -> usize {
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < NOTICED_WITHIN, "{what} within {NOTICED_WITHIN:?}");
+        assert!(begun.elapsed() < DETECTED_WITHIN, "{what} within {DETECTED_WITHIN:?}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }
@@ -57,18 +57,18 @@ fn health(server: &Server) -> (bool, String) {
     (output.status.success(), text(&output.stdout) + &text(&output.stderr))
 }
 
-/// A server with a table and rows in its log only, killed.
+/// Starts a server, creates a table with rows that are only in the log, and kills the server.
 fn killed_with_rows(data: &Path, rows: u32) {
     let server = Server::start(data);
     shell(&server, "create 't', 'f'");
     put_rows(&server, "t", 0..rows);
-    // The record of logs is written each second.
+    // The record of logs is written once per second.
     std::thread::sleep(Duration::from_secs(2));
     server.kill();
 }
 
 #[test]
-fn a_flipped_byte_in_a_log_costs_what_it_held_if_the_operator_says_so() {
+fn a_flipped_byte_in_a_log_loses_its_edits_only_with_consent() {
     let dir = TempDir::new();
     let data = dir.join("data");
     killed_with_rows(&data, 50);
@@ -83,7 +83,7 @@ fn a_flipped_byte_in_a_log_costs_what_it_held_if_the_operator_says_so() {
     for part in ["is damaged at", "hbase.hlog.split.skip.errors is set", "edits of a region may be lost"] {
         assert!(errors.contains(part), "'{part}' in {errors}");
     }
-    // Once all that could be read is in files, the log is kept elsewhere.
+    // Once all readable edits are in store files, the log is moved to `corrupt`.
     shell(&server, "flush 't'");
     let kept = data.join("corrupt").join(log.file_name().unwrap());
     wait_for("the damaged log is kept below corrupt", || kept.exists());
@@ -94,7 +94,7 @@ fn a_flipped_byte_in_a_log_costs_what_it_held_if_the_operator_says_so() {
 }
 
 #[test]
-fn a_log_that_lost_its_end_is_reported_with_what_may_be_lost() {
+fn a_truncated_log_is_reported_with_the_possible_loss() {
     for (name, damage) in [("zeroed", 0_u8), ("emptied", 1), ("deleted", 2)] {
         let dir = TempDir::new();
         let data = dir.join("data");
@@ -118,13 +118,13 @@ fn a_log_that_lost_its_end_is_reported_with_what_may_be_lost() {
             assert!(errors.contains("without an end mark"), "{name}: {errors}");
             assert!((1..100).contains(&count(&server, "t")), "{name}");
         }
-        wait_for("health tells", || health(&server).1.contains(file));
+        wait_for("the health check reports the log", || health(&server).1.contains(file));
         assert!(health(&server).0, "{name}: it serves");
     }
 }
 
 #[test]
-fn a_directory_removed_under_a_running_server_is_noticed_and_the_stop_ends() {
+fn removal_of_the_directory_is_detected_and_the_stop_ends() {
     let dir = TempDir::new();
     let data = dir.join("data");
     let server = Server::start(&data);
@@ -133,16 +133,17 @@ fn a_directory_removed_under_a_running_server_is_noticed_and_the_stop_ends() {
     fs::rename(&data, dir.join("elsewhere")).unwrap();
     wait_for("health fails", || !health(&server).0);
     assert!(health(&server).1.contains("The data directory is lost"), "{}", health(&server).1);
-    assert_eq!(count(&server, "t"), 10, "reads go on");
+    assert_eq!(count(&server, "t"), 10, "reads continue");
     let begun = Instant::now();
     assert_eq!(server.stop().code(), Some(1));
-    assert!(begun.elapsed() < NOTICED_WITHIN, "{:?}", begun.elapsed());
-    // All is in the directory that was moved away.
+    assert!(begun.elapsed() < DETECTED_WITHIN, "{:?}", begun.elapsed());
+    // All data is in the moved directory.
     let server = Server::start(&dir.join("elsewhere"));
     assert_eq!(count(&server, "t"), 10);
 }
 
-/// Starts a server with limits of the system; its one line on standard error.
+/// Starts a server under a system limit that prevents its start. Returns its one line on standard
+/// error.
 fn refused(limit: &str, arguments: &[&str]) -> String {
     let dir = TempDir::new();
     let mut command = std::process::Command::new("sh");
@@ -159,7 +160,7 @@ fn refused(limit: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn limits_that_are_too_low_are_one_line_with_what_is_needed() {
+fn too_low_limits_are_reported_in_one_line_with_the_needed_value() {
     let files = refused("ulimit -n 32", &[]);
     assert!(files.contains("the limit of open files is 32") && files.contains("needed"), "{files}");
     let addresses = refused("ulimit -v 1000000", &["--set", "grampus.memory=256 MiB"]);
@@ -167,7 +168,7 @@ fn limits_that_are_too_low_are_one_line_with_what_is_needed() {
 }
 
 #[test]
-fn few_addresses_are_enough_for_a_small_memory() {
+fn a_small_memory_needs_little_address_space() {
     let dir = TempDir::new();
     let offset = free_offset().to_string();
     let mut command = std::process::Command::new("sh");

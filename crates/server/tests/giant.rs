@@ -1,10 +1,8 @@
-//! A row larger than the server's memory: written cell by cell, read in pieces, and refused where it is wanted whole.
+//! A row larger than the server's memory: written cell by cell, read in parts, and rejected when
+//! requested as a whole.
 //!
-//! `GRAMPUS_GIANT_MIB` says how large (default 320).
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes stand outside of them, with the real machine"
-)]
+//! `GRAMPUS_GIANT_MIB` sets its size (default 320).
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -18,11 +16,11 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Client, ClientOptions, Registry, ScanOptions, Table};
 use common::{Server, TempDir};
-use wire::exception::class;
+use proto::exception::class;
 
 const MIB: u64 = 1 << 20;
 const CELLS: u64 = 320;
-/// By how much the server's memory may grow while a client reads the row in pieces.
+/// Maximum growth of the server's memory while a client reads the row in parts.
 const GROWTH_MAX_MIB: u64 = 64;
 
 #[test]
@@ -70,7 +68,7 @@ async fn write(table: &Table, cells: u64) {
     }
 }
 
-/// Reads the row with a batch of one cell, and looks how the server's memory grows.
+/// Reads the row one cell at a time and checks the growth of the server's memory.
 async fn read_in_pieces(server: &Server, table: &Table, cells: u64) {
     let selection = CellSelection { cache_blocks: false, ..CellSelection::default() };
     let scan = Scan { batch: 1, selection, ..Scan::default() };
@@ -84,11 +82,11 @@ async fn read_in_pieces(server: &Server, table: &Table, cells: u64) {
         most = most.max(resident_mib(server));
     }
     assert_eq!(column, cells);
-    println!("{cells} MiB read in pieces: the server's memory grew from {before} MiB to {most} MiB");
+    println!("{cells} MiB read in parts: the server's memory grew from {before} MiB to {most} MiB");
     assert!(most < before + GROWTH_MAX_MIB, "from {before} MiB to {most} MiB");
 }
 
-/// The row in one piece, and a put beyond the limit of requests.
+/// The row as a whole and a put above the request size limit are rejected.
 async fn refused(table: &Table, cells: u64) {
     let get = Get { row: "giant".into(), selection: Default::default(), existence_only: false };
     let error = table.get(&get).await.unwrap_err();
@@ -96,7 +94,7 @@ async fn refused(table: &Table, cells: u64) {
     let error = table.mutate(&put(cells..cells + 5)).await.unwrap_err();
     assert!(error.is_class(class::REQUEST_TOO_BIG), "{error}");
     let first = Get { row: Bytes::from_static(b"no"), ..get };
-    assert!(table.get(&first).await.unwrap().is_empty(), "others are answered");
+    assert!(table.get(&first).await.unwrap().is_empty(), "other rows are read");
 }
 
 fn resident_mib(server: &Server) -> u64 {

@@ -1,6 +1,6 @@
-//! What a server with the feature `otlp` sends to a collector of OpenTelemetry.
+//! What a server with the feature `otlp` sends to an OpenTelemetry collector.
 #![cfg(feature = "otlp")]
-#![allow(clippy::disallowed_methods, reason = "receivers stand outside of the server, with the real machine")]
+#![allow(clippy::disallowed_methods, reason = "receivers use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use common::{Server, TempDir};
 
-/// Reads one request and answers it; returns its path and its body.
+/// Reads one request and responds to it. Returns the path and the body.
 fn take(stream: TcpStream) -> (String, Vec<u8>) {
     let mut stream = BufReader::new(stream);
     let (mut path, mut len) = (String::new(), 0);
@@ -33,7 +33,8 @@ fn take(stream: TcpStream) -> (String, Vec<u8>) {
     (path, body)
 }
 
-/// Names are in messages as they are. What messages are is tested beside the code that makes them.
+/// Whether a message contains a name. Names are uncompressed; the format is tested next to the code
+/// that encodes it.
 fn has(body: &[u8], text: &str) -> bool {
     body.windows(text.len()).any(|part| part == text.as_bytes())
 }

@@ -1,9 +1,10 @@
-//! Every port of a running server against clients that it was not made for: wrong services and methods, monitoring words,
-//! pages asked for by foreign names, and more connections than there are descriptors.
+//! Every port of a running server with unintended clients: wrong services and methods, ZooKeeper
+//! monitoring commands, pages requested under foreign host names, and more connections than there
+//! are descriptors.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 mod common;
@@ -48,7 +49,7 @@ fn connect(server: &Server, port: usize) -> TcpStream {
     stream
 }
 
-/// What a port answers to some bytes, until it closes.
+/// Sends some bytes to a port and returns what it sends until it closes the connection.
 fn answer(server: &Server, port: usize, request: &str) -> String {
     let mut stream = connect(server, port);
     stream.write_all(request.as_bytes()).unwrap();
@@ -58,7 +59,7 @@ fn answer(server: &Server, port: usize, request: &str) -> String {
 }
 
 #[test]
-fn every_service_and_method_is_answered_and_never_reset() {
+fn every_service_and_method_gets_a_response() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     for port in [MASTER, REGION_SERVER] {
@@ -92,10 +93,10 @@ fn every_service_and_method_is_answered_and_never_reset() {
 }
 
 #[test]
-fn pages_have_strict_headers_and_answer_for_own_names_alone() {
+fn pages_have_strict_headers_and_check_the_host_name() {
     let dir = TempDir::new();
     let server = Server::start_with(&dir.join("data"), &["--set", "grampus.info.hosts=proxy.example"]);
-    let ask = |port, path: &str, host: &str| {
+    let get_from = |port, path: &str, host: &str| {
         answer(&server, port, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
     };
     for (port, paths) in [
@@ -103,7 +104,7 @@ fn pages_have_strict_headers_and_answer_for_own_names_alone() {
         (REGION_SERVER_PAGES, ["/rs-status", "/prometheus?qry=none", "/history", "/favicon.ico"]),
     ] {
         for path in paths {
-            let text = ask(port, path, "localhost");
+            let text = get_from(port, path, "localhost");
             let (head, _) = text.split_once("\r\n\r\n").unwrap();
             let head = head.to_ascii_lowercase();
             for header in [
@@ -115,7 +116,7 @@ fn pages_have_strict_headers_and_answer_for_own_names_alone() {
                 assert!(head.contains(header), "{path}: {header} in {head}");
             }
         }
-        let status = |host: &str| ask(port, paths[0], host).lines().next().unwrap().to_owned();
+        let status = |host: &str| get_from(port, paths[0], host).lines().next().unwrap().to_owned();
         for own in ["localhost:16010", "127.0.0.1", "[::1]:1", "PROXY.example:80"] {
             assert_eq!(status(own), "HTTP/1.1 200 OK", "{own}");
         }
@@ -126,7 +127,7 @@ fn pages_have_strict_headers_and_answer_for_own_names_alone() {
 }
 
 #[test]
-fn monitoring_words_are_answered_on_the_zookeeper_port() {
+fn zookeeper_monitoring_commands_are_supported() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     assert_eq!(answer(&server, 0, "ruok"), "imok");
@@ -135,9 +136,9 @@ fn monitoring_words_are_answered_on_the_zookeeper_port() {
     assert!(answer(&server, 0, "mntr").contains("\nzk_server_state\tstandalone\n"));
 }
 
-/// Where the client has little time, the answer is short enough to arrive in it.
+/// With a short client timeout, the response is short enough to arrive in time.
 #[test]
-fn a_scan_of_everything_is_answered_within_the_time_of_its_client() {
+fn a_full_scan_responds_within_the_client_timeout() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     assert!(server.shell("create 't', 'f'").status.success());
@@ -151,15 +152,15 @@ fn a_scan_of_everything_is_answered_within_the_time_of_its_client() {
     let request =
         proto::ScanRequest { scan: Some(scan), number_of_rows: Some(i32::MAX as u32), ..table.scan() };
     connection.timeout_ms = Some(1000);
-    let (answer, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
-    assert!(cells.len() < 6 << 20, "{} bytes for half a second", cells.len());
+    let (answer, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
+    assert!(cells.len() < 6 << 20, "{} bytes for half of the client's timeout of one second", cells.len());
     assert_eq!((answer.more_results, answer.more_results_in_region), (Some(true), Some(true)));
     connection.timeout_ms = None;
-    let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
-    assert!(cells.len() >= 20 << 20, "without a time all of it: {} bytes", cells.len());
+    let (_, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
+    assert!(cells.len() >= 20 << 20, "without a timeout all rows in one response: {} bytes", cells.len());
 }
 
-/// A client that sends nothing is closed, and so is one that sends a header byte by byte.
+/// A connection that sends nothing is closed, and so is one that sends a header byte by byte.
 #[test]
 fn silent_connections_to_pages_are_closed() {
     let dir = TempDir::new();
@@ -173,15 +174,19 @@ fn silent_connections_to_pages_are_closed() {
     };
     while !closed(&mut slow) {
         let _ = slow.write_all(b"G");
-        assert!(begun.elapsed() < Duration::from_secs(30), "a slow header is waited for too long");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "a connection with a slow header is not closed in time"
+        );
     }
     assert!(closed(&mut silent), "an idle connection is closed");
     assert!(begun.elapsed() < Duration::from_secs(40));
 }
 
-/// With few descriptors, connections that are held open on all other ports leave those of requests and files alone.
+/// With few descriptors, open connections on all other ports leave enough descriptors for requests
+/// and files.
 #[test]
-fn held_connections_do_not_use_up_descriptors() {
+fn open_connections_do_not_exhaust_descriptors() {
     let dir = TempDir::new();
     let server = Server::start_limited(&dir.join("data"), 256);
     assert!(server.shell("create 't', 'f'").status.success());

@@ -1,8 +1,6 @@
-//! What a server tells those who watch it, and what it keeps when regions close and open while it runs.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes stand outside of them, with the real machine"
-)]
+//! What a server reports to health checks and the service manager, and a snapshot restore after a
+//! crash.
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -22,7 +20,8 @@ fn health_is_that_of_the_server_of_the_same_configuration() {
     let nobody = health(free_offset());
     assert_eq!(nobody.status.code(), Some(1));
     assert!(text(&nobody.stderr).starts_with("grampus: the master at 127.0.0.1:"), "{nobody:?}");
-    // Clients are told a name that leads nowhere from here, as of a container's host.
+    // The advertised name does not resolve here, like the host name of a container seen from
+    // inside.
     let server = Server::start_with(&dir.join("data"), &["--bind", "0.0.0.0", "--host", "elsewhere.invalid"]);
     let well = run(grampus()
         .args(["health", "--port-offset", &server.offset.to_string()])
@@ -32,7 +31,7 @@ fn health_is_that_of_the_server_of_the_same_configuration() {
 }
 
 #[test]
-fn the_service_manager_is_told_of_start_and_stop() {
+fn the_service_manager_is_notified_of_start_and_stop() {
     let dir = TempDir::new();
     let socket = dir.join("notify");
     let listener = UnixDatagram::bind(&socket).unwrap();
@@ -47,10 +46,11 @@ fn the_service_manager_is_told_of_start_and_stop() {
     assert_eq!(told(), "STOPPING=1");
 }
 
-/// After a kill a region is replayed from the log of the run before, and that log stays for a while. A snapshot that is
-/// restored into the region's place then must not be followed by what the log holds from after the snapshot.
+/// After a kill, a region is replayed from the previous run's log, and that log is kept for a
+/// while. When a snapshot is restored into the region afterwards, later edits in that log must not
+/// be replayed.
 #[test]
-fn a_restored_snapshot_is_not_overtaken_by_an_old_log() {
+fn an_old_log_does_not_overwrite_a_restored_snapshot() {
     let dir = TempDir::new();
     let data = dir.join("data");
     let shell = |server: &Server, commands: &str| {

@@ -1,8 +1,8 @@
-//! `grampus shell` against a server, both as their users start them.
+//! `grampus shell` with a server, both started as users do.
 //!
-//! Output is compared whole, with times put out of it; what HBase's shell prints for the same commands stands in the
-//! expectations.
-#![allow(clippy::disallowed_methods, reason = "scripts of the test's")]
+//! The complete output is compared, with times replaced. The expectations are what HBase's shell
+//! prints for the same commands.
+#![allow(clippy::disallowed_methods, reason = "scripts of this test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::process::{Output, Stdio};
 
 use common::{Server, TempDir, grampus, run, text};
 
-/// Output with `T` for every timestamp of now and every duration; `timestamp=1970-..` stays.
+/// Output with `T` for every recent timestamp and every duration. `timestamp=1970-..` is unchanged.
 fn timeless(output: &[u8]) -> String {
     let mut shown = String::new();
     for line in text(output).lines() {
@@ -42,7 +42,7 @@ fn check(server: &Server, commands: &str, expected: &str) {
     assert!(output.status.success(), "{commands}");
 }
 
-/// The command fails with `message`, which is told as HBase tells it; the shell's status says so too.
+/// Checks that the command fails with `message`, printed in HBase's format, and with exit code 1.
 fn check_refused(server: &Server, command: &str, message: &str) {
     let output = server.shell(command);
     let shown = timeless(&output.stdout);
@@ -70,9 +70,10 @@ fn a_row_is_written_and_read_and_the_server_stops() {
     server.kill();
 }
 
-/// As a kill leaves it between the two halves of a deletion: the files are archived, the rows in `hbase:meta` are there.
+/// The state after a kill in the middle of a table's deletion: the files are archived, but the rows
+/// in `hbase:meta` still exist.
 #[test]
-fn a_table_without_its_directory_keeps_no_other_from_being_served() {
+fn a_table_without_its_directory_does_not_affect_others() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     check(
@@ -91,7 +92,7 @@ fn a_table_without_its_directory_keeps_no_other_from_being_served() {
 }
 
 #[test]
-fn commands_answer_as_hbases_do() {
+fn commands_print_the_output_of_hbase() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     tables(&server);
@@ -147,7 +148,7 @@ fn changes(server: &Server) {
     check(server, "disable 'a'; drop 'a'", "Took T\nTook T\n");
 }
 
-/// An attribute has an effect, or the user is told that it has none.
+/// An attribute either has an effect, or the user is informed that it has none.
 fn attributes(server: &Server) {
     let made = "create 'k', {NAME => 'f', DFS_REPLICATION => 3}, {PRIORITY => 7}; describe 'k'";
     let described = text(&server.shell(made).stdout);
@@ -331,11 +332,11 @@ fn aggregates(server: &Server) {
     );
     for (wrong, why) in [
         ("aggregate 'n1', 'total(f:amount)'", "there is no function total"),
-        ("aggregate 'n1', 'sum'", "nothing to find"),
+        ("aggregate 'n1', 'sum'", "is not an aggregate"),
         ("aggregate 'n1', 'sum(f)'", "no column"),
         (
             "aggregate 'n1', 'sum(f:amount:text_long)', {ONLY => {'f:amount:text_long' => 'x'}}",
-            "cannot be a value",
+            "is not a valid value",
         ),
         ("aggregate 'n1', 'sum(f:town:text_long)', {STARTROW => 'agg-'}", "agg-a"),
     ] {
@@ -436,7 +437,7 @@ fn ways_in(server: &Server) {
         echoed.starts_with("grampus:001:0> exists 'n2'\nTable n2 does exist\nTook T\n=> true\n"),
         "{echoed}"
     );
-    // The last line needs no end, and what is left open there is told.
+    // The last line needs no newline. An unclosed quote in it is reported.
     assert_eq!(timeless(&piped(server, &[], "exists 'n2'").stdout), "Table n2 does exist\nTook T\n");
     let shown = timeless(&piped(server, &[], "exists 'n2").stdout);
     assert_eq!(shown, "\nERROR: line 1, column 8: text has no closing '\n\n");
@@ -471,7 +472,7 @@ fn end_of_tables(server: &Server) {
 
 #[test]
 fn help_needs_no_server() {
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let shell = |commands: &str| run(grampus().args(["shell", "--zookeeper", "127.0.0.1:1", "-e", commands]));
     let output = shell("help; help 'scan'");
     let shown = text(&output.stdout);

@@ -1,6 +1,6 @@
-//! Metrics that a server sends: to a file, StatsD and Graphite, as `hadoop-metrics2-hbase.properties` of HBase's users
-//! asks for them.
-#![allow(clippy::disallowed_methods, reason = "receivers stand outside of the server, with the real machine")]
+//! Metrics sinks of a server: a file, StatsD and Graphite, configured with HBase's
+//! `hadoop-metrics2-hbase.properties`.
+#![allow(clippy::disallowed_methods, reason = "receivers use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -13,40 +13,40 @@ use std::time::{Duration, Instant};
 
 use common::{Server, TempDir};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A table's count, of which the test knows what it must be.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// A counter of a table whose value the test knows.
 const WRITES: &str = "Namespace_default_table_t_metric_writeRequestCount";
 
-/// What `look` finds in the end; it may wait itself.
-fn look_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+/// Calls `poll` until it returns a value. `poll` may block.
+fn poll_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + CHANGE_TIMEOUT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < end, "no {what}");
     }
 }
 
-/// The same of a look that does not wait.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    look_for(what, || {
+/// As [`poll_for`], with a pause before each poll.
+fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    poll_for(what, || {
         std::thread::sleep(Duration::from_millis(20));
-        look()
+        poll()
     })
 }
 
-/// A configuration directory with these sinks.
+/// A configuration directory with these sink properties.
 fn config(dir: &TempDir, properties: &str) -> String {
     fs::write(dir.join("hbase-site.xml"), "<configuration/>").unwrap();
     fs::write(dir.join("hadoop-metrics2-hbase.properties"), properties).unwrap();
     dir.join("").to_str().unwrap().to_owned()
 }
 
-/// A line that StatsD is sent and that has `part`.
+/// Waits for a StatsD line that contains `part`.
 fn datagram_with(socket: &UdpSocket, part: &str) -> String {
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    look_for(part, || {
+    socket.set_read_timeout(Some(CHANGE_TIMEOUT)).unwrap();
+    poll_for(part, || {
         let mut datagram = [0; 65536];
         let len = socket.recv(&mut datagram).unwrap();
         assert!(len <= 1432, "fits into a packet: {len}");
@@ -57,13 +57,13 @@ fn datagram_with(socket: &UdpSocket, part: &str) -> String {
 
 fn accept(listener: &TcpListener) -> BufReader<TcpStream> {
     let (stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(CHANGE_TIMEOUT)).unwrap();
     BufReader::new(stream)
 }
 
-/// A line that Graphite is sent and that has `part`.
+/// Waits for a Graphite line that contains `part`.
 fn line_with(from: &mut BufReader<TcpStream>, part: &str) -> String {
-    look_for(part, || {
+    poll_for(part, || {
         let mut line = String::new();
         assert!(from.read_line(&mut line).unwrap() > 0, "the server has closed");
         line.contains(part).then(|| line.trim_end().to_owned())
@@ -73,7 +73,7 @@ fn line_with(from: &mut BufReader<TcpStream>, part: &str) -> String {
 fn file_line_with(path: &Path, part: &str) -> String {
     wait_for(part, || {
         let text = fs::read_to_string(path).unwrap_or_default();
-        // The last one may not be whole yet.
+        // The last line may be incomplete.
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         whole.lines().find(|line| line.contains(part)).map(str::to_owned)
     })
@@ -131,7 +131,7 @@ fn a_load_arrives_at_every_sink() {
     assert!(line.starts_with(head), "{line}");
     file_line_with(&file, ", isActiveMaster=true, Context=master, Hostname=localhost, ");
 
-    // Rotated as by logrotate, and removed.
+    // Moved as by logrotate, then removed.
     let rotated = dir.join("metrics.out.1");
     fs::rename(&file, &rotated).unwrap();
     assert!(server.shell("put 't', 'r', 'f:q', 'v'").status.success());
@@ -158,7 +158,7 @@ fn a_load_arrives_at_every_sink() {
 }
 
 #[test]
-fn options_do_the_same_without_hbases_file() {
+fn options_configure_sinks_without_hbases_file() {
     let dir = TempDir::new();
     let statsd = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = format!("hbase.sink.statsd.server.port={}", statsd.local_addr().unwrap().port());
@@ -178,7 +178,7 @@ fn options_do_the_same_without_hbases_file() {
         ],
     );
     let mut datagram = [0; 1500];
-    statsd.set_read_timeout(Some(PATIENCE)).unwrap();
+    statsd.set_read_timeout(Some(CHANGE_TIMEOUT)).unwrap();
     let len = statsd.recv(&mut datagram).unwrap();
     let text = String::from_utf8(datagram[..len].to_vec()).unwrap();
     assert!(text.starts_with("RegionServer.regionserver.Server.regionCount:"), "{text}");

@@ -1,6 +1,6 @@
-//! What stops a server from starting is told in one line on standard error, with exit status 1, before anything is
-//! changed.
-#![allow(clippy::disallowed_methods, reason = "directories as they are found on a user's disk")]
+//! A reason not to start is reported in one line on standard error, with exit status 1, before
+//! anything is changed.
+#![allow(clippy::disallowed_methods, reason = "directories as users have them")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,9 +12,9 @@ use std::path::Path;
 
 use common::{PORTS, Server, TempDir, free_offset, grampus, run, text};
 
-/// The server does not start; the one line it says.
+/// Checks that the server does not start, and returns its one line of output.
 ///
-/// Were it to start all the same, it would not do so on the usual ports or in a directory of the sources.
+/// If it did start, it would neither use the default ports nor a directory in the source tree.
 fn refused(arguments: &[&str]) -> String {
     let elsewhere = TempDir::new();
     let mut command = grampus();
@@ -23,13 +23,17 @@ fn refused(arguments: &[&str]) -> String {
         command.args(["--set", &format!("grampus.port.offset={}", free_offset())]);
     }
     let output = run(&mut command);
-    assert_eq!(names(&elsewhere.join("")), [""; 0], "{arguments:?}: nothing is made where it stands");
+    assert_eq!(
+        names(&elsewhere.join("")),
+        [""; 0],
+        "{arguments:?}: nothing is created in the current directory"
+    );
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
     assert_eq!(text(&output.stdout), "", "{arguments:?}");
     let line = errors.strip_suffix('\n').expect("a line");
     assert!(!line.contains('\n'), "one line: {errors}");
-    line.strip_prefix("grampus: ").expect("who says it").to_string()
+    line.strip_prefix("grampus: ").expect("the line starts with the program's name").to_string()
 }
 
 fn check(arguments: &[&str], parts: &[&str]) {
@@ -48,7 +52,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_port_that_is_in_use_is_named_and_nothing_is_made() {
+fn a_port_in_use_is_named_and_nothing_is_created() {
     let dir = TempDir::new();
     let data = dir.join("data");
     for (port, key) in [(2181, "hbase.zookeeper.property.clientPort"), (16020, "hbase.regionserver.port")] {
@@ -57,7 +61,7 @@ fn a_port_that_is_in_use_is_named_and_nothing_is_made() {
         let offset = offset.to_string();
         let arguments = ["--data", data.to_str().unwrap(), "--port-offset", &offset];
         check(&arguments, &[&taken.local_addr().unwrap().to_string(), "in use", key, "--port-offset"]);
-        assert!(!data.exists(), "looked at before anything is made");
+        assert!(!data.exists(), "ports are checked before anything is created");
     }
 }
 
@@ -71,16 +75,16 @@ fn a_directory_serves_one_process() {
     let arguments = ["start", "--data", data.to_str().unwrap(), "--port-offset", &offset];
     check(&arguments, &[data.to_str().unwrap(), "in use by another grampus", "--data DIR"]);
     assert_eq!(names(&data), before);
-    // The first one has not noticed anything.
+    // The first server is not affected.
     assert!(server.shell("create 't', 'f'; put 't', 'r', 'f:q', 'v'").status.success());
     assert_eq!(server.stop().code(), Some(0));
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_left_alone() {
+fn a_foreign_directory_is_not_changed() {
     let dir = TempDir::new();
     let offset = free_offset().to_string();
-    // Somebody's files; and a root directory that HBase made.
+    // A directory of other files, and a root directory that HBase created.
     for found in [&["notes.txt"][..], &["hbase.id", "hbase.version", "WALs"]] {
         let data = dir.join(found[0]);
         fs::create_dir_all(&data).unwrap();
@@ -98,7 +102,7 @@ fn a_directory_of_somebody_else_is_left_alone() {
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_made_is_named() {
+fn a_data_directory_that_cannot_be_created_is_named() {
     let dir = TempDir::new();
     let file = dir.join("file");
     fs::write(&file, "").unwrap();
@@ -110,7 +114,7 @@ fn a_data_directory_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn other_file_systems_are_not_taken_for_directories() {
+fn urls_of_other_file_systems_are_refused() {
     check(&["--set", "hbase.rootdir=hdfs://nn:8020/hbase"], &["hbase.rootdir", "hdfs:// is not supported"]);
     check(&["--data", "hdfs://nn:8020/hbase"], &["hdfs:// is not supported"]);
     let dir = TempDir::new();
@@ -131,12 +135,12 @@ fn a_configuration_that_cannot_be_read_is_named() {
     fs::write(&file, "<configuration><property><name>hbase.rootdir</name>").unwrap();
     check(&["--config", broken.to_str().unwrap()], &[file.to_str().unwrap()]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-    // Who may read everything reads this too, and finds it broken; either way the file is named.
+    // Root can read the file and finds it malformed. In both cases the error names the file.
     check(&["--config", broken.to_str().unwrap()], &[file.to_str().unwrap()]);
 }
 
 #[test]
-fn a_sink_that_cannot_be_meant_is_named() {
+fn an_invalid_sink_is_named() {
     let dir = TempDir::new();
     let file = dir.join("hadoop-metrics2-hbase.properties");
     fs::write(dir.join("hbase-site.xml"), "<configuration/>").unwrap();
@@ -156,7 +160,7 @@ fn a_sink_that_cannot_be_meant_is_named() {
 }
 
 #[test]
-fn an_option_that_means_nothing_is_named() {
+fn an_invalid_option_is_named() {
     check(&["--set", "nonsense"], &["nonsense"]);
     check(&["--set", "hbase.regionserver.port=many"], &["hbase.regionserver.port", "many"]);
     check(&["--set", "hbase.hregion.memstore.flush.size=-1"], &["hbase.hregion.memstore.flush.size", "-1"]);
@@ -165,17 +169,17 @@ fn an_option_that_means_nothing_is_named() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_not_listened_on() {
+fn an_address_of_another_machine_is_refused() {
     let dir = TempDir::new();
     let data = dir.join("data");
-    // 192.0.2.0/24 is for documentation: no machine has it.
+    // 192.0.2.0/24 is reserved for documentation: no machine has such an address.
     let arguments = ["--data", data.to_str().unwrap(), "--bind", "192.0.2.1"];
     check(&arguments, &["192.0.2.1", "cannot listen"]);
     assert!(!data.exists());
 }
 
 #[test]
-fn a_key_that_promises_safety_stops_the_start() {
+fn unsupported_safety_options_prevent_the_start() {
     for (key, value) in [
         ("hbase.security.authentication", "kerberos"),
         ("hbase.security.authorization", "true"),

@@ -1,31 +1,31 @@
-//! Records as lines of a file, as Hadoop's `FileSink` writes them.
+//! Writes records as lines of a file, as Hadoop's `FileSink` does.
 //!
-//! A file that another program moved away or removed is made anew at the next period; one that cannot be written is
-//! tried again then, and gets nothing of this one. A line that broke off, since the disk was full, is ended before the
-//! next begins.
+//! If another program moved or removed the file, it is recreated in the next period. A failed write
+//! drops the rest of its period's records; the file is reopened in the next period. A line that was
+//! truncated because the disk was full is terminated before the next line.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::push::{Look, Medium};
-use crate::record::{Part, Records, put_number};
+use crate::push::{Push, Transport};
+use crate::record::{RecordPart, Records, put_number};
 
-/// Bytes that are written at once, about.
+/// Approximate size in bytes of one write.
 const CHUNK_LEN: usize = 64 << 10;
 
-/// A file that lines are put behind one another in.
+/// A file to which lines are appended.
 pub trait LineFile: Write + Send {
-    /// Whether it is still the one at its path.
+    /// Whether the file is still the one at its path.
     fn is_in_place(&self) -> bool;
 }
 
-/// Where files of lines are, for a thread that may wait.
+/// Opens files of lines, on a thread that may block.
 pub trait Files: Send + Sync + 'static {
-    /// Opens the file at `path` to write behind what is there; makes it if there is none.
+    /// Opens the file at `path` for appending; creates it if it does not exist.
     ///
     /// # Errors
-    /// The system's.
+    /// The operating system's.
     fn append_to(&self, path: &std::path::Path) -> io::Result<Box<dyn LineFile>>;
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct FileSink {
     path: PathBuf,
     files: Arc<dyn Files>,
     open: Option<Box<dyn LineFile>>,
-    // The last line has no end.
+    // Whether the last line is truncated.
     is_broken: bool,
 }
 
@@ -50,37 +50,37 @@ impl FileSink {
         }
     }
 
-    fn told(&self, error: &io::Error) -> String {
+    fn message(&self, error: &io::Error) -> String {
         format!("{}: {error}", self.path.display())
     }
 }
 
-impl Medium for FileSink {
-    fn push(&mut self, look: &Look<'_>) -> Result<(), String> {
-        let mut file = self.open().map_err(|error| self.told(&error))?;
+impl Transport for FileSink {
+    fn push(&mut self, push: &Push<'_>) -> Result<(), String> {
+        let mut file = self.open().map_err(|error| self.message(&error))?;
         if std::mem::take(&mut self.is_broken) {
-            // If this fails as well, so does all that follows.
+            // If this fails, the following writes fail too.
             let _ = file.write_all(b"\n");
         }
         let mut lines =
-            Lines { at_ms: look.at_ms, file: &mut *file, text: Vec::with_capacity(CHUNK_LEN), failed: None };
-        look.records(&mut lines);
+            Lines { at_ms: push.at_ms, file: &mut *file, text: Vec::with_capacity(CHUNK_LEN), failed: None };
+        push.records(&mut lines);
         lines.write();
         match lines.failed {
             None => {
                 self.open = Some(file);
                 Ok(())
             }
-            // Opened anew next time: it may have been of a disk that is gone.
+            // Not kept open: it may have been on a disk that is gone.
             Some(error) => {
                 self.is_broken = true;
-                Err(self.told(&error))
+                Err(self.message(&error))
             }
         }
     }
 }
 
-/// Records on their way into the file.
+/// Appends records to the file.
 struct Lines<'a> {
     at_ms: u64,
     file: &'a mut dyn LineFile,
@@ -94,14 +94,14 @@ impl Lines<'_> {
             self.failed = self.file.write_all(&self.text).err();
         }
         self.text.clear();
-        // Threads that serve clients should not wait for all that is left.
+        // Threads that serve clients should not wait until all records are written.
         std::thread::yield_now();
     }
 }
 
 impl Records for Lines<'_> {
-    fn put(&mut self, part: Part<'_>) {
-        let Part { head, metrics, is_first, is_last } = part;
+    fn put(&mut self, part: RecordPart<'_>) {
+        let RecordPart { head, metrics, is_first, is_last } = part;
         let mut separator = ", ";
         if is_first {
             put(&mut self.text, format_args!("{} {}.{}", self.at_ms, head.context, head.record));
@@ -131,10 +131,10 @@ impl Records for Lines<'_> {
 }
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("memory takes what is written");
+    out.write_fmt(text).expect("writing to memory cannot fail");
 }
 
-/// A line stays one, whatever somebody called his table.
+/// Escapes control characters, so that a table name cannot split a line.
 fn put_in_line(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().map(|byte| if byte < b' ' { b'_' } else { byte }));
 }
@@ -146,21 +146,21 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::testing::{look, registry};
+    use crate::testing::{registry, test_push};
 
-    /// Files by path, which others can take away and whose disk can be full.
+    /// Files by path. They can be moved away, and the disk can be full.
     #[derive(Clone, Default)]
     struct Disk(Arc<Mutex<State>>);
 
     #[derive(Default)]
     struct State {
         files: HashMap<PathBuf, (u64, Vec<u8>)>,
-        made: u64,
+        created: u64,
         opened: u64,
-        room: Option<usize>,
+        space_left: Option<usize>,
     }
 
-    struct Open(Disk, PathBuf, u64);
+    struct OpenFile(Disk, PathBuf, u64);
 
     impl Files for Disk {
         fn append_to(&self, path: &Path) -> io::Result<Box<dyn LineFile>> {
@@ -169,27 +169,27 @@ mod tests {
                 return Err(io::ErrorKind::NotFound.into());
             }
             state.opened += 1;
-            state.made += 1;
-            let made = state.made;
-            let id = state.files.entry(path.to_owned()).or_insert((made, vec![])).0;
-            Ok(Box::new(Open(self.clone(), path.to_owned(), id)))
+            state.created += 1;
+            let created = state.created;
+            let id = state.files.entry(path.to_owned()).or_insert((created, vec![])).0;
+            Ok(Box::new(OpenFile(self.clone(), path.to_owned(), id)))
         }
     }
 
-    impl Write for Open {
+    impl Write for OpenFile {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let mut state = self.0.0.lock().unwrap();
-            let room = state.room.unwrap_or(usize::MAX).min(bytes.len());
-            if room == 0 {
+            let space_left = state.space_left.unwrap_or(usize::MAX).min(bytes.len());
+            if space_left == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            state.room = state.room.map(|left| left - room);
+            state.space_left = state.space_left.map(|left| left - space_left);
             if let Some((id, text)) = state.files.get_mut(&self.1)
                 && *id == self.2
             {
-                text.extend_from_slice(&bytes[..room]);
+                text.extend_from_slice(&bytes[..space_left]);
             }
-            Ok(room)
+            Ok(space_left)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    impl LineFile for Open {
+    impl LineFile for OpenFile {
         fn is_in_place(&self) -> bool {
             self.0.0.lock().unwrap().files.get(&self.1).is_some_and(|(id, _)| *id == self.2)
         }
@@ -218,9 +218,9 @@ mod tests {
         let (disk, registry) = (Disk::default(), registry());
         let mut sink = FileSink::new("/m".into(), Arc::new(disk.clone()));
         registry.counted.calls.add(3);
-        sink.push(&look(&registry, 1700)).unwrap();
+        sink.push(&test_push(&registry, 1700)).unwrap();
         registry.counted.calls.add(4);
-        sink.push(&look(&registry, 2700)).unwrap();
+        sink.push(&test_push(&registry, 2700)).unwrap();
         let line = |at: u64, calls: u64| {
             format!(
                 "{at} regionserver.Server: serverName=h,1,2, Context=regionserver, Hostname=host, load=-1.5, \
@@ -232,31 +232,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_was_rotated_is_made_anew() {
+    async fn a_rotated_file_is_recreated() {
         let (disk, registry) = (Disk::default(), registry());
         let mut sink = FileSink::new("/m".into(), Arc::new(disk.clone()));
-        sink.push(&look(&registry, 1)).unwrap();
+        sink.push(&test_push(&registry, 1)).unwrap();
         let moved = disk.0.lock().unwrap().files.remove(Path::new("/m")).unwrap();
         disk.0.lock().unwrap().files.insert("/m.1".into(), moved);
-        sink.push(&look(&registry, 2)).unwrap();
+        sink.push(&test_push(&registry, 2)).unwrap();
         assert!(disk.text("/m").starts_with("2 ") && disk.text("/m.1").starts_with("1 "));
         assert_eq!(disk.text("/m").lines().count() + disk.text("/m.1").lines().count(), 2);
     }
 
     #[tokio::test]
-    async fn what_cannot_be_written_is_tried_again() {
+    async fn failed_writes_are_retried() {
         let (disk, registry) = (Disk::default(), registry());
         let mut sink = FileSink::new("/m".into(), Arc::new(disk.clone()));
-        disk.0.lock().unwrap().room = Some(20);
-        let error = sink.push(&look(&registry, 1)).unwrap_err();
+        disk.0.lock().unwrap().space_left = Some(20);
+        let error = sink.push(&test_push(&registry, 1)).unwrap_err();
         assert!(error.starts_with("/m: "), "{error}");
-        disk.0.lock().unwrap().room = None;
-        sink.push(&look(&registry, 2)).unwrap();
+        disk.0.lock().unwrap().space_left = None;
+        sink.push(&test_push(&registry, 2)).unwrap();
         let text = disk.text("/m");
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "the broken line is ended: {text}");
+        assert_eq!(lines.len(), 2, "the truncated line is terminated: {text}");
         assert!(lines[1].starts_with("2 regionserver.Server: "));
         let mut absent = FileSink::new("/absent/m".into(), Arc::new(disk));
-        assert!(absent.push(&look(&registry, 1)).is_err());
+        assert!(absent.push(&test_push(&registry, 1)).is_err());
     }
 }

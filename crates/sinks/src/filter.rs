@@ -1,30 +1,31 @@
-//! Which records and metrics a sink wants, by Hadoop's rules.
+//! Selects records and metrics for a sink, by Hadoop's rules.
 //!
-//! A source is what has a bean (`RegionServer,sub=Server`), its record is named by its part (`Server`), a metric as
-//! the bean's attribute. Each of the three has patterns; a name must fit as a whole, as Java's `matches` has it.
+//! A source is an object with a bean (`RegionServer,sub=Server`). Its record has the name of the
+//! last part (`Server`), and a metric has the name of the bean's attribute. Each of the three has
+//! patterns. A pattern must match the whole name, as in Java's `matches`.
 
 use base::metrics::record_of;
 use regex::Regex;
 
-/// How names of all beans begin.
+/// The prefix of all bean names.
 const BEAN_PREFIX: &str = "Hadoop:service=HBase,name=";
-/// What Hadoop calls the record of all regions, which has most of all metrics.
+/// Hadoop's record name for all regions, which have the most metrics by far.
 const REGIONS_RECORD: &str = "Regions";
 
-/// What of the names of one kind is wanted.
+/// The patterns for one kind of names.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
-    /// These; and nothing else, unless there is something to leave out too.
+    /// Names to include. All others are excluded, unless there is an exclude pattern too.
     pub include: Option<Regex>,
-    /// Not these, unless they are among the above.
+    /// Names to exclude, unless they match the include pattern.
     pub exclude: Option<Regex>,
 }
 
 impl Patterns {
-    /// Whether a name is wanted.
+    /// Whether a name is selected.
     ///
-    /// Source: Hadoop's `AbstractPatternFilter`: what is included counts first; beside a list of what is left out a
-    /// list of what is included does not shut out the rest.
+    /// Source: Hadoop's `AbstractPatternFilter`: an include match wins. If there is an exclude
+    /// pattern too, the include pattern does not exclude other names.
     pub fn accepts(&self, name: &str) -> bool {
         if self.include.as_ref().is_some_and(|include| include.is_match(name)) {
             return true;
@@ -40,36 +41,37 @@ impl Patterns {
     }
 }
 
-/// What a sink wants.
+/// The selection of a sink.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only records of this context.
+    /// If set, only records of this context.
     pub context: Option<String>,
-    /// Of these sources.
+    /// Patterns for sources.
     pub sources: Patterns,
-    /// These records.
+    /// Patterns for records.
     pub records: Patterns,
-    /// These metrics of them.
+    /// Patterns for metrics.
     pub metrics: Patterns,
-    /// Nothing of single regions.
-    pub leaves_out_regions: bool,
+    /// Whether metrics of single regions are excluded.
+    pub excludes_regions: bool,
 }
 
 impl Filter {
-    /// Whether a bean may have something that is wanted: others are not asked for their values.
+    /// Whether a bean may have selected metrics. Values of other beans are not collected.
     pub(crate) fn wants_bean(&self, bean: &str) -> bool {
         let source = bean.strip_prefix(BEAN_PREFIX).unwrap_or(bean);
         let record = record_of(source);
-        let is_left_out = self.leaves_out_regions && record == REGIONS_RECORD;
-        !is_left_out && self.sources.accepts(source) && self.records.accepts(record)
+        let is_excluded = self.excludes_regions && record == REGIONS_RECORD;
+        !is_excluded && self.sources.accepts(source) && self.records.accepts(record)
     }
 
-    /// Whether records of a context are wanted.
+    /// Whether records of a context are selected.
     pub(crate) fn wants_context(&self, context: &str) -> bool {
-        self.context.as_deref().is_none_or(|wanted| wanted == context)
+        self.context.as_deref().is_none_or(|selected| selected == context)
     }
 
-    /// Whether a metric is wanted, whose name stands in pieces; `joined` is room to put them together.
+    /// Whether a metric is selected. Its name is given in pieces; `joined` is a buffer for the
+    /// whole name.
     pub(crate) fn wants_metric(&self, pieces: [&str; 3], joined: &mut String) -> bool {
         if self.metrics.is_empty() {
             return true;
@@ -80,26 +82,28 @@ impl Filter {
     }
 }
 
-/// A regular expression that fits whole names.
+/// Compiles a regular expression that must match whole names.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// The reason why it is invalid, in one line.
 pub fn regular(pattern: &str) -> Result<Regex, String> {
-    // The error shows the pattern over several lines; the last says what it is about.
-    let said = |error: regex::Error| {
+    // The error shows the pattern on several lines; its last line states the reason.
+    let describe = |error: regex::Error| {
         let text = error.to_string();
         let last = text.lines().last().unwrap_or_default();
         format!("no regular expression ({})", last.strip_prefix("error: ").unwrap_or(last))
     };
-    // Alone first: put into a group, a stray parenthesis could fit one of the group's.
-    Regex::new(pattern).map_err(said)?;
-    Regex::new(&format!("^(?s:{pattern})$")).map_err(said)
+    // Compile it alone first: inside the group, an unbalanced parenthesis could pair with the
+    // group's.
+    Regex::new(pattern).map_err(describe)?;
+    Regex::new(&format!("^(?s:{pattern})$")).map_err(describe)
 }
 
-/// A pattern of Hadoop's `GlobFilter`: `*`, `?`, `[…]`, `{one,another}` and `\` before what stands for itself.
+/// Compiles a pattern of Hadoop's `GlobFilter`: `*`, `?`, `[…]`, `{one,another}`, and `\` before a
+/// literal character.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// The reason why it is invalid, in one line.
 pub fn glob(pattern: &str) -> Result<Regex, String> {
     let mut expression = String::with_capacity(pattern.len() * 2);
     let (mut depth, mut letters) = (0_usize, pattern.chars());
@@ -119,18 +123,18 @@ pub fn glob(pattern: &str) -> Result<Regex, String> {
             }
             '\\' => match letters.next() {
                 Some(escaped) => expression.push_str(&regex::escape(escaped.encode_utf8(&mut [0; 4]))),
-                None => return Err("no pattern: nothing stands behind the last `\\`".to_owned()),
+                None => return Err("invalid pattern: nothing follows the last `\\`".to_owned()),
             },
             plain => expression.push_str(&regex::escape(plain.encode_utf8(&mut [0; 4]))),
         }
     }
     if depth > 0 {
-        return Err("no pattern: a `{` is not closed".to_owned());
+        return Err("invalid pattern: a `{` is not closed".to_owned());
     }
     regular(&expression)
 }
 
-/// A set of letters, whose `[` is read already.
+/// Translates a set of characters; its `[` has been consumed.
 fn put_set(letters: &mut std::str::Chars<'_>, expression: &mut String) -> Result<(), String> {
     expression.push('[');
     let mut is_first = true;
@@ -146,7 +150,7 @@ fn put_set(letters: &mut std::str::Chars<'_>, expression: &mut String) -> Result
         }
         is_first = false;
     }
-    Err("no pattern: a `[` is not closed".to_owned())
+    Err("invalid pattern: a `[` is not closed".to_owned())
 }
 
 #[cfg(test)]
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_fit_whole_names() {
+    fn globs_match_whole_names() {
         let fits = |pattern: &str, name: &str| glob(pattern).unwrap().is_match(name);
         assert!(fits("Get_*", "Get_mean") && !fits("Get_*", "xGet_mean"));
         assert!(fits("?et", "Get") && !fits("?et", "et"));
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_fit_whole_names_and_say_what_is_wrong() {
+    fn expressions_match_whole_names_and_report_errors() {
         assert!(regular("Get|Put").unwrap().is_match("Put"));
         assert!(!regular("Get|Put").unwrap().is_match("Puts"));
         for broken in ["(", "a)(b", "[", "*"] {
@@ -193,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn beans_are_known_by_source_and_record() {
+    fn beans_are_selected_by_source_and_record() {
         let bean = |record: &str| format!("Hadoop:service=HBase,name={record}");
         let mut filter = Filter::default();
         assert!(filter.wants_bean(&bean("RegionServer,sub=Regions")));
-        filter.leaves_out_regions = true;
+        filter.excludes_regions = true;
         assert!(!filter.wants_bean(&bean("RegionServer,sub=Regions")));
         assert!(filter.wants_bean(&bean("RegionServer,sub=Server")));
         filter.records.exclude = Some(glob("RegionServer").unwrap());
@@ -209,8 +213,8 @@ mod tests {
         filter.context = Some("master".into());
         assert!(filter.wants_context("master") && !filter.wants_context("regionserver"));
         filter.metrics.include = Some(regular("tGet_m.*").unwrap());
-        let mut room = String::new();
-        assert!(filter.wants_metric(["t", "Get", "_mean"], &mut room));
-        assert!(!filter.wants_metric(["t", "Get", "_num_ops"], &mut room));
+        let mut buffer = String::new();
+        assert!(filter.wants_metric(["t", "Get", "_mean"], &mut buffer));
+        assert!(!filter.wants_metric(["t", "Get", "_num_ops"], &mut buffer));
     }
 }

@@ -1,8 +1,10 @@
-//! Metrics as lines of Graphite's plain protocol over TCP, with paths as Hadoop's `GraphiteSink` makes them:
-//! `PREFIX.CONTEXT.RECORD.TAG=VALUE.….METRIC VALUE SECONDS`.
+//! Sends metrics as lines of Graphite's plaintext protocol over TCP. Paths are those of Hadoop's
+//! `GraphiteSink`: `PREFIX.CONTEXT.RECORD.TAG=VALUE.….METRIC VALUE SECONDS`.
 //!
-//! While nobody is there the newest lines are kept, as many as a bound allows, and sent when somebody is: they tell
-//! their time. A connection is tried again at a period after a pause that doubles; one that takes nothing is given up.
+//! While there is no connection, a bounded backlog keeps the newest lines, which are sent later
+//! with their original timestamps. After a failure the sink waits for a pause, which doubles with
+//! each failure, and then reconnects in the next period. A connection that accepts no data is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,31 +13,31 @@ use std::time::Duration;
 use base::env::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::push::{Look, Medium};
-use crate::record::{Head, Part, Records, put_number};
+use crate::push::{Push, Transport};
+use crate::record::{RecordHeader, RecordPart, Records, put_number};
 
-/// Bytes that are sent at once, about.
+/// Approximate size in bytes of one write.
 const CHUNK_LEN: usize = 64 << 10;
-/// Bytes of lines that wait for a connection.
+/// Maximum size in bytes of the lines that wait for a connection.
 const BACKLOG_BYTES_MAX: usize = 4 << 20;
-/// How long a connection may take to come about.
+/// Connect timeout.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long some lines may take.
+/// Timeout of one write.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// How long all of a look may.
-const LOOK_LIMIT: Duration = Duration::from_secs(60);
-/// The pause after the first failure, and the longest.
+/// Timeout for all metrics of one period.
+const PUSH_LIMIT: Duration = Duration::from_secs(60);
+/// The pauses after a failure: the first and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// What is to be sent where.
+/// The target and the path prefix of a Graphite sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphiteOptions {
-    /// Where Graphite is.
+    /// Graphite's host.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What paths begin with; may be empty.
+    /// The prefix of paths; may be empty.
     pub prefix: String,
 }
 
@@ -44,12 +46,12 @@ pub(crate) struct GraphiteSink {
     options: GraphiteOptions,
     connection: Option<Box<dyn Stream>>,
     backlog: Backlog,
-    // No connection is tried before.
+    // The earliest time of the next connection attempt.
     retry_at: Duration,
     pause: Duration,
 }
 
-/// Whole lines that wait, the oldest first.
+/// Complete lines that wait for a connection, the oldest first.
 #[derive(Default)]
 struct Backlog {
     chunks: VecDeque<Vec<u8>>,
@@ -68,7 +70,7 @@ impl Backlog {
         }
     }
 
-    fn put_back(&mut self, chunk: Vec<u8>) {
+    fn return_chunk(&mut self, chunk: Vec<u8>) {
         self.bytes += chunk.len();
         self.chunks.push_front(chunk);
     }
@@ -91,61 +93,63 @@ impl GraphiteSink {
         }
     }
 
-    /// Whether there is a connection now.
-    fn connect(&mut self, look: &Look<'_>) -> Result<(), String> {
+    /// Connects if there is no open connection.
+    fn connect(&mut self, push: &Push<'_>) -> Result<(), String> {
         if let Some(mut connection) = self.connection.take() {
-            if !is_closed(look, &mut *connection) {
+            if !is_closed(push, &mut *connection) {
                 self.connection = Some(connection);
                 return Ok(());
             }
-            // It was there a moment ago: no pause.
-        } else if look.now() < self.retry_at {
+            // The connection worked until now: reconnect without a pause.
+        } else if push.now() < self.retry_at {
             return Err("not connected".to_owned());
         }
         let GraphiteOptions { host, port, .. } = &self.options;
-        let connected = look.wait(CONNECT_LIMIT, look.env().net.connect(host, *port));
+        let connected = push.wait(CONNECT_LIMIT, push.env().net.connect(host, *port));
         match connected {
             Some(Ok(connection)) => {
                 self.connection = Some(connection);
                 Ok(())
             }
-            Some(Err(error)) => Err(self.failed(look, &error.to_string())),
-            None => Err(self.failed(look, "no connection in time")),
+            Some(Err(error)) => Err(self.failed(push, &error.to_string())),
+            None => Err(self.failed(push, "connection timed out")),
         }
     }
 
-    /// Notes that there is no connection; says why.
-    fn failed(&mut self, look: &Look<'_>, why: &str) -> String {
+    /// Records that there is no connection; returns the error message.
+    fn failed(&mut self, push: &Push<'_>, why: &str) -> String {
         self.connection = None;
-        self.retry_at = look.now() + self.pause;
+        self.retry_at = push.now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         let GraphiteOptions { host, port, .. } = &self.options;
         match self.backlog.lost_bytes {
             0 => format!("{host}:{port}: {why}"),
-            lost => format!("{host}:{port}: {why}; {lost} bytes of lines found no room meanwhile"),
+            lost => format!(
+                "{host}:{port}: {why}; {lost} bytes of lines were dropped because the backlog was full"
+            ),
         }
     }
 
-    /// Sends lines over the connection there is.
-    fn send(&mut self, look: &Look<'_>, end: Duration, chunk: &[u8]) -> Result<(), String> {
+    /// Sends lines over the open connection.
+    fn send(&mut self, push: &Push<'_>, end: Duration, chunk: &[u8]) -> Result<(), String> {
         let Some(connection) = &mut self.connection else { return Err("not connected".to_owned()) };
-        let limit = STALL_LIMIT.min(end.saturating_sub(look.now()));
-        // A thread that serves clients should not wait for all that are left.
+        let limit = STALL_LIMIT.min(end.saturating_sub(push.now()));
+        // A thread that serves clients should not wait until all chunks are sent.
         std::thread::yield_now();
-        match look.wait(limit, connection.write_all(chunk)) {
+        match push.wait(limit, connection.write_all(chunk)) {
             Some(Ok(())) => {
                 self.pause = PAUSE_MIN;
                 Ok(())
             }
-            Some(Err(error)) => Err(self.failed(look, &error.to_string())),
-            None => Err(self.failed(look, "it takes too little")),
+            Some(Err(error)) => Err(self.failed(push, &error.to_string())),
+            None => Err(self.failed(push, "write timed out")),
         }
     }
 
-    fn send_backlog(&mut self, look: &Look<'_>, end: Duration) -> Result<(), String> {
+    fn send_backlog(&mut self, push: &Push<'_>, end: Duration) -> Result<(), String> {
         while let Some(chunk) = self.backlog.take() {
-            if let Err(error) = self.send(look, end, &chunk) {
-                self.backlog.put_back(chunk);
+            if let Err(error) = self.send(push, end, &chunk) {
+                self.backlog.return_chunk(chunk);
                 return Err(error);
             }
         }
@@ -154,23 +158,23 @@ impl GraphiteSink {
     }
 }
 
-/// Whether the other side has closed: it says nothing otherwise.
-fn is_closed(look: &Look<'_>, connection: &mut dyn Stream) -> bool {
-    let mut said = [0; 64];
-    match look.wait(Duration::ZERO, connection.read(&mut said)) {
+/// Whether the server has closed the connection. It never sends anything otherwise.
+fn is_closed(push: &Push<'_>, connection: &mut dyn Stream) -> bool {
+    let mut buffer = [0; 64];
+    match push.wait(Duration::ZERO, connection.read(&mut buffer)) {
         None => false,
         Some(read) => !read.is_ok_and(|read| read > 0),
     }
 }
 
-impl Medium for GraphiteSink {
-    fn push(&mut self, look: &Look<'_>) -> Result<(), String> {
-        let end = look.now() + LOOK_LIMIT;
-        let ready = self.connect(look).and_then(|()| self.send_backlog(look, end));
+impl Transport for GraphiteSink {
+    fn push(&mut self, push: &Push<'_>) -> Result<(), String> {
+        let end = push.now() + PUSH_LIMIT;
+        let ready = self.connect(push).and_then(|()| self.send_backlog(push, end));
         let text = Vec::with_capacity(CHUNK_LEN + 1024);
-        let mut lines = Lines { sink: self, look, end, path: Vec::new(), text, failed: ready.err() };
-        look.records(&mut lines);
-        lines.hand_on();
+        let mut lines = Lines { sink: self, push, end, path: Vec::new(), text, failed: ready.err() };
+        push.records(&mut lines);
+        lines.flush();
         match lines.failed {
             None => Ok(()),
             Some(error) => Err(error),
@@ -178,10 +182,10 @@ impl Medium for GraphiteSink {
     }
 }
 
-/// Metrics on their way into the connection, or what waits for one.
+/// Sends metrics over the connection, or adds them to the backlog.
 struct Lines<'a> {
     sink: &'a mut GraphiteSink,
-    look: &'a Look<'a>,
+    push: &'a Push<'a>,
     end: Duration,
     path: Vec<u8>,
     text: Vec<u8>,
@@ -189,12 +193,12 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn hand_on(&mut self) {
+    fn flush(&mut self) {
         if self.text.is_empty() {
             return;
         }
         if self.failed.is_none() {
-            self.failed = self.sink.send(self.look, self.end, &self.text).err();
+            self.failed = self.sink.send(self.push, self.end, &self.text).err();
         }
         if self.failed.is_some() {
             self.sink.backlog.put(self.text.clone());
@@ -202,8 +206,8 @@ impl Lines<'_> {
         self.text.clear();
     }
 
-    /// The path of a record, with the dot at its end.
-    fn set_path(&mut self, head: &Head) {
+    /// Sets the path of a record, including the trailing dot.
+    fn set_path(&mut self, head: &RecordHeader) {
         self.path.clear();
         let prefix = &self.sink.options.prefix;
         if !prefix.is_empty() {
@@ -224,14 +228,14 @@ impl Lines<'_> {
 }
 
 impl Records for Lines<'_> {
-    fn put(&mut self, part: Part<'_>) {
+    fn put(&mut self, part: RecordPart<'_>) {
         if part.is_first {
             self.set_path(part.head);
         }
-        let seconds = self.look.at_ms / 1000;
+        let seconds = self.push.at_ms / 1000;
         for (name, _, value) in part.metrics.iter() {
             self.text.extend_from_slice(&self.path);
-            // Hadoop makes dots of blanks here.
+            // Hadoop replaces blanks by dots here.
             name.split(' ').enumerate().for_each(|(at, word)| {
                 if at > 0 {
                     self.text.push(b'.');
@@ -241,15 +245,15 @@ impl Records for Lines<'_> {
             self.text.push(b' ');
             put_number(&mut self.text, value);
             let written: io::Result<()> = writeln!(self.text, " {seconds}");
-            written.expect("memory takes what is written");
+            written.expect("writing to memory cannot fail");
             if self.text.len() >= CHUNK_LEN {
-                self.hand_on();
+                self.flush();
             }
         }
     }
 }
 
-/// Text without what would end a path.
+/// Appends text, replacing characters that would end a path.
 fn put_plain(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().map(|byte| if byte <= b' ' { b'_' } else { byte }));
 }
@@ -265,13 +269,13 @@ mod tests {
     use tokio::io::{AsyncBufReadExt, BufReader};
 
     use super::*;
-    use crate::testing::{Testing, look_in, registry};
+    use crate::testing::{Testing, registry, test_push_in};
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, port))
     }
 
-    /// Pushes at a time from a thread that may wait.
+    /// Pushes once, on a thread that may block.
     async fn push(
         env: &Env,
         sink: GraphiteSink,
@@ -281,9 +285,9 @@ mod tests {
         let (env, registry, runtime) = (env.clone(), registry.clone(), tokio::runtime::Handle::current());
         let mut sink = sink;
         let job = move || {
-            // The paused clock is the runtime's.
+            // The paused clock belongs to the runtime.
             let _entered = runtime.enter();
-            let pushed = sink.push(&look_in(&registry, at_ms, &env, Some(&runtime)));
+            let pushed = sink.push(&test_push_in(&registry, at_ms, &env, Some(&runtime)));
             (sink, pushed)
         };
         Pool::new("test", 1).run(job).await
@@ -322,18 +326,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_not_taken_is_sent_when_somebody_is_there_again() {
+    async fn unsent_records_are_sent_after_a_reconnect() {
         let (env, registry) = (env(1), Arc::new(registry()));
         let listener = env.net.listen(address(0)).await.unwrap();
         let port = listener.local_addr().port();
         let (sink, pushed) = push(&env, sink(port, ""), &registry, 1_000).await;
         pushed.unwrap();
         drop((accept(&*listener).await, listener));
-        // The peer has gone: noticed before anything is lost.
+        // The server has closed: this is noticed before any line is lost.
         let (sink, pushed) = push(&env, sink, &registry, 2_000).await;
         assert!(pushed.unwrap_err().starts_with(&format!("graphite:{port}: ")));
         let (sink, pushed) = push(&env, sink, &registry, 3_000).await;
-        assert_eq!(pushed.unwrap_err(), "not connected", "not tried before the pause is over");
+        assert_eq!(pushed.unwrap_err(), "not connected", "no attempt before the pause has ended");
         let listener = env.net.listen(address(port)).await.unwrap();
         env.clock.sleep(PAUSE_MIN).await;
         let (_, pushed) = push(&env, sink, &registry, 4_000).await;
@@ -346,12 +350,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_takes_nothing_is_given_up() {
+    async fn a_peer_that_reads_nothing_is_disconnected() {
         let (env, registry) = (env(1), Arc::new(registry()));
         registry.add_many(20_000);
         let listener = env.net.listen(address(0)).await.unwrap();
         let (mut sink, pushed) = push(&env, sink(listener.local_addr().port(), ""), &registry, 1_000).await;
-        assert!(pushed.unwrap_err().ends_with("it takes too little"));
+        assert!(pushed.unwrap_err().ends_with("write timed out"));
         assert!(sink.connection.is_none() && sink.backlog.bytes > 1 << 20);
         for at in 0..5 {
             (sink, _) = push(&env, sink, &registry, at).await;

@@ -1,7 +1,8 @@
 //! `hadoop-metrics2-hbase.properties`: sinks as HBase's users configure them.
 //!
-//! Keys are `[hbase|*].sink.NAME.OPTION`. What is not said for a sink is looked for as Hadoop does, step by step with
-//! `*` for more of the key. What is not known here is told of, and ignored, as in `hbase-site.xml`.
+//! Keys are `[hbase|*].sink.NAME.OPTION`. An option that a sink does not set is looked up as in
+//! Hadoop, with `*` in place of ever more of the key. Unknown keys are ignored with a warning, as
+//! in `hbase-site.xml`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use regex::Regex;
 use crate::filter::{Filter, Patterns, glob, regular};
 use crate::graphite::GraphiteOptions;
 use crate::plan::{SinkPlan, Target};
-use crate::properties::{Malformed, Property, parse};
+use crate::properties::{Property, PropertyError, parse};
 use crate::statsd::StatsdOptions;
 
 /// The file's name in a configuration directory.
@@ -22,55 +23,58 @@ const FILTERS_PACKAGE: &str = "org.apache.hadoop.metrics2.filter.";
 /// Source: Hadoop's `MetricsConfig`, in seconds.
 const PERIOD_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Options that every sink has.
-const OF_ALL: [&str; 6] = ["class", "period", "periodMillis", "context", "name", "description"];
-/// Those of Hadoop's queues before sinks, which sinks here do not have.
-const OF_QUEUES: [&str; 4] = ["queue.capacity", "retry.delay", "retry.backoff", "retry.count"];
-/// What stands behind the names of filters.
-const OF_FILTERS: [&str; 3] = ["class", "include", "exclude"];
+/// Options of every sink.
+const COMMON_OPTIONS: [&str; 6] = ["class", "period", "periodMillis", "context", "name", "description"];
+/// Options of Hadoop's queues before sinks, which do not exist here.
+const QUEUE_OPTIONS: [&str; 4] = ["queue.capacity", "retry.delay", "retry.backoff", "retry.count"];
+/// The last parts of filter keys.
+const FILTER_OPTIONS: [&str; 3] = ["class", "include", "exclude"];
 const FILTERS: [&str; 3] = ["source.filter", "record.filter", "metric.filter"];
-const OF_FILE: [&str; 1] = ["filename"];
-const OF_STATSD: [&str; 5] = ["server.host", "server.port", "host.name", "service.name", "skip.hostname"];
-const OF_GRAPHITE: [&str; 3] = ["server_host", "server_port", "metrics_prefix"];
+const FILE_OPTIONS: [&str; 1] = ["filename"];
+const STATSD_OPTIONS: [&str; 5] =
+    ["server.host", "server.port", "host.name", "service.name", "skip.hostname"];
+const GRAPHITE_OPTIONS: [&str; 3] = ["server_host", "server_port", "metrics_prefix"];
 
-/// What a file asks for.
+/// The sinks that a file configures.
 #[derive(Debug, Default)]
-pub struct Mapped {
+pub struct ConfiguredSinks {
     /// Sinks to start.
     pub sinks: Vec<SinkPlan>,
-    /// What is there without being started.
+    /// Messages about settings that are supported but start no sink or have no effect.
     pub notes: Vec<String>,
-    /// What means nothing here.
+    /// Messages about settings that are ignored.
     pub warnings: Vec<String>,
 }
 
-/// Why a file stops the start, in one line.
+/// The error that prevents the start because of a file, in one line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {what}", path.display())]
-pub struct Refused {
+#[error("{}:{line}: {message}", path.display())]
+pub struct PropertiesError {
     path: PathBuf,
     line: usize,
-    what: String,
+    message: String,
 }
 
-/// The sinks that a file at `path` with these `bytes` asks for.
+/// The sinks that the file at `path` with these `bytes` configures.
 ///
 /// # Errors
-/// A value that cannot be meant, or bytes that are no properties.
-pub fn mapped(path: &Path, bytes: &[u8]) -> Result<Mapped, Refused> {
-    let refused = |Malformed { line, what }| Refused { path: path.to_owned(), line, what };
+/// An invalid value, or bytes that are not a properties file.
+pub fn configured_sinks(path: &Path, bytes: &[u8]) -> Result<ConfiguredSinks, PropertiesError> {
+    let refused = |PropertyError { line, message }| PropertiesError { path: path.to_owned(), line, message };
     let file = File { properties: parse(bytes).map_err(refused)? };
-    let mut mapped = Mapped::default();
+    let mut configured = ConfiguredSinks::default();
     for name in file.sinks() {
-        file.map(name, &mut mapped).map_err(refused)?;
+        file.add_sink(name, &mut configured).map_err(refused)?;
     }
     for property in &file.properties {
         if !is_known(&property.key) {
             let Property { key, line, .. } = property;
-            mapped.warnings.push(format!("{key} ({}:{line}): not known to Grampus, ignored", path.display()));
+            configured
+                .warnings
+                .push(format!("{key} ({}:{line}): unknown to Grampus; ignored", path.display()));
         }
     }
-    Ok(mapped)
+    Ok(configured)
 }
 
 fn is_known(key: &str) -> bool {
@@ -78,28 +82,30 @@ fn is_known(key: &str) -> bool {
     if is_option(rest) {
         return true;
     }
-    // `sink.NAME.OPTION`, and `NAME.OPTION` behind `*`.
+    // `sink.NAME.OPTION`, or `NAME.OPTION` after `*`.
     let rest = rest.strip_prefix("sink.").unwrap_or(rest);
     rest.split_once('.').is_some_and(|(name, option)| name != "source" && is_option(option))
 }
 
 fn is_option(option: &str) -> bool {
-    let of_filter = |filter: &&str| {
+    let is_filter_option = |filter: &&str| {
         let rest = option.strip_prefix(*filter).and_then(|rest| rest.strip_prefix('.'));
-        rest.is_some_and(|rest| OF_FILTERS.contains(&rest))
+        rest.is_some_and(|rest| FILTER_OPTIONS.contains(&rest))
     };
-    [&OF_ALL[..], &OF_QUEUES, &OF_FILE, &OF_STATSD, &OF_GRAPHITE].iter().any(|known| known.contains(&option))
-        || FILTERS.iter().any(of_filter)
+    [&COMMON_OPTIONS[..], &QUEUE_OPTIONS, &FILE_OPTIONS, &STATSD_OPTIONS, &GRAPHITE_OPTIONS]
+        .iter()
+        .any(|known| known.contains(&option))
+        || FILTERS.iter().any(is_filter_option)
 }
 
-/// What stands in a file.
+/// The contents of a file.
 struct File {
     properties: Vec<Property>,
 }
 
 impl File {
-    /// Names of sinks. Source: Hadoop's `MetricsConfig.getInstanceConfigs`: those of keys for HBase alone, without a
-    /// `*`.
+    /// The names of sinks. Source: Hadoop's `MetricsConfig.getInstanceConfigs`: only keys for HBase
+    /// itself define sinks, not keys with a `*`.
     fn sinks(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for property in &self.properties {
@@ -115,7 +121,8 @@ impl File {
         names
     }
 
-    /// An option of a sink. Source: the order in which Hadoop's `MetricsConfig` asks its parents.
+    /// The value of a sink's option. Source: the order in which Hadoop's `MetricsConfig` searches
+    /// its parents.
     fn get(&self, sink: &str, option: &str) -> Option<&Property> {
         let keys = [
             format!("hbase.sink.{sink}.{option}"),
@@ -135,36 +142,41 @@ impl File {
         self.get(sink, option).map(|property| property.value.clone())
     }
 
-    /// An option without which a sink is none.
-    fn required(&self, sink: &str, option: &str) -> Result<String, Malformed> {
+    /// A mandatory option of a sink.
+    fn required(&self, sink: &str, option: &str) -> Result<String, PropertyError> {
         self.text(sink, option).ok_or_else(|| {
-            let of_sink = |property: &&Property| property.key.starts_with(&format!("hbase.sink.{sink}."));
-            let line = self.properties.iter().find(of_sink).map_or(1, |property| property.line);
-            Malformed { line, what: format!("hbase.sink.{sink}.{option} is missing: say where metrics go") }
+            let belongs_to_sink =
+                |property: &&Property| property.key.starts_with(&format!("hbase.sink.{sink}."));
+            let line = self.properties.iter().find(belongs_to_sink).map_or(1, |property| property.line);
+            PropertyError {
+                line,
+                message: format!("hbase.sink.{sink}.{option} is missing: specify where to send metrics"),
+            }
         })
     }
 
-    fn port(&self, sink: &str, option: &str) -> Result<u16, Malformed> {
+    fn port(&self, sink: &str, option: &str) -> Result<u16, PropertyError> {
         let text = self.required(sink, option)?;
         let port = text.parse().ok().filter(|port: &u16| *port > 0);
         port.ok_or_else(|| self.invalid(sink, option, "expected a port from 1 to 65535"))
     }
 
-    /// The error for a value that cannot be meant.
-    fn invalid(&self, sink: &str, option: &str, why: &str) -> Malformed {
-        let property = self.get(sink, option).expect("a value that was read");
+    /// The error for an invalid value.
+    fn invalid(&self, sink: &str, option: &str, why: &str) -> PropertyError {
+        let property = self.get(sink, option).expect("the option was read before");
         let shown: String = property.value.chars().filter(|c| !c.is_control()).take(100).collect();
-        Malformed { line: property.line, what: format!("{} = '{shown}': {why}", property.key) }
+        PropertyError { line: property.line, message: format!("{} = '{shown}': {why}", property.key) }
     }
 
-    fn map(&self, sink: &str, mapped: &mut Mapped) -> Result<(), Malformed> {
+    fn add_sink(&self, sink: &str, configured: &mut ConfiguredSinks) -> Result<(), PropertyError> {
         let class = self.text(sink, "class").unwrap_or_default();
         let target = match class.strip_prefix(SINKS_PACKAGE) {
             Some("FileSink") => match self.text(sink, "filename") {
                 Some(path) => Target::File(path.into()),
                 None => {
-                    let why = "no filename: HBase would write to its standard output, which says little here";
-                    mapped.warnings.push(format!("hbase.sink.{sink}: {why}; ignored"));
+                    let why =
+                        "no filename: HBase would write to its standard output, which is not useful here";
+                    configured.warnings.push(format!("hbase.sink.{sink}: {why}; ignored"));
                     return Ok(());
                 }
             },
@@ -175,42 +187,43 @@ impl File {
                 prefix: self.text(sink, "metrics_prefix").unwrap_or_default(),
             }),
             Some("PrometheusMetricsSink") => {
-                let note = "nothing to start, /prometheus of the pages has it";
-                mapped.notes.push(format!("hbase.sink.{sink} ({class}): {note}"));
+                let note = "nothing to start; /prometheus of the status pages serves these metrics";
+                configured.notes.push(format!("hbase.sink.{sink} ({class}): {note}"));
                 return Ok(());
             }
             _ if class.is_empty() => {
-                mapped.warnings.push(format!("hbase.sink.{sink}: it has no class; ignored"));
+                configured.warnings.push(format!("hbase.sink.{sink}: no class; ignored"));
                 return Ok(());
             }
             _ => {
                 let known = "FileSink, StatsDSink, GraphiteSink and PrometheusMetricsSink";
-                mapped.warnings.push(format!(
-                    "hbase.sink.{sink}: {class} is not known to Grampus, which has {known} of {SINKS_PACKAGE}*; ignored"
+                configured.warnings.push(format!(
+                    "hbase.sink.{sink}: {class} is not known to Grampus, which supports {known} of {SINKS_PACKAGE}*; ignored"
                 ));
                 return Ok(());
             }
         };
-        if let Some(queue) = OF_QUEUES.iter().find(|option| self.get(sink, option).is_some()) {
-            mapped.notes.push(format!(
-                "hbase.sink.{sink}: {queue} is of no effect here, where no queue is before a sink"
-            ));
+        if let Some(queue) = QUEUE_OPTIONS.iter().find(|option| self.get(sink, option).is_some()) {
+            configured
+                .notes
+                .push(format!("hbase.sink.{sink}: {queue} is ignored, because sinks have no queue here"));
         }
         let filter = Filter {
             context: self.text(sink, "context"),
             sources: self.patterns(sink, "source.filter")?,
             records: self.patterns(sink, "record.filter")?,
             metrics: self.patterns(sink, "metric.filter")?,
-            leaves_out_regions: false,
+            excludes_regions: false,
         };
-        mapped.sinks.push(SinkPlan { name: sink.to_owned(), period: self.period(sink)?, filter, target });
+        configured.sinks.push(SinkPlan { name: sink.to_owned(), period: self.period(sink)?, filter, target });
         Ok(())
     }
 
-    fn statsd(&self, sink: &str) -> Result<StatsdOptions, Malformed> {
+    fn statsd(&self, sink: &str) -> Result<StatsdOptions, PropertyError> {
         let skips_hostname = match self.text(sink, "skip.hostname").map(|text| text.to_ascii_lowercase()) {
             None => false,
-            // Source: commons-configuration's `getBoolean`, of which Hadoop's sinks get their values.
+            // Source: `getBoolean` of commons-configuration, through which Hadoop's sinks read
+            // their values.
             Some(text) => match text.as_str() {
                 "true" | "yes" | "on" => true,
                 "false" | "no" | "off" => false,
@@ -226,8 +239,8 @@ impl File {
         })
     }
 
-    /// Seconds, or milliseconds by a key of their own.
-    fn period(&self, sink: &str) -> Result<Duration, Malformed> {
+    /// The period in seconds, or in milliseconds under a separate key.
+    fn period(&self, sink: &str) -> Result<Duration, PropertyError> {
         const DAY_MS: u64 = 86_400_000;
         for (option, factor) in [("periodMillis", 1), ("period", 1000)] {
             let Some(text) = self.text(sink, option) else { continue };
@@ -242,7 +255,7 @@ impl File {
         Ok(PERIOD_DEFAULT)
     }
 
-    fn patterns(&self, sink: &str, filter: &str) -> Result<Patterns, Malformed> {
+    fn patterns(&self, sink: &str, filter: &str) -> Result<Patterns, PropertyError> {
         let class_key = format!("{filter}.class");
         let compile: fn(&str) -> Result<Regex, String> = match self.text(sink, &class_key) {
             None => glob,
@@ -256,8 +269,8 @@ impl File {
                 }
             },
         };
-        let pattern = |way: &str| -> Result<Option<Regex>, Malformed> {
-            let key = format!("{filter}.{way}");
+        let pattern = |direction: &str| -> Result<Option<Regex>, PropertyError> {
+            let key = format!("{filter}.{direction}");
             let Some(text) = self.text(sink, &key) else { return Ok(None) };
             compile(&text).map(Some).map_err(|why| self.invalid(sink, &key, &why))
         };
@@ -269,18 +282,22 @@ impl File {
 mod tests {
     use super::*;
 
-    fn map(text: &str) -> Result<Mapped, String> {
-        mapped(Path::new("m.properties"), text.as_bytes()).map_err(|refused| refused.to_string())
+    fn map(text: &str) -> Result<ConfiguredSinks, String> {
+        configured_sinks(Path::new("m.properties"), text.as_bytes()).map_err(|refused| refused.to_string())
     }
 
     fn shown(text: &str) -> Vec<String> {
-        let mapped = map(text).unwrap();
-        assert_eq!(mapped.warnings, [""; 0], "{text}");
-        mapped.sinks.iter().map(|sink| format!("{} {:?} {}", sink.name, sink.period, sink.target)).collect()
+        let configured = map(text).unwrap();
+        assert_eq!(configured.warnings, [""; 0], "{text}");
+        configured
+            .sinks
+            .iter()
+            .map(|sink| format!("{} {:?} {}", sink.name, sink.period, sink.target))
+            .collect()
     }
 
     #[test]
-    fn the_file_that_hbase_ships_asks_for_nothing() {
+    fn the_file_that_hbase_ships_configures_no_sink() {
         let shipped = "*.sink.file*.class=org.apache.hadoop.metrics2.sink.FileSink\n*.period=10\n";
         assert_eq!(shown(shipped), [""; 0]);
     }
@@ -308,8 +325,8 @@ mod tests {
             hbase.sink.f.context=master\nhbase.sink.f.record.filter.exclude=Tab*\n\
             hbase.*.metric.filter.class=org.apache.hadoop.metrics2.filter.RegexFilter\n\
             *.metric.filter.include=Get_(mean|max)\n";
-        let mapped = map(text).unwrap();
-        let filter = &mapped.sinks[0].filter;
+        let configured = map(text).unwrap();
+        let filter = &configured.sinks[0].filter;
         assert_eq!(filter.context.as_deref(), Some("master"));
         assert!(!filter.records.accepts("Tables") && filter.records.accepts("WAL"));
         assert!(filter.metrics.accepts("Get_max") && !filter.metrics.accepts("Get_min"));
@@ -332,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_in_a_file_is_read_or_refused() {
+    fn any_file_is_parsed_or_rejected() {
         const PIECES: [&str; 16] = [
             "hbase.sink.f.",
             "*.",
@@ -361,37 +378,37 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_here_is_told_of() {
-        let mapped = map(
+    fn unsupported_properties_are_reported() {
+        let configured = map(
             "hbase.sink.g.class=org.apache.hadoop.metrics2.sink.ganglia.GangliaSink31\nhbase.sink.g.servers=x\n\
              hbase.sink.p.class=org.apache.hadoop.metrics2.sink.PrometheusMetricsSink\n\
              hbase.sink.f.class=org.apache.hadoop.metrics2.sink.FileSink\nhbase.sink.n.filename=m\n\
              jvm.class=x\nhbase.source.x.y=z\nhbase.sink.f.queue.capacity=5\n",
         )
         .unwrap();
-        assert!(mapped.sinks.is_empty());
-        assert!(mapped.notes[0].contains("/prometheus"), "{:?}", mapped.notes);
-        let has = |part: &str| mapped.warnings.iter().any(|warning| warning.contains(part));
+        assert!(configured.sinks.is_empty());
+        assert!(configured.notes[0].contains("/prometheus"), "{:?}", configured.notes);
+        let has = |part: &str| configured.warnings.iter().any(|warning| warning.contains(part));
         for part in [
             "hbase.sink.g: org.apache.hadoop.metrics2.sink.ganglia.GangliaSink31 is not known",
             "hbase.sink.f: no filename",
-            "hbase.sink.n: it has no class",
-            "hbase.sink.g.servers (m.properties:2): not known",
+            "hbase.sink.n: no class",
+            "hbase.sink.g.servers (m.properties:2): unknown",
             "jvm.class (m.properties:6)",
             "hbase.source.x.y (m.properties:7)",
         ] {
-            assert!(has(part), "{part}: {:?}", mapped.warnings);
+            assert!(has(part), "{part}: {:?}", configured.warnings);
         }
-        assert_eq!(mapped.warnings.len(), 6);
+        assert_eq!(configured.warnings.len(), 6);
     }
 
     #[test]
-    fn what_cannot_be_meant_stops_the_start() {
+    fn invalid_properties_stop_the_start() {
         const FILE: &str =
             "hbase.sink.f.class=org.apache.hadoop.metrics2.sink.FileSink\nhbase.sink.f.filename=m\n";
         const GRAPHITE: &str = "hbase.sink.g.class=org.apache.hadoop.metrics2.sink.GraphiteSink\n";
         let check = |text: String, expected: &str| assert_eq!(map(&text).unwrap_err(), expected, "{text}");
-        let missing = "m.properties:1: hbase.sink.g.server_host is missing: say where metrics go";
+        let missing = "m.properties:1: hbase.sink.g.server_host is missing: specify where to send metrics";
         check(GRAPHITE.to_owned(), missing);
         check(
             format!("{GRAPHITE}hbase.sink.g.server_host=h\nhbase.sink.g.server_port=many"),
@@ -402,7 +419,7 @@ mod tests {
             "m.properties:3: *.period = '0': expected seconds, a whole number from 1 to a day",
         );
         let line =
-            "m.properties:3: hbase.sink.f.metric.filter.exclude = '{a': no pattern: a `{` is not closed";
+            "m.properties:3: hbase.sink.f.metric.filter.exclude = '{a': invalid pattern: a `{` is not closed";
         check(format!("{FILE}hbase.sink.f.metric.filter.exclude={{a"), line);
         let error = map(&format!("{FILE}hbase.sink.f.metric.filter.class=x.Own")).unwrap_err();
         assert!(error.contains("= 'x.Own': expected org.apache"), "{error}");

@@ -1,15 +1,15 @@
-//! Layer 7: metrics that are sent without being asked for: into a file, to StatsD, to Graphite; by the feature `otlp`
-//! to OpenTelemetry, with traces of calls.
+//! Pushes metrics to a file, to StatsD, or to Graphite; with the feature `otlp` also to
+//! OpenTelemetry, together with traces of calls.
 //!
-//! What a role shows ([`base::metrics::Registry`]) goes to each sink once in a period, as records as Hadoop's sinks
-//! get them (`record`): no sink knows which metrics there are. Invariants:
+//! Once per period, each sink gets the metrics of each role ([`base::metrics::Registry`]) as Hadoop
+//! records (`record`). No sink depends on the set of metrics. Invariants:
 //!
-//! * a peer that is slow or away costs a line in the log, bounded memory and one thread of low priority, never a
-//!   request;
-//! * text goes on its way while it is written: regions may be ten thousand;
-//! * names are those that HBase's sinks send, so that users' dashboards go on.
+//! * a slow or absent receiver costs a log line, bounded memory and one thread of low priority, but
+//!   never delays a request;
+//! * text is sent while it is generated, because there may be ten thousand regions;
+//! * names are those of HBase's sinks, so that existing dashboards keep working.
 //!
-//! Not here: beans (`server`), pages (`web`), sockets and files, which are handed in ([`Outside`]).
+//! Elsewhere: beans (`server`) and pages (`web`). Sockets and files are passed in ([`Io`]).
 
 mod file;
 mod filter;
@@ -32,9 +32,9 @@ use base::env::Env;
 pub use file::{Files, LineFile};
 pub use filter::{Filter, Patterns, glob, regular};
 pub use graphite::GraphiteOptions;
-pub use hadoop::{FILE_NAME, Mapped, Refused, mapped};
+pub use hadoop::{ConfiguredSinks, FILE_NAME, PropertiesError, configured_sinks};
 #[cfg(feature = "otlp")]
-pub use otlp::{Endpoint, OtlpOptions, Spans, TraceContext, TraceObserver, Traced, TracedCall};
+pub use otlp::{Endpoint, OtlpOptions, Spans, TraceContext, TraceObserver, TracedCall, TracedService};
 #[cfg(feature = "otlp")]
 pub use plan::traced;
 pub use plan::{SinkPlan, Target, configured};
@@ -44,25 +44,25 @@ pub use statsd::{Datagrams, StatsdOptions, Udp};
 
 use push::{Sink, start};
 
-/// What sinks need of the world beside an [`Env`].
+/// The external interfaces of sinks in addition to an [`Env`].
 #[derive(Clone)]
-pub struct Outside {
-    /// Files to put lines in.
+pub struct Io {
+    /// Opens files for appending.
     pub files: Arc<dyn Files>,
-    /// Sockets for datagrams.
+    /// Opens datagram sockets.
     pub udp: Arc<dyn Udp>,
 }
 
-/// Starts the sinks of `plans`, which send what `roles` show for as long as the process lives.
-pub fn start_all(env: &Env, plans: Vec<SinkPlan>, roles: &[Role], outside: &Outside) {
+/// Starts the sinks of `plans`, which send the metrics of `roles` until the process ends.
+pub fn start_all(env: &Env, plans: Vec<SinkPlan>, roles: &[Role], io: &Io) {
     for SinkPlan { name, period, filter, target } in plans {
-        let medium: Box<dyn push::Medium> = match target {
-            Target::File(path) => Box::new(file::FileSink::new(path, outside.files.clone())),
-            Target::Statsd(options) => Box::new(statsd::StatsdSink::new(options, outside.udp.clone())),
+        let transport: Box<dyn push::Transport> = match target {
+            Target::File(path) => Box::new(file::FileSink::new(path, io.files.clone())),
+            Target::Statsd(options) => Box::new(statsd::StatsdSink::new(options, io.udp.clone())),
             Target::Graphite(options) => Box::new(graphite::GraphiteSink::new(options)),
             #[cfg(feature = "otlp")]
             Target::Otlp(options) => Box::new(otlp::OtlpMetrics::new(options, env.clock.now_ms())),
         };
-        start(env, Sink::new(name, filter, medium), period, roles.to_vec());
+        start(env, Sink::new(name, filter, transport), period, roles.to_vec());
     }
 }

@@ -1,7 +1,8 @@
-//! Metrics and traces for OpenTelemetry, by OTLP over HTTP: protobuf that is posted to a collector.
+//! Metrics and traces for OpenTelemetry, by OTLP over HTTP: protobuf messages posted to a
+//! collector.
 //!
-//! The messages are those of `opentelemetry-proto`; connections come from the environment. Requests are bounded: very
-//! many metrics go in several.
+//! The messages are those of `opentelemetry-proto`; connections come from the environment. Requests
+//! have a bounded size: many metrics are split into several requests.
 
 mod metrics;
 mod post;
@@ -15,19 +16,19 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 pub(crate) use metrics::OtlpMetrics;
 pub use post::Endpoint;
 pub use spans::{Spans, TraceContext, TraceObserver, TracedCall};
-pub use traced::Traced;
+pub use traced::TracedService;
 
-/// What is to be sent where.
+/// The target of an OTLP sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpOptions {
     /// The collector.
     pub endpoint: Endpoint,
-    /// The service; if nothing, `hbase-master` or `hbase-regionserver`.
+    /// The service name; `None` means `hbase-master` or `hbase-regionserver`.
     pub service: Option<String>,
 }
 
 impl OtlpOptions {
-    /// Who sends: a role on a host.
+    /// The sender's resource: a role on a host.
     fn resource(&self, role: &str, host: &str) -> Resource {
         let service = self.service.clone().unwrap_or_else(|| format!("hbase-{}", role.to_ascii_lowercase()));
         Resource {
@@ -37,7 +38,7 @@ impl OtlpOptions {
     }
 }
 
-/// What the figures and spans come from.
+/// The instrumentation scope of the metrics and spans.
 fn scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "grampus".to_owned(),

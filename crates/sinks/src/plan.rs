@@ -1,4 +1,4 @@
-//! Which sinks there are, from options.
+//! The configured sinks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::filter::{Filter, Patterns, regular};
 use crate::graphite::GraphiteOptions;
 use crate::statsd::StatsdOptions;
 
-/// A sink that is to be started.
+/// A sink to start.
 #[derive(Clone, Debug)]
 pub struct SinkPlan {
     /// Its name in logs, and of its thread.
     pub name: String,
-    /// The time between two looks.
+    /// The time between two pushes.
     pub period: Duration,
-    /// What of all metrics it gets.
+    /// The selection of its metrics.
     pub filter: Filter,
-    /// Where they go.
+    /// Its target.
     pub target: Target,
 }
 
-/// Where metrics go.
+/// The target of a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Into a file.
@@ -49,17 +49,17 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// The sinks that options ask for.
+/// The sinks that the options configure.
 ///
 /// # Errors
-/// An expression that is none.
+/// An invalid regular expression or endpoint, or an OTLP period that is too short.
 pub fn configured(config: &Config) -> Result<Vec<SinkPlan>, Error> {
     let mut plans = Vec::new();
     let mut plan = |name: &str, period_ms, [records, metrics]: [(&str, &str); 2], target: Target| {
         let filter = Filter {
             records: patterns(config, name, "record", records)?,
             metrics: patterns(config, name, "metric", metrics)?,
-            leaves_out_regions: !config.sink_regions,
+            excludes_regions: !config.sink_regions,
             ..Filter::default()
         };
         let period = Duration::from_millis(period_ms);
@@ -106,13 +106,14 @@ pub fn configured(config: &Config) -> Result<Vec<SinkPlan>, Error> {
     }
     #[cfg(not(feature = "otlp"))]
     if !config.otlp_endpoint.is_empty() {
-        let why = "this build has no OpenTelemetry: build it with `--features otlp`, or leave the option out";
+        let why =
+            "this build has no OpenTelemetry support: build with `--features otlp`, or remove the option";
         return Err(config.refused("otel.exporter.otlp.endpoint", why.to_owned()));
     }
     Ok(plans)
 }
 
-/// A shorter period is a slip of the unit.
+/// A shorter period is most likely a wrong unit.
 #[cfg(feature = "otlp")]
 const OTLP_PERIOD_MS_MIN: u64 = 100;
 
@@ -127,10 +128,10 @@ fn otlp(config: &Config) -> Result<Option<crate::otlp::OtlpOptions>, Error> {
     Ok(Some(crate::otlp::OtlpOptions { endpoint, service }))
 }
 
-/// Where traces go, and the part of calls that are traced, if any are.
+/// The target of traces and the share of sampled calls, if tracing is on.
 ///
 /// # Errors
-/// An endpoint that is none.
+/// An invalid endpoint.
 #[cfg(feature = "otlp")]
 pub fn traced(config: &Config) -> Result<Option<(crate::otlp::OtlpOptions, f64)>, Error> {
     if config.trace_ratio == 0.0 {
@@ -145,11 +146,11 @@ fn patterns(
     of: &str,
     (include, exclude): (&str, &str),
 ) -> Result<Patterns, Error> {
-    let pattern = |way: &str, text: &str| -> Result<Option<Regex>, Error> {
+    let pattern = |direction: &str, text: &str| -> Result<Option<Regex>, Error> {
         if text.is_empty() {
             return Ok(None);
         }
-        let key = format!("hbase.sink.{sink}.{of}.filter.{way}");
+        let key = format!("hbase.sink.{sink}.{of}.filter.{direction}");
         regular(text).map(Some).map_err(|why| config.refused(&key, why))
     };
     Ok(Patterns { include: pattern("include", include)?, exclude: pattern("exclude", exclude)? })
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_somebody_says_where() {
+    fn nothing_is_sent_unless_a_target_is_configured() {
         assert!(plans(&[]).unwrap().is_empty());
         assert!(plans(&["hbase.sink.statsd.server.port=1"]).unwrap().is_empty());
     }
@@ -196,25 +197,25 @@ mod tests {
         );
         assert!(!plans[0].filter.records.accepts("Tables") && plans[1].filter.records.accepts("Tables"));
         assert!(plans[2].filter.metrics.accepts("Get_mean") && !plans[2].filter.metrics.accepts("Put_mean"));
-        assert!(plans.iter().all(|plan| plan.filter.leaves_out_regions));
+        assert!(plans.iter().all(|plan| plan.filter.excludes_regions));
         let Target::Statsd(statsd) = &plans[1].target else { panic!("a StatsD sink") };
         assert!(statsd.skips_hostname && statsd.service.as_deref() == Some("hbase"));
     }
 
     #[test]
     #[cfg(not(feature = "otlp"))]
-    fn a_build_without_opentelemetry_says_so() {
+    fn a_build_without_opentelemetry_rejects_its_options() {
         let error = plans(&["otel.exporter.otlp.endpoint=http://localhost:4318"]).unwrap_err().to_string();
         assert!(error.contains("this build has no OpenTelemetry"), "{error}");
     }
 
     #[test]
     #[cfg(feature = "otlp")]
-    fn a_collector_is_a_sink_and_gets_traces_of_a_part() {
+    fn a_collector_is_a_sink_and_gets_a_share_of_the_traces() {
         let to = "otel.exporter.otlp.endpoint=http://localhost";
-        let of_collector = plans(&[to]).unwrap();
-        assert_eq!(of_collector[0].target.to_string(), "OpenTelemetry at http://localhost:4318");
-        assert_eq!(of_collector[0].period, Duration::from_secs(60));
+        let to_collector = plans(&[to]).unwrap();
+        assert_eq!(to_collector[0].target.to_string(), "OpenTelemetry at http://localhost:4318");
+        assert_eq!(to_collector[0].period, Duration::from_secs(60));
         for wrong in ["otel.exporter.otlp.endpoint=https://h", "otel.metric.export.interval=0"] {
             assert!(
                 plans(&[to, wrong]).unwrap_err().to_string().starts_with(wrong.split('=').next().unwrap())

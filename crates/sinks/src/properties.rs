@@ -1,14 +1,15 @@
-//! Files of Java's properties, as Hadoop reads `hadoop-metrics2-hbase.properties`.
+//! Java properties files, as Hadoop reads `hadoop-metrics2-hbase.properties`.
 //!
-//! Bounded and closed: no other file is read (`include`), nothing but the file's own keys stands for `${…}`.
+//! Bounded and self-contained: no other file is read (`include`), and `${…}` refers only to keys of
+//! the same file.
 
-/// A configuration of any real cluster is a hundredth of this.
+/// Maximum file size in bytes: a hundred times the size in any real cluster.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Keys of a file: so many are looked through in no time, however they are asked for.
+/// Maximum number of keys in a file: few enough for linear searches.
 const PROPERTIES_MAX: usize = 2000;
-/// Values that stand in one, and in those, all together.
+/// Maximum number of substitutions in one value, including nested ones.
 const SUBSTITUTIONS_MAX: usize = 100;
-/// The longest value with all that stands in it.
+/// Maximum length of a value after substitution.
 const VALUE_LEN_MAX: usize = 64 << 10;
 
 /// A key and its value.
@@ -16,33 +17,33 @@ const VALUE_LEN_MAX: usize = 64 << 10;
 pub(crate) struct Property {
     pub(crate) key: String,
     pub(crate) value: String,
-    /// The line where it begins, from 1.
+    /// The number of its first line, from 1.
     pub(crate) line: usize,
 }
 
-/// What is wrong with a file, and on which line.
+/// An error in a file, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed {
+pub(crate) struct PropertyError {
     pub(crate) line: usize,
-    pub(crate) what: String,
+    pub(crate) message: String,
 }
 
-/// The properties of a file in its order; of a key that stands twice the last.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Property>, Malformed> {
-    let malformed = |line: usize, what: String| Malformed { line, what };
+/// Parses the properties of a file in their order; of a duplicate key, the last value counts.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertyError> {
+    let error = |line: usize, message: String| PropertyError { line, message };
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(malformed(1, format!("more than {} MiB", FILE_BYTES_MAX >> 20)));
+        return Err(error(1, format!("more than {} MiB", FILE_BYTES_MAX >> 20)));
     }
-    // Keys and what is meant by values is ASCII; letters of other encodings stand in comments.
+    // Keys and meaningful values are ASCII; other encodings occur only in comments.
     let text = String::from_utf8_lossy(bytes);
     let mut properties: Vec<Property> = Vec::new();
     for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
-        let property = property(line, &logical).map_err(|what| malformed(line, what))?;
+        let property = property(line, &logical).map_err(|message| error(line, message))?;
         let earlier = properties.iter().position(|earlier| earlier.key == property.key);
         match earlier {
             Some(at) => properties[at] = property,
             None if properties.len() == PROPERTIES_MAX => {
-                return Err(malformed(line, format!("more than {PROPERTIES_MAX} keys")));
+                return Err(error(line, format!("more than {PROPERTIES_MAX} keys")));
             }
             None => properties.push(property),
         }
@@ -50,12 +51,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Property>, Malformed> {
     let raw = properties.clone();
     for property in &mut properties {
         property.value = substituted(&property.value, &raw, &mut { SUBSTITUTIONS_MAX })
-            .map_err(|what| malformed(property.line, what))?;
+            .map_err(|message| error(property.line, message))?;
     }
     Ok(properties)
 }
 
-/// Lines with those joined that a backslash leads on to, without comments and empty ones.
+/// Joins lines that end with a backslash, and removes comments and empty lines.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut open: Option<(usize, String)> = None;
@@ -93,7 +94,7 @@ fn property(line: usize, text: &str) -> Result<Property, String> {
     let value = rest.strip_prefix(['=', ':']).unwrap_or(rest).trim();
     let key = unescaped(&text[..end])?;
     if key.is_empty() {
-        return Err("no key stands before the value".to_owned());
+        return Err("missing key before the value".to_owned());
     }
     Ok(Property { key, value: unescaped(value)?, line })
 }
@@ -115,9 +116,11 @@ fn unescaped(text: &str) -> Result<String, String> {
                 let digits: String = letters.by_ref().take(4).collect();
                 let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
                 match code {
-                    // Halves of a pair mean nothing alone.
+                    // Half of a surrogate pair has no meaning alone.
                     Some(code) => plain.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)),
-                    None => return Err(format!("four hexadecimal digits stand behind \\u, not '{digits}'")),
+                    None => {
+                        return Err(format!("expected four hexadecimal digits after \\u, not '{digits}'"));
+                    }
                 }
             }
             Some(other) => plain.push(other),
@@ -127,29 +130,30 @@ fn unescaped(text: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// `text` with the values of other keys where it has `${KEY}`, of which `left` are allowed; what is no key stays.
+/// Replaces each `${KEY}` in `text` by the value of that key, with at most `left` substitutions;
+/// unknown keys stay as they are.
 fn substituted(text: &str, all: &[Property], left: &mut usize) -> Result<String, String> {
-    let (mut made, mut rest) = (String::new(), text);
-    while let Some((before, behind)) = rest.split_once("${") {
-        made.push_str(before);
-        let Some((key, behind)) = behind.split_once('}') else {
+    let (mut value, mut rest) = (String::new(), text);
+    while let Some((before, tail)) = rest.split_once("${") {
+        value.push_str(before);
+        let Some((key, tail)) = tail.split_once('}') else {
             rest = &rest[before.len()..];
             break;
         };
         match all.iter().find(|property| property.key == key) {
             Some(property) => {
-                *left = left.checked_sub(1).ok_or("values that stand for one another without end")?;
-                made.push_str(&substituted(&property.value, all, left)?);
+                *left = left.checked_sub(1).ok_or("too many substitutions of values")?;
+                value.push_str(&substituted(&property.value, all, left)?);
             }
-            None => made.extend(["${", key, "}"]),
+            None => value.extend(["${", key, "}"]),
         }
-        if made.len() > VALUE_LEN_MAX {
-            return Err("a value that grows without end".to_owned());
+        if value.len() > VALUE_LEN_MAX {
+            return Err("value is too long after substitution".to_owned());
         }
-        rest = behind;
+        rest = tail;
     }
-    made.push_str(rest);
-    Ok(made)
+    value.push_str(rest);
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -175,23 +179,23 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_for_values() {
+    fn references_expand_to_values() {
         check("a=x\nb=${a}y${a}\nc=${d}${", &[("a", "x"), ("b", "xyx"), ("c", "${d}${")]);
     }
 
     #[test]
-    fn what_cannot_be_meant_has_a_line() {
+    fn parse_errors_have_a_line() {
         let refused = |text: &str| {
-            let Malformed { line, what } = parse(text.as_bytes()).unwrap_err();
-            format!("{line}: {what}")
+            let PropertyError { line, message } = parse(text.as_bytes()).unwrap_err();
+            format!("{line}: {message}")
         };
-        assert_eq!(refused("a=1\n=2"), "2: no key stands before the value");
-        assert_eq!(refused("a=\\u12"), "1: four hexadecimal digits stand behind \\u, not '12'");
-        assert_eq!(refused("a=${b}\nb=${a}"), "1: values that stand for one another without end");
+        assert_eq!(refused("a=1\n=2"), "2: missing key before the value");
+        assert_eq!(refused("a=\\u12"), "1: expected four hexadecimal digits after \\u, not '12'");
+        assert_eq!(refused("a=${b}\nb=${a}"), "1: too many substitutions of values");
         let doubling: String = (1..40).map(|n| format!("k{n}=${{k{0}}}${{k{0}}}\n", n - 1)).collect();
-        assert!(refused(&format!("k0=\n{doubling}")).contains("without end"));
+        assert!(refused(&format!("k0=\n{doubling}")).contains("too many substitutions"));
         let grows = format!("k0={}\nk1={}\n", "x".repeat(10_000), "${k0}".repeat(10));
-        assert!(refused(&grows).contains("grows without end"));
+        assert!(refused(&grows).contains("too long after substitution"));
         assert!(refused(&"x".repeat(FILE_BYTES_MAX + 1)).contains("more than 1 MiB"));
         assert!(parse(b"a=\xff\xfe\n").is_ok(), "other encodings");
         let many: String = (0..=PROPERTIES_MAX).map(|n| format!("k{n}=\n")).collect();

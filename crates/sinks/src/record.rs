@@ -1,59 +1,60 @@
-//! Beans as Hadoop's records: a head (context, name, tags) and metrics.
+//! Beans as Hadoop records: a header (context, name, tags) and metrics.
 //!
-//! A bean's tags may stand in the midst of its metrics, and a line of a sink begins with them: metrics are kept until
-//! the bean is whole, or until there are very many. Those of ten thousand regions are handed on in parts, with the
-//! tags known by then, which are all that they have.
+//! A bean may output tags between its metrics, but a sink's line begins with the tags. So metrics
+//! are buffered until the bean is complete or the buffer is full. The metrics of ten thousand
+//! regions are passed on in parts, with the tags known by then; such beans have no later tags.
 
-use base::metrics::{Name, Number, Show, record_of};
+use base::metrics::{Name, Number, Reader, record_of};
 
 use crate::filter::Filter;
 
-/// Metrics kept until the tags behind them are known: more than any bean has that has tags in its midst.
-const METRICS_KEPT: usize = 2000;
+/// Maximum number of buffered metrics, waiting for later tags: more than any bean has that outputs
+/// tags between its metrics.
+const METRICS_BUFFERED: usize = 2000;
 
 /// The tag with the component's name.
 pub(crate) const CONTEXT: &str = "Context";
 /// The tag with the server's name.
 pub(crate) const HOSTNAME: &str = "Hostname";
 
-/// What a record says of itself.
+/// The header of a record.
 #[derive(Debug, Default)]
-pub(crate) struct Head {
-    /// HBase's name of the component, as `regionserver`.
+pub(crate) struct RecordHeader {
+    /// HBase's name of the component, such as `regionserver`.
     pub(crate) context: String,
-    /// As `Server`.
+    /// The record's name, such as `Server`.
     pub(crate) record: String,
-    /// In Hadoop's order.
+    /// The tags, in Hadoop's order.
     pub(crate) tags: Vec<(String, String)>,
 }
 
-impl Head {
-    /// The text of a tag.
+impl RecordHeader {
+    /// The value of a tag.
     pub(crate) fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find(|(of, _)| of == name).map(|(_, text)| text.as_str())
     }
 }
 
-/// How a metric behaves.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behaviour {
-    /// It only grows.
+pub(crate) enum MetricKind {
+    /// A value that only grows.
     Counter,
-    /// It is of this moment.
+    /// A current value.
     Gauge,
 }
 
-/// Metrics, their names in one text.
+/// Metrics, with their names in one string.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     names: String,
-    // Where each name ends.
-    metrics: Vec<(usize, Behaviour, Number)>,
+    // With the end of each name.
+    metrics: Vec<(usize, MetricKind, Number)>,
 }
 
 impl Metrics {
-    /// Name, behaviour and value of each.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Behaviour, Number)> {
+    /// The name, kind and value of each metric.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, MetricKind, Number)> {
         let mut begin = 0;
         self.metrics.iter().map(move |(end, behaviour, value)| {
             let name = &self.names[std::mem::replace(&mut begin, *end)..*end];
@@ -68,128 +69,128 @@ impl Metrics {
 }
 
 /// A record or a part of it.
-pub(crate) struct Part<'a> {
-    /// Whose metrics they are.
-    pub(crate) head: &'a Head,
+pub(crate) struct RecordPart<'a> {
+    /// The header of the record.
+    pub(crate) head: &'a RecordHeader,
     /// The metrics.
     pub(crate) metrics: &'a Metrics,
-    /// Nothing of this record came before.
+    /// Whether this is the first part of the record.
     pub(crate) is_first: bool,
-    /// Nothing follows.
+    /// Whether this is the last part of the record.
     pub(crate) is_last: bool,
 }
 
-/// Who takes records.
+/// Receives records.
 pub(crate) trait Records {
-    /// Takes a part of one.
-    fn put(&mut self, part: Part<'_>);
+    /// Receives a part of a record.
+    fn put(&mut self, part: RecordPart<'_>);
 }
 
-/// Makes records of beans, of what a filter lets through.
+/// Converts beans to records, restricted to what a filter selects.
 pub(crate) struct Collector<'a, R> {
     filter: &'a Filter,
     to: &'a mut R,
-    head: Head,
-    // Of the process; they stand behind the source's own in HBase's sources, and around them in Hadoop's.
+    head: RecordHeader,
+    // The process's host name. HBase's sources put it after their own tags, Hadoop's around them.
     host: String,
     metrics: Metrics,
     joined: String,
-    is_wanted: bool,
-    is_begun: bool,
+    is_selected: bool,
+    has_emitted: bool,
 }
 
 impl<'a, R: Records> Collector<'a, R> {
-    /// Hands on to `to` what `filter` wants.
+    /// Passes the records that `filter` selects to `to`.
     pub(crate) fn new(filter: &'a Filter, to: &'a mut R) -> Collector<'a, R> {
         Collector {
             filter,
             to,
-            head: Head::default(),
+            head: RecordHeader::default(),
             host: String::new(),
             metrics: Metrics::default(),
             joined: String::new(),
-            is_wanted: true,
-            is_begun: false,
+            is_selected: true,
+            has_emitted: false,
         }
     }
 
-    fn metric(&mut self, name: Name<'_>, behaviour: Behaviour, value: Number) {
-        if !self.is_wanted || !self.filter.wants_metric(name.pieces(), &mut self.joined) {
+    fn metric(&mut self, name: Name<'_>, behaviour: MetricKind, value: Number) {
+        if !self.is_selected || !self.filter.wants_metric(name.pieces(), &mut self.joined) {
             return;
         }
         name.pieces().iter().for_each(|piece| self.metrics.names.push_str(piece));
         self.metrics.metrics.push((self.metrics.names.len(), behaviour, value));
-        if self.metrics.metrics.len() == METRICS_KEPT {
-            self.hand_on(false);
+        if self.metrics.metrics.len() == METRICS_BUFFERED {
+            self.emit(false);
         }
     }
 
-    fn hand_on(&mut self, is_last: bool) {
-        if !self.is_begun {
+    fn emit(&mut self, is_last: bool) {
+        if !self.has_emitted {
             self.complete_tags();
         }
-        let (head, metrics, is_first) = (&self.head, &self.metrics, !self.is_begun);
-        self.to.put(Part { head, metrics, is_first, is_last });
-        self.is_begun = true;
+        let (head, metrics, is_first) = (&self.head, &self.metrics, !self.has_emitted);
+        self.to.put(RecordPart { head, metrics, is_first, is_last });
+        self.has_emitted = true;
         self.metrics.clear();
     }
 
-    /// Source: Hadoop adds `Hostname` behind all others. HBase's sources have `Context` behind their own, Hadoop's
-    /// before them.
+    /// Source: Hadoop adds `Hostname` after all other tags. HBase's sources put `Context` after
+    /// their own tags, Hadoop's before them.
     fn complete_tags(&mut self) {
         let context = (CONTEXT.to_owned(), self.head.context.clone());
-        let is_of_hadoop = self.head.record == "JvmMetrics" || self.head.record == "UgiMetrics";
-        let at = if is_of_hadoop { 0 } else { self.head.tags.len() };
+        let is_hadoops = self.head.record == "JvmMetrics" || self.head.record == "UgiMetrics";
+        let at = if is_hadoops { 0 } else { self.head.tags.len() };
         self.head.tags.insert(at, context);
         self.head.tags.push((HOSTNAME.to_owned(), std::mem::take(&mut self.host)));
     }
 }
 
-impl<R: Records> Show for Collector<'_, R> {
+impl<R: Records> Reader for Collector<'_, R> {
     fn begin(&mut self, _: &str, source: &str) {
         self.head.record.clear();
         self.head.record.push_str(record_of(source));
         self.head.context.clear();
         self.head.tags.clear();
         self.metrics.clear();
-        (self.is_wanted, self.is_begun) = (true, false);
+        (self.is_selected, self.has_emitted) = (true, false);
     }
 
     fn tag(&mut self, name: Name<'_>, text: &str) {
         if name.is(CONTEXT) {
-            self.is_wanted = self.filter.wants_context(text);
+            self.is_selected = self.filter.wants_context(text);
             self.head.context.push_str(text);
         } else if name.is(HOSTNAME) {
             text.clone_into(&mut self.host);
-        } else if !self.is_begun {
+        } else if !self.has_emitted {
             self.head.tags.push((name.pieces().concat(), text.to_owned()));
         }
     }
 
     fn counter(&mut self, name: Name<'_>, value: u64) {
-        self.metric(name, Behaviour::Counter, value.into());
+        self.metric(name, MetricKind::Counter, value.into());
     }
 
     fn gauge(&mut self, name: Name<'_>, value: Number) {
-        self.metric(name, Behaviour::Gauge, value);
+        self.metric(name, MetricKind::Gauge, value);
     }
 
     fn end(&mut self) {
-        // A record of which nothing is wanted says nothing.
-        if self.is_wanted && (self.is_begun || !self.metrics.metrics.is_empty()) {
-            self.hand_on(true);
+        // A record without selected metrics is omitted.
+        if self.is_selected && (self.has_emitted || !self.metrics.metrics.is_empty()) {
+            self.emit(true);
         }
     }
 }
 
-/// Writes a number as HBase's sinks do: one with a fraction has a point.
+/// Writes a number as HBase's sinks do: a floating-point number has a decimal point.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: Number) {
     use std::io::Write;
     let written = match number {
         Number::Int(value) => write!(out, "{value}"),
         Number::Float(value) => write!(out, "{value:?}"),
     };
-    written.expect("memory takes what is written");
+    written.expect("writing to memory cannot fail");
 }
 
 #[cfg(test)]
@@ -197,32 +198,33 @@ mod tests {
     use super::*;
     use crate::testing::{bean, name};
 
-    /// Parts as texts.
+    /// Parts as strings.
     #[derive(Default)]
-    struct Seen(Vec<String>);
+    struct RecordLines(Vec<String>);
 
-    impl Records for Seen {
-        fn put(&mut self, part: Part<'_>) {
-            let Part { head, metrics, is_first, is_last } = part;
+    impl Records for RecordLines {
+        fn put(&mut self, part: RecordPart<'_>) {
+            let RecordPart { head, metrics, is_first, is_last } = part;
             let metrics: Vec<_> =
                 metrics.iter().map(|(name, of, value)| format!("{name} {of:?} {value:?}")).collect();
-            let shown = if metrics.len() > 3 { metrics.len().to_string() } else { metrics.join("; ") };
+            let metrics_text = if metrics.len() > 3 { metrics.len().to_string() } else { metrics.join("; ") };
             let tags: Vec<_> = head.tags.iter().map(|(name, text)| format!("{name}={text}")).collect();
             let tags = tags.join(",");
-            self.0.push(format!("{}.{} {tags} {shown} {is_first} {is_last}", head.context, head.record));
+            self.0
+                .push(format!("{}.{} {tags} {metrics_text} {is_first} {is_last}", head.context, head.record));
         }
     }
 
-    fn seen(filter: &Filter, show: impl FnOnce(&mut dyn Show)) -> Vec<String> {
-        let mut seen = Seen::default();
-        show(&mut Collector::new(filter, &mut seen));
-        seen.0
+    fn record_lines(filter: &Filter, show: impl FnOnce(&mut dyn Reader)) -> Vec<String> {
+        let mut record_lines = RecordLines::default();
+        show(&mut Collector::new(filter, &mut record_lines));
+        record_lines.0
     }
 
     #[test]
-    fn tags_stand_in_hadoops_order_whatever_a_bean_does() {
+    fn tags_are_in_hadoops_order_for_every_bean() {
         let filter = Filter::default();
-        let of_server = seen(&filter, |to| {
+        let of_server = record_lines(&filter, |to| {
             bean(to, "RegionServer,sub=Server", "regionserver", |to| {
                 to.counter(name("calls"), 3);
                 to.tag(name("serverName"), "h,1,2");
@@ -232,7 +234,7 @@ mod tests {
         let expected = "regionserver.Server serverName=h,1,2,Context=regionserver,Hostname=host.domain \
                         calls Counter Int(3); load Gauge Float(1.5) true true";
         assert_eq!(of_server, [expected]);
-        let of_process = seen(&filter, |to| {
+        let of_process = record_lines(&filter, |to| {
             bean(to, "JvmMetrics", "jvm", |to| {
                 to.tag(name("ProcessName"), "Master");
                 to.gauge(name("m"), 1_u64.into());
@@ -244,27 +246,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_left_out() {
+    fn filtered_metrics_are_omitted() {
         let mut filter = Filter { context: Some("master".into()), ..Filter::default() };
-        let both = |to: &mut dyn Show| {
+        let both = |to: &mut dyn Reader| {
             bean(to, "RegionServer,sub=Server", "regionserver", |to| to.counter(name("a"), 1));
             bean(to, "Master,sub=Server", "master", |to| to.counter(name("a"), 1));
         };
         let tags = "Context=master,Hostname=host.domain";
-        assert_eq!(seen(&filter, both), [format!("master.Server {tags} a Counter Int(1) true true")]);
+        assert_eq!(record_lines(&filter, both), [format!("master.Server {tags} a Counter Int(1) true true")]);
         filter.metrics.exclude = Some(crate::filter::glob("a").unwrap());
-        assert!(seen(&filter, both).is_empty(), "no record without metrics");
+        assert!(record_lines(&filter, both).is_empty(), "no record without metrics");
     }
 
     #[test]
-    fn very_many_metrics_come_in_parts() {
+    fn very_many_metrics_are_split_into_records() {
         let filter = Filter::default();
-        let shown = seen(&filter, |to| {
+        let metrics_text = record_lines(&filter, |to| {
             bean(to, "RegionServer,sub=Regions", "regionserver", |to| {
-                (0..METRICS_KEPT + 4).for_each(|_| to.counter(name("a"), 1));
+                (0..METRICS_BUFFERED + 4).for_each(|_| to.counter(name("a"), 1));
             });
         });
         let head = "regionserver.Regions Context=regionserver,Hostname=host.domain";
-        assert_eq!(shown, [format!("{head} {METRICS_KEPT} true false"), format!("{head} 4 false true")]);
+        assert_eq!(
+            metrics_text,
+            [format!("{head} {METRICS_BUFFERED} true false"), format!("{head} 4 false true")]
+        );
     }
 }

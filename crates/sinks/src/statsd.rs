@@ -1,8 +1,8 @@
-//! Metrics as datagrams to StatsD, named as Hadoop's `StatsDSink` names them:
+//! Sends metrics as datagrams to StatsD, with the names of Hadoop's `StatsDSink`:
 //! `[HOST.]SERVICE.CONTEXT.RECORD.METRIC:VALUE|TYPE`.
 //!
-//! Gauges are sent as `g`, and counters as `c` with all that was counted so far, which is what Hadoop sends. A
-//! datagram has as many lines as a packet takes; what the network loses is lost.
+//! Gauges are sent as `g`, and counters as `c` with their total value, as in Hadoop. A datagram
+//! contains as many lines as fit into a packet. Packets lost in the network are not resent.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,49 +11,52 @@ use std::time::Duration;
 
 use base::metrics::Number;
 
-use crate::push::{Look, Medium};
-use crate::record::{Behaviour, HOSTNAME, Head, Part, Records, put_number};
+use crate::push::{Push, Transport};
+use crate::record::{HOSTNAME, MetricKind, RecordHeader, RecordPart, Records, put_number};
 
-/// Bytes of a datagram: what an Ethernet takes in one packet, less the heads of protocols, tunnels' among them.
+/// Maximum size in bytes of a datagram: an Ethernet packet minus the headers of protocols,
+/// including those of tunnels.
 const DATAGRAM_LEN_MAX: usize = 1432;
-/// Datagrams between two pauses, so that many do not come faster than they are taken.
+/// Number of datagrams between two pauses, so that they do not arrive faster than they are
+/// processed.
 const BURST: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long a name is taken to have the same address: nothing tells of datagrams that go to a host which is gone.
+/// How long a resolved address is used: no error reports that datagrams go to a host that is gone.
 const ADDRESS_LIFE_MS: u64 = 60_000;
-/// The tag by which Hadoop tells processes of one service apart.
+/// The tag by which Hadoop distinguishes processes of one service.
 const PROCESS_NAME: &str = "ProcessName";
 
-/// Where datagrams go.
+/// A datagram socket.
 pub trait Datagrams: Send {
-    /// Sends one.
+    /// Sends one datagram.
     ///
     /// # Errors
-    /// The system's; of an earlier one, as that nobody listens there.
+    /// The operating system's. It may belong to an earlier datagram, for example if the port was
+    /// closed.
     fn send(&mut self, datagram: &[u8]) -> io::Result<()>;
 }
 
-/// Makes sockets for datagrams.
+/// Creates datagram sockets.
 pub trait Udp: Send + Sync + 'static {
-    /// A socket to `host`, whose address is looked up, by a thread that may wait.
+    /// Opens a socket to `host`, whose address is resolved. Called on a thread that may block.
     ///
     /// # Errors
-    /// The system's.
+    /// The operating system's.
     fn connect(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>>;
 }
 
-/// What is to be sent where.
+/// The target and the name format of a StatsD sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatsdOptions {
-    /// Where StatsD is.
+    /// StatsD's host.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What stands for the service; if nothing, the role's name.
+    /// The service part of names; `None` means the role's name.
     pub service: Option<String>,
-    /// Whether the name of this host is left out.
+    /// Whether the host name is omitted.
     pub skips_hostname: bool,
-    /// The name of this host where a record has none.
+    /// The host name if a record has none.
     pub hostname: Option<String>,
 }
 
@@ -61,7 +64,7 @@ pub struct StatsdOptions {
 pub(crate) struct StatsdSink {
     options: StatsdOptions,
     udp: Arc<dyn Udp>,
-    // Where the last period's went without an error, and when that was made.
+    // The socket of the last period, if it had no error, and the time at which it was created.
     socket: Option<(Box<dyn Datagrams>, u64)>,
 }
 
@@ -71,18 +74,18 @@ impl StatsdSink {
     }
 }
 
-impl Medium for StatsdSink {
-    fn push(&mut self, look: &Look<'_>) -> Result<(), String> {
+impl Transport for StatsdSink {
+    fn push(&mut self, push: &Push<'_>) -> Result<(), String> {
         let StatsdOptions { host, port, .. } = &self.options;
         let at = |error: io::Error| format!("{host}:{port}: {error}");
-        let is_young = |(_, made_ms): &(_, u64)| look.at_ms.abs_diff(*made_ms) < ADDRESS_LIFE_MS;
-        let (mut socket, made_ms) = match self.socket.take().filter(is_young) {
+        let is_young = |(_, created_ms): &(_, u64)| push.at_ms.abs_diff(*created_ms) < ADDRESS_LIFE_MS;
+        let (mut socket, created_ms) = match self.socket.take().filter(is_young) {
             Some(socket) => socket,
-            None => (self.udp.connect(host, *port).map_err(at)?, look.at_ms),
+            None => (self.udp.connect(host, *port).map_err(at)?, push.at_ms),
         };
         let mut lines = Lines {
             options: &self.options,
-            look,
+            push,
             prefix: String::new(),
             line: Vec::new(),
             datagram: Vec::with_capacity(DATAGRAM_LEN_MAX),
@@ -90,11 +93,11 @@ impl Medium for StatsdSink {
             socket: &mut *socket,
             failed: None,
         };
-        look.records(&mut lines);
+        push.records(&mut lines);
         lines.send();
         match lines.failed {
             None => {
-                self.socket = Some((socket, made_ms));
+                self.socket = Some((socket, created_ms));
                 Ok(())
             }
             Some(error) => Err(at(error)),
@@ -102,16 +105,16 @@ impl Medium for StatsdSink {
     }
 }
 
-/// Metrics on their way into datagrams.
+/// Packs metrics into datagrams.
 struct Lines<'a> {
     options: &'a StatsdOptions,
-    look: &'a Look<'a>,
+    push: &'a Push<'a>,
     prefix: String,
     line: Vec<u8>,
     datagram: Vec<u8>,
     sent: u32,
     socket: &'a mut dyn Datagrams,
-    // The first error: one datagram that is lost is no reason to keep the others back.
+    // The first error. The loss of one datagram does not prevent sending the others.
     failed: Option<io::Error>,
 }
 
@@ -126,11 +129,11 @@ impl Lines<'_> {
         self.datagram.clear();
         self.sent += 1;
         if self.sent.is_multiple_of(BURST) {
-            self.look.pause(PAUSE);
+            self.push.pause(PAUSE);
         }
     }
 
-    /// Puts the line to the others of a datagram.
+    /// Appends the line to the current datagram.
     fn put_line(&mut self) {
         if !self.datagram.is_empty() {
             if self.datagram.len() + 1 + self.line.len() > DATAGRAM_LEN_MAX {
@@ -142,17 +145,18 @@ impl Lines<'_> {
         self.datagram.extend_from_slice(&self.line);
     }
 
-    fn metric(&mut self, name: &str, behaviour: Behaviour, value: Number) {
+    fn metric(&mut self, name: &str, behaviour: MetricKind, value: Number) {
         let kind = match behaviour {
-            Behaviour::Counter => "|c",
-            Behaviour::Gauge => "|g",
+            MetricKind::Counter => "|c",
+            MetricKind::Gauge => "|g",
         };
-        // A sign makes a gauge's value a change of it: one below 0 is set to 0 first.
+        // A signed value would change a gauge instead of setting it. So for a negative value the
+        // gauge is set to 0 first.
         let is_negative = match value {
             Number::Int(value) => value < 0,
             Number::Float(value) => value < 0.0,
         };
-        if is_negative && behaviour == Behaviour::Gauge {
+        if is_negative && behaviour == MetricKind::Gauge {
             self.begin_line(name);
             self.line.extend_from_slice(b"0|g\n");
         } else {
@@ -175,8 +179,8 @@ impl Lines<'_> {
         self.line.push(b':');
     }
 
-    /// What the names of a record's metrics begin with.
-    fn set_prefix(&mut self, head: &Head) {
+    /// Sets the name prefix of a record's metrics.
+    fn set_prefix(&mut self, head: &RecordHeader) {
         let mut prefix = Vec::new();
         let host = head.tag(HOSTNAME).filter(|host| !host.is_empty());
         let host = host.or(self.options.hostname.as_deref());
@@ -184,8 +188,8 @@ impl Lines<'_> {
             put_plain(&mut prefix, &short_name(host));
             prefix.push(b'.');
         }
-        // The process's own name counts more than the configured one, in Hadoop too.
-        let service = head.tag(PROCESS_NAME).or(self.options.service.as_deref()).unwrap_or(self.look.role());
+        // The process's own name overrides the configured one, as in Hadoop.
+        let service = head.tag(PROCESS_NAME).or(self.options.service.as_deref()).unwrap_or(self.push.role());
         put_plain(&mut prefix, service);
         prefix.push(b'.');
         put_plain(&mut prefix, &head.context);
@@ -197,7 +201,7 @@ impl Lines<'_> {
 }
 
 impl Records for Lines<'_> {
-    fn put(&mut self, part: Part<'_>) {
+    fn put(&mut self, part: RecordPart<'_>) {
         if part.is_first {
             self.set_prefix(part.head);
         }
@@ -205,8 +209,8 @@ impl Records for Lines<'_> {
     }
 }
 
-/// A host's name without its domain; an address stays whole, without the dots that would make it several parts of a
-/// name.
+/// A host's name without its domain. An IP address is kept completely; its dots and colons are
+/// replaced, because they would split the name.
 fn short_name(host: &str) -> String {
     match host.parse::<IpAddr>() {
         Ok(_) => host.replace(['.', ':'], "-"),
@@ -214,7 +218,7 @@ fn short_name(host: &str) -> String {
     }
 }
 
-/// Text without what means something in a line.
+/// Appends text, replacing characters that have a meaning in a line.
 fn put_plain(out: &mut Vec<u8>, text: &str) {
     let plain = |byte: u8| match byte {
         b':' | b'|' | b'@' | b'#' | 0..=b' ' => b'_',
@@ -228,9 +232,9 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::testing::{Testing, look, registry};
+    use crate::testing::{Testing, registry, test_push};
 
-    /// Keeps what it is sent.
+    /// Records the datagrams that it receives.
     #[derive(Clone, Default)]
     struct Net(Arc<Mutex<State>>);
 
@@ -272,7 +276,7 @@ mod tests {
     async fn lines_of(options: StatsdOptions, registry: &Testing) -> Vec<String> {
         let net = Net::default();
         let mut sink = StatsdSink::new(options, Arc::new(net.clone()));
-        sink.push(&look(registry, 1)).unwrap();
+        sink.push(&test_push(registry, 1)).unwrap();
         let datagrams = std::mem::take(&mut net.0.lock().unwrap().datagrams);
         let text = |datagram: Vec<u8>| String::from_utf8(datagram).unwrap();
         datagrams.into_iter().flat_map(|of| text(of).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
@@ -288,13 +292,13 @@ mod tests {
         assert_eq!(lines_of(options(), &registry).await, expected("host.hbase"));
         registry.counted.calls.add(1);
         let changed = lines_of(options(), &registry).await;
-        assert_eq!(changed[2], "host.hbase.regionserver.Server.calls:4|c", "all so far, as Hadoop sends it");
+        assert_eq!(changed[2], "host.hbase.regionserver.Server.calls:4|c", "the total, as Hadoop sends it");
         let without = StatsdOptions { skips_hostname: true, service: None, ..options() };
         assert_eq!(lines_of(without, &registry).await[0], "RegionServer.regionserver.Server.load:0|g");
     }
 
     #[test]
-    fn names_mean_nothing_to_statsd() {
+    fn names_are_escaped_for_statsd() {
         let mut out = Vec::new();
         put_plain(&mut out, "master:store.a b|c@d#e\n");
         assert_eq!(out, b"master_store.a_b_c_d_e_");
@@ -308,7 +312,7 @@ mod tests {
         registry.add_many(2000);
         let net = Net::default();
         let mut sink = StatsdSink::new(options(), Arc::new(net.clone()));
-        sink.push(&look(&registry, 1)).unwrap();
+        sink.push(&test_push(&registry, 1)).unwrap();
         let state = net.0.lock().unwrap();
         let lens: Vec<_> = state.datagrams.iter().map(Vec::len).collect();
         assert!(lens.len() > 40 && lens.iter().all(|len| *len <= DATAGRAM_LEN_MAX), "{lens:?}");
@@ -317,21 +321,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there_costs_an_error_and_no_more() {
+    async fn a_missing_server_costs_only_an_error() {
         let (registry, net) = (registry(), Net::default());
         registry.add_many(2000);
         net.0.lock().unwrap().fails = true;
         let mut sink = StatsdSink::new(options(), Arc::new(net.clone()));
-        let error = sink.push(&look(&registry, 1)).unwrap_err();
+        let error = sink.push(&test_push(&registry, 1)).unwrap_err();
         assert!(error.starts_with("statsd:8125: "), "{error}");
-        assert!(net.0.lock().unwrap().datagrams.len() > 40, "the others are sent all the same");
+        assert!(net.0.lock().unwrap().datagrams.len() > 40, "the other datagrams are sent anyway");
         net.0.lock().unwrap().fails = false;
-        sink.push(&look(&registry, 2)).unwrap();
-        sink.push(&look(&registry, 3)).unwrap();
-        assert_eq!(net.0.lock().unwrap().sockets, 2, "looked up again after an error");
-        sink.push(&look(&registry, 2 + ADDRESS_LIFE_MS)).unwrap();
+        sink.push(&test_push(&registry, 2)).unwrap();
+        sink.push(&test_push(&registry, 3)).unwrap();
+        assert_eq!(net.0.lock().unwrap().sockets, 2, "the address is resolved again after an error");
+        sink.push(&test_push(&registry, 2 + ADDRESS_LIFE_MS)).unwrap();
         assert_eq!(net.0.lock().unwrap().sockets, 3, "and after a while");
         let mut absent = StatsdSink::new(StatsdOptions { host: "absent".into(), ..options() }, Arc::new(net));
-        assert!(absent.push(&look(&registry, 1)).is_err());
+        assert!(absent.push(&test_push(&registry, 1)).is_err());
     }
 }

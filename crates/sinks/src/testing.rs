@@ -5,32 +5,32 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use base::env::Env;
-use base::metrics::{Name, Registry, Scope, Show, Source};
+use base::metrics::{Name, Reader, Registry, Scope, Source};
 use tokio::runtime::Handle;
 
 use crate::filter::Filter;
-use crate::push::{Look, Role};
+use crate::push::{Push, Role};
 
 base::instruments! {
-    /// What is counted in tests.
+    /// Counters for tests.
     pub(crate) struct Counts in "RegionServer,sub=Server" {
         /// Calls.
         calls: Counter = "calls",
     }
 }
 
-base::figures! {
-    /// What is said in tests.
-    struct Figures in "RegionServer,sub=Server" {
-        /// A gauge below 0.
+base::current_values! {
+    /// Gauges and tags for tests.
+    struct CurrentValues in "RegionServer,sub=Server" {
+        /// A negative gauge.
         load: Gauge<f64> = "load",
-        /// A tag behind metrics.
+        /// A tag after metrics.
         server: Tag = "serverName",
     }
 }
 
-base::figures! {
-    /// What there is many of.
+base::current_values! {
+    /// The metrics of one of many regions.
     struct OneRegion in "RegionServer,sub=Regions" {
         /// A gauge.
         files: Gauge<u64> = "storeFileCount",
@@ -46,25 +46,24 @@ pub(crate) struct Testing {
     many: Arc<AtomicUsize>,
 }
 
-/// Regions.
+/// A source with the metrics of many regions.
 struct Many(Arc<AtomicUsize>);
 
 impl Source for Many {
     fn show(&self, scope: &mut Scope<'_>) {
         for region in 0..self.0.load(Relaxed) {
-            let figures = OneRegion { files: 3_u64.into() };
-            figures
-                .show(&mut scope.named(&format!("Namespace_default_table_t_region_{region:032x}_metric_")));
+            let values = OneRegion { files: 3_u64.into() };
+            values.show(&mut scope.named(&format!("Namespace_default_table_t_region_{region:032x}_metric_")));
         }
     }
 }
 
-/// A role that shows a counter, a gauge and tags.
+/// A role with a counter, a gauge and tags.
 pub(crate) fn registry() -> Testing {
     let env = base::testing::env(1);
     let registry = Registry::new(env.clock.clone(), "host");
     let bean = registry.hbase_bean("regionserver", "RegionServer,sub=Server");
-    bean.read(|| Figures { load: (-1.5).into(), server: "h,1,2".into() });
+    bean.read(|| CurrentValues { load: (-1.5).into(), server: "h,1,2".into() });
     let counted = Arc::new(Counts::begin(Duration::ZERO));
     bean.add(counted.clone());
     let many = Arc::new(AtomicUsize::new(0));
@@ -74,34 +73,34 @@ pub(crate) fn registry() -> Testing {
 }
 
 impl Testing {
-    /// Shows so many more metrics.
+    /// Adds this many metrics.
     pub(crate) fn add_many(&self, metrics: usize) {
         self.many.fetch_add(metrics, Relaxed);
     }
 }
 
-/// A look that must not wait.
-pub(crate) fn look(at: &Testing, at_ms: u64) -> Look<'_> {
-    look_in(at, at_ms, &at.env, None)
+/// A push that must not block.
+pub(crate) fn test_push(at: &Testing, at_ms: u64) -> Push<'_> {
+    test_push_in(at, at_ms, &at.env, None)
 }
 
-/// A look in an environment.
-pub(crate) fn look_in<'a>(
+/// A push in an environment.
+pub(crate) fn test_push_in<'a>(
     at: &'a Testing,
     at_ms: u64,
     env: &'a Env,
     runtime: Option<&'a Handle>,
-) -> Look<'a> {
-    Look { at_ms, role: &at.role, filter: &at.filter, env, runtime }
+) -> Push<'a> {
+    Push { at_ms, role: &at.role, filter: &at.filter, env, runtime }
 }
 
-/// A name in one piece.
+/// A name that consists of one piece.
 pub(crate) fn name(name: &str) -> Name<'_> {
     Name { prefix: "", name, suffix: "", help: "" }
 }
 
-/// Shows a bean with the tags that all have.
-pub(crate) fn bean(to: &mut dyn Show, source: &str, context: &str, of: impl FnOnce(&mut dyn Show)) {
+/// Outputs a bean with the tags that all beans have.
+pub(crate) fn bean(to: &mut dyn Reader, source: &str, context: &str, of: impl FnOnce(&mut dyn Reader)) {
     to.begin(&format!("Hadoop:service=HBase,name={source}"), source);
     to.tag(name("Context"), context);
     to.tag(name("Hostname"), "host.domain");
@@ -109,11 +108,11 @@ pub(crate) fn bean(to: &mut dyn Show, source: &str, context: &str, of: impl FnOn
     to.end();
 }
 
-/// Paths and bodies of what was posted.
+/// The paths and bodies of posted requests.
 #[cfg(feature = "otlp")]
 type Posts = Vec<(String, Vec<u8>)>;
 
-/// A collector of OpenTelemetry's that keeps what it is posted.
+/// An OpenTelemetry collector that records posted requests.
 #[cfg(feature = "otlp")]
 pub(crate) struct Collector {
     pub(crate) port: u16,
@@ -122,30 +121,30 @@ pub(crate) struct Collector {
 
 #[cfg(feature = "otlp")]
 impl Collector {
-    /// Listens in the network of `env`, and answers all with `status`.
+    /// Listens in the network of `env`, and responds to all requests with `status`.
     pub(crate) async fn start(env: &Env, status: &'static str) -> Collector {
         let listener = env.net.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let (port, posts) = (listener.local_addr().port(), Arc::new(std::sync::Mutex::<Posts>::default()));
-        let kept = posts.clone();
+        let recorded = posts.clone();
         env.spawn(base::env::TaskClass::Connection, async move {
             loop {
                 let stream = (listener.accept().await.unwrap().open)().unwrap();
-                let posted = answer(stream, status).await;
-                kept.lock().unwrap().push(posted);
+                let posted = respond(stream, status).await;
+                recorded.lock().unwrap().push(posted);
             }
         });
         Collector { port, posts }
     }
 
-    /// Paths and bodies so far.
+    /// The paths and bodies so far.
     pub(crate) fn posts(&self) -> Posts {
         self.posts.lock().unwrap().clone()
     }
 }
 
-/// Reads one request and answers it.
+/// Reads one request and responds to it.
 #[cfg(feature = "otlp")]
-async fn answer(stream: Box<dyn base::env::Stream>, status: &str) -> (String, Vec<u8>) {
+async fn respond(stream: Box<dyn base::env::Stream>, status: &str) -> (String, Vec<u8>) {
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
     let mut stream = BufReader::new(stream);
     let (mut path, mut len) = (String::new(), 0);
@@ -164,7 +163,7 @@ async fn answer(stream: Box<dyn base::env::Stream>, status: &str) -> (String, Ve
     }
     let mut body = vec![0; len];
     stream.read_exact(&mut body).await.unwrap();
-    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
-    stream.write_all(answer.as_bytes()).await.unwrap();
+    let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(response.as_bytes()).await.unwrap();
     (path, body)
 }

@@ -1,11 +1,12 @@
-//! Entries of HBase's compressed logs, made into those of plain ones.
+//! Entries of HBase's compressed logs, converted to those of plain logs.
 //!
 //! ```text
-//! varint key length | varint value length | varint tags length | row, family, qualifier: items | timestamp 8 | type 1
-//! | value: its bytes, or varint n and n bytes of gzip | tags: their bytes, or items
+//! varint key length | varint value length | varint tags length | row, family, qualifier: items
+//! | timestamp 8 | type 1 | value: its bytes, or varint n and n bytes of gzip
+//! | tags: their bytes, or items
 //! ```
 //!
-//! Dictionaries live for the whole file, so entries are read one after the other from the first on.
+//! Dictionaries last for the whole file, so entries must be read in sequence from the first one.
 
 use base::compression::Algorithm;
 use base::varint::{VARINT_LEN_MAX, get_varint};
@@ -14,21 +15,22 @@ use cell::cell::{FAMILY_LEN_MAX, LENGTHS_LEN, ROW_LEN_MAX, TAGS_LEN_MAX};
 use cell::key::{KEY_INFRASTRUCTURE_LEN, TIMESTAMP_TYPE_LEN};
 use fs::FilePath;
 
-use crate::dictionary::{Dictionary, SPELLED_OUT};
+use crate::dictionary::{Dictionary, LITERAL};
 use crate::entry::{CELL_LEN_LEN, CELLS_LEN_MAX, Entry, Fault, find_key};
 use crate::key::Key;
 use crate::window::Window;
 
 /// Capacity of most dictionaries.
 const LARGE: u16 = i16::MAX as u16;
-/// Capacity of those of families and qualifiers (HBase: `Byte.MAX_VALUE`).
+/// Capacity of the dictionaries of families and qualifiers (HBase: `Byte.MAX_VALUE`).
 const SMALL: u16 = i8::MAX as u16;
-/// Directory of edits split off for one region; there, regions and tables have a dictionary of one.
+/// Directory of edits that were split off for one region. There, regions and tables have a
+/// dictionary with one item.
 const RECOVERED_EDITS: &str = "recovered.edits";
-/// No deflate stream expands more.
+/// Maximum expansion of a deflate stream.
 const EXPANSION_MAX: u64 = 1032;
 
-/// What a compressed log has said so far.
+/// The dictionaries of a compressed log after the entries read so far.
 pub(crate) struct Dictionaries {
     tags_compressed: bool,
     values_compressed: bool,
@@ -56,11 +58,11 @@ impl Dictionaries {
         }
     }
 
-    /// Reads the entry at `offset`, where the entry before ended.
+    /// Reads the entry at `offset`, where the previous entry ended.
     pub(crate) async fn read(&mut self, window: &mut Window, offset: u64) -> Result<Entry, Fault> {
         let (key_at, key_len) = find_key(window, offset).await?;
         let mut key = Key::read(&window.slice(key_at, key_len))?;
-        // In the order in which HBase writes them, since that is how the dictionaries grew.
+        // In the order in which HBase writes them, because the dictionaries grow in that order.
         key.region = item_of(&mut self.region, &key.region)?;
         key.table = item_of(&mut self.table, &key.table)?;
         for scope in &mut key.scopes {
@@ -82,16 +84,16 @@ impl Dictionaries {
         let value_len = source.varint().await?;
         let tags_len = source.varint().await?;
         if tags_len > TAGS_LEN_MAX as u64 || value_len > CELLS_LEN_MAX as u64 {
-            return Err(Fault::Bad("a cell is longer than any"));
+            return Err(Fault::Invalid("a cell exceeds the maximum length"));
         }
         let row = source.item(&mut self.row).await?;
         let family = source.item(&mut self.family).await?;
         let qualifier = source.item(&mut self.qualifier).await?;
         if row.len() > ROW_LEN_MAX || family.len() > FAMILY_LEN_MAX {
-            return Err(Fault::Bad("a row or family is longer than any"));
+            return Err(Fault::Invalid("a row or family exceeds the maximum length"));
         }
         if key_len != (KEY_INFRASTRUCTURE_LEN + row.len() + family.len() + qualifier.len()) as u64 {
-            return Err(Fault::Bad("a cell's key is not as long as its parts"));
+            return Err(Fault::Invalid("a cell's key length does not match its parts"));
         }
         let stamp = source.bytes(TIMESTAMP_TYPE_LEN as u64).await?;
         let value = self.read_value(source, value_len).await?;
@@ -100,7 +102,7 @@ impl Dictionaries {
         let tags_part = if tags.is_empty() { 0 } else { 2 + tags.len() };
         let len = LENGTHS_LEN + key_len as usize + value.len() + tags_part;
         if out.len() + CELL_LEN_LEN + len > CELLS_LEN_MAX {
-            return Err(Fault::Bad("an entry is longer than any"));
+            return Err(Fault::Invalid("an entry exceeds the maximum length"));
         }
         let start = out.len() + CELL_LEN_LEN;
         out.put_u32(len as u32);
@@ -128,13 +130,13 @@ impl Dictionaries {
         let packed_len = source.varint().await?;
         let packed = source.bytes(packed_len).await?;
         if len > packed_len.saturating_mul(EXPANSION_MAX) {
-            return Err(Fault::Bad("a compressed value cannot be as long as it says"));
+            return Err(Fault::Invalid("a compressed value cannot have its stated length"));
         }
         if len == 0 {
             return Ok(Bytes::new());
         }
         let value = Algorithm::Gzip.decompress(&packed, Some(len as usize), len as usize);
-        value.map(Bytes::from).map_err(|_| Fault::Bad("a compressed value is not sound"))
+        value.map(Bytes::from).map_err(|_| Fault::Invalid("a compressed value is corrupt"))
     }
 
     async fn read_tags(&mut self, source: &mut Source<'_>, len: usize) -> Result<Bytes, Fault> {
@@ -145,7 +147,7 @@ impl Dictionaries {
         while tags.len() < len {
             let tag = source.item(&mut self.tag).await?;
             if tags.len() + 2 + tag.len() > len {
-                return Err(Fault::Bad("tags are longer than they should be"));
+                return Err(Fault::Invalid("tags exceed their stated length"));
             }
             tags.put_u16(tag.len() as u16);
             tags.put_slice(&tag);
@@ -154,25 +156,25 @@ impl Dictionaries {
     }
 }
 
-/// An item that is all of `bytes`: a name in a key.
+/// Decodes an item that is all of `bytes`: a name in a key.
 fn item_of(dictionary: &mut Dictionary, bytes: &Bytes) -> Result<Bytes, &'static str> {
     match bytes.split_first() {
-        Some((&SPELLED_OUT, mut rest)) => {
-            let len = get_varint(&mut rest).ok_or("an item's length is cut")?;
+        Some((&LITERAL, mut rest)) => {
+            let len = get_varint(&mut rest).ok_or("a dictionary item's length is truncated")?;
             if len != rest.len() as u64 {
-                return Err("an item is not as long as it says");
+                return Err("a dictionary item does not have its stated length");
             }
             dictionary.add(rest);
             Ok(bytes.slice_ref(rest))
         }
         Some((high, [low])) => {
-            dictionary.get(u16::from_be_bytes([*high, *low])).ok_or("an item that was never spelled out")
+            dictionary.get(u16::from_be_bytes([*high, *low])).ok_or("no dictionary item has this number")
         }
-        _ => Err("an item is cut"),
+        _ => Err("a dictionary item is truncated"),
     }
 }
 
-/// The bytes of a file from an offset on, taken one after the other.
+/// The bytes of a file from an offset on, read in sequence.
 struct Source<'a> {
     window: &'a mut Window,
     at: u64,
@@ -181,9 +183,9 @@ struct Source<'a> {
 impl Source<'_> {
     async fn bytes(&mut self, len: u64) -> Result<Bytes, Fault> {
         if len > self.window.len() - self.at {
-            return Err(Fault::Cut);
+            return Err(Fault::Truncated);
         }
-        let len_here = usize::try_from(len).map_err(|_| Fault::Cut)?;
+        let len_here = usize::try_from(len).map_err(|_| Fault::Truncated)?;
         self.window.fill(self.at, len_here).await?;
         let bytes = self.window.slice(self.at, len_here);
         self.at += len;
@@ -199,14 +201,14 @@ impl Source<'_> {
                 self.at += (head.len() - input.len()) as u64;
                 Ok(value)
             }
-            None if left < VARINT_LEN_MAX => Err(Fault::Cut),
-            None => Err(Fault::Bad("a number is longer than any")),
+            None if left < VARINT_LEN_MAX => Err(Fault::Truncated),
+            None => Err(Fault::Invalid("a number exceeds the maximum length")),
         }
     }
 
     async fn item(&mut self, dictionary: &mut Dictionary) -> Result<Bytes, Fault> {
         let first = self.bytes(1).await?[0];
-        if first == SPELLED_OUT {
+        if first == LITERAL {
             let len = self.varint().await?;
             let item = self.bytes(len).await?;
             dictionary.add(&item);
@@ -214,6 +216,6 @@ impl Source<'_> {
         }
         let second = self.bytes(1).await?[0];
         let number = u16::from_be_bytes([first, second]);
-        dictionary.get(number).ok_or(Fault::Bad("an item that was never spelled out"))
+        dictionary.get(number).ok_or(Fault::Invalid("no dictionary item has this number"))
     }
 }

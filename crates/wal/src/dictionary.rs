@@ -1,15 +1,15 @@
-//! The dictionaries of HBase's compressed logs: what was met before is a number.
+//! The dictionaries of HBase's compressed logs: a repeated item is written as a number.
 //!
-//! An item is `ff | varint length | bytes`, which is then remembered, or a number of two bytes. Numbers are slots;
-//! they fill from 0, and when all are taken the one that was used longest ago is taken again. Reader and writer do the
-//! same, so a reader must begin at the start of the file.
+//! An item is `ff | varint length | bytes`, which adds it to the dictionary, or a number of two
+//! bytes. Numbers are slots. They fill from 0; when all are used, the least recently used slot is
+//! reused. Reader and writer do the same, so a reader must begin at the start of the file.
 //!
-//! Source: HBase `LRUDictionary`, `WALCellCodec`; pinned by logs that HBase wrote.
+//! Source: HBase `LRUDictionary`, `WALCellCodec`; compared with logs that HBase wrote.
 
 use bytes::Bytes;
 
-/// First byte of an item that is spelled out.
-pub(crate) const SPELLED_OUT: u8 = 0xff;
+/// First byte of an item that is written out.
+pub(crate) const LITERAL: u8 = 0xff;
 
 /// No slot.
 const NONE: u16 = u16::MAX;
@@ -34,12 +34,12 @@ impl Dictionary {
         Dictionary { slots: Vec::new(), capacity: usize::from(capacity), newest: NONE, oldest: NONE }
     }
 
-    /// Remembers an item that was spelled out; empty ones are never remembered.
+    /// Adds an item that was written out. Empty items are never added.
     pub(crate) fn add(&mut self, item: &[u8]) {
         if item.is_empty() {
             return;
         }
-        // Copied: a slice would keep all that was read around it.
+        // Copied: a slice would keep alive all that was read around it.
         let item = Bytes::copy_from_slice(item);
         let slot = if self.slots.len() < self.capacity {
             self.slots.push(Slot { item, newer: NONE, older: NONE });
@@ -53,7 +53,7 @@ impl Dictionary {
         self.link_newest(slot);
     }
 
-    /// The item of a number, which thereby becomes the newest.
+    /// The item with this number, which becomes the most recently used.
     pub(crate) fn get(&mut self, number: u16) -> Option<Bytes> {
         let item = self.slots.get(usize::from(number))?.item.clone();
         self.unlink(number);
@@ -75,6 +75,7 @@ impl Dictionary {
 
     fn link_newest(&mut self, slot: u16) {
         let before = std::mem::replace(&mut self.newest, slot);
+        debug_assert!(before != slot, "a slot is unlinked before it is linked");
         self.slots[usize::from(slot)].newer = NONE;
         self.slots[usize::from(slot)].older = before;
         match before {
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slot_used_longest_ago_is_taken_again() {
+    fn the_least_recently_used_slot_is_reused() {
         let mut dictionary = Dictionary::new(3);
         for item in [&b"a"[..], b"b", b"c"] {
             dictionary.add(item);
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(dictionary.get(3), None);
     }
 
-    /// Against a plain list, as the specification tells it.
+    /// Compares with a plain list, as the specification describes it.
     #[test]
     fn agrees_with_a_list() {
         for capacity in [1u16, 2, 7, 127] {

@@ -1,4 +1,4 @@
-//! What is appended to a log, and who is told when it is safe.
+//! Edits to be appended to a log, and the listener that learns when they are durable.
 
 use std::sync::Arc;
 
@@ -6,30 +6,34 @@ use bytes::Bytes;
 
 use crate::Error;
 
-/// Is told what became of the edits appended for it, for each region in the order of the appends.
+/// Listener for the outcome of appended edits. For each region it is called in the order of the
+/// appends.
 ///
-/// Called from the log's committer, which waits: an implementation does little and never blocks.
+/// The log's committer waits for each call, so an implementation must be quick and must never
+/// block.
 pub trait Committed: Send + Sync {
-    /// The edit survives a power cut (one that is not logged: all before it does).
+    /// The edit survives power loss. For an edit that is not logged: all edits before it do.
     fn committed(&self, seq_id: u64);
-    /// The same of several edits that were appended one behind the other. Who need not know of each makes it one step.
+    /// As [`committed`](Committed::committed), for several edits that were appended in sequence. An
+    /// implementation may override it to handle them in one step.
     fn committed_together(&self, edits: &[Edit]) {
         edits.iter().for_each(|edit| self.committed(edit.seq_id));
     }
-    /// The edit is not known to be safe and nothing more will be done for it; it may be in the log or not.
+    /// The edit is not known to be durable, and the log will not retry it. It may or may not be in
+    /// the log.
     fn failed(&self, seq_id: u64, error: &Error);
 }
 
-/// Where a family's changes are replicated to.
+/// The replication scope of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// The family.
     pub family: Bytes,
-    /// HBase's code: 1 to peers (`GLOBAL`), 2 in order (`SERIAL`); families of scope 0 are left out.
+    /// HBase's code: 1 to peers (`GLOBAL`), 2 in order (`SERIAL`). Families of scope 0 are omitted.
     pub code: u32,
 }
 
-/// A change of one region: what one log entry holds.
+/// A change of one region: the content of one log entry.
 #[derive(Clone)]
 pub struct Edit {
     /// Encoded name of the region.
@@ -38,27 +42,27 @@ pub struct Edit {
     pub table: Bytes,
     /// Orders the edits of the region: greater than those of all edits appended before.
     pub seq_id: u64,
-    /// When it was made, milliseconds since the epoch.
+    /// Time of the change, milliseconds since the epoch.
     pub write_time_ms: u64,
     /// The cells, each `u32 length | KeyValue`.
     pub cells: Bytes,
-    /// How many cells there are.
+    /// Number of cells.
     pub cell_count: u32,
     /// Nonce group and nonce of the client's operation; 0 for none.
     pub nonce: (u64, u64),
     /// Families that are replicated; usually none.
     pub scopes: Arc<[Scope]>,
-    /// False for `SKIP_WAL`: the edit takes its turn in the queue but leaves no bytes.
+    /// False for `SKIP_WAL`: the edit passes through the queue but is not written.
     pub logged: bool,
-    /// Who is told.
+    /// Listener for the outcome.
     pub committed: Arc<dyn Committed>,
 }
 
-// What an edit takes beside its cells, about.
+// Approximate size of an edit without its cells.
 const EDIT_OVERHEAD_BYTES: u64 = 256;
 
 impl Edit {
-    /// Bytes that the edit takes in the queue.
+    /// Bytes that the edit occupies in the queue.
     pub fn queued_bytes(&self) -> u64 {
         EDIT_OVERHEAD_BYTES + self.cells.len() as u64
     }

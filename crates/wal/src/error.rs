@@ -1,25 +1,25 @@
-//! What goes wrong with a log, told apart by what the caller can do about it.
+//! Errors of a log, distinguished by what the caller can do about them.
 
 use fs::FilePath;
 
 /// The result of an operation on a log.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong with a log.
+/// Why a log operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Bytes that were durable once fail their check: the log must not be replayed as if it ended here.
+    /// Bytes that were durable fail their check. The log must not be replayed as if it ended here.
     #[error("log {file} is damaged at {offset}: {what}")]
     Damaged {
         /// The log.
         file: FilePath,
-        /// Where the first entry (or the header) that fails begins.
+        /// Offset of the first entry that fails; 0 for the header.
         offset: u64,
-        /// What was found.
+        /// What is wrong.
         what: &'static str,
     },
-    /// The log is sound as far as can be told, but uses what is not supported here (encryption, other codecs).
-    #[error("log {file} cannot be read here: {what}")]
+    /// The log appears intact but uses an unsupported feature (encryption, other codecs).
+    #[error("log {file} is not supported: {what}")]
     Unsupported {
         /// The log.
         file: FilePath,
@@ -29,19 +29,19 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Fs(#[from] fs::Error),
-    /// One edit is larger than an entry can be; others go on.
-    #[error("an edit of {bytes} bytes is larger than a log entry can be")]
+    /// One edit exceeds the maximum size of an entry. Other edits are not affected.
+    #[error("an edit of {bytes} bytes exceeds the maximum size of a log entry")]
     TooLarge {
         /// Bytes of its cells.
         bytes: u64,
     },
-    /// The log was closed: nothing is appended any more.
+    /// The log was closed and takes no more edits.
     #[error("the log is closed")]
     Closed,
-    /// A write failed, and so did the same write to a new file: the log takes nothing more.
-    #[error("the log stopped: {cause}")]
+    /// A write failed and could not be repeated in a new file. The log takes no more edits.
+    #[error("the write-ahead log stopped after a failed write: {cause}")]
     Stopped {
-        /// The error of the second try.
+        /// The last error.
         cause: fs::Error,
     },
 }

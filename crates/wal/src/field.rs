@@ -1,7 +1,7 @@
-//! Protobuf fields over slices: what the header and the keys of a log are made of.
+//! Protobuf fields over slices, for the header and the keys of a log.
 //!
-//! The keys are met once an edit, so they are read and written here by hand, without owned messages in between; tests
-//! pin both against the generated messages.
+//! Every edit has a key, so keys are encoded and decoded here by custom code without owned
+//! messages in between. Tests compare both with the generated messages.
 
 use base::varint::{get_varint, put_varint};
 
@@ -14,7 +14,7 @@ const WIRE_BYTES: u64 = 2;
 /// Wire type of four little-endian bytes.
 const WIRE_FIXED32: u64 = 5;
 
-/// A field's value, as its wire type says.
+/// A field's value, by its wire type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Number(u64),
@@ -27,37 +27,37 @@ impl<'a> Value<'a> {
     pub(crate) fn number(self) -> Result<u64, &'static str> {
         match self {
             Value::Number(number) => Ok(number),
-            _ => Err("a field is not the number it should be"),
+            _ => Err("a field should be a number but has another type"),
         }
     }
 
     pub(crate) fn bytes(self) -> Result<&'a [u8], &'static str> {
         match self {
             Value::Bytes(bytes) => Ok(bytes),
-            _ => Err("a field is not the bytes it should be"),
+            _ => Err("a field should be bytes but has another type"),
         }
     }
 }
 
-/// Takes the next field off the front of `input`; `None` at its end.
+/// Takes the next field off the front of `input`; `None` at the end.
 ///
-/// Groups (wire types 3 and 4) are none of HBase's and count as malformed.
+/// HBase uses no groups (wire types 3 and 4), so they count as malformed.
 #[inline]
 pub(crate) fn next<'a>(input: &mut &'a [u8]) -> Result<Option<(u32, Value<'a>)>, &'static str> {
     if input.is_empty() {
         return Ok(None);
     }
-    let tag = varint(input).ok_or("a field's tag is cut")?;
+    let tag = varint(input).ok_or("a field's tag is truncated")?;
     let number = u32::try_from(tag >> 3).map_err(|_| "a field's number is out of range")?;
     if number == 0 {
         return Err("a field has number 0");
     }
     let value = match tag & 7 {
-        WIRE_VARINT => Value::Number(varint(input).ok_or("a number is cut")?),
+        WIRE_VARINT => Value::Number(varint(input).ok_or("a number is truncated")?),
         WIRE_FIXED64 => Value::Fixed64(u64::from_le_bytes(*take(input)?)),
         WIRE_FIXED32 => Value::Fixed32(u32::from_le_bytes(*take(input)?)),
         WIRE_BYTES => {
-            let len = varint(input).ok_or("a length is cut")?;
+            let len = varint(input).ok_or("a length is truncated")?;
             let len = usize::try_from(len).map_err(|_| "a field is longer than its message")?;
             let (bytes, rest) = input.split_at_checked(len).ok_or("a field is longer than its message")?;
             *input = rest;
@@ -68,7 +68,7 @@ pub(crate) fn next<'a>(input: &mut &'a [u8]) -> Result<Option<(u32, Value<'a>)>,
     Ok(Some((number, value)))
 }
 
-// Most numbers of a key have one byte, or two.
+// Most numbers in a key have one or two bytes.
 #[inline]
 fn varint(input: &mut &[u8]) -> Option<u64> {
     match **input {
@@ -85,25 +85,25 @@ fn varint(input: &mut &[u8]) -> Option<u64> {
 }
 
 fn take<'a, const N: usize>(input: &mut &'a [u8]) -> Result<&'a [u8; N], &'static str> {
-    let (bytes, rest) = input.split_first_chunk::<N>().ok_or("a fixed field is cut")?;
+    let (bytes, rest) = input.split_first_chunk::<N>().ok_or("a fixed-size field is truncated")?;
     *input = rest;
     Ok(bytes)
 }
 
-/// Appends a number under a one-byte tag.
+/// Appends a number field.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3 | WIRE_VARINT);
     put_varint(out, value);
 }
 
-/// Appends bytes.
+/// Appends a bytes field.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_varint(out, u64::from(number) << 3 | WIRE_BYTES);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Appends four little-endian bytes.
+/// Appends a field of four little-endian bytes.
 pub(crate) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
     put_varint(out, u64::from(number) << 3 | WIRE_FIXED32);
     out.extend_from_slice(&value.to_le_bytes());
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back() {
+    fn fields_are_read_back() {
         let mut out = Vec::new();
         put_number(&mut out, 3, 300);
         put_bytes(&mut out, 1000, b"abc");
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_refused() {
+    fn garbage_is_refused() {
         for bytes in [
-            &[0x80][..],             // tag cut
+            &[0x80][..],             // truncated tag
             &[0x00][..],             // field 0
             &[0x0b, 0x00][..],       // a group
             &[0x0a, 0x05, 1, 2][..], // longer than the message
-            &[0x0d, 1, 2, 3][..],    // fixed32 cut
-            &[0x08, 0xff, 0xff][..], // number cut
+            &[0x0d, 1, 2, 3][..],    // truncated fixed32
+            &[0x08, 0xff, 0xff][..], // truncated number
             &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01][..],
         ] {
             assert!(next(&mut &*bytes).is_err(), "{bytes:02x?}");

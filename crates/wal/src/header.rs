@@ -1,14 +1,17 @@
-//! The start of a log: `PWAL`, and HBase's `WALHeader` behind its length.
+//! The start of a log: `PWAL`, then HBase's `WALHeader`, preceded by its length.
 //!
-//! Ours has a field that HBase skips, with all that tells the file from others and lets it be checked:
+//! Our header has one more field, which HBase skips. It distinguishes the file from others and
+//! allows its bytes to be checked:
 //!
 //! ```text
 //! PWAL 4 | length 1 | HBase's fields 80 | tag 2, length 1 of field 1000 |
-//!   version 1 | salt 8 | number of the log before 8 | durable end of the log before 8 | crc32c of all before it 4
+//!   version 1 | salt 8 | number of the previous log 8 | durable end of the previous log 8 |
+//!   crc32c of all before it 4
 //! ```
 //!
-//! All of it but that field's content is the same in every file, and the field comes last. So a header with a flipped
-//! bit is never taken for HBase's plain one: the field then fails its check, or is a field that nobody knows.
+//! Apart from that field's content the header is the same in every file, and the field comes last.
+//! So a header with a flipped bit is never mistaken for HBase's plain header: the field then fails
+//! its check, or is an unknown field.
 
 use base::checksum::{crc32c, matches};
 use base::varint::{get_varint, put_varint};
@@ -21,26 +24,26 @@ const MAGIC: &[u8; 4] = b"PWAL";
 const WRITER_CLASS: &str = "ProtobufLogWriter";
 const CODEC_CLASS: &str = "org.apache.hadoop.hbase.regionserver.wal.WALCellCodec";
 
-/// Field of our part of the header.
+/// Number of our field in the header.
 const CHECKS_FIELD: u32 = 1000;
-/// First byte of our part of the header; other numbers are other formats.
+/// First byte of our field; other values are other formats.
 const CHECKS_VERSION: u8 = 1;
-/// Bytes of our part of the header.
+/// Bytes of our field's content.
 const CHECKS_LEN: usize = 1 + 8 + 8 + 8 + 4;
-/// How the field with our part begins; no entry begins so, since a key begins with field 1.
+/// Tag and length of our field. No entry begins this way, since a key begins with field 1.
 const CHECKS_START: [u8; 3] = [0xc2, 0x3e, CHECKS_LEN as u8];
-/// Bytes of the header as written here.
+/// Bytes of the header that is written here.
 pub(crate) const HEADER_LEN: usize = 4 + 1 + 80 + 3 + CHECKS_LEN;
 const _: () = assert!(HEADER_LEN == 117);
-/// Longest header that is read; HBase's have about 90 bytes, with a wrapped key some hundreds.
+/// Longest header that is read. HBase's have about 90 bytes, or a few hundred with a wrapped key.
 pub(crate) const HEADER_LEN_MAX: usize = 64 * 1024;
 
-/// What the log before this one of the same run ended with.
+/// How the previous log of the same run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Previous {
     /// Its file number; 0 if there was none.
     pub number: u64,
-    /// All of it below this offset is durable.
+    /// The offset below which all of it is durable.
     pub durable: u64,
 }
 
@@ -48,10 +51,10 @@ impl Previous {
     pub(crate) const NONE: Previous = Previous { number: 0, durable: 0 };
 }
 
-/// How a log's entries are to be read.
+/// How to read a log's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Ours: every entry is checked.
+pub(crate) enum LogFormat {
+    /// Ours: every entry has a checksum.
     Checked { salt: Salt, previous: Previous },
     /// HBase's, without compression.
     Plain,
@@ -61,14 +64,15 @@ pub(crate) enum Form {
 
 /// What the first bytes of a file are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// A header: entries begin behind its `len` bytes.
-    Header { form: Form, len: u64 },
-    /// The header was not wholly written when the server died, so nothing behind it can have been acknowledged.
+pub(crate) enum DecodedHeader {
+    /// A header of `len` bytes; entries follow it.
+    Header { format: LogFormat, len: u64 },
+    /// The header was not completely written when the server died, so nothing after it was
+    /// acknowledged.
     Torn,
-    /// No header, though there should be one.
+    /// No valid header, although there should be one.
     Damaged(&'static str),
-    /// A header of what is not read here.
+    /// A header of an unsupported log.
     Unsupported(String),
 }
 
@@ -98,34 +102,36 @@ pub(crate) fn encode(salt: Salt, previous: Previous) -> Bytes {
     out.into()
 }
 
-/// Reads the start of a file of `file_len` bytes, of which `bytes` are the first (all, or [`HEADER_LEN_MAX`]).
-pub(crate) fn decode(bytes: &[u8], file_len: u64) -> Start {
+/// Decodes the start of a file of `file_len` bytes. `bytes` are its first bytes: all, or
+/// [`HEADER_LEN_MAX`].
+pub(crate) fn decode(bytes: &[u8], file_len: u64) -> DecodedHeader {
     if bytes.iter().all(|byte| *byte == 0) {
-        // Nothing, or reserved zeros. An entry is only ever written behind a header that was synced; should zeros
-        // stand in its place all the same, what is behind them says so.
+        // Empty, or reserved zeros. An entry is written only after its header was synced. If a
+        // header was zeroed later, the entries after it show that.
         return if file_len <= bytes.len() as u64 {
-            Start::Torn
+            DecodedHeader::Torn
         } else {
-            Start::Damaged("zeros for a header")
+            DecodedHeader::Damaged("the header is all zeros")
         };
     }
     let short = file_len < HEADER_LEN as u64;
-    let cut = |what| if short { Start::Torn } else { Start::Damaged(what) };
+    let cut = |what| if short { DecodedHeader::Torn } else { DecodedHeader::Damaged(what) };
     let Some(mut input) = bytes.strip_prefix(MAGIC) else {
         return if short && MAGIC.starts_with(bytes) {
-            Start::Torn
+            DecodedHeader::Torn
         } else {
-            Start::Damaged("no PWAL at the start")
+            DecodedHeader::Damaged("the file does not begin with PWAL")
         };
     };
-    let Some(message_len) = get_varint(&mut input) else { return cut("the header's length is cut") };
+    let Some(message_len) = get_varint(&mut input) else { return cut("the header's length is truncated") };
     let prefix_len = bytes.len() - input.len();
     match usize::try_from(message_len).ok().and_then(|len| input.get(..len)) {
         Some(message) => {
-            let (all, behind) = bytes.split_at(prefix_len + message.len());
-            // A header whose length was damaged may end before our field, and look like one of HBase's.
-            if behind.starts_with(&CHECKS_START) {
-                return Start::Damaged("the header is shorter than it was");
+            let (all, rest) = bytes.split_at(prefix_len + message.len());
+            // A header whose length was damaged may end before our field and look like one of
+            // HBase's.
+            if rest.starts_with(&CHECKS_START) {
+                return DecodedHeader::Damaged("the header's length is too small");
             }
             decode_message(message, all)
         }
@@ -133,34 +139,43 @@ pub(crate) fn decode(bytes: &[u8], file_len: u64) -> Start {
     }
 }
 
-fn decode_message(message: &[u8], all: &[u8]) -> Start {
+fn decode_message(message: &[u8], all: &[u8]) -> DecodedHeader {
     match Fields::read(message) {
-        Err(what) => Start::Damaged(what),
+        Err(what) => DecodedHeader::Damaged(what),
         Ok(fields) => match fields.checks {
             Some(checks) => decode_checks(checks, message, all),
-            None => fields.plain_form(all.len() as u64),
+            None => fields.plain_format(all.len() as u64),
         },
     }
 }
 
-fn decode_checks(checks: &[u8], message: &[u8], all: &[u8]) -> Start {
+fn decode_checks(checks: &[u8], message: &[u8], all: &[u8]) -> DecodedHeader {
     if checks.first().is_some_and(|version| *version != CHECKS_VERSION) && checks.len() != CHECKS_LEN {
-        return Start::Unsupported(format!("its checks are of version {}", checks[0]));
+        return DecodedHeader::Unsupported(format!(
+            "its checksum format has the unknown version {}",
+            checks[0]
+        ));
     }
     let Ok(checks) = <&[u8; CHECKS_LEN]>::try_from(checks) else {
-        return Start::Damaged("the header's checks have a wrong length");
+        return DecodedHeader::Damaged("the header's checksum field has a wrong length");
     };
     let word = |at: usize| -> [u8; 8] { checks[at..at + 8].try_into().expect("eight bytes") };
-    let (covered, crc) = all.split_last_chunk().expect("the checks, which are longer, are in it");
-    // The field comes last, so the check stands at the header's end.
+    let (covered, crc) = all.split_last_chunk().expect("it contains the checks, which are longer");
+    // The field comes last, so its checksum is at the header's end.
     if !message.ends_with(checks) || !matches(crc32c(covered), u32::from_be_bytes(*crc)) {
-        return Start::Damaged("the header fails its check");
+        return DecodedHeader::Damaged("the header fails its check");
     }
     if checks[0] != CHECKS_VERSION {
-        return Start::Unsupported(format!("its checks are of version {}", checks[0]));
+        return DecodedHeader::Unsupported(format!(
+            "its checksum format has the unknown version {}",
+            checks[0]
+        ));
     }
     let previous = Previous { number: u64::from_be_bytes(word(9)), durable: u64::from_be_bytes(word(17)) };
-    Start::Header { form: Form::Checked { salt: Salt(word(1)), previous }, len: all.len() as u64 }
+    DecodedHeader::Header {
+        format: LogFormat::Checked { salt: Salt(word(1)), previous },
+        len: all.len() as u64,
+    }
 }
 
 /// The fields of a `WALHeader`.
@@ -176,7 +191,7 @@ struct Fields<'a> {
     checks: Option<&'a [u8]>,
 }
 
-/// HBase's ordinal of GZ among its compressions, the only one that values are read with.
+/// HBase's ordinal of GZ among its compressions, the only supported one for values.
 const GZ: u64 = 1;
 
 impl<'a> Fields<'a> {
@@ -193,35 +208,36 @@ impl<'a> Fields<'a> {
                 (7, Value::Number(code)) => fields.value_algorithm = code,
                 (CHECKS_FIELD, Value::Bytes(checks)) => fields.checks = Some(checks),
                 // HBase would skip it. Here it may be our own field with a flipped bit.
-                _ => return Err("the header has a field that nobody knows"),
+                _ => return Err("the header has an unknown field"),
             }
         }
         Ok(fields)
     }
 
-    fn plain_form(&self, len: u64) -> Start {
+    fn plain_format(&self, len: u64) -> DecodedHeader {
         let writer = String::from_utf8_lossy(self.writer);
         let codec = String::from_utf8_lossy(self.codec);
         if self.encrypted || writer.starts_with("Secure") {
-            return Start::Unsupported("it is encrypted".into());
+            return DecodedHeader::Unsupported("it is encrypted".into());
         }
         if !matches!(&*writer, "ProtobufLogWriter" | "AsyncProtobufLogWriter") {
-            return Start::Unsupported(format!("it was written by {writer:?}"));
+            return DecodedHeader::Unsupported(format!("its writer class is {writer:?}"));
         }
         if codec != CODEC_CLASS {
-            return Start::Unsupported(format!("its cells are coded by {codec:?}"));
+            return DecodedHeader::Unsupported(format!("its cell codec is {codec:?}"));
         }
         if !self.has_compression {
-            return Start::Header { form: Form::Plain, len };
+            return DecodedHeader::Header { format: LogFormat::Plain, len };
         }
         if self.has_value_compression && self.value_algorithm != GZ {
-            return Start::Unsupported(format!(
-                "its values are compressed with number {}",
+            return DecodedHeader::Unsupported(format!(
+                "its values use compression algorithm {}",
                 self.value_algorithm
             ));
         }
-        let form = Form::Dictionary { tags: self.has_tag_compression, values: self.has_value_compression };
-        Start::Header { form, len }
+        let format =
+            LogFormat::Dictionary { tags: self.has_tag_compression, values: self.has_value_compression };
+        DecodedHeader::Header { format, len }
     }
 }
 
@@ -233,27 +249,33 @@ mod tests {
     const PREVIOUS: Previous = Previous { number: 17, durable: 4711 };
 
     #[test]
-    fn ours_comes_back_and_begins_as_that_of_hbase() {
+    fn our_header_is_read_back_and_begins_like_that_of_hbase() {
         let bytes = encode(SALT, PREVIOUS);
-        let form = Form::Checked { salt: SALT, previous: PREVIOUS };
-        assert_eq!(decode(&bytes, 5000), Start::Header { form, len: HEADER_LEN as u64 });
+        let format = LogFormat::Checked { salt: SALT, previous: PREVIOUS };
+        assert_eq!(decode(&bytes, 5000), DecodedHeader::Header { format, len: HEADER_LEN as u64 });
         let hbase = include_bytes!("../tests/vectors/wal-plain.wal");
         assert_eq!(bytes[5..85], hbase[5..85], "HBase's own fields, in its order");
         assert_eq!(bytes[85..88], CHECKS_START);
-        assert_eq!(decode(&hbase[..], hbase.len() as u64), Start::Header { form: Form::Plain, len: 85 });
+        assert_eq!(
+            decode(&hbase[..], hbase.len() as u64),
+            DecodedHeader::Header { format: LogFormat::Plain, len: 85 }
+        );
     }
 
     #[test]
     fn a_flipped_bit_is_never_a_header() {
         let bytes = encode(SALT, PREVIOUS);
-        // Whatever follows: entries, zeros, nothing.
+        // With any bytes after it: entries, zeros, nothing.
         for rest in [&b"\x46\x0a\x20"[..], &[0; 300], &[0xff; 300], &b""[..]] {
             for at in 0..bytes.len() {
                 for bit in 0..8 {
                     let mut flipped = [&bytes[..], rest].concat();
                     flipped[at] ^= 1 << bit;
                     let start = decode(&flipped, flipped.len() as u64);
-                    assert!(matches!(start, Start::Damaged(_)), "bit {bit} of byte {at} gives {start:?}");
+                    assert!(
+                        matches!(start, DecodedHeader::Damaged(_)),
+                        "bit {bit} of byte {at} gives {start:?}"
+                    );
                 }
             }
         }
@@ -263,17 +285,17 @@ mod tests {
     fn a_file_shorter_than_a_header_was_torn() {
         let bytes = encode(SALT, PREVIOUS);
         for len in 0..bytes.len() {
-            assert_eq!(decode(&bytes[..len], len as u64), Start::Torn, "{len} bytes");
+            assert_eq!(decode(&bytes[..len], len as u64), DecodedHeader::Torn, "{len} bytes");
         }
-        assert_eq!(decode(&[0; 4096], 4096), Start::Torn);
+        assert_eq!(decode(&[0; 4096], 4096), DecodedHeader::Torn);
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn unsupported_features_are_named() {
         let mut message = Vec::new();
         field::put_bytes(&mut message, 4, b"SecureProtobufLogWriter");
         field::put_bytes(&mut message, 5, CODEC_CLASS.as_bytes());
         let bytes = [&MAGIC[..], &[message.len() as u8], &message].concat();
-        assert_eq!(decode(&bytes, 1000), Start::Unsupported("it is encrypted".into()));
+        assert_eq!(decode(&bytes, 1000), DecodedHeader::Unsupported("it is encrypted".into()));
     }
 }

@@ -1,7 +1,8 @@
-//! What a log does beside committing: trailers of logs that were replaced, and moving unneeded ones to the archive.
+//! Work on a log other than commits: writing trailers of replaced logs, and moving unneeded logs to
+//! the archive.
 //!
-//! One task does it in order, so that no commit waits for it. Nothing here is needed for durability: a failure is
-//! logged and leaves a file behind that the next run finds.
+//! One task does the jobs in order, so that no commit waits for them. Durability does not depend on
+//! them: a failure is logged and leaves a file that the next run finds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,62 +11,61 @@ use fs::{FilePath, FileSystem};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
-use crate::books::Books;
 use crate::log::locked;
-use crate::record::{self, Recorded};
+use crate::record::{self, RecordedLog};
+use crate::retention::LogRetention;
 use crate::segment::Segment;
 
-/// Something to do.
 pub(crate) enum Job {
-    /// Ends a log that was replaced.
+    /// Writes the trailer of a log that was replaced.
     Finish(Box<Segment>),
-    /// A log that failed: nothing more is written to it.
-    GiveUp(FilePath),
-    /// Moves logs that nobody needs.
+    /// Gives up a log that failed: nothing more is written to it.
+    Abandon(FilePath),
+    /// Moves logs that are no longer needed.
     Archive(Vec<FilePath>),
-    /// Removes a log that was not wholly made.
+    /// Removes a log that was only partly created.
     Discard(FilePath),
-    /// A damaged log of an earlier run: it is moved there instead of to the archive.
-    MoveElsewhere(FilePath, FilePath),
-    /// Records which logs are kept.
+    /// Moves a damaged log of an earlier run to a directory instead of the archive: log, directory.
+    MoveTo(FilePath, FilePath),
+    /// Records which logs are retained.
     Record,
-    /// Answers when all before is done.
+    /// Responds when all earlier jobs are done.
     Drain(oneshot::Sender<()>),
 }
 
 pub(crate) struct Housekeeper {
     pub(crate) fs: Arc<dyn FileSystem>,
-    pub(crate) books: Arc<Mutex<Books>>,
+    pub(crate) retention: Arc<Mutex<LogRetention>>,
     pub(crate) dir: FilePath,
     pub(crate) archive_dir: FilePath,
-    // Logs whose move failed: tried again with the next.
-    pub(crate) left: Vec<FilePath>,
-    // Where damaged logs go.
-    pub(crate) elsewhere: HashMap<FilePath, FilePath>,
+    // Logs whose move failed; it is retried with the next move.
+    pub(crate) failed_moves: Vec<FilePath>,
+    // Directories that damaged logs are moved to, by log.
+    pub(crate) destinations: HashMap<FilePath, FilePath>,
     // Where logs are recorded, and what was recorded last.
     pub(crate) record: Option<FilePath>,
-    pub(crate) recorded: Vec<Recorded>,
+    pub(crate) recorded: Vec<RecordedLog>,
 }
 
 impl Housekeeper {
-    /// Works until no one can ask for more.
+    /// Runs until all senders are gone.
     pub(crate) async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
         while let Some(job) = jobs.recv().await {
             match job {
                 Job::Finish(segment) => self.finish(*segment).await,
-                Job::GiveUp(path) => {
-                    let unneeded = locked(&self.books).finished(&path);
+                Job::Abandon(path) => {
+                    let unneeded = locked(&self.retention).record_finished(&path);
                     self.archive(unneeded).await;
                 }
                 Job::Archive(paths) => self.archive(paths).await,
                 Job::Discard(path) => {
                     if let Err(error) = self.fs.delete(&path).await {
-                        warn!(%path, %error, "a log that was not wholly made stays");
+                        warn!(%path, %error, "cannot remove a log that was only partly created");
                     }
                 }
-                Job::MoveElsewhere(path, dir) => drop(self.elsewhere.insert(path, dir)),
+                Job::MoveTo(path, dir) => drop(self.destinations.insert(path, dir)),
                 Job::Record => self.record_logs().await,
-                // Who asked may have given up waiting.
+                // The caller may have stopped waiting.
                 Job::Drain(done) => drop(done.send(())),
             }
         }
@@ -74,14 +74,14 @@ impl Housekeeper {
     async fn finish(&mut self, segment: Segment) {
         let path = segment.path().clone();
         let finished = match segment.finish().await {
-            // Zeros that close cut off must not come back behind the trailer.
+            // Zeros that `close` truncated must not reappear after the trailer.
             Ok(()) => self.fs.fence(&path).await,
             Err(error) => Err(error),
         };
         if let Err(error) = finished {
-            warn!(%path, %error, "a log ends without trailer; its entries are durable all the same");
+            warn!(%path, %error, "cannot write the trailer of a log; its entries are durable anyway");
         }
-        let unneeded = locked(&self.books).finished(&path);
+        let unneeded = locked(&self.retention).record_finished(&path);
         self.archive(unneeded).await;
     }
 
@@ -89,39 +89,40 @@ impl Housekeeper {
         if paths.is_empty() {
             return;
         }
-        paths.append(&mut self.left);
+        paths.append(&mut self.failed_moves);
         for path in paths {
             match self.move_one(&path).await {
                 Ok(()) => {
-                    info!(%path, archive = %self.archive_dir, "all edits of a log are flushed; archived it")
+                    info!(%path, archive = %self.archive_dir, "archived a log: all its edits are flushed")
                 }
-                // Moved by an earlier try whose directory sync failed, or by hand.
+                // Moved by an earlier attempt whose directory sync failed, or by the operator.
                 Err(fs::Error::NotFound { .. }) => (),
                 Err(error) => {
-                    warn!(%path, %error, "a log that nobody needs could not be archived; tried again later");
-                    self.left.push(path);
+                    warn!(%path, %error, "cannot archive a log that is no longer needed; retrying later");
+                    self.failed_moves.push(path);
                 }
             }
         }
-        // Before a crash can make them seem missing.
+        // Before a crash can make the moved logs seem missing.
         self.record_logs().await;
     }
 
-    /// Records which logs are kept. Only helps to notice damage later, so a failure is no more than logged.
+    /// Records which logs are retained. This only helps to detect damage later, so a failure is
+    /// only logged.
     async fn record_logs(&mut self) {
         let Some(path) = &self.record else { return };
-        let logs = locked(&self.books).recorded();
+        let logs = locked(&self.retention).records();
         if logs == self.recorded {
             return;
         }
         match record::write(&*self.fs, path, &logs).await {
             Ok(()) => self.recorded = logs,
-            Err(error) => debug!(%path, %error, "the logs that are kept could not be recorded"),
+            Err(error) => debug!(%path, %error, "cannot record which logs are retained"),
         }
     }
 
     async fn move_one(&self, path: &FilePath) -> fs::Result<()> {
-        let to = self.elsewhere.get(path).unwrap_or(&self.archive_dir);
+        let to = self.destinations.get(path).unwrap_or(&self.archive_dir);
         if *to != self.archive_dir {
             self.fs.make_dirs(to).await?;
         }
@@ -130,7 +131,7 @@ impl Housekeeper {
         let parent = path.parent();
         self.fs.sync_dir(&parent).await?;
         if parent != self.dir && self.fs.list(&parent).await?.is_empty() {
-            // The directory of a server that is gone, its last log moved.
+            // The directory of a server that is gone, whose last log was moved.
             self.fs.delete(&parent).await?;
             self.fs.sync_dir(&parent.parent()).await?;
         }

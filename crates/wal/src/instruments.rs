@@ -1,4 +1,4 @@
-//! What logs count, under HBase's names.
+//! Metrics of logs, under HBase's names.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,79 +9,79 @@ use bytes::Bytes;
 
 use crate::Edit;
 
-/// What takes longer is counted as slow, as by HBase.
+/// Appends that take longer count as slow, as in HBase.
 const SLOW: Duration = Duration::from_secs(1);
 
 base::instruments! {
-    /// What the logs of a server count together.
+    /// Metrics of all logs of a server together.
     pub struct LogInstruments in "RegionServer,sub=WAL" {
         /// Edits appended.
         appends: Counter = "appendCount",
-        /// How long it took to write one down for the disk.
+        /// Time to encode one edit: the average of its commit group.
         append_time: Times = "AppendTime",
-        /// Bytes of its cells.
+        /// Bytes of one edit's cells.
         append_size: Sizes = "AppendSize",
-        /// Those that took more than a second.
+        /// Edits whose commit group took more than a second to encode.
         slow_appends: Counter = "slowAppendCount",
-        /// Bytes written.
+        /// Bytes of entries written.
         written_bytes: Counter = "writtenBytes" in Bytes,
-        /// How long a group of edits took to the disk.
+        /// Time to write and sync a commit group.
         sync_time: Times = "SyncTime",
-        /// New files that were asked for, because of errors and sizes.
+        /// Rolls to a new file requested because of an error or the file size.
         roll_requests: Counter = "rollRequest",
-        /// Of these those because of an error.
+        /// Rolls requested because a write or sync failed.
         error_rolls: Counter = "errorRollRequest",
-        /// Of these those because the file was long enough.
+        /// Rolls requested because the file reached its maximum size.
         size_rolls: Counter = "sizeRollRequest",
-        /// Files begun in place of others, for whatever reason.
+        /// Files replaced by a new one, for any reason.
         rolls: Counter = "successfulLogRolls",
     }
 }
 
 base::absent! {
-    /// A disk has no replicas, and a slow one is not left for another.
+    /// A local disk has no replicas, and a slow disk is not replaced by another.
     pub struct NoReplicas in "RegionServer,sub=WAL" {
-        /// New files that were asked for because replicas were lacking.
+        /// Rolls requested because replicas were missing.
         Counter = "lowReplicaRollRequest",
-        /// Those because syncs were slow.
+        /// Rolls requested because syncs were slow.
         Counter = "slowSyncRollRequest",
     }
 }
 
-base::figures! {
-    /// What was appended of a table, whose name stands before.
-    pub struct TableFigures in "RegionServer,sub=WAL" {
-        /// Edits.
+base::current_values! {
+    /// Appends to one table. The table's name precedes the attribute's.
+    pub struct TableMetrics in "RegionServer,sub=WAL" {
+        /// Edits appended.
         appends: Counted = ".appendCount",
         /// Bytes of their cells.
         bytes: Counted = ".appendSize" in Bytes,
     }
 }
 
-/// What the logs of a server count, of each table too.
+/// Metrics of a server's logs, in total and by table.
 #[derive(Debug)]
 pub struct Instruments {
-    /// Of all tables together.
+    /// Totals over all tables.
     pub all: LogInstruments,
-    tables: Mutex<HashMap<Bytes, Appended>>,
+    tables: Mutex<HashMap<Bytes, TableAppends>>,
 }
 
-/// What was appended of a table.
+/// Appends to one table.
 #[derive(Clone, Copy, Debug, Default)]
-struct Appended {
+struct TableAppends {
     edits: u64,
     bytes: u64,
 }
 
 impl Instruments {
-    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    /// All counts are 0; `now` is a time of the monotonic clock.
     pub fn begin(now: Duration) -> Instruments {
         Instruments { all: LogInstruments::begin(now), tables: Mutex::default() }
     }
 
-    /// A group is on disk: `edits` are those of it that are in the log, with `bytes` as entries, which it took `encoding` to
-    /// write down and `syncing` to get there.
-    pub(crate) fn note_group<'a>(
+    /// Records a committed group: its logged `edits`, the `bytes` of their entries, and the time
+    /// that encoding and syncing took.
+    pub(crate) fn record_group<'a>(
         &self,
         edits: impl Iterator<Item = &'a Edit>,
         bytes: usize,
@@ -94,9 +94,9 @@ impl Instruments {
             let cells_bytes = edit.cells.len() as u64;
             all.append_size.record(cells_bytes);
             if !tables.contains_key(&edit.table) {
-                tables.insert(edit.table.clone(), Appended::default());
+                tables.insert(edit.table.clone(), TableAppends::default());
             }
-            let of_table = tables.get_mut(&edit.table).expect("just put in, if it was not there");
+            let of_table = tables.get_mut(&edit.table).expect("inserted above if it was missing");
             of_table.edits += 1;
             of_table.bytes += cells_bytes;
             count += 1;
@@ -113,8 +113,8 @@ impl Instruments {
         }
     }
 
-    fn tables(&self) -> MutexGuard<'_, HashMap<Bytes, Appended>> {
-        // Numbers: whole after any panic.
+    fn tables(&self) -> MutexGuard<'_, HashMap<Bytes, TableAppends>> {
+        // Only numbers, which are valid after any panic.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,12 +123,12 @@ impl Source for Instruments {
     fn show(&self, scope: &mut Scope<'_>) {
         self.all.show(scope);
         NoReplicas.show(scope);
-        let mut tables: Vec<(Bytes, Appended)> =
+        let mut tables: Vec<(Bytes, TableAppends)> =
             self.tables().iter().map(|(table, appended)| (table.clone(), *appended)).collect();
         tables.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        for (table, Appended { edits, bytes }) in tables {
-            let figures = TableFigures { appends: edits.into(), bytes: bytes.into() };
-            figures.show(&mut scope.named(&String::from_utf8_lossy(&table)));
+        for (table, TableAppends { edits, bytes }) in tables {
+            let metrics = TableMetrics { appends: edits.into(), bytes: bytes.into() };
+            metrics.show(&mut scope.named(&String::from_utf8_lossy(&table)));
         }
     }
 

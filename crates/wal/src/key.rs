@@ -1,11 +1,13 @@
-//! Keys of entries: HBase's `WALKey`, and the three fields of ours that HBase skips.
+//! Keys of entries: HBase's `WALKey`, with three more fields that HBase skips.
 //!
 //! ```text
-//! 1 region | 2 table | 3 sequence id | 4 write time | 6 scopes* | 7 cell count | 9, 10 nonce     HBase's
-//! 1000 durability mark (first entry of a group) | 1001 bytes of cells | 1002 crc32c (fixed, last)    ours
+//! HBase's: 1 region | 2 table | 3 sequence id | 4 write time | 6 scopes* | 7 cell count
+//!          | 9, 10 nonce
+//! ours:    1000 durability mark (first entry of a group) | 1001 bytes of cells
+//!          | 1002 crc32c (fixed32, last)
 //! ```
 //!
-//! The checksum is the last field, so that all of the key before it can be covered by it.
+//! The checksum is the last field, so that it can cover all of the key before it.
 
 use base::varint::{put_varint, varint_len};
 use bytes::Bytes;
@@ -14,18 +16,18 @@ use crate::edit::{Edit, Scope};
 use crate::field::{self, Value};
 use crate::mark::{MARK_FIELD, MARK_LEN, Salt, put_mark};
 
-/// Field of the length of the cells.
+/// Number of the field with the length of the cells.
 const CELLS_LEN_FIELD: u32 = 1001;
-/// Field of the checksum.
+/// Number of the checksum field.
 const CRC_FIELD: u32 = 1002;
-/// Bytes of the checksum's value, the last ones of a key.
+/// Bytes of the checksum's value, the last bytes of a key.
 pub(crate) const CRC_LEN: usize = size_of::<u32>();
-/// Bytes of the tag of one of our fields.
+/// Bytes of the tag of each of our fields.
 const OUR_TAG_LEN: usize = 2;
-/// Longest key that is written or read; one without scopes has about 100 bytes.
+/// Longest key that is written or read. A key without scopes has about 100 bytes.
 pub(crate) const KEY_LEN_MAX: usize = 1 << 20;
 
-/// What an entry belongs to: a `WALKey`.
+/// The key of an entry: HBase's `WALKey`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Key {
     /// Encoded name of the region.
@@ -34,25 +36,25 @@ pub struct Key {
     pub table: Bytes,
     /// Orders the edits of the region.
     pub seq_id: u64,
-    /// When it was made, milliseconds since the epoch.
+    /// Time of the change, milliseconds since the epoch.
     pub write_time_ms: u64,
     /// Families that are replicated.
     pub scopes: Vec<Scope>,
-    /// Cells of the entry.
+    /// Number of cells in the entry.
     pub cell_count: u32,
-    /// Clusters that have it already, most significant half of the UUID first.
+    /// Clusters that already have the edit, each a UUID with its most significant half first.
     pub cluster_ids: Vec<(u64, u64)>,
     /// Nonce group and nonce of the client's operation; 0 for none.
     pub nonce: (u64, u64),
-    /// The sequence id an edit had before it was replayed.
+    /// The sequence id that an edit had before it was replayed.
     pub original_seq_id: Option<u64>,
-    /// Names and values that coprocessors attach.
+    /// Names and values attached by coprocessors.
     pub attributes: Vec<(Bytes, Bytes)>,
 }
 
-/// What a pass over a log needs of a key; positions are within the key.
+/// The parts of a key that a scan of a log needs. Positions are within the key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outline {
+pub(crate) struct KeyFields {
     pub region_at: usize,
     pub region_len: usize,
     pub seq_id: u64,
@@ -62,9 +64,9 @@ pub(crate) struct Outline {
     pub crc: Option<u32>,
 }
 
-impl Outline {
-    /// Reads what is needed of `key`.
-    pub(crate) fn read(key: &[u8]) -> Result<Outline, &'static str> {
+impl KeyFields {
+    /// Decodes the needed parts of `key`.
+    pub(crate) fn read(key: &[u8]) -> Result<KeyFields, &'static str> {
         let mut region: Option<(usize, usize)> = None;
         let (mut has_table, mut has_time, mut seq_id) = (false, false, None);
         let (mut cell_count, mut cells_len, mut mark_at, mut crc) = (0, None, None, None);
@@ -77,7 +79,7 @@ impl Outline {
                 (3, Value::Number(number)) => seq_id = Some(number),
                 (4, Value::Number(_)) => has_time = true,
                 (7, Value::Number(number)) => {
-                    cell_count = u32::try_from(number).map_err(|_| "more cells than can be counted")?;
+                    cell_count = u32::try_from(number).map_err(|_| "the cell count is out of range")?;
                 }
                 (1 | 2 | 3 | 4 | 7, _) => return Err("a field of the key has a wrong type"),
                 (MARK_FIELD, Value::Bytes(mark)) => mark_at = Some(end - mark.len()),
@@ -88,14 +90,14 @@ impl Outline {
         }
         let (Some((region_at, region_len)), Some(seq_id), true, true) = (region, seq_id, has_table, has_time)
         else {
-            return Err("the key lacks a field that every key has");
+            return Err("the key lacks a required field");
         };
-        Ok(Outline { region_at, region_len, seq_id, cell_count, cells_len, mark_at, crc })
+        Ok(KeyFields { region_at, region_len, seq_id, cell_count, cells_len, mark_at, crc })
     }
 }
 
 impl Key {
-    /// Reads a whole key.
+    /// Decodes a whole key.
     pub(crate) fn read(bytes: &Bytes) -> Result<Key, &'static str> {
         let mut key = Key::default();
         let mut input = &bytes[..];
@@ -108,7 +110,7 @@ impl Key {
                 6 => key.scopes.push(read_scope(bytes, value.bytes()?)?),
                 7 => {
                     key.cell_count =
-                        value.number()?.try_into().map_err(|_| "more cells than can be counted")?
+                        value.number()?.try_into().map_err(|_| "the cell count is out of range")?
                 }
                 8 => key.cluster_ids.push(read_uuid(value.bytes()?)?),
                 9 => key.nonce.0 = value.number()?,
@@ -119,7 +121,7 @@ impl Key {
             }
         }
         if key.region.is_empty() {
-            return Err("the key names no region");
+            return Err("the key has no region name");
         }
         Ok(key)
     }
@@ -183,7 +185,8 @@ fn scope_len(scope: &Scope) -> usize {
     1 + varint_len(len as u64) + len + 1 + varint_len(u64::from(scope.code))
 }
 
-/// Appends the key of `edit` with zeros for its checksum. `out[0]` will stand at `base` of the file.
+/// Appends the key of `edit`, with zeros for its checksum. `out[0]` will be at offset `base` of the
+/// file.
 pub(crate) fn encode(out: &mut Vec<u8>, edit: &Edit, salt: Salt, base: u64, durable: Option<u64>) {
     field::put_bytes(out, 1, edit.region.as_bytes());
     field::put_bytes(out, 2, &edit.table);

@@ -1,23 +1,24 @@
-//! Layer 2: the write-ahead log, in HBase's format.
+//! The write-ahead log, in HBase's format.
 //!
-//! * [`Log`]: group commit, rolling, and which files are still needed;
-//! * [`reader`]: one log from front to back, HBase's own (dictionary-compressed too) and ours;
-//! * [`marker`]: edits that tell a region's life;
-//! * [`record`]: which logs there were, to notice those that are missing;
-//! * [`recovery`]: all logs of a server in one checked pass, then each region's entries by themselves;
+//! * [`Log`]: group commit, rolling, and which log files are still needed;
+//! * [`reader`]: reads one log from start to end, HBase's (including dictionary-compressed) or
+//!   ours;
+//! * [`marker`]: edits that record events in a region's life, such as its opening;
+//! * [`record`]: a record of the retained logs, to detect missing ones;
+//! * [`recovery`]: checks all logs of a server in one pass, then reads each region's entries
+//!   separately;
 //! * `header`, `key`, `entry`, `mark`: the bytes, drawn in `docs/formats/wal.md`.
 //!
-//! What the crate promises:
+//! The crate guarantees:
 //!
-//! * an edit is told to be committed only when its bytes survive a power cut, in the order of the calls of
-//!   [`Log::append`];
-//! * a reader gives entries that were written, in order, or refuses with file and offset: what is beyond the last
-//!   offset known durable may be cut, what is below may not;
-//! * foreign bytes cost bounded memory and an error, never a panic.
+//! * an edit is reported as committed only when its bytes survive power loss, in the order of the
+//!   [`Log::append`] calls;
+//! * a reader returns the entries that were written, in order, or fails with file and offset. It
+//!   may truncate only what is after the last offset known to be durable;
+//! * untrusted input costs bounded memory and an error, never a panic.
 //!
-//! Knows nothing about: memstores, stores, what a cell means, who asks for a flush.
+//! Knows nothing about: memstores, stores, the meaning of cells, what triggers a flush.
 
-mod books;
 mod committer;
 mod compressed;
 mod dictionary;
@@ -25,14 +26,16 @@ mod edit;
 mod entry;
 mod error;
 mod field;
-mod gathering;
+mod group_delay;
 mod header;
+mod holders;
 mod housekeeper;
 mod instruments;
 mod key;
 mod log;
 mod mark;
 mod name;
+mod retention;
 mod segment;
 mod window;
 
@@ -44,8 +47,9 @@ pub mod recovery;
 pub use edit::{Committed, Edit, Scope};
 pub use entry::{CELLS_LEN_MAX, Entry};
 pub use error::{Error, Result};
-pub use instruments::{Instruments, LogInstruments, NoReplicas, TableFigures};
+pub use holders::LogHolders;
+pub use instruments::{Instruments, LogInstruments, NoReplicas, TableMetrics};
 pub use key::Key;
-pub use log::{Fate, Figures, Log, LogOptions, OldLog};
+pub use log::{Log, LogOptions, LogStatistics, OldLog, OldLogAction};
 pub use name::LogName;
 pub use reader::{Ending, LogReader, Tail};

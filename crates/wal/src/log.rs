@@ -1,4 +1,4 @@
-//! The log as the rest of the server sees it: a queue that takes edits and tells later what became of them.
+//! The log's interface: a queue that takes edits and later reports whether they were committed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,44 +9,45 @@ use base::env::{Env, TaskClass};
 use fs::{FilePath, FileSystem, Sync};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::books::Books;
 use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
 use crate::instruments::Instruments;
+use crate::retention::LogRetention;
 use crate::{Edit, Error, Result};
 
-/// The pause between two records of which files are kept.
+/// Interval at which the record of the retained log files is updated.
 const RECORD_PERIOD: Duration = Duration::from_secs(1);
 
-/// Where a log is and when it begins a new file.
+/// Where a log is stored, and when it rolls to a new file.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// The server's log directory, `WALs/<server>`.
     pub dir: FilePath,
-    /// First part of the files' names: the server's name, URL-encoded.
+    /// First part of the file names: the server's name, URL-encoded.
     pub prefix: String,
-    /// Last part of the files' names: empty, or `.meta` for the log of `hbase:meta`.
+    /// Last part of the file names: empty, or `.meta` for the log of `hbase:meta`.
     pub suffix: String,
-    /// Where logs go that nobody needs any more, `oldWALs`.
+    /// Archive directory for logs that are no longer needed, `oldWALs`.
     pub archive_dir: FilePath,
-    /// A file of this length is replaced by a new one; at most 1 GiB.
+    /// File length at which the log rolls, at most 1 GiB.
     pub roll_bytes: u64,
-    /// A file of this age is replaced, if it has entries.
+    /// File age at which the log rolls, unless the file has no entries. `None`: never by age.
     pub roll_period: Option<Duration>,
-    /// Zeros written ahead at a time, so that a sync changes no file length; 0 for none.
+    /// Bytes of zeros to write ahead at a time, so that a sync does not change the file length; 0
+    /// for none.
     pub reserve_bytes: u64,
-    /// Edits are committed in groups of about this many bytes at most.
+    /// Approximate maximum size of a commit group, in bytes.
     pub group_bytes: u64,
-    /// What an edit must survive before it is told to be committed.
-    pub reach: Sync,
-    /// Where the log records which files it keeps, if anywhere (see [`crate::record`]).
+    /// What an edit must survive before it is reported as committed.
+    pub durability: Sync,
+    /// Where the log records which files it retains, if anywhere (see [`crate::record`]).
     pub record: Option<FilePath>,
-    /// Where the log counts, perhaps together with others; its own, if none.
+    /// Instruments to count with, possibly shared with other logs. `None`: the log creates its own.
     pub instruments: Option<Arc<Instruments>>,
 }
 
 impl LogOptions {
-    /// A log with HBase's defaults: files of 128 MiB, a new one each hour.
+    /// Options with HBase's defaults: files of 128 MiB, a new file each hour.
     pub fn new(dir: FilePath, prefix: &str, archive_dir: FilePath) -> LogOptions {
         LogOptions {
             dir,
@@ -57,72 +58,75 @@ impl LogOptions {
             roll_period: Some(Duration::from_secs(3600)),
             reserve_bytes: 2 << 20,
             group_bytes: 1 << 20,
-            reach: Sync::Disk,
+            durability: Sync::Disk,
             record: None,
             instruments: None,
         }
     }
 }
 
-/// What happens to a log of an earlier run once nothing in it is needed any more.
+/// What happens to a log of an earlier run once none of its entries is needed any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Fate {
-    /// It is archived.
+pub enum OldLogAction {
+    /// It is moved to the archive.
     #[default]
     Archive,
-    /// It is moved to this directory, because it is damaged and an operator may want to examine it.
+    /// It is moved to this directory: it is damaged, and an operator may want to examine it.
     MoveTo(FilePath),
-    /// It stays: parts that could not be read may be needed.
+    /// It stays in place: unreadable parts of it may still be needed.
     Stay,
 }
 
-/// A log of an earlier run, replayed where it is and archived once all that is in it is flushed.
+/// A log of an earlier run. It is replayed in place and archived once all its edits are flushed.
 #[derive(Clone, Debug)]
 pub struct OldLog {
-    /// Where it is.
+    /// Its path.
     pub path: FilePath,
-    /// Bytes of its entries, and of what is before them.
+    /// Its length up to the end of its last entry, in bytes.
     pub bytes: u64,
     /// The regions with edits in it, and the highest sequence id of each.
     pub highest: HashMap<Arc<str>, u64>,
-    /// What becomes of it.
-    pub fate: Fate,
+    /// What happens to it once it is no longer needed.
+    pub action: OldLogAction,
 }
 
-/// Counts since the start, and what is there now.
+/// Statistics of a log: its current state, and counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Log files that are kept, with the open one.
+pub struct LogStatistics {
+    /// Log files retained, including the open one.
     pub logs: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub file_bytes: u64,
-    /// Bytes in the queue, those being written too.
+    /// Bytes of queued edits, including those being written.
     pub queued_bytes: u64,
-    /// Edits committed that left bytes; like the next three, of all logs that count together.
+    /// Committed edits that were written (not `SKIP_WAL`). This count and the next three cover all
+    /// logs that share the instruments.
     pub edits: u64,
     /// Bytes of entries written.
     pub bytes: u64,
     /// Groups committed: one sync each.
     pub groups: u64,
-    /// Files replaced, for whatever reason.
+    /// Log files replaced, for any reason.
     pub rolls: u64,
-    /// Files given up because a write or sync failed.
+    /// Log files given up because a write or sync failed.
     pub failures: u64,
 }
 
-/// A server's log (or that of `hbase:meta`): takes edits, commits them in groups, keeps account of the files.
+/// The log of a server, or of `hbase:meta`. Takes edits, commits them in groups, and tracks which
+/// files are still needed.
 ///
-/// Dropping it ends the log as a crash does, after what is queued was committed; [`Log::close`] ends it in order.
+/// Dropping it commits the queued edits but writes no trailer, so the file ends as after a crash.
+/// [`Log::close`] ends it properly.
 pub struct Log {
     shared: Arc<Shared>,
 }
 
-/// What the log's users and its tasks share.
+/// State shared by the log's users and its tasks.
 pub(crate) struct Shared {
-    // Held for an instant by whoever appends; never across an await, and no other lock is taken under it.
+    // Held briefly by appenders, never across an await. No other lock is taken while it is held.
     queue: Mutex<Queue>,
     wake: Notify,
-    pub(crate) books: Arc<Mutex<Books>>,
+    pub(crate) retention: Arc<Mutex<LogRetention>>,
     pub(crate) jobs: mpsc::UnboundedSender<Job>,
     pub(crate) counts: Counts,
     pub(crate) instruments: Arc<Instruments>,
@@ -132,95 +136,97 @@ pub(crate) struct Shared {
 pub(crate) struct Counts {
     pub(crate) queued_bytes: AtomicU64,
     pub(crate) failures: AtomicU64,
-    // A group found the disk full and is written again and again.
-    pub(crate) waits_for_room: AtomicBool,
+    // A group found the disk full and is being retried.
+    pub(crate) waits_for_space: AtomicBool,
 }
 
 struct Queue {
     edits: Vec<Edit>,
-    // At how many edits the committer is woken.
+    // Queue length at which the committer is woken.
     wake_at: usize,
-    orders: Vec<Order>,
+    commands: Vec<Command>,
     dropped: bool,
 }
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue { edits: Vec::new(), wake_at: 1, orders: Vec::new(), dropped: false }
+        Queue { edits: Vec::new(), wake_at: 1, commands: Vec::new(), dropped: false }
     }
 }
 
-/// What is asked of the committer beside edits; done after the edits that were appended before.
-pub(crate) enum Order {
+/// A command to the committer. It is executed after the edits that were appended before it.
+pub(crate) enum Command {
     Roll(oneshot::Sender<Result<()>>),
     Close(oneshot::Sender<()>),
 }
 
-/// What was taken from the queue beside edits.
-pub(crate) struct Taken {
-    pub(crate) orders: Vec<Order>,
+/// What was taken from the queue in addition to edits.
+pub(crate) struct DrainedQueue {
+    pub(crate) commands: Vec<Command>,
     pub(crate) dropped: bool,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is guarded here is whole between any two statements, so a panic elsewhere leaves nothing broken.
+    // The guarded data is consistent between any two statements, so a panic elsewhere breaks
+    // nothing.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// Moves all queued edits into `edits`, which is empty.
-    pub(crate) fn take(&self, edits: &mut Vec<Edit>) -> Taken {
+    /// Moves all queued edits into `edits`, which must be empty, and takes the queued orders.
+    pub(crate) fn drain(&self, edits: &mut Vec<Edit>) -> DrainedQueue {
+        debug_assert!(edits.is_empty(), "edits that were taken do not return to the queue");
         let mut queue = locked(&self.queue);
         std::mem::swap(&mut queue.edits, edits);
-        Taken { orders: std::mem::take(&mut queue.orders), dropped: queue.dropped }
+        DrainedQueue { commands: std::mem::take(&mut queue.commands), dropped: queue.dropped }
     }
 
-    /// Waits until something was queued.
+    /// Waits until something is queued.
     pub(crate) async fn queued(&self) {
         self.wake.notified().await;
     }
 
-    /// Edits in the queue.
     pub(crate) fn queued_edits(&self) -> usize {
         locked(&self.queue).edits.len()
     }
 
-    /// Waits until so many edits are in the queue, or there is something else to do. Until
-    /// [`wake_at_first`](Self::wake_at_first) is called nobody is woken for fewer.
+    /// Waits until at least `edits` edits are queued, or there is something else to do. Until
+    /// [`wake_at_first`](Self::wake_at_first) is called, fewer edits do not wake the committer.
     pub(crate) async fn queued_at_least(&self, edits: usize) {
-        while self.lacks(edits) {
+        while self.needs_more(edits) {
             self.wake.notified().await;
         }
     }
 
-    fn lacks(&self, edits: usize) -> bool {
+    fn needs_more(&self, edits: usize) -> bool {
         let mut queue = locked(&self.queue);
         queue.wake_at = edits;
-        queue.edits.len() < edits && queue.orders.is_empty() && !queue.dropped
+        queue.edits.len() < edits && queue.commands.is_empty() && !queue.dropped
     }
 
-    /// Whether the log is to be closed, or was dropped.
+    /// Whether the log is being closed or was dropped.
     pub(crate) fn is_ending(&self) -> bool {
         let queue = locked(&self.queue);
-        queue.dropped || queue.orders.iter().any(|order| matches!(order, Order::Close(_)))
+        queue.dropped || queue.commands.iter().any(|command| matches!(command, Command::Close(_)))
     }
 
-    /// The first edit in an empty queue wakes the committer again.
+    /// Makes the first edit in an empty queue wake the committer again.
     pub(crate) fn wake_at_first(&self) {
         locked(&self.queue).wake_at = 1;
     }
 
-    fn order(&self, order: Order) {
-        locked(&self.queue).orders.push(order);
+    fn send_command(&self, command: Command) {
+        locked(&self.queue).commands.push(command);
         self.wake.notify_one();
     }
 }
 
 impl Log {
-    /// Begins a new file and the tasks that serve the log. `on_fatal` is told once if the log can take no more.
+    /// Creates the first file and starts the log's tasks. `on_fatal` is called once if the log
+    /// stops.
     ///
     /// # Errors
-    /// If the directories or the first file cannot be made.
+    /// If the directories or the first file cannot be created.
     pub async fn start(
         env: Env,
         fs: Arc<dyn FileSystem>,
@@ -240,26 +246,27 @@ impl Log {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Notify::new(),
-            books: Arc::default(),
+            retention: Arc::default(),
             jobs,
             counts: Counts::default(),
             instruments,
         });
         let housekeeper = Housekeeper {
             fs: fs.clone(),
-            books: shared.books.clone(),
+            retention: shared.retention.clone(),
             dir: options.dir.clone(),
             archive_dir: options.archive_dir.clone(),
-            left: Vec::new(),
-            elsewhere: HashMap::new(),
+            failed_moves: Vec::new(),
+            destinations: HashMap::new(),
             record: options.record.clone(),
             recorded: Vec::new(),
         };
         let records = options.record.is_some();
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;
         env.spawn(TaskClass::Service, housekeeper.run(todo));
-        // Not on the threads of flush and compaction: every write waits for this task.
-        // Where those are who append and wait: to wake a task of the same thread costs no system call.
+        // Not on the threads of flushes and compactions: every write waits for this task. The
+        // appenders wait on the connection threads, and waking a task of the same thread needs no
+        // system call.
         env.spawn(TaskClass::Connection, committer.run());
         if records {
             let (clock, watched) = (env.clock.clone(), Arc::downgrade(&shared));
@@ -273,10 +280,10 @@ impl Log {
         Ok(Arc::new(Log { shared }))
     }
 
-    /// Queues an edit; `edit.committed` is told when it is safe. Never blocks.
+    /// Queues an edit. `edit.committed` is notified once it is durable or has failed. Never blocks.
     ///
-    /// The order of the calls is the order in the log, so a region calls it under the lock by which it gives sequence
-    /// ids out.
+    /// The order of the calls is the order in the log. So a region must call this under the lock
+    /// that assigns its sequence ids.
     pub fn append(&self, edit: Edit) {
         self.shared.counts.queued_bytes.fetch_add(edit.queued_bytes(), Ordering::Relaxed);
         let mut queue = locked(&self.shared.queue);
@@ -288,79 +295,81 @@ impl Log {
         }
     }
 
-    /// Bytes of edits that are not committed yet; who appends should wait when they are many.
+    /// Bytes of edits that are not committed yet. Appenders should wait when there are many.
     pub fn queued_bytes(&self) -> u64 {
         self.shared.counts.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// The file that is written now; none once the log has ended.
+    /// The file that is being written; `None` once the log has ended.
     pub fn open_file(&self) -> Option<FilePath> {
-        locked(&self.shared.books).open_file().cloned()
+        locked(&self.shared.retention).open_file().cloned()
     }
 
-    /// Whether edits wait for room on a full disk. They are not acknowledged before they have it.
-    pub fn waits_for_room(&self) -> bool {
-        self.shared.counts.waits_for_room.load(Ordering::Relaxed)
+    /// Whether edits wait for space on a full disk. They are not acknowledged until they are
+    /// written.
+    pub fn waits_for_space(&self) -> bool {
+        self.shared.counts.waits_for_space.load(Ordering::Relaxed)
     }
 
-    /// Replaces the open file by a new one, after committing what was appended before.
+    /// Replaces the open file by a new one, after committing the edits appended before.
     ///
     /// # Errors
-    /// If no new file could be made; the old one then stays in use.
+    /// If no new file can be created; the old one then stays in use.
     pub async fn roll(&self) -> Result<()> {
         let (done, outcome) = oneshot::channel();
-        self.shared.order(Order::Roll(done));
+        self.shared.send_command(Command::Roll(done));
         outcome.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Takes note that the region's edits up to `up_to_seq_id` are in store files that survive a power cut; logs that
-    /// nobody needs any more are moved to the archive.
-    pub fn flushed(&self, region: &str, up_to_seq_id: u64) {
-        let unneeded = locked(&self.shared.books).flushed(region, up_to_seq_id);
+    /// Records that the region's edits up to `up_to_seq_id` are in store files that survive power
+    /// loss. Logs that are no longer needed are moved to the archive.
+    pub fn record_flush(&self, region: &str, up_to_seq_id: u64) {
+        let unneeded = locked(&self.shared.retention).record_flush(region, up_to_seq_id);
         self.archive(unneeded);
     }
 
-    /// Takes note that nothing the region wrote so far will ever be replayed: it was dropped, or closed with all its
-    /// edits in files. It may come back with any sequence ids.
-    pub fn forget(&self, region: &str) {
-        let unneeded = locked(&self.shared.books).forget(region);
+    /// Records that nothing that the region wrote so far will ever be replayed: it was dropped, or
+    /// closed with all its edits in files. It may be reopened with any sequence ids.
+    pub fn forget_region(&self, region: &str) {
+        let unneeded = locked(&self.shared.retention).forget_region(region);
         self.archive(unneeded);
     }
 
-    /// The regions to flush so that the oldest log can go.
+    /// The regions to flush so that the oldest log can be archived.
     pub fn regions_holding_oldest(&self) -> Vec<Arc<str>> {
-        locked(&self.shared.books).holding_oldest()
+        locked(&self.shared.retention).regions_of_oldest()
     }
 
-    /// Takes over logs of an earlier run, as [`crate::recovery::LogIndex::old_logs`] gives them. Each of their regions
-    /// must say [`Log::flushed`] (or [`Log::forget`]) some time, also when nothing was left to replay.
+    /// Adopts logs of an earlier run, as returned by [`crate::recovery::LogIndex::old_logs`]. Each
+    /// of their regions must eventually get a call of [`Log::record_flush`] or
+    /// [`Log::forget_region`], even if nothing was left to replay.
     pub fn adopt(&self, old: Vec<OldLog>) {
         for log in &old {
-            if let Fate::MoveTo(dir) = &log.fate {
-                let _ = self.shared.jobs.send(Job::MoveElsewhere(log.path.clone(), dir.clone()));
+            if let OldLogAction::MoveTo(dir) = &log.action {
+                let _ = self.shared.jobs.send(Job::MoveTo(log.path.clone(), dir.clone()));
             }
         }
-        let unneeded = locked(&self.shared.books).adopt(old);
+        let unneeded = locked(&self.shared.retention).adopt(old);
         self.archive(unneeded);
     }
 
-    /// Log files that are kept, with the open one and those adopted.
+    /// Log files retained, including the open one and adopted ones.
     pub fn log_count(&self) -> usize {
-        locked(&self.shared.books).count()
+        locked(&self.shared.retention).count()
     }
 
-    /// Where it counts.
+    /// The instruments that this log counts with.
     pub fn instruments(&self) -> &Arc<Instruments> {
         &self.shared.instruments
     }
 
-    /// Counts for metrics.
-    pub fn figures(&self) -> Figures {
+    /// Statistics for metrics.
+    pub fn statistics(&self) -> LogStatistics {
         let (counts, instruments) = (&self.shared.counts, &self.shared.instruments.all);
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Figures {
+        LogStatistics {
             logs: self.log_count() as u64,
-            file_bytes: locked(&self.shared.books).bytes(),
+            file_bytes: locked(&self.shared.retention).bytes(),
             queued_bytes: read(&counts.queued_bytes),
             edits: instruments.appends.get(),
             bytes: instruments.written_bytes.get(),
@@ -370,12 +379,12 @@ impl Log {
         }
     }
 
-    /// Commits what was appended, ends the file with a trailer, waits for moves to the archive. Later appends fail
-    /// with [`Error::Closed`].
+    /// Commits the queued edits, ends the file with a trailer, and waits for moves to the archive.
+    /// Later appends fail with [`Error::Closed`].
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        self.shared.order(Order::Close(done));
-        // An error says that it was closed already.
+        self.shared.send_command(Command::Close(done));
+        // An error means that the log was closed already.
         let _ = closed.await;
         let (done, drained) = oneshot::channel();
         if self.shared.jobs.send(Job::Drain(done)).is_ok() {
@@ -385,7 +394,7 @@ impl Log {
 
     fn archive(&self, unneeded: Vec<FilePath>) {
         if !unneeded.is_empty() {
-            // The task ends only with the runtime; then the files stay for the next run.
+            // The task ends only with the runtime. The files then stay for the next run.
             let _ = self.shared.jobs.send(Job::Archive(unneeded));
         }
     }

@@ -1,20 +1,23 @@
-//! Marks: what a log says about itself besides entries.
+//! Marks: what a log states about itself in addition to entries.
 //!
-//! A **durability mark** states up to which offset the file was synced when the mark was written. It stands in the
-//! first entry of each group, in the trailer, and behind the end mark of a log that fell idle. It can be found without
-//! reading what is before it, and it checks itself, so damage in front does not hide it:
+//! A **durability mark** states the offset up to which the file was synced when the mark was
+//! written. It is in the first entry of each group, in the trailer, and after the end mark of an
+//! idle log. It has its own checksum and can be found without reading the bytes before it, so
+//! damage before it does not hide it:
 //!
 //! ```text
-//! salt 8 (as in the header) | offset of this mark 8 | offset known durable 8 | crc32c of these 24 bytes 4
+//! salt 8 (as in the header) | offset of this mark 8 | offset known durable 8
+//! | crc32c of these 24 bytes 4
 //! ```
 //!
-//! The **end mark** stands where the content of a file with reserved zeros ends. HBase takes it for an entry that is
-//! cut by the end of the file, which is how its logs end when a server dies: `varint(L) 0a varint(L')`, a key of L
-//! bytes whose first field has L' bytes, both beyond the end of any log.
+//! The **end mark** is where the content of a file with reserved zeros ends. HBase sees an entry
+//! that is truncated by the end of the file, which is how its own logs end when a server dies:
+//! `varint(L) 0a varint(L')`, a key of L bytes whose first field has L' bytes, both beyond the end
+//! of any log.
 //!
-//! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes, `LAWP`. The message
-//! has two fields that HBase skips: one whose tag and content are an end mark too, for the moment at which reserved
-//! zeros still stand behind, and a durability mark.
+//! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes,
+//! `LAWP`. The message has two fields that HBase skips. The tag and content of the first are also
+//! an end mark, for the time while reserved zeros still follow. The second is a durability mark.
 
 use base::checksum::{crc32c, matches};
 use bytes::Bytes;
@@ -22,7 +25,7 @@ use bytes::Bytes;
 use crate::field;
 use crate::window::Window;
 
-/// The random number of one file, by which its own bytes are told from those of any other.
+/// The random number of one file. It distinguishes the file's bytes from those of any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Salt(pub(crate) [u8; 8]);
 
@@ -33,10 +36,11 @@ const CHECKED_LEN: usize = SALT_LEN + 2 * OFFSET_LEN;
 pub(crate) const MARK_LEN: usize = CHECKED_LEN + size_of::<u32>();
 const _: () = assert!(MARK_LEN == 28);
 
-/// Field of a durability mark in a `WALKey` and in the `WALTrailer`.
+/// Number of the durability mark's field in a `WALKey` and in the `WALTrailer`.
 pub(crate) const MARK_FIELD: u32 = 1000;
 
-/// Appends a mark that will stand at `offset` of the file and says that all below `durable` was synced.
+/// Appends a mark for `offset` of the file, which states that all bytes below `durable` were
+/// synced.
 pub(crate) fn put_mark(out: &mut Vec<u8>, salt: Salt, offset: u64, durable: u64) {
     let start = out.len();
     out.extend_from_slice(&salt.0);
@@ -46,7 +50,8 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, salt: Salt, offset: u64, durable: u64)
     out.extend_from_slice(&crc.to_be_bytes());
 }
 
-/// The durable offset that a mark at `offset` of the file states; `None` if the bytes are no such mark.
+/// The durable offset that a mark at `offset` of the file states; `None` if the bytes are not a
+/// valid mark.
 pub(crate) fn read_mark(bytes: &[u8], salt: Salt, offset: u64) -> Option<u64> {
     let bytes: &[u8; MARK_LEN] = bytes.first_chunk()?;
     let (checked, crc) = bytes.split_last_chunk()?;
@@ -59,7 +64,7 @@ pub(crate) fn read_mark(bytes: &[u8], salt: Salt, offset: u64) -> Option<u64> {
     sound.then(|| word(SALT_LEN + OFFSET_LEN))
 }
 
-/// The greatest offset that any mark at or behind `from` states to be durable; 0 if there is no mark.
+/// The highest durable offset that any mark at or after `from` states; 0 if there is no mark.
 pub(crate) async fn search(window: &mut Window, salt: Salt, from: u64) -> fs::Result<u64> {
     let mut highest = 0;
     let mut at = from;
@@ -71,13 +76,14 @@ pub(crate) async fn search(window: &mut Window, salt: Salt, from: u64) -> fs::Re
                 highest = highest.max(durable);
             }
         }
-        // The last bytes may hold the front of a mark.
+        // The last bytes may be the start of a mark.
         at += (held.len() - MARK_LEN + 1) as u64;
     }
     Ok(highest)
 }
 
-/// Where `needle` begins in `bytes`. Reserved zeros, which are most of what is searched, are passed by eights.
+/// The positions of `needle` in `bytes`. Skips reserved zeros, most of what is searched, eight at a
+/// time.
 fn occurrences<'a>(bytes: &'a [u8], needle: &'a [u8; SALT_LEN]) -> impl Iterator<Item = usize> + 'a {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -93,10 +99,11 @@ fn occurrences<'a>(bytes: &'a [u8], needle: &'a [u8; SALT_LEN]) -> impl Iterator
     })
 }
 
-/// What a reader takes for an entry cut by the end of the file.
+/// Bytes that a reader takes for an entry truncated by the end of the file.
 pub(crate) const END_MARK: [u8; 11] = [0xff, 0xff, 0xff, 0xff, 0x07, 0x0a, 0xf9, 0xff, 0xff, 0xff, 0x07];
 
-/// The end mark, and behind it that all below `end`, where it stands, is durable.
+/// The end mark, and after it a mark that all bytes below `end`, the end mark's offset, are
+/// durable.
 pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
     let mut out = Vec::with_capacity(END_MARK.len() + MARK_LEN);
     out.extend_from_slice(&END_MARK);
@@ -104,22 +111,24 @@ pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
     out.into()
 }
 
-/// Last bytes of a log that was closed.
+/// Last bytes of a closed log.
 const TRAILER_MAGIC: &[u8; 4] = b"LAWP";
-/// Bytes behind the trailer's message: its length and the magic.
+/// Bytes after the trailer's message: its length and the magic.
 pub(crate) const TRAILER_TAIL_LEN: usize = size_of::<u32>() + TRAILER_MAGIC.len();
-/// Field of the trailer whose tag is an entry's length beyond any file. Its content goes on as the end mark does.
+/// Field of the trailer whose tag, read as an entry's length, exceeds any file. Its content
+/// continues as the end mark does.
 const TRAILER_END_FIELD: u32 = (1 << 28) - 1;
-/// What is in that field: one byte, its own length, makes these ten the field 1 of a key that is cut.
+/// Content of that field. Its length byte, 10, is also the tag of field 1 of a truncated key, and
+/// the content begins with that field's length.
 const TRAILER_END: [u8; 10] = [0xf4, 0xff, 0xff, 0xff, 0x07, 0, 0, 0, 0, 0];
-/// Where the durability mark stands in a trailer: behind tag 5, length 1 and content of one field, tag 2 and length 1 of
-/// its own.
+/// Position of the durability mark in a trailer: after the first field (tag 5, length 1, content),
+/// and the second field's tag 2 and length 1.
 const TRAILER_MARK_AT: usize = 6 + TRAILER_END.len() + 3;
-/// Bytes of a trailer as written here.
+/// Bytes of a trailer that is written here.
 pub(crate) const TRAILER_LEN: usize = TRAILER_MARK_AT + MARK_LEN + TRAILER_TAIL_LEN;
 const _: () = assert!(TRAILER_LEN == 55);
 
-/// The trailer of a log whose content, all of it durable, ends at `end`.
+/// The trailer of a log whose content ends at `end` and is durable.
 pub(crate) fn trailer(salt: Salt, end: u64) -> Bytes {
     let mut mark = Vec::with_capacity(MARK_LEN);
     put_mark(&mut mark, salt, end + TRAILER_MARK_AT as u64, end);
@@ -133,17 +142,18 @@ pub(crate) fn trailer(salt: Salt, end: u64) -> Bytes {
     out.into()
 }
 
-/// Whether `bytes`, all that is left of a file, are a trailer.
+/// Whether `bytes`, the rest of a file, are a trailer.
 pub(crate) fn is_trailer(bytes: &[u8]) -> bool {
     trailer_len(bytes) == Some(bytes.len() as u64)
 }
 
-/// Whether `bytes`, all that is left of a file, are the front of HBase's trailer.
-pub(crate) fn is_cut_trailer(bytes: &[u8]) -> bool {
+/// Whether `bytes`, the rest of a file, are a truncated trailer of HBase.
+pub(crate) fn is_truncated_trailer(bytes: &[u8]) -> bool {
     bytes.len() < TRAILER_TAIL_LEN && b"\0\0\0\0LAWP".starts_with(bytes)
 }
 
-/// Length of the trailer that `last`, the last bytes of a file, say there is.
+/// Length of the trailer according to `last`, the last bytes of a file; `None` if there is no
+/// trailer.
 pub(crate) fn trailer_len(last: &[u8]) -> Option<u64> {
     let tail = last.last_chunk::<TRAILER_TAIL_LEN>()?;
     let (len, magic) = tail.split_first_chunk::<4>()?;
@@ -159,7 +169,7 @@ mod tests {
     const SALT: Salt = Salt(*b"saltsalt");
 
     #[test]
-    fn a_mark_is_good_only_where_it_was_written_and_unchanged() {
+    fn a_mark_is_valid_only_unchanged_and_at_its_offset() {
         let mut bytes = Vec::new();
         put_mark(&mut bytes, SALT, 100, 64);
         assert_eq!(bytes.len(), MARK_LEN);
@@ -199,7 +209,8 @@ mod tests {
         assert_eq!(key_len, i32::MAX as u64);
         assert_eq!(input[0], 0x0a);
         input = &input[1..];
-        // The field fits the key exactly, so that a reader looks for its bytes rather than finding the key malformed.
+        // The field fits the key exactly, so that a reader needs more bytes instead of finding the
+        // key malformed.
         assert_eq!(get_varint(&mut input), Some(key_len - 6));
         assert!(input.is_empty());
     }
@@ -209,7 +220,7 @@ mod tests {
         let ours = trailer(SALT, 1000);
         assert!(is_trailer(&ours));
         assert_eq!(read_mark(&ours[19..], SALT, 1019), Some(1000));
-        // Its front is an end mark: a length, field 1, a length, with nothing left over in the key.
+        // Its start is an end mark: a length, field 1, a length, with nothing left over in the key.
         let mut input = &ours[..];
         let key_len = get_varint(&mut input).unwrap();
         assert_eq!((key_len, input[0]), (i32::MAX as u64 - 5, 10));

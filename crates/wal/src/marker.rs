@@ -1,9 +1,9 @@
-//! Markers: edits that tell a region's life and carry no user data.
+//! Markers: edits that record events in a region's life and carry no user data.
 //!
-//! A marker is one cell of family `METAFAMILY`, its qualifier says what happened, its value is a message. Its sequence
-//! id is taken like any edit's; it never goes to a memstore.
+//! A marker is one cell of family `METAFAMILY`. Its qualifier names the event, and its value is a
+//! message. It takes a sequence id like any edit but never goes to a memstore.
 //!
-//! Source: HBase `WALEdit`; values pinned by markers that HBase wrote.
+//! Source: HBase `WALEdit`; values are compared with markers that HBase wrote.
 
 use bytes::Bytes;
 use cell::cell::CellType;
@@ -22,7 +22,7 @@ const FLUSH: &[u8] = b"HBASE::FLUSH";
 const REGION_OPEN: &[u8] = b"HBASE::REGION_EVENT::REGION_OPEN";
 const REGION_CLOSE: &[u8] = b"HBASE::REGION_EVENT::REGION_CLOSE";
 
-/// The region that markers speak of.
+/// The region of a marker.
 #[derive(Clone, Debug)]
 pub struct MarkedRegion {
     /// The table, `namespace:name` or `name`.
@@ -31,14 +31,14 @@ pub struct MarkedRegion {
     pub encoded: Bytes,
     /// The full name.
     pub name: Bytes,
-    /// The first row, which is the row of the markers.
+    /// The first row. Markers have it as their row.
     pub start_key: Bytes,
 }
 
 /// A step of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushStep {
-    /// The memstores are frozen; not durable in files yet.
+    /// The memstores are frozen; their cells are not durable in files yet.
     Start,
     /// The files are in place.
     Commit,
@@ -47,33 +47,33 @@ pub enum FlushStep {
 /// A family and its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilyFiles {
-    /// The family, which is the name of its directory too.
+    /// The family, whose name is also that of its directory.
     pub family: Bytes,
-    /// Names of files.
+    /// File names.
     pub files: Vec<String>,
-    /// Bytes of these files together.
+    /// Total bytes of these files.
     pub bytes: u64,
 }
 
-/// A compaction: `outputs` take the place of `inputs`.
+/// A compaction: `outputs` replace `inputs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     /// The encoded name of the region.
     pub region: Bytes,
     /// The family.
     pub family: Bytes,
-    /// Names of the files merged.
+    /// Names of the merged files.
     pub inputs: Vec<String>,
-    /// Names of the files made.
+    /// Names of the new files.
     pub outputs: Vec<String>,
 }
 
-/// What is done on reading a cell of family [`FAMILY`].
+/// A decoded marker, with what replay needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// Files took the place of others.
+    /// Files replaced others.
     Compaction(Compaction),
-    /// Told for replicas and tools only; replay passes it over.
+    /// Only for replicas and tools; replay skips it.
     Other,
 }
 
@@ -92,7 +92,7 @@ impl MarkedRegion {
         self.cell(COMPACTION, &message, now_ms)
     }
 
-    /// The marker of a step of a flush; `files` are what it made (none at the start).
+    /// The marker of a step of a flush; `files` are those it wrote (none at the start).
     pub fn flush(&self, step: FlushStep, flush_seq_id: u64, files: &[FamilyFiles], now_ms: u64) -> KeyValue {
         let action = match step {
             FlushStep::Start => FlushAction::StartFlush,
@@ -168,26 +168,28 @@ impl MarkedRegion {
     }
 
     fn cell(&self, qualifier: &[u8], message: &impl Message, now_ms: u64) -> KeyValue {
-        // A row is never empty; HBase takes a zero byte for the first region.
+        // A row is never empty; HBase uses a zero byte for the first region.
         let row: &[u8] = if self.start_key.is_empty() { &[0] } else { &self.start_key };
         KeyValue::new(row, FAMILY, qualifier, now_ms as i64, CellType::Put, &message.encode_to_vec())
     }
 }
 
-/// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker; false if they are cut before its family.
+/// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker. False if they are
+/// truncated before its family.
 pub fn is_marker(cells: &[u8]) -> bool {
     family_and_rest(cells).is_some_and(|(family, _)| family == FAMILY)
 }
 
-/// Whether the first of `cells` says that a region was closed: all its edits before it are in files then. False if they
-/// are cut before the end of its qualifier.
+/// Whether the first of `cells` records that a region was closed, so that all its earlier edits are
+/// in files. False if they are truncated before the end of its qualifier.
 pub fn is_close(cells: &[u8]) -> bool {
     family_and_rest(cells).is_some_and(|(family, rest)| family == FAMILY && rest.starts_with(REGION_CLOSE))
 }
 
-/// The family of the first cell, and its key from the qualifier on, with what follows the key.
+/// The family of the first cell, and the bytes from its qualifier on, including what follows the
+/// key.
 fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
-    // Behind the cell's length: its key's and value's length, then the key.
+    // After the cell's length: the lengths of key and value, then the key.
     let key = cells.get(size_of::<u32>() + cell::cell::LENGTHS_LEN..)?;
     let row_len = usize::from(u16::from_be_bytes(*key.first_chunk()?));
     let rest = key.get(size_of::<u16>() + row_len..)?;
@@ -195,10 +197,10 @@ fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*family_len))
 }
 
-/// What a cell of family [`FAMILY`] says.
+/// Decodes a cell of family [`FAMILY`].
 ///
 /// # Errors
-/// The decoder's, if the value of a compaction marker is not one.
+/// If the value of a compaction marker cannot be decoded.
 pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
     if cell.qualifier() != COMPACTION {
         return Ok(Marker::Other);
@@ -212,7 +214,7 @@ pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
     }))
 }
 
-/// The directory of a store is named as its family.
+/// A store's directory has the name of its family.
 fn directory_of(family: &[u8]) -> String {
     String::from_utf8_lossy(family).into_owned()
 }

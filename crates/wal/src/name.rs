@@ -1,15 +1,17 @@
-//! Names of log files: `<prefix>.<file number>[<suffix>]`, as `host%2C16020%2C1700000000000.1700000000123.meta`.
+//! Names of log files: `<prefix>.<file number>[<suffix>]`, such as
+//! `host%2C16020%2C1700000000000.1700000000123.meta`.
 
 use fs::FilePath;
 
-/// A log's name taken apart. Logs of one prefix and suffix follow one another by number.
+/// The parts of a log's name. Logs with the same prefix and suffix are ordered by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogName {
     /// The server's name, URL-encoded (and HBase's group, if it has several).
     pub prefix: String,
     /// Empty, or `.meta` for the log of `hbase:meta`.
     pub suffix: String,
-    /// Greater than that of the log before; about the time it was made, milliseconds since the epoch.
+    /// Greater than that of the previous log. About its creation time, milliseconds since the
+    /// epoch.
     pub number: u64,
 }
 
@@ -17,7 +19,7 @@ pub struct LogName {
 pub const META_SUFFIX: &str = ".meta";
 
 impl LogName {
-    /// Takes a file name apart; `None` if it is not a log's.
+    /// Parses a file name; `None` if it is not a log's.
     pub fn parse(name: &str) -> Option<LogName> {
         let (stem, suffix) = match name.strip_suffix(META_SUFFIX) {
             Some(stem) => (stem, META_SUFFIX),
@@ -30,7 +32,7 @@ impl LogName {
         Some(LogName { prefix: prefix.into(), suffix: suffix.into(), number: number.parse().ok()? })
     }
 
-    /// Of the last part of a path.
+    /// Parses the last part of a path.
     pub fn of(path: &FilePath) -> Option<LogName> {
         LogName::parse(path.name())
     }
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart_and_put_together() {
+    fn names_are_parsed_and_formatted() {
         for (text, prefix, number, suffix) in [
             ("h%2C16020%2C17.1700000000123", "h%2C16020%2C17", 1_700_000_000_123, ""),
             ("h%2C16020%2C17.5.meta", "h%2C16020%2C17", 5, ".meta"),

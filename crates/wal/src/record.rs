@@ -1,9 +1,10 @@
-//! A record of the logs that a server keeps, beside them: so that one that is missing or shorter at the next start is
-//! noticed, although no other log states it.
+//! A record of the logs that a server retains. With it, the next start detects a log that is
+//! missing or shorter than recorded, even if no other log states its length.
 //!
-//! It is a small text file, written anew about once a second while the log grows, and not synced: it is there to notice
-//! what was lost without a loss of power (a damaged, truncated or deleted file). What it states was durable when it was
-//! written; an old or missing record states less, never something false.
+//! It is a small text file, rewritten about once a second while the log grows, and not synced. It
+//! detects losses that have other causes than power loss: a damaged, truncated or deleted file.
+//! What it states was durable when it was written. An old or missing record states less, never
+//! something false.
 //!
 //! ```text
 //! grampus logs 1
@@ -13,39 +14,39 @@
 
 use base::checksum::crc32c;
 use bytes::Bytes;
-use fs::{FilePath, FileSystem, Storage};
+use fs::{AccessPattern, FilePath, FileSystem};
 
 use crate::Result;
 
 const FIRST_LINE: &str = "grampus logs 1\n";
 const CHECK: &str = "crc32c ";
-/// A record of more bytes is not read: it would name a million logs.
+/// A longer record is not read: it would name a million logs.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// A log, and how long it was at least.
+/// A log and its minimum length.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// Where it was.
+pub struct RecordedLog {
+    /// Its path.
     pub path: FilePath,
     /// Bytes of it that were durable.
     pub bytes: u64,
 }
 
-/// Writes a record in the place of the one that is there.
-pub(crate) async fn write(fs: &dyn FileSystem, path: &FilePath, logs: &[Recorded]) -> fs::Result<()> {
+/// Writes a record that replaces the existing one.
+pub(crate) async fn write(fs: &dyn FileSystem, path: &FilePath, logs: &[RecordedLog]) -> fs::Result<()> {
     let being_written = path.parent().join(&format!("{}.new", path.name()));
     fs.delete(&being_written).await?;
-    let mut writer = fs.create(&being_written, Storage::Data).await?;
+    let mut writer = fs.create(&being_written, AccessPattern::Data).await?;
     writer.append(encode(logs)).await?;
     writer.close().await?;
     fs.rename(&being_written, path).await
 }
 
-/// The logs that the record at `path` names; none if there is no sound one.
+/// The logs that the record at `path` names; none if there is no valid record.
 ///
 /// # Errors
-/// What the file system reports.
-pub async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Vec<Recorded>> {
+/// Errors of the file system.
+pub async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Vec<RecordedLog>> {
     let reader = match fs.open(path).await {
         Ok(reader) => reader,
         Err(fs::Error::NotFound { .. }) => return Ok(Vec::new()),
@@ -58,7 +59,7 @@ pub async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Vec<Recorded>>
     Ok(decode(&bytes).unwrap_or_default())
 }
 
-fn encode(logs: &[Recorded]) -> Bytes {
+fn encode(logs: &[RecordedLog]) -> Bytes {
     let mut text = String::from(FIRST_LINE);
     for log in logs {
         text += &format!("{} {}\n", log.bytes, log.path.as_str());
@@ -68,7 +69,7 @@ fn encode(logs: &[Recorded]) -> Bytes {
     text.into()
 }
 
-fn decode(bytes: &[u8]) -> Option<Vec<Recorded>> {
+fn decode(bytes: &[u8]) -> Option<Vec<RecordedLog>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (checked, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
     let checked = &text[..checked.len() + 1];
@@ -81,7 +82,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<Recorded>> {
         if path.split('/').any(|part| part == "." || part == "..") {
             return None;
         }
-        Some(Recorded { path: FilePath::new(path), bytes: bytes.parse().ok()? })
+        Some(RecordedLog { path: FilePath::new(path), bytes: bytes.parse().ok()? })
     });
     logs.collect()
 }
@@ -92,13 +93,13 @@ mod tests {
 
     use super::*;
 
-    fn logs() -> Vec<Recorded> {
-        let log = |name: &str, bytes| Recorded { path: FilePath::new(name), bytes };
+    fn logs() -> Vec<RecordedLog> {
+        let log = |name: &str, bytes| RecordedLog { path: FilePath::new(name), bytes };
         vec![log("WALs/host,16020,1/host%2C16020%2C1.7", 4711), log("WALs/a b", 0)]
     }
 
     #[tokio::test]
-    async fn a_record_comes_back_and_the_last_one_counts() {
+    async fn a_record_is_read_back_and_the_last_one_counts() {
         let (fs, path) = (MemoryFs::new(), FilePath::new("record"));
         assert_eq!(read(&fs, &path).await.unwrap(), []);
         write(&fs, &path, &[]).await.unwrap();
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_states_nothing() {
+    fn a_damaged_record_is_ignored() {
         let bytes = encode(&logs());
         for at in 0..bytes.len() {
             let mut flipped = bytes.to_vec();

@@ -1,12 +1,15 @@
-//! All logs of a dead server in one pass that checks everything, and then each region's entries by themselves.
+//! Scans and checks all logs of a dead server in one pass, then reads each region's entries
+//! separately.
 //!
-//! [`scan`] holds one piece of one log at a time, and keeps for each region where its entries are: twelve bytes for
-//! every run of entries that adjoin. A region that opens reads only its own ([`read_region`]).
+//! [`scan`] holds one piece of one log in memory at a time. For each region it stores where its
+//! entries are: twelve bytes for each run of adjacent entries. A region that opens reads only its
+//! own entries ([`read_region`]).
 //!
-//! Entries before a region's close are left out: a region is closed when all its edits are in files.
+//! Entries before a region's close are left out: a region is closed only when all its edits are in
+//! files.
 //!
-//! What scan has seen stays: each log is fenced first, so that bytes which were in the page cache only are on disk
-//! before anyone acts on them.
+//! What the scan has read remains: each log is fenced first, so that bytes that were only in the
+//! page cache are on disk before they are used.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,22 +17,23 @@ use std::sync::Arc;
 
 use fs::{FilePath, FileSystem};
 
-use crate::entry::{Entry, Found};
-use crate::header::Form;
-use crate::log::{Fate, OldLog};
+use crate::entry::{Entry, EntryLocation};
+use crate::header::LogFormat;
+use crate::log::{OldLog, OldLogAction};
 use crate::marker;
 use crate::name::LogName;
-use crate::reader::{Ending, LogReader, PIECE_BYTES, Step, Tail, Walk};
+use crate::reader::{Ending, EntryScanner, LogReader, PIECE_BYTES, ScanStep, Tail};
 use crate::{Error, Result};
 
-/// Bytes that are read at a time for one region, at most.
+/// Maximum bytes read at a time for one region.
 const REGION_PIECE_BYTES: u64 = PIECE_BYTES as u64 - SLACK_BYTES;
-/// Bytes of others that are read along rather than asking the disk again: what a copy moves in the time of a call.
+/// Maximum bytes of other regions that are read along to avoid another read. Copying them takes
+/// about as long as a call.
 const GAP_BYTES_MAX: u64 = 32 << 10;
-/// Read behind a run, so that finding its last entry asks for no more.
+/// Bytes read after a run, so that locating its last entry needs no further read.
 const SLACK_BYTES: u64 = 512;
 
-/// What the logs hold, by region.
+/// The content of the logs, by region.
 pub struct LogIndex {
     logs: Vec<IndexedLog>,
     regions: HashMap<Arc<str>, IndexedRegion>,
@@ -41,15 +45,15 @@ pub struct LogIndex {
 pub struct Damage {
     /// The log.
     pub file: FilePath,
-    /// Where the part begins.
+    /// Offset of the part.
     pub offset: u64,
-    /// Where the log can be read again; `None`: nowhere.
+    /// Where the log can be read again; `None` if nowhere.
     pub resumed_at: Option<u64>,
-    /// What was found.
+    /// What is wrong.
     pub what: &'static str,
-    /// The region of the only entry in it, if it is no more than one.
-    pub only: Option<Arc<str>>,
-    // Of regions with entries: the highest sequence id before, and the lowest one after that is higher.
+    /// The region of the entry in it, if the part is a single entry.
+    pub single_region: Option<Arc<str>>,
+    // By region: the highest sequence id before the part, and the first higher one after it.
     before: HashMap<Arc<str>, u64>,
     after: HashMap<Arc<str>, u64>,
 }
@@ -57,9 +61,9 @@ pub struct Damage {
 /// Edits of a region that may have been in a damaged part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Their sequence ids are higher than this one.
+    /// Their sequence ids are greater than this one.
     pub above: u64,
-    /// And lower than this one, if any.
+    /// Their sequence ids are less than this one; `None`: no upper limit.
     pub below: Option<u64>,
 }
 
@@ -74,16 +78,18 @@ impl fmt::Display for Loss {
 }
 
 impl Damage {
-    /// Which edits of a region may have been in the part, where its files hold all up to `flushed`; `None`: none.
+    /// The edits of a region that may have been in the part, if the region's files hold all edits
+    /// up to `flushed`. `None` if there are none.
     ///
-    /// Sequence ids of a region have no gaps in its logs, so the entries around the part say what is missing.
+    /// Sequence ids of a region have no gaps in its logs, so the entries around the part show what
+    /// is missing.
     pub fn loss_of(&self, region: &str, flushed: u64) -> Option<Loss> {
-        if self.only.as_ref().is_some_and(|only| **only != *region) {
+        if self.single_region.as_ref().is_some_and(|single_region| **single_region != *region) {
             return None;
         }
         let above = self.before.get(region).copied().unwrap_or(0).max(flushed);
         let below = self.after.get(region).copied();
-        // One id is between them at least.
+        // At least one id is between them.
         below.is_none_or(|below| below > above + 1).then_some(Loss { above, below })
     }
 }
@@ -98,54 +104,55 @@ impl fmt::Display for Damage {
     }
 }
 
-/// One log that was scanned.
+/// One scanned log.
 #[derive(Clone, Debug)]
 pub struct IndexedLog {
-    /// Where it is.
+    /// Its path.
     pub path: FilePath,
     /// Where and how it ends.
     pub tail: Tail,
-    /// The regions that have entries in it other than markers, with the highest sequence id of each.
+    /// The regions with entries other than markers in it, and the highest sequence id of each.
     pub highest: HashMap<Arc<str>, u64>,
-    form: Option<Form>,
+    format: Option<LogFormat>,
 }
 
 /// One region's entries in the logs.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedRegion {
-    /// The table, as the first entry names it.
+    /// The table, as named by the first entry.
     pub table: bytes::Bytes,
     /// The lowest sequence id.
     pub lowest_seq_id: u64,
     /// The highest sequence id.
     pub highest_seq_id: u64,
-    /// Entries, those before a close too; an entry that was appended again to the next log counts twice.
+    /// Number of entries, including those before a close. An entry that was appended again to the
+    /// next log counts twice.
     pub entries: u64,
     /// Bytes of the entries.
     pub bytes: u64,
-    /// The sequence id of its last close, 0 if none: all edits up to that one are in files.
+    /// The sequence id of its last close, 0 if none. All edits up to it are in files.
     pub closed_at: u64,
-    runs: Vec<Run>,
+    ranges: Vec<EntryRange>,
 }
 
-/// Entries of one region that adjoin.
+/// Adjacent entries of one region.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct EntryRange {
     log: u32,
     start: u32,
     len: u32,
 }
 
-/// Length of a run that means: the whole log, which has dictionaries.
+/// Length of a run that stands for the whole log, because the log has dictionaries.
 const WHOLE_LOG: u32 = u32::MAX;
 
 impl LogIndex {
-    /// The regions that have entries, with what they have.
+    /// The regions that have entries, with their entries.
     pub fn regions(&self) -> impl Iterator<Item = (&Arc<str>, &IndexedRegion)> {
         self.regions.iter()
     }
 
-    /// What one region has.
+    /// The entries of one region.
     pub fn region(&self, encoded_name: &str) -> Option<&IndexedRegion> {
         self.regions.get(encoded_name)
     }
@@ -155,24 +162,25 @@ impl LogIndex {
         &self.logs
     }
 
-    /// The parts of logs that cannot be read; none after [`scan`].
+    /// The parts of logs that cannot be read. Always empty after [`scan`].
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// For [`crate::Log::adopt`].
+    /// The scanned logs, for [`crate::Log::adopt`].
     pub fn old_logs(&self) -> Vec<OldLog> {
         let old = |log: &IndexedLog| OldLog {
             path: log.path.clone(),
             bytes: log.tail.end,
             highest: log.highest.clone(),
-            fate: Fate::Archive,
+            action: OldLogAction::Archive,
         };
         self.logs.iter().map(old).collect()
     }
 }
 
-/// The logs in a directory, in the order in which they were written; names that are not logs' are left out.
+/// The logs in a directory, in the order in which they were written. Names that are not logs' are
+/// left out.
 ///
 /// # Errors
 /// As [`FileSystem::list`].
@@ -188,55 +196,56 @@ pub async fn logs_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath
     Ok(names.into_iter().map(|(_, name)| dir.join(&name)).collect())
 }
 
-/// Goes over the logs, which are given in the order in which they were written.
+/// Scans the logs, which must be in the order in which they were written.
 ///
 /// # Errors
-/// [`Error::Damaged`] for the first entry that was durable and is not sound: nothing should be replayed then.
+/// [`Error::Damaged`] for the first invalid entry that was durable. Nothing should be replayed
+/// then.
 pub async fn scan(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
-    scan_with(fs, paths, Builder::default()).await
+    scan_with(fs, paths, IndexBuilder::default()).await
 }
 
-/// As [`scan`], but goes on past damage: what can be read before and after it is indexed, and what cannot is in
-/// [`LogIndex::damages`].
+/// As [`scan`], but continues after damage. What can be read before and after it is indexed; what
+/// cannot is in [`LogIndex::damages`].
 ///
 /// # Errors
-/// What the file system reports, and [`Error::Unsupported`].
+/// Errors of the file system, and [`Error::Unsupported`].
 pub async fn scan_past_damage(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
-    scan_with(fs, paths, Builder { goes_on: true, ..Builder::default() }).await
+    scan_with(fs, paths, IndexBuilder { continues_past_damage: true, ..IndexBuilder::default() }).await
 }
 
-async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: Builder) -> Result<LogIndex> {
-    let claims = successors_claims(fs, paths, builder.goes_on).await?;
+async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: IndexBuilder) -> Result<LogIndex> {
+    let claims = durable_by_successor(fs, paths, builder.continues_past_damage).await?;
     for path in paths {
-        let mut walk = match Walk::open(fs, path, PIECE_BYTES).await {
-            Err(Error::Damaged { offset, what, .. }) if builder.goes_on => {
+        let mut scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
+            Err(Error::Damaged { offset, what, .. }) if builder.continues_past_damage => {
                 builder.damaged_header(path, offset, what);
                 continue;
             }
-            walk => walk?,
+            scanner => scanner?,
         };
         if let Some(durable) = claims.get(path) {
-            walk.expect_durable(*durable);
+            scanner.expect_durable(*durable);
         }
-        builder.scan_log(fs, path, walk).await?;
+        builder.scan_log(fs, path, scanner).await?;
     }
     Ok(builder.finish())
 }
 
-// A log's header says how much of the log before it was durable. Fences all logs on the way.
-async fn successors_claims(
+// How much of each log was durable according to the header of the next log. Also fences all logs.
+async fn durable_by_successor(
     fs: &dyn FileSystem,
     paths: &[FilePath],
-    goes_on: bool,
+    continues_past_damage: bool,
 ) -> Result<HashMap<FilePath, u64>> {
     let mut claims = HashMap::new();
     for path in paths {
         fs.fence(path).await?;
-        let walk = match Walk::open(fs, path, PIECE_BYTES).await {
-            Err(Error::Damaged { .. }) if goes_on => continue,
-            walk => walk?,
+        let scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
+            Err(Error::Damaged { .. }) if continues_past_damage => continue,
+            scanner => scanner?,
         };
-        if let (Some(previous), Some(name)) = (walk.previous(), LogName::of(path)) {
+        if let (Some(previous), Some(name)) = (scanner.previous(), LogName::of(path)) {
             let before = LogName { number: previous.number, ..name };
             let claim = claims.entry(path.parent().join(&before.to_string())).or_insert(0);
             *claim = previous.durable.max(*claim);
@@ -246,63 +255,71 @@ async fn successors_claims(
 }
 
 #[derive(Default)]
-struct Builder {
+struct IndexBuilder {
     logs: Vec<IndexedLog>,
-    // By order of first appearance; `ids` finds them.
+    // By order of first appearance; `ids` maps names to positions.
     regions: Vec<(Arc<str>, IndexedRegion)>,
     ids: HashMap<Arc<str>, usize>,
     // Highest sequence id in the log being scanned, by region; 0: no entry.
     highest: Vec<u64>,
-    // The region of the entry before: most often that of the next one.
+    // The region of the previous entry, which is usually that of the next one.
     last: usize,
-    // Whether damage is noted rather than the end of the scan.
-    goes_on: bool,
+    // Whether to record damage and continue, instead of ending the scan.
+    continues_past_damage: bool,
     damages: Vec<Damage>,
-    // For each of these and each region the highest sequence id before and the lowest one after; 0: none.
-    around: Vec<(Vec<u64>, Vec<u64>)>,
+    // For each damage, by region: the highest sequence id before it and the first higher one after;
+    // 0: none.
+    seq_ids_around_damage: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
-/// Damaged parts of one log that are noted; a log with more is not read on.
+/// Maximum damaged parts recorded for one log. A log with more is not read further.
 const DAMAGES_MAX: usize = 64;
 
-impl Builder {
-    async fn scan_log(&mut self, fs: &dyn FileSystem, path: &FilePath, mut walk: Walk) -> Result<()> {
+impl IndexBuilder {
+    async fn scan_log(
+        &mut self,
+        fs: &dyn FileSystem,
+        path: &FilePath,
+        mut scanner: EntryScanner,
+    ) -> Result<()> {
         self.highest.fill(0);
-        if walk.window.len() >= u64::from(WHOLE_LOG) {
+        if scanner.window.len() >= u64::from(WHOLE_LOG) {
             return Err(Error::Unsupported { file: path.clone(), what: "it is longer than 4 GiB".into() });
         }
-        let form = walk.form;
-        let tail = match form {
-            Some(Form::Dictionary { .. }) => self.scan_compressed(LogReader::open(fs, path).await?).await?,
-            _ => self.scan_entries(path, &mut walk).await?,
+        let format = scanner.format;
+        let tail = match format {
+            Some(LogFormat::Dictionary { .. }) => {
+                self.scan_compressed(LogReader::open(fs, path).await?).await?
+            }
+            _ => self.scan_entries(path, &mut scanner).await?,
         };
         let named = self.regions.iter().zip(&self.highest).filter(|(_, highest)| **highest != 0);
         let highest = named.map(|((name, _), highest)| (name.clone(), *highest)).collect();
-        self.logs.push(IndexedLog { path: path.clone(), tail, highest, form });
+        self.logs.push(IndexedLog { path: path.clone(), tail, highest, format });
         Ok(())
     }
 
-    async fn scan_entries(&mut self, path: &FilePath, walk: &mut Walk) -> Result<Tail> {
-        let noted_before = self.damages.len();
+    async fn scan_entries(&mut self, path: &FilePath, scanner: &mut EntryScanner) -> Result<Tail> {
+        let damages_before = self.damages.len();
         loop {
-            match self.scan_entry(walk).await {
+            match self.scan_entry(scanner).await {
                 Ok(None) => {}
                 Ok(Some(tail)) => return Ok(tail),
-                Err(Error::Damaged { offset, what, .. }) if self.goes_on => {
-                    let is_long = self.damages.len() - noted_before >= DAMAGES_MAX;
-                    let resumed_at = match walk.at() > offset {
-                        // The entry passed its check, and is of no use all the same.
-                        true => Some(walk.at()),
+                Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
+                    let is_long = self.damages.len() - damages_before >= DAMAGES_MAX;
+                    let resumed_at = match scanner.at() > offset {
+                        // The entry passed its check but is unusable.
+                        true => Some(scanner.at()),
                         false if is_long => None,
-                        false => walk.resume_after(offset).await?,
+                        false => scanner.resume_after(offset).await?,
                     };
-                    let only = match resumed_at {
-                        Some(end) => walk.damaged_entry(offset, end).await?,
+                    let single_region = match resumed_at {
+                        Some(end) => scanner.damaged_entry(offset, end).await?,
                         None => None,
                     };
-                    self.note_damage(path, offset, what, resumed_at, only);
+                    self.record_damage(path, offset, what, resumed_at, single_region);
                     match resumed_at {
-                        Some(at) => walk.resume_at(at),
+                        Some(at) => scanner.resume_at(at),
                         None => return Ok(Tail { end: offset, ending: Ending::Torn(what) }),
                     }
                 }
@@ -311,72 +328,93 @@ impl Builder {
         }
     }
 
-    async fn scan_entry(&mut self, walk: &mut Walk) -> Result<Option<Tail>> {
-        match walk.next().await? {
-            Step::Found(found) => {
-                // A long entry was checked piece by piece, and its key may have left memory.
-                walk.hold_key(&found).await?;
-                self.take(walk, &found)?;
+    async fn scan_entry(&mut self, scanner: &mut EntryScanner) -> Result<Option<Tail>> {
+        match scanner.next().await? {
+            ScanStep::Entry(location) => {
+                // A long entry was checked in pieces, so its key may no longer be in memory.
+                scanner.load_key(&location).await?;
+                self.add_entry(scanner, &location)?;
                 Ok(None)
             }
-            Step::End(tail) => Ok(Some(tail)),
+            ScanStep::End(tail) => Ok(Some(tail)),
         }
     }
 
-    /// A log without a sound header: nothing in it can be read.
+    /// Records a log without a valid header: nothing in it can be read.
     fn damaged_header(&mut self, path: &FilePath, offset: u64, what: &'static str) {
-        self.note_damage(path, offset, what, None, None);
+        self.record_damage(path, offset, what, None, None);
         let tail = Tail { end: 0, ending: Ending::Torn(what) };
-        self.logs.push(IndexedLog { path: path.clone(), tail, highest: HashMap::new(), form: None });
+        self.logs.push(IndexedLog { path: path.clone(), tail, highest: HashMap::new(), format: None });
     }
 
-    fn note_damage(
+    fn record_damage(
         &mut self,
         path: &FilePath,
         offset: u64,
         what: &'static str,
         resumed_at: Option<u64>,
-        only: Option<String>,
+        single_region: Option<String>,
     ) {
-        let only = only.map(Into::into);
+        let single_region = single_region.map(Into::into);
         let (before, after) = (HashMap::new(), HashMap::new());
-        self.damages.push(Damage { file: path.clone(), offset, resumed_at, what, only, before, after });
+        self.damages.push(Damage {
+            file: path.clone(),
+            offset,
+            resumed_at,
+            what,
+            single_region,
+            before,
+            after,
+        });
         let before = self.regions.iter().map(|(_, region)| region.highest_seq_id).collect();
-        self.around.push((before, Vec::new()));
+        self.seq_ids_around_damage.push((before, Vec::new()));
     }
 
     fn finish(mut self) -> LogIndex {
-        for (damage, (before, after)) in self.damages.iter_mut().zip(&self.around) {
+        assert!(
+            self.damages.len() == self.seq_ids_around_damage.len(),
+            "the sequence ids around each damage are known"
+        );
+        for (damage, (before, after)) in self.damages.iter_mut().zip(&self.seq_ids_around_damage) {
             let of = |ids: &[u64]| {
                 let named = self.regions.iter().zip(ids).filter(|(_, seq_id)| **seq_id != 0);
                 named.map(|((name, _), seq_id)| (name.clone(), *seq_id)).collect()
             };
             (damage.before, damage.after) = (of(before), of(after));
-            // A flipped bit in the name of a region: then it may be any.
+            // An unknown region means a flipped bit in its name: the entry may be of any region.
             let is_known = |name: &Arc<str>| self.ids.contains_key(name);
-            damage.only = damage.only.take().filter(is_known);
+            damage.single_region = damage.single_region.take().filter(is_known);
         }
         LogIndex { logs: self.logs, regions: self.regions.into_iter().collect(), damages: self.damages }
     }
 
-    fn take(&mut self, walk: &Walk, found: &Found) -> Result<()> {
-        let outline = &found.outline;
-        let region = &walk.window.held(found.key_at)[outline.region_at..][..outline.region_len];
-        let id = if self.is_last(region) { self.last } else { self.id_of(walk, found, region)? };
-        let (start, len) = (found.offset as u32, (found.end - found.offset) as u32);
-        let cells = walk.window.held(found.cells_at);
+    fn add_entry(&mut self, scanner: &EntryScanner, location: &EntryLocation) -> Result<()> {
+        let key_fields = &location.key_fields;
+        let region = &scanner.window.held(location.key_at)[key_fields.region_at..][..key_fields.region_len];
+        let id = if self.is_last(region) { self.last } else { self.id_of(scanner, location, region)? };
+        let (start, len) = (location.offset as u32, (location.end - location.offset) as u32);
+        let cells = scanner.window.held(location.cells_at);
         let (is_marker, is_close) = (marker::is_marker(cells), marker::is_close(cells));
-        self.count(id, outline.seq_id, u64::from(len), is_marker);
+        self.count(id, key_fields.seq_id, u64::from(len), is_marker);
         if is_close {
-            // All before it is in files, or was: a family may be gone since, or the region's files be those of a
-            // snapshot now. Replayed, such edits would come back.
-            self.regions[id].1.runs.clear();
-            self.regions[id].1.closed_at = outline.seq_id;
+            // All earlier edits are in files, or were: a family may have been deleted since, or the
+            // region may now have the files of a snapshot. Replaying such edits would restore
+            // deleted data.
+            self.regions[id].1.ranges.clear();
+            self.regions[id].1.closed_at = key_fields.seq_id;
         }
         let log = self.logs.len() as u32;
-        match self.regions[id].1.runs.last_mut() {
-            Some(run) if run.log == log && run.start + run.len == start => run.len += len,
-            _ => self.regions[id].1.runs.push(Run { log, start, len }),
+        debug_assert!(
+            self.regions[id]
+                .1
+                .ranges
+                .last()
+                .is_none_or(|last| last.log < log || last.start + last.len <= start),
+            "the entries of a region are in the order of the logs"
+        );
+        match self.regions[id].1.ranges.last_mut() {
+            Some(range) if range.log == log && range.start + range.len == start => range.len += len,
+            _ => self.regions[id].1.ranges.push(EntryRange { log, start, len }),
         }
         Ok(())
     }
@@ -393,32 +431,33 @@ impl Builder {
             let entry = match next {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
-                // Dictionaries lack what could not be read: nothing after it can be.
-                Err(Error::Damaged { offset, what, .. }) if self.goes_on => {
-                    self.note_damage(&reader.path().clone(), offset, what, None, None);
+                // The dictionaries lack what could not be read, so nothing after it can be read.
+                Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
+                    self.record_damage(&reader.path().clone(), offset, what, None, None);
                     return Ok(Tail { end: offset, ending: Ending::Torn(what) });
                 }
                 Err(error) => return Err(error),
             };
-            let region = std::str::from_utf8(&entry.key.region).expect("looked at above");
+            let region = std::str::from_utf8(&entry.key.region).expect("checked above");
             let id = self.id_of_name(region, || entry.key.table.clone());
             self.count(id, entry.key.seq_id, entry.end - entry.offset, marker::is_marker(&entry.cells));
-            let runs = &mut self.regions[id].1.runs;
-            if runs.last().is_none_or(|run| run.log != log) {
-                runs.push(Run { log, start: 0, len: WHOLE_LOG });
+            let ranges = &mut self.regions[id].1.ranges;
+            if ranges.last().is_none_or(|range| range.log != log) {
+                ranges.push(EntryRange { log, start: 0, len: WHOLE_LOG });
             }
         }
-        Ok(reader.tail().expect("the end was met"))
+        Ok(reader.tail().expect("the reader reached the end"))
     }
 
     fn is_last(&self, region: &[u8]) -> bool {
         self.regions.get(self.last).is_some_and(|(name, _)| name.as_bytes() == region)
     }
 
-    fn id_of(&mut self, walk: &Walk, found: &Found, region: &[u8]) -> Result<usize> {
-        let damaged = |what| Error::Damaged { file: walk.window.path().clone(), offset: found.offset, what };
+    fn id_of(&mut self, scanner: &EntryScanner, location: &EntryLocation, region: &[u8]) -> Result<usize> {
+        let damaged =
+            |what| Error::Damaged { file: scanner.window.path().clone(), offset: location.offset, what };
         let region = std::str::from_utf8(region).map_err(|_| damaged(REGION_NO_TEXT))?;
-        let key = walk.window.slice(found.key_at, found.key_len);
+        let key = scanner.window.slice(location.key_at, location.key_len);
         let table = || {
             let key = crate::key::Key::read(&key).unwrap_or_default();
             bytes::Bytes::copy_from_slice(&key.table)
@@ -449,7 +488,7 @@ impl Builder {
         if !is_marker {
             self.highest[id] = self.highest[id].max(seq_id);
         }
-        for (before, after) in &mut self.around {
+        for (before, after) in &mut self.seq_ids_around_damage {
             after.resize(after.len().max(id + 1), 0);
             if after[id] == 0 && before.get(id).is_none_or(|before| seq_id > *before) {
                 after[id] = seq_id;
@@ -458,40 +497,41 @@ impl Builder {
     }
 }
 
-const REGION_NO_TEXT: &str = "a region's name is no text";
+const REGION_NO_TEXT: &str = "a region name is not UTF-8";
 
-/// The entries of one region, in the order of the log.
+/// Reads the entries of one region, in the order of the log.
 ///
-/// An edit whose sync failed once was appended again to the next log, and so may be met twice, with one sequence id
-/// and the same cells.
+/// An edit whose sync failed was appended again to the next log, so it may occur twice, with the
+/// same sequence id and cells.
 pub fn read_region(fs: Arc<dyn FileSystem>, index: Arc<LogIndex>, encoded_name: &str) -> RegionReader {
-    let runs = index.regions.get(encoded_name).map_or_else(Vec::new, |region| region.runs.clone());
+    let ranges = index.regions.get(encoded_name).map_or_else(Vec::new, |region| region.ranges.clone());
     let region = encoded_name.into();
-    RegionReader { fs, index, region, runs, next: 0, at: 0, highest: 0, open: Open::Nothing }
+    RegionReader { fs, index, region, ranges, next: 0, at: 0, highest: 0, open: OpenLog::Nothing }
 }
 
 /// Reads the entries of one region.
 ///
-/// A log that was archived meanwhile is passed over if it holds nothing but markers beyond what was read: markers keep
-/// no log from being archived, and a log that only regions with edits in it need may go before this region is read.
+/// A log that was archived meanwhile is skipped if it holds only markers beyond what was read.
+/// Markers do not keep a log from being archived. So a log may be archived before this region is
+/// read if only other regions have edits in it.
 pub struct RegionReader {
     fs: Arc<dyn FileSystem>,
     index: Arc<LogIndex>,
     region: Arc<str>,
-    runs: Vec<Run>,
-    // The run being read, and where in the log its next entry begins; 0: the run was not begun.
+    ranges: Vec<EntryRange>,
+    // The run being read, and the offset of its next entry; 0: the run was not begun.
     next: usize,
     at: u64,
-    // The highest sequence id that was read.
+    // The highest sequence id read.
     highest: u64,
-    open: Open,
+    open: OpenLog,
 }
 
-enum Open {
+enum OpenLog {
     Nothing,
     // A log that can be read at any entry.
-    Random { log: u32, walk: Box<Walk> },
-    // A log that must be read from the front.
+    Random { log: u32, scanner: Box<EntryScanner> },
+    // A log that must be read from the start.
     Sequential { log: u32, reader: Box<LogReader> },
 }
 
@@ -499,15 +539,15 @@ impl RegionReader {
     /// The next entry of the region.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if an entry that scan found sound is not any more.
+    /// [`Error::Damaged`] if an entry that the scan found valid is no longer valid.
     pub async fn next(&mut self) -> Result<Option<Entry>> {
-        while let Some(run) = self.runs.get(self.next).copied() {
-            let entry = match run.len {
-                WHOLE_LOG => self.next_of_whole(run).await,
-                _ => self.next_of_run(run).await,
+        while let Some(range) = self.ranges.get(self.next).copied() {
+            let entry = match range.len {
+                WHOLE_LOG => self.next_of_whole(range).await,
+                _ => self.next_of_range(range).await,
             };
             let entry = match entry {
-                Err(Error::Fs(fs::Error::NotFound { .. })) if self.needs_nothing_of(run.log) => None,
+                Err(Error::Fs(fs::Error::NotFound { .. })) if self.is_log_unneeded(range.log) => None,
                 other => other?,
             };
             match entry {
@@ -521,71 +561,71 @@ impl RegionReader {
                 }
             }
         }
-        self.open = Open::Nothing;
+        self.open = OpenLog::Nothing;
         Ok(None)
     }
 
-    fn needs_nothing_of(&self, log: u32) -> bool {
+    fn is_log_unneeded(&self, log: u32) -> bool {
         let edits = self.index.logs[log as usize].highest.get(&self.region);
         edits.is_none_or(|highest| *highest <= self.highest)
     }
 
-    async fn next_of_run(&mut self, run: Run) -> Result<Option<Entry>> {
-        let (start, end) = (u64::from(run.start), u64::from(run.start) + u64::from(run.len));
+    async fn next_of_range(&mut self, range: EntryRange) -> Result<Option<Entry>> {
+        let (start, end) = (u64::from(range.start), u64::from(range.start) + u64::from(range.len));
         let at = self.at.max(start);
         if at >= end {
             return Ok(None);
         }
         let piece = self.piece_from(at);
-        let walk = self.walk_of(run.log).await?;
-        let entry = walk.read_at(at, piece).await?;
+        let scanner = self.scanner_of(range.log).await?;
+        let entry = scanner.read_at(at, piece).await?;
         if entry.key.region != self.region.as_bytes() {
-            let file = self.index.logs[run.log as usize].path.clone();
-            return Err(Error::Damaged { file, offset: at, what: "an entry is another one than before" });
+            let file = self.index.logs[range.log as usize].path.clone();
+            return Err(Error::Damaged { file, offset: at, what: "the entry changed after the scan" });
         }
         self.at = entry.end;
         Ok(Some(entry))
     }
 
-    // How much to read from `at` on, if it must be read: this run and those that follow closely.
+    // Bytes to read at `at` if they are not in memory: this run and those that follow closely.
     fn piece_from(&self, at: u64) -> usize {
-        let log = self.runs[self.next].log;
+        let log = self.ranges[self.next].log;
         let mut end = at;
-        for run in &self.runs[self.next..] {
-            let start = u64::from(run.start);
-            if run.log != log || start > end + GAP_BYTES_MAX || end - at >= REGION_PIECE_BYTES {
+        for range in &self.ranges[self.next..] {
+            let start = u64::from(range.start);
+            if range.log != log || start > end + GAP_BYTES_MAX || end - at >= REGION_PIECE_BYTES {
                 break;
             }
-            end = start + u64::from(run.len);
+            end = start + u64::from(range.len);
         }
         ((end - at).min(REGION_PIECE_BYTES) + SLACK_BYTES) as usize
     }
 
-    async fn walk_of(&mut self, wanted: u32) -> Result<&mut Walk> {
-        if !matches!(&self.open, Open::Random { log, .. } if *log == wanted) {
+    async fn scanner_of(&mut self, wanted: u32) -> Result<&mut EntryScanner> {
+        if !matches!(&self.open, OpenLog::Random { log, .. } if *log == wanted) {
             let indexed = &self.index.logs[wanted as usize];
-            let walk = Walk::open(&*self.fs, &indexed.path, SLACK_BYTES as usize).await?;
-            if walk.form != indexed.form {
-                let what = "the header is another one than before";
+            let scanner = EntryScanner::open(&*self.fs, &indexed.path, SLACK_BYTES as usize).await?;
+            if scanner.format != indexed.format {
+                let what = "the header changed after the scan";
                 return Err(Error::Damaged { file: indexed.path.clone(), offset: 0, what });
             }
-            self.open = Open::Random { log: wanted, walk: Box::new(walk) };
+            self.open = OpenLog::Random { log: wanted, scanner: Box::new(scanner) };
         }
         match &mut self.open {
-            Open::Random { walk, .. } => Ok(walk),
+            OpenLog::Random { scanner, .. } => Ok(scanner),
             _ => unreachable!("it was just opened"),
         }
     }
 
-    async fn next_of_whole(&mut self, run: Run) -> Result<Option<Entry>> {
-        if !matches!(&self.open, Open::Sequential { log, .. } if *log == run.log) {
-            let path = &self.index.logs[run.log as usize].path;
+    async fn next_of_whole(&mut self, range: EntryRange) -> Result<Option<Entry>> {
+        if !matches!(&self.open, OpenLog::Sequential { log, .. } if *log == range.log) {
+            let path = &self.index.logs[range.log as usize].path;
             let reader = Box::new(LogReader::open(&*self.fs, path).await?);
-            self.open = Open::Sequential { log: run.log, reader };
+            self.open = OpenLog::Sequential { log: range.log, reader };
         }
-        let Open::Sequential { reader, .. } = &mut self.open else { unreachable!("it was just opened") };
-        // Where scan stopped, at the end or at damage.
-        let end = self.index.logs[run.log as usize].tail.end;
+        let OpenLog::Sequential { reader, .. } = &mut self.open else { unreachable!("it was just opened") };
+        // Where the scan stopped, at the end or at damage.
+        let end = self.index.logs[range.log as usize].tail.end;
         while reader.offset() < end
             && let Some(entry) = reader.next().await?
         {

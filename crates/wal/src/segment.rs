@@ -1,11 +1,12 @@
-//! One log file that is being written: header first, then groups, each ended by an end mark; at last a trailer.
+//! One log file that is being written: a header, then groups, each followed by an end mark, and at
+//! last a trailer.
 //!
-//! Invariant: `durable` is the end of the last group that was synced, and every group states it.
+//! Invariant: `durable` is the end of the last synced group, and every group states it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use fs::{FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, Sync};
 
 use crate::entry;
 use crate::header::{self, HEADER_LEN, Previous};
@@ -24,13 +25,13 @@ pub(crate) struct Segment {
     pub(crate) opened: Duration,
 }
 
-/// Whether `edit` can be an entry.
+/// Whether `edit` is small enough for an entry.
 pub(crate) fn fits(edit: &Edit) -> bool {
     edit.cells.len() <= CELLS_LEN_MAX && encoded_len(edit, true) <= KEY_LEN_MAX
 }
 
 impl Segment {
-    /// Makes a new log at `path`: when this returns, a power cut leaves its header in place.
+    /// Creates a new log at `path`. When this returns, its header survives power loss.
     pub(crate) async fn create(
         fs: &dyn FileSystem,
         path: &FilePath,
@@ -39,8 +40,9 @@ impl Segment {
         previous: Previous,
         now: Duration,
     ) -> fs::Result<Segment> {
-        let mut writer = fs.create(path, Storage::Log).await?;
-        // The end mark from the start on: there is no moment at which zeros stand where HBase looks for an entry.
+        assert!(number > previous.number, "the numbers of logs ascend");
+        let mut writer = fs.create(path, AccessPattern::Log).await?;
+        // With the end mark from the start, HBase never finds zeros where it expects an entry.
         let start = Bytes::from([&header::encode(salt, previous)[..], &END_MARK].concat());
         writer.append_with_end(start, HEADER_LEN).await?;
         writer.sync(Sync::Disk).await?;
@@ -54,7 +56,7 @@ impl Segment {
         self.writer.path()
     }
 
-    /// What the log after this one says about it.
+    /// What the next log's header states about this log.
     pub(crate) fn as_previous(&self) -> Previous {
         Previous { number: self.number, durable: self.durable }
     }
@@ -64,40 +66,45 @@ impl Segment {
         self.durable
     }
 
-    /// Whether there is no entry in it.
+    /// Whether it has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.durable == HEADER_LEN as u64
     }
 
-    /// Encodes the logged edits of a group and an end mark into `out`; returns the bytes before the mark.
+    /// Encodes the logged edits of a group and an end mark into `out`. Returns the length before
+    /// the mark.
     pub(crate) fn encode_group(&self, out: &mut Vec<u8>, group: &[Edit]) -> usize {
         out.clear();
         for edit in group.iter().filter(|edit| edit.logged && fits(edit)) {
             let durable = out.is_empty().then_some(self.durable);
             entry::encode(out, edit, self.salt, self.writer.len(), durable);
         }
-        let kept = out.len();
+        let content_len = out.len();
         out.extend_from_slice(&END_MARK);
-        kept
+        content_len
     }
 
-    /// Writes what [`Segment::encode_group`] made; when this returns, it survives what `reach` says. After
-    /// [`fs::Error::NoSpace`] none of it was written, and it may be retried; after any other error the segment
-    /// must not be used any more.
+    /// Writes what [`Segment::encode_group`] encoded. When this returns, it survives what
+    /// `durability` requires. After [`fs::Error::NoSpace`] nothing was written, and the call may be
+    /// retried. After any other error the segment must not be used any more.
     pub(crate) async fn commit(
         &mut self,
         group: Bytes,
-        kept: usize,
-        reach: Sync,
+        content_len: usize,
+        durability: Sync,
         reserve: u64,
     ) -> fs::Result<()> {
+        debug_assert!(content_len > 0 && content_len < group.len(), "a group has entries, then an end mark");
+        let start = self.writer.len();
         self.reserve_for(group.len() as u64, reserve).await?;
-        self.writer.append_and_sync(group, kept, reach).await?;
+        self.writer.append_and_sync(group, content_len, durability).await?;
+        debug_assert!(self.writer.len() == start + content_len as u64, "only entries make a log longer");
         self.durable = self.writer.len();
         Ok(())
     }
 
-    // Zeros ahead make syncs cheaper but no promise: on a full disk the group may still have its place.
+    // Reserved zeros make syncs cheaper but are optional: on a full disk the group itself may still
+    // fit.
     async fn reserve_for(&mut self, bytes: u64, reserve: u64) -> fs::Result<()> {
         let len = self.writer.len();
         if reserve == 0 || bytes >= LONG_APPEND_BYTES as u64 || len + bytes <= self.reserved_to {
@@ -112,13 +119,15 @@ impl Segment {
         Ok(())
     }
 
-    /// States behind the last group that all of it is durable, which else only the next group would. Not synced.
+    /// States after the last group that all of it is durable. Otherwise only the next group would.
+    /// Not synced.
     pub(crate) async fn mark_idle(&mut self) -> fs::Result<()> {
         self.writer.append_with_end(idle_end_mark(self.salt, self.durable), 0).await
     }
 
     /// Ends the log with a trailer and closes it.
     pub(crate) async fn finish(mut self) -> fs::Result<()> {
+        debug_assert!(self.writer.len() == self.durable, "all of a log is durable before it ends");
         self.writer.append(trailer(self.salt, self.durable)).await?;
         self.writer.sync(Sync::Disk).await?;
         self.writer.close().await

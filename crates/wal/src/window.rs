@@ -1,24 +1,24 @@
-//! Reading a file forward in large pieces, a few bytes at a time.
+//! Reads a file forward in large pieces, and returns a few bytes at a time from memory.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use fs::{FilePath, FileReader};
 
-/// The part of a file that is in memory, moved along by whoever reads.
+/// The part of a file that is in memory. It moves forward as the file is read.
 ///
-/// A piece is handed out as a slice of one shared buffer: it keeps the whole buffer alive, so who wants to keep it for
-/// long copies it. The buffer is replaced, never changed.
+/// Slices share one buffer and keep all of it alive, so copy what is retained for long. The buffer
+/// is replaced, never changed.
 pub(crate) struct Window {
     file: Arc<dyn FileReader>,
-    // Offset of the first byte held.
+    // Offset of the first byte in memory.
     at: u64,
     held: Bytes,
     piece_bytes: usize,
 }
 
 impl Window {
-    /// Reads `piece_bytes` at a time.
+    /// A window that reads `piece_bytes` at a time.
     pub(crate) fn new(file: Arc<dyn FileReader>, piece_bytes: usize) -> Window {
         Window { file, at: 0, held: Bytes::new(), piece_bytes }
     }
@@ -36,7 +36,7 @@ impl Window {
         self.piece_bytes
     }
 
-    /// What is in memory from `offset` on.
+    /// The bytes in memory from `offset` on; empty if there are none.
     #[inline]
     pub(crate) fn held(&self, offset: u64) -> &[u8] {
         match offset.checked_sub(self.at) {
@@ -45,7 +45,7 @@ impl Window {
         }
     }
 
-    /// The `len` bytes from `offset`, which the file must have.
+    /// The `len` bytes at `offset`, which the file must have.
     #[inline]
     pub(crate) async fn fill(&mut self, offset: u64, len: usize) -> fs::Result<&[u8]> {
         if self.held(offset).len() < len {
@@ -55,7 +55,7 @@ impl Window {
         Ok(&self.held(offset)[..len])
     }
 
-    /// As `fill`, and if the file is read for it, then `want` bytes (less at its end).
+    /// As `fill`, but if the file must be read, reads `want` bytes (fewer at its end).
     pub(crate) async fn fill_ahead(&mut self, offset: u64, len: usize, want: usize) -> fs::Result<()> {
         if self.held(offset).len() < len {
             self.load(offset, len, want).await?;
@@ -66,14 +66,14 @@ impl Window {
     async fn load(&mut self, offset: u64, len: usize, want: usize) -> fs::Result<()> {
         let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let want = want.min(left).max(len);
-        // Freed before the next piece is asked for: one piece in memory, not two.
+        // Freed before the next piece is requested: one piece in memory, not two.
         self.held = Bytes::new();
         self.held = self.file.read_at(offset, want).await?;
         self.at = offset;
         Ok(())
     }
 
-    /// The `len` bytes from `offset`, which `fill` gave before, without copying them.
+    /// The `len` bytes at `offset`, which an earlier `fill` loaded, without copying them.
     pub(crate) fn slice(&self, offset: u64, len: usize) -> Bytes {
         let skip = (offset - self.at) as usize;
         self.held.slice(skip..skip + len)

@@ -1,7 +1,8 @@
-//! Power cuts at random moments: whatever a disk kept of what was not synced, every edit that was told to be committed
-//! is replayed, in order, and nothing that was not appended. With and without failing disks.
+//! Power loss at random moments. Whatever the disk retained of unsynced bytes, every edit that was
+//! reported as committed is replayed, in order, and nothing that was not appended. With and without
+//! failing disks.
 //!
-//! `WAL_CRASH_RUNS=5000` makes more runs; each gives some twenty images.
+//! `WAL_CRASH_RUNS=5000` makes more runs; each gives about twenty images.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
@@ -16,13 +17,13 @@ use base::{BoxFuture, testing};
 use bytes::Bytes;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Sync};
 use support::{Acks, cells, edit, options, region_name, start};
 use wal::{Edit, Log, LogOptions, recovery};
 
 const REGIONS: usize = 3;
 
-/// What one run appended and was told, by region.
+/// What one run appended, and the outcomes that were reported, by region.
 struct History {
     names: Vec<Arc<str>>,
     acks: Vec<Arc<Acks>>,
@@ -45,7 +46,7 @@ impl History {
         let region = (random.next_u64() % REGIONS as u64) as usize;
         let seq_id = self.next_seq_id[region];
         self.next_seq_id[region] += 1 + random.next_u64() % 2;
-        // Some are long enough for a group that goes beyond what is reserved.
+        // Some are so long that their group exceeds the reserved space.
         let len = match random.next_u64() % 64 {
             0 => 60_000,
             1..4 => 5000,
@@ -61,13 +62,13 @@ impl History {
         log.append(Edit { cells, logged, ..edit(&self.names[region], seq_id, b"", &self.acks[region]) });
     }
 
-    /// For each region, the logged edits that were told to be committed.
+    /// For each region, the logged edits that were reported as committed.
     fn committed(&self) -> Vec<Vec<u64>> {
         let logged =
             |region: usize, seq_id: &u64| self.appended[region].iter().any(|(logged, _)| logged == seq_id);
         let of = |region: usize| {
             let committed = self.acks[region].committed();
-            assert!(committed.is_sorted(), "edits are told in order");
+            assert!(committed.is_sorted(), "edits are reported in order");
             committed.into_iter().filter(|seq_id| logged(region, seq_id)).collect()
         };
         (0..REGIONS).map(of).collect()
@@ -97,7 +98,7 @@ async fn replay(image: &MemoryFs) -> Result<Replayed, String> {
     Ok(replayed)
 }
 
-/// Says what is wrong with an image, if something is.
+/// Returns what is wrong with an image, if anything.
 async fn check(history: &History, committed: &[Vec<u64>], image: &MemoryFs) -> Result<(), String> {
     let replayed = replay(image).await?;
     for (region, committed) in committed.iter().enumerate() {
@@ -106,10 +107,10 @@ async fn check(history: &History, committed: &[Vec<u64>], image: &MemoryFs) -> R
         let mut last = 0;
         for (seq_id, cells) in entries {
             if *seq_id <= last {
-                // Appended again after a failure: the same edit.
+                // Appended again after a failure: must be the same edit.
                 let first = history.appended[region].iter().find(|(appended, _)| appended == seq_id);
                 if first.is_none_or(|(_, appended)| appended != cells) {
-                    return Err(format!("edit {seq_id} came twice, not the same"));
+                    return Err(format!("edit {seq_id} came twice, with different cells"));
                 }
                 continue;
             }
@@ -117,7 +118,7 @@ async fn check(history: &History, committed: &[Vec<u64>], image: &MemoryFs) -> R
                 Some((appended, same)) if appended == seq_id && same == cells => last = *seq_id,
                 other => {
                     return Err(format!(
-                        "edit {seq_id} came where {:?} was next",
+                        "edit {seq_id} came where {:?} was expected",
                         other.map(|(seq_id, _)| seq_id)
                     ));
                 }
@@ -125,18 +126,18 @@ async fn check(history: &History, committed: &[Vec<u64>], image: &MemoryFs) -> R
         }
         let newest = committed.last().copied().unwrap_or(0);
         if newest > last {
-            return Err(format!("edit {newest} was committed, and {last} is the last that came back"));
+            return Err(format!("edit {newest} was committed, but the last replayed one is {last}"));
         }
     }
-    // What was replayed once is there after the next crash too.
+    // What was replayed once is replayed after the next crash too.
     let again = replay(&image.crash(&mut || 0)).await?;
     if again != replayed {
-        return Err("a second power cut changed what is replayed".into());
+        return Err("a second power loss changed what is replayed".into());
     }
     Ok(())
 }
 
-/// Waits some time, so that the log comes to any of its steps.
+/// Waits for a random time, so that the log reaches any of its steps.
 async fn pause(env: &Env) {
     env.clock.sleep(Duration::from_micros(env.random.next_u64() % 8000)).await;
 }
@@ -151,8 +152,8 @@ fn some_options(random: &dyn Random) -> LogOptions {
     }
 }
 
-/// One run of a log over `disk`, with images of `memory`, which is what is below it. Returns how many images there
-/// were, or what is wrong with one.
+/// One run of a log over `disk`, with crash images of `memory`, the file system below it. Returns
+/// the number of images, or what is wrong with one.
 async fn run(env: &Env, memory: &MemoryFs, disk: Arc<dyn FileSystem>, stops: bool) -> Result<u64, String> {
     let (log, fatal) = start(env, disk, some_options(&*env.random)).await;
     let mut history = History::new();
@@ -166,7 +167,7 @@ async fn run(env: &Env, memory: &MemoryFs, disk: Arc<dyn FileSystem>, stops: boo
         }
         pause(env).await;
         let committed = history.committed();
-        // One in four images is that of a killed process: all that was written is there.
+        // One in four images is that of a killed process: it holds all that was written.
         let killed = env.random.next_u64().is_multiple_of(4);
         let image = memory.crash(&mut || if killed { 1 } else { env.random.next_u64() });
         check(&history, &committed, &image).await?;
@@ -178,7 +179,7 @@ async fn run(env: &Env, memory: &MemoryFs, disk: Arc<dyn FileSystem>, stops: boo
     }
     log.close().await;
     if log.queued_bytes() != 0 {
-        return Err(format!("{} bytes of edits were never told", log.queued_bytes()));
+        return Err(format!("{} bytes of edits were never reported", log.queued_bytes()));
     }
     assert!(stops || fatal.count() == 0, "one failure does not stop a log");
     check(&history, &history.committed(), &memory.crash(&mut || env.random.next_u64())).await?;
@@ -189,14 +190,14 @@ fn runs(default: u64) -> u64 {
     std::env::var("WAL_CRASH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default)
 }
 
-/// Half of the calls take a while, so that images are taken in the middle of groups.
+/// Delays half of the calls, so that images are taken in the middle of groups.
 fn slow(env: &Env) -> Plan {
     Plan::new(env.clock.clone())
         .rule(Rule::new(Fault::Delay(Duration::from_millis(1))).one_in(2, env.random.clone()))
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_committed_is_lost_to_a_power_cut() {
+async fn no_committed_edit_is_lost_to_power_loss() {
     let mut images = 0;
     for seed in 0..runs(150) {
         let env = testing::env(seed);
@@ -209,7 +210,7 @@ async fn nothing_committed_is_lost_to_a_power_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_committed_is_lost_to_a_failing_disk_and_a_power_cut() {
+async fn no_committed_edit_is_lost_to_a_failing_disk_and_power_loss() {
     let operations = [
         Operation::Sync,
         Operation::Append,
@@ -226,7 +227,7 @@ async fn nothing_committed_is_lost_to_a_failing_disk_and_a_power_cut() {
         let pick = |len: usize| (env.random.next_u64() % len as u64) as usize;
         let (operation, fault) = (operations[pick(operations.len())], faults[pick(faults.len())]);
         let times = if seed % 2 == 0 { 1 } else { 1 + pick(4) as u64 };
-        // The first file must come to be.
+        // The first file must be created without a fault.
         let rule = Rule::new(fault).on(operation).at("/s.").after(3 + pick(30) as u64).times(times);
         let rule = if operation == Operation::SyncDir {
             Rule::new(fault).on(operation).at("WALs/s").after(1 + pick(4) as u64).times(times)
@@ -234,7 +235,7 @@ async fn nothing_committed_is_lost_to_a_failing_disk_and_a_power_cut() {
             rule
         };
         let disk = Arc::new(Faulty::new(Arc::new(memory.clone()), slow(&env)));
-        // Of rules that hit one call the first counts, so the fault goes before the delays.
+        // The first rule that matches a call applies, so the fault goes before the delays.
         let disk = Arc::new(Faulty::new(disk, Plan::new(env.clock.clone()).rule(rule)));
         let ran = run(&env, &memory, disk.clone(), times > 1).await;
         ran.unwrap_or_else(|wrong| panic!("seed {seed}, {fault:?} {operation:?}: {wrong}"));
@@ -243,12 +244,13 @@ async fn nothing_committed_is_lost_to_a_failing_disk_and_a_power_cut() {
     assert!(met > 50, "{met} faults met");
 }
 
-/// A disk that says it synced and did not: what a log would do that tells before it syncs.
-struct Lying(MemoryFs);
+/// A disk that reports syncs without performing them. A log on it behaves like one that
+/// acknowledges before it syncs.
+struct UnsyncedFs(MemoryFs);
 
-struct LyingWriter(Box<dyn FileWriter>);
+struct UnsyncedWriter(Box<dyn FileWriter>);
 
-impl FileWriter for LyingWriter {
+impl FileWriter for UnsyncedWriter {
     fn path(&self) -> &FilePath {
         self.0.path()
     }
@@ -258,8 +260,8 @@ impl FileWriter for LyingWriter {
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, fs::Result<()>> {
         self.0.append(bytes)
     }
-    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, fs::Result<()>> {
-        self.0.append_with_end(bytes, kept)
+    fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, fs::Result<()>> {
+        self.0.append_with_end(bytes, content_len)
     }
     fn sync(&mut self, _reach: Sync) -> BoxFuture<'_, fs::Result<()>> {
         Box::pin(async { Ok(()) })
@@ -272,15 +274,15 @@ impl FileWriter for LyingWriter {
     }
 }
 
-impl FileSystem for Lying {
+impl FileSystem for UnsyncedFs {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, fs::Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let writer = self.0.create(path, storage).await?;
-            Ok(Box::new(LyingWriter(writer)) as Box<dyn FileWriter>)
+            let writer = self.0.create(path, access).await?;
+            Ok(Box::new(UnsyncedWriter(writer)) as Box<dyn FileWriter>)
         })
     }
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<Arc<dyn FileReader>>> {
@@ -309,14 +311,14 @@ impl FileSystem for Lying {
     }
 }
 
-/// The check itself is checked: it must see what a log loses that tells before it syncs.
+/// Checks the check: it must detect the losses of a log that acknowledges before it syncs.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_tells_before_it_syncs_is_caught() {
+async fn a_log_that_reports_before_it_syncs_is_caught() {
     let mut caught = 0;
     for seed in 0..30 {
         let env = testing::env(2_000_000 + seed);
         let memory = MemoryFs::new();
-        caught += u64::from(run(&env, &memory, Arc::new(Lying(memory.clone())), false).await.is_err());
+        caught += u64::from(run(&env, &memory, Arc::new(UnsyncedFs(memory.clone())), false).await.is_err());
     }
     assert!(caught >= 25, "{caught} of 30 runs caught");
 }

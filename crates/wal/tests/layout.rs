@@ -1,4 +1,4 @@
-//! The bytes of a log as written here, and that HBase's own messages decode from them.
+//! The bytes of a log as written here. HBase's own messages must decode from them.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
@@ -47,8 +47,8 @@ fn as_hbase_reads(edit: &Edit) -> proto::WalKey {
     }
 }
 
-/// Writes `groups`, each of which is committed before the next is appended, and gives the file while it is open and
-/// after it was closed.
+/// Writes `groups`, committing each before the next is appended. Returns the file's content while
+/// it is open and after it was closed.
 async fn written(options: LogOptions, groups: &[Vec<Edit>], acks: &Arc<Acks>) -> (Bytes, Bytes) {
     let env = testing::env(1);
     let memory = MemoryFs::new();
@@ -108,7 +108,7 @@ async fn a_log_is_header_groups_and_trailer() {
         let key_len = prost::encoding::decode_varint(&mut key_bytes).unwrap() as usize;
         let key_bytes = key_bytes.slice(..key_len);
         assert_eq!(proto::WalKey::decode_length_delimited(&mut rest).unwrap(), as_hbase_reads(edit));
-        // HBase's part is, byte for byte, what HBase's own message would be.
+        // HBase's part equals HBase's own message byte for byte.
         let hbase = as_hbase_reads(edit).encode_to_vec();
         assert_eq!(key_bytes[..hbase.len()], hbase);
         let mut ours = key_bytes.slice(hbase.len()..);
@@ -139,7 +139,7 @@ async fn a_log_is_header_groups_and_trailer() {
     assert_eq!(rest[16..19], [0xc2, 0x3e, 28]);
     assert_eq!(rest[47..], *b"\0\0\0\x2fLAWP");
 
-    // While it is open: the same, then the end mark in place of the trailer, then zeros.
+    // While the log is open, it has the end mark in place of the trailer, then zeros.
     assert_eq!(open[..end], closed[..end]);
     assert_eq!(open[end..end + 11], END_MARK);
     assert!(open.len() > end + 1000 && open[end + 11..].iter().all(|byte| *byte == 0));
@@ -162,21 +162,21 @@ async fn an_idle_log_states_what_is_durable() {
     assert_eq!(mark[..8], bytes[89..97], "the salt");
     assert_eq!(mark[16..24], tail.end.to_be_bytes());
     assert!(bytes[tail.end as usize + 39..].iter().all(|byte| *byte == 0));
-    // The next group takes the mark's place.
+    // The next group overwrites the mark.
     log.append(edit(&region_name(1), 2, b"v", &acks));
     acks.wait(2).await;
     assert_eq!(read_all(&memory, &path).await.unwrap().0.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_appended_comes_back() {
+async fn appended_edits_are_read_back() {
     let acks = Acks::new();
     let mut edits: Vec<Edit> = (1..=200)
         .map(|seq_id| {
             edit(&region_name(seq_id as usize % 3), seq_id, &vec![seq_id as u8; seq_id as usize * 7], &acks)
         })
         .collect();
-    // Longer than what is read at a time, so checked in pieces.
+    // Longer than one read, so it is checked in pieces.
     edits.push(edit(&region_name(1), 201, &vec![5; 6 << 20], &acks));
     edits.push(edit(&region_name(2), 202, b"last", &acks));
     let (open, closed) = written(options(), &[edits.clone()], &acks).await;

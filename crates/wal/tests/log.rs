@@ -1,4 +1,4 @@
-//! What a log does as a whole: order, rolling, archiving, failures, closing.
+//! A whole log: order, rolling, archiving, failures, closing.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
@@ -22,7 +22,7 @@ async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edits_are_told_in_order_in_few_groups() {
+async fn edits_are_committed_in_order_in_few_groups() {
     let env = testing::env(1);
     let memory = MemoryFs::new();
     let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
@@ -37,27 +37,28 @@ async fn edits_are_told_in_order_in_few_groups() {
     for acks in [&one, &other] {
         assert_eq!(acks.committed(), (1..=500).collect::<Vec<u64>>());
     }
-    let figures = log.figures();
-    assert_eq!((figures.groups, figures.edits, figures.queued_bytes), (1, 500 + 166, 0));
-    // An edit that is not logged leaves nothing, not even a sync.
+    let statistics = log.statistics();
+    assert_eq!((statistics.groups, statistics.edits, statistics.queued_bytes), (1, 500 + 166, 0));
+    // An edit that is not logged writes nothing and needs no sync.
     log.append(Edit { logged: false, ..edit(&region_name(2), 501, b"value", &other) });
     other.wait(501).await;
-    assert_eq!(log.figures().groups, 1);
+    assert_eq!(log.statistics().groups, 1);
     let (entries, _) = read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap();
     assert_eq!(entries.len(), 500 + 166);
 }
 
-/// Ten writers, each of whom thinks for a millisecond when he was told, and a disk that takes five for a sync.
+/// Ten writers that each append again a millisecond after a commit, and a disk whose syncs take
+/// five.
 #[tokio::test(start_paused = true)]
-async fn writers_who_come_back_soon_share_their_syncs() {
+async fn writers_that_append_again_soon_share_their_syncs() {
     const WRITERS: usize = 10;
     const ROUNDS: usize = 60;
     let env = testing::env(3);
     let plan = Plan::new(env.clock.clone())
         .rule(Rule::new(Fault::Delay(Duration::from_millis(5))).on(Operation::Sync));
     let (log, _) = start(&env, Arc::new(Faulty::new(Arc::new(MemoryFs::new()), plan)), options()).await;
-    let told: Vec<_> = (0..WRITERS).map(|_| Acks::new()).collect();
-    for (writer, acks) in told.iter().cloned().enumerate() {
+    let writers: Vec<_> = (0..WRITERS).map(|_| Acks::new()).collect();
+    for (writer, acks) in writers.iter().cloned().enumerate() {
         let (log, clock) = (log.clone(), env.clock.clone());
         env.spawn(TaskClass::Service, async move {
             clock.sleep(Duration::from_millis(writer as u64 / 2)).await;
@@ -68,12 +69,12 @@ async fn writers_who_come_back_soon_share_their_syncs() {
             }
         });
     }
-    for acks in &told {
+    for acks in &writers {
         acks.wait(ROUNDS).await;
     }
-    let groups = log.figures().groups as usize;
+    let groups = log.statistics().groups as usize;
     assert!(groups < ROUNDS + ROUNDS / 10, "{groups}");
-    // One who is left alone does not wait for the others again and again.
+    // A single remaining writer does not wait for the others again and again.
     let acks = Acks::new();
     let began = env.clock.monotonic();
     for round in 1..=100 {
@@ -98,13 +99,13 @@ async fn logs_are_replaced_by_size_age_and_request() {
     }
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(log.log_count(), 2);
-    // Age: only of a log that has entries.
+    // Age: only for a log that has entries.
     env.clock.sleep(Duration::from_secs(200)).await;
     assert_eq!(log.log_count(), 2);
     log.append(edit(&region_name(1), 4, b"value", &acks));
     env.clock.sleep(Duration::from_secs(100)).await;
     assert_eq!(log.log_count(), 3);
-    // Request: what was appended before is in the log before.
+    // Request: edits appended before are in the old log.
     log.append(edit(&region_name(1), 5, b"value", &acks));
     log.roll().await.unwrap();
     assert_eq!(acks.committed(), [1, 2, 3, 4, 5]);
@@ -116,7 +117,7 @@ async fn logs_are_replaced_by_size_age_and_request() {
     }
     assert_eq!(counts, [3, 1, 1, 0]);
     log.close().await;
-    // The last one had no entries, so nobody needs it.
+    // The last log had no entries, so it is not needed.
     assert_eq!(logs(&memory, "WALs/s").await, paths[..3]);
     for path in &paths[..3] {
         assert_eq!(read_all(&memory, path).await.unwrap().1.ending, Ending::Trailer);
@@ -136,23 +137,23 @@ async fn a_log_is_archived_when_its_last_region_is_flushed() {
     acks.wait(3).await;
     let before = names(&memory, "WALs/s").await;
     assert_eq!(before.len(), 2);
-    log.flushed(&region_name(1), 10);
-    log.flushed(&region_name(2), 4);
+    log.record_flush(&region_name(1), 10);
+    log.record_flush(&region_name(2), 4);
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(names(&memory, "oldWALs").await, Vec::<String>::new());
     assert_eq!(log.regions_holding_oldest(), [region_name(2)]);
-    log.flushed(&region_name(2), 5);
+    log.record_flush(&region_name(2), 5);
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(names(&memory, "oldWALs").await, before[..1]);
     assert_eq!(names(&memory, "WALs/s").await, before[1..]);
-    // The move survives a power cut.
+    // The move survives power loss.
     let image = memory.crash(&mut || 0);
     assert_eq!(names(&image, "oldWALs").await, before[..1]);
     assert_eq!(names(&image, "WALs/s").await, before[1..]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn logs_of_a_dead_server_are_adopted_and_go_with_their_directory() {
+async fn logs_of_a_dead_server_are_adopted_and_removed_with_their_directory() {
     let env = testing::env(4);
     let memory = MemoryFs::new();
     let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
@@ -175,11 +176,11 @@ async fn logs_of_a_dead_server_are_adopted_and_go_with_their_directory() {
     log.adopt(index.old_logs());
     assert_eq!(log.log_count(), 3);
     assert_eq!(log.regions_holding_oldest().len(), 2);
-    log.flushed(&region_name(0), 6);
-    log.flushed(&region_name(1), 3);
+    log.record_flush(&region_name(0), 6);
+    log.record_flush(&region_name(1), 3);
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(logs(&memory, "WALs/s").await, old[1..]);
-    log.forget(&region_name(1));
+    log.forget_region(&region_name(1));
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(memory.stat(&FilePath::new("WALs/s")).await.unwrap(), None, "its last log moved");
     assert_eq!(names(&memory, "oldWALs").await.len(), 2);
@@ -199,16 +200,16 @@ async fn a_failed_write_costs_a_file_and_no_edit() {
             log.append(edit(&region_name(1), 1, b"value", &acks));
             acks.wait(1).await;
             disk.add(Rule::new(fault).on(operation).times(1));
-            // Larger than what is reserved, so that more is.
+            // Larger than the reserved space, so that more is reserved.
             log.append(edit(&region_name(1), 2, &[2; 10_000], &acks));
             log.append(edit(&region_name(1), 3, b"value", &acks));
             acks.wait(3).await;
             assert_eq!(disk.faults(), 1, "{fault:?} {operation:?}");
             assert_eq!(acks.committed(), [1, 2, 3]);
             assert_eq!(fatal.count(), 0);
-            // Zeros ahead make a log fast, not safe; and an append that found no room is repeated.
+            // Reserved zeros only make a log faster, and an append that found no space is retried.
             let harmless = operation != Operation::Sync && fault == Fault::NoSpace;
-            assert_eq!(log.figures().failures, u64::from(!harmless), "{fault:?} {operation:?}");
+            assert_eq!(log.statistics().failures, u64::from(!harmless), "{fault:?} {operation:?}");
             let paths = logs(&memory, "WALs/s").await;
             assert_eq!(paths.len(), if harmless { 1 } else { 2 });
             let index = recovery::scan(&memory, &paths).await.unwrap();
@@ -227,7 +228,7 @@ async fn no_zeros_are_written_before_a_long_group() {
     disk.add(Rule::new(Fault::Fail).on(Operation::Reserve));
     log.append(edit(&region_name(1), 1, &[1; 100_000], &acks));
     acks.wait(1).await;
-    assert_eq!((disk.faults(), log.figures().failures), (0, 0));
+    assert_eq!((disk.faults(), log.statistics().failures), (0, 0));
     log.append(edit(&region_name(1), 2, b"value", &acks));
     acks.wait(2).await;
     assert_eq!(disk.faults(), 2, "one in each file");
@@ -248,7 +249,7 @@ async fn two_failures_in_a_row_stop_the_log() {
             log.append(edit(&region_name(1), seq_id, b"value", &acks));
         }
         acks.wait(4).await;
-        // A disk that recovers does not bring the log back: what it holds is not known any more.
+        // The log stays stopped when the disk recovers: what the disk holds is unknown.
         disk.heal();
         log.append(edit(&region_name(1), 5, b"value", &acks));
         acks.wait(5).await;
@@ -280,7 +281,7 @@ async fn a_roll_that_fails_leaves_the_log_in_use() {
         assert_eq!(fatal.count(), 0);
         log.roll().await.unwrap();
         env.clock.sleep(Duration::from_secs(1)).await;
-        // What was not wholly made is gone.
+        // The partly created log was removed.
         assert_eq!(logs(&memory, "WALs/s").await.len(), 2);
         let index = recovery::scan(&memory, &logs(&memory, "WALs/s").await).await.unwrap();
         assert_eq!(index.region(&region_name(1)).unwrap().entries, 2);
@@ -307,7 +308,7 @@ async fn a_closed_log_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_with_too_large_a_key_fails_alone() {
+async fn an_edit_with_too_large_a_key_fails_separately() {
     let env = testing::env(10);
     let memory = MemoryFs::new();
     let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
@@ -320,8 +321,9 @@ async fn an_edit_with_too_large_a_key_fails_alone() {
     assert_eq!(read_all(&memory, &logs(&memory, "WALs/s").await[0]).await.unwrap().0.len(), 2);
 }
 
-/// A server that was killed right after it opened its regions leaves a log of markers only. The next one archives it
-/// when it adopts it, and must open the regions all the same. Found by killing a server at its start.
+/// A server that was killed right after it opened its regions leaves a log of markers only. The
+/// next server archives that log when it adopts it, and must still open the regions. Found by
+/// killing a server during its start.
 #[tokio::test(start_paused = true)]
 async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     let env = testing::env(11);
@@ -345,7 +347,7 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     assert_eq!(reader.next().await.unwrap().unwrap().key.seq_id, 1);
     assert!(reader.next().await.unwrap().is_none());
 
-    // A log with edits must be there.
+    // A missing log with edits is an error.
     fs.delete(&paths[0]).await.unwrap();
     assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
 }

@@ -1,4 +1,5 @@
-//! Reading past damage: everything before and after it is recovered, and what may be lost is named by region.
+//! Reading past damage: everything before and after it is recovered, and possible losses are
+//! reported by region.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -16,7 +17,8 @@ use wal::{Ending, Error};
 
 const EDITS: u64 = 40;
 
-/// A log of two regions, one edit each in turn, as a killed process leaves it; where its entries begin.
+/// A log of two regions with alternating edits, as a killed process leaves it, and the offsets of
+/// its entries.
 async fn two_regions() -> (MemoryFs, FilePath, Vec<u64>) {
     let env = testing::env(3);
     let memory = MemoryFs::new();
@@ -75,7 +77,7 @@ async fn a_flipped_byte_costs_one_entry_of_one_region() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_several_lost_entries_were_is_known_from_those_around() {
+async fn several_lost_entries_are_identified_by_their_neighbors() {
     let (memory, path, offsets) = two_regions().await;
     let (from, to) = (offsets[21] as usize + 3, offsets[25] as usize - 1);
     let damaged = changed(&memory, &path, |bytes| bytes[from..to].fill(0));
@@ -86,7 +88,8 @@ async fn what_several_lost_entries_were_is_known_from_those_around() {
     assert_eq!(damage.loss_of(&region_name(0), 12), Some(Loss { above: 12, below: Some(14) }));
     assert_eq!(damage.loss_of(&region_name(0), 13), None);
     assert_eq!(damage.loss_of(&region_name(1), 0), Some(Loss { above: 10, below: Some(13) }));
-    // A region without entries may have had some there, unless all its edits are in files: who knows.
+    // A region without entries may have lost some there. Whether its files hold all its edits is
+    // unknown.
     assert_eq!(damage.loss_of(&region_name(2), 5), Some(Loss { above: 5, below: None }));
     assert_eq!(seq_ids(&damaged, &index, 0).await.len(), EDITS as usize - 2);
     assert_eq!(seq_ids(&damaged, &index, 1).await.len(), EDITS as usize - 2);
@@ -104,7 +107,7 @@ async fn a_log_without_a_header_is_all_damage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn entries_that_a_client_stored_as_values_are_not_taken_for_entries() {
+async fn entries_in_client_values_are_not_read_as_entries() {
     let (memory, path, offsets) = two_regions().await;
     let bytes = memory.contents(&path).unwrap();
     let copied = bytes[offsets[0] as usize..offsets[30] as usize].to_vec();
@@ -127,7 +130,7 @@ async fn entries_that_a_client_stored_as_values_are_not_taken_for_entries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter_than_that() {
+async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter() {
     let env = testing::env(5);
     let memory = MemoryFs::new();
     let record = FilePath::new("logs/record");
@@ -143,7 +146,7 @@ async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter_than_that() {
     let (entries, tail) = read_all(&memory, &path).await.unwrap();
     let recorded = wal::record::read(&memory, &record).await.unwrap();
     assert_eq!(recorded.iter().map(|log| (&log.path, log.bytes)).collect::<Vec<_>>(), [(&path, tail.end)]);
-    // The last 4 KiB of what was written, with the marks that state it.
+    // Zeroes the last 4 KiB that were written, and the marks after them.
     let from = tail.end as usize - 4096;
     let zeroed = changed(&memory, &path, |bytes| bytes[from..].fill(0));
     let (left, tail) = read_all(&zeroed, &path).await.unwrap();

@@ -1,5 +1,6 @@
-//! Logs as they look in all states, for HBase's own tools to read: `WAL_SAMPLES_DIR=/some/dir cargo test -p wal --test
-//! samples -- --ignored`. Each `NAME.wal` comes with `NAME.count`: the entries that must be found.
+//! Writes logs in all states, for HBase's own tools to read:
+//! `WAL_SAMPLES_DIR=/some/dir cargo test -p wal --test samples -- --ignored`. Each `NAME.wal` comes
+//! with `NAME.count`, the number of entries that must be found.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
@@ -19,7 +20,7 @@ use wal::LogOptions;
 #[tokio::test]
 #[ignore = "writes files for other programs"]
 async fn write_samples() {
-    let dir = std::env::var("WAL_SAMPLES_DIR").expect("WAL_SAMPLES_DIR says where to");
+    let dir = std::env::var("WAL_SAMPLES_DIR").expect("WAL_SAMPLES_DIR is the target directory");
     let env = testing::env(1);
     let fs = Arc::new(LocalFs::create(Path::new(&dir), Arc::new(Pool::new("fs", 2))).unwrap());
     for (name, reserve_bytes, pause, close) in [

@@ -1,4 +1,4 @@
-//! Logs that HBase 2.5.10 wrote, read entry for entry as HBase's own reader listed them.
+//! Logs that HBase 2.5.10 wrote, compared entry by entry with the listings of HBase's own reader.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the report.
 
@@ -32,7 +32,7 @@ fn uuid((high, low): &(u64, u64)) -> String {
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
 }
 
-/// An entry as the listings have it.
+/// Formats an entry as the listings do.
 fn listed(entry: &Entry, out: &mut String) {
     let key = &entry.key;
     let scopes = match key.scopes.first() {
@@ -81,12 +81,13 @@ async fn check(name: &str, log: &[u8], listing: &str) {
     assert_eq!(out, listing);
     assert_eq!(tail.ending, Ending::Trailer);
 
-    // Cut anywhere, it is read up to there, as HBase does; a compressed entry says no more than that either.
+    // Truncated anywhere, it is read up to there, as in HBase. A truncated compressed entry is the
+    // end, too.
     for len in 0..log.len() {
         fs.put(&path, &log[..len]);
         let whole = entries.iter().take_while(|entry| entry.end <= len as u64).count();
         let (found, _) = read_all(&fs, &path).await.unwrap();
-        assert_eq!(found[..], entries[..whole], "{name} cut to {len} bytes");
+        assert_eq!(found[..], entries[..whole], "{name} truncated to {len} bytes");
     }
 }
 
@@ -107,7 +108,7 @@ async fn a_log_with_dictionaries_and_compressed_values() {
     check("wal-dict-value-gz", log, include_str!("vectors/wal-dict-value-gz.txt")).await;
 }
 
-/// No byte of a foreign log, whatever it is, costs more than an error.
+/// No flipped bit in a log of HBase causes more than an error.
 #[tokio::test]
 async fn no_flipped_bit_makes_a_reader_panic() {
     let fs = MemoryFs::new();
@@ -152,7 +153,7 @@ async fn recovery_finds_the_region_in_logs_of_all_three_forms() {
     let region = index.region(name).unwrap();
     assert_eq!((region.entries, region.lowest_seq_id, region.highest_seq_id), (24, 1, 8));
     assert_eq!(region.table, "t1");
-    // Markers (6 to 8) keep no log.
+    // Markers (6 to 8) do not keep a log.
     assert_eq!(index.logs()[0].highest, [(name.into(), 5)].into());
     let mut reader = recovery::read_region(fs.clone(), index.clone(), name);
     let mut seq_ids = Vec::new();

@@ -1,12 +1,12 @@
-//! `/conf`: the options in force.
+//! `/conf`: the effective options.
 
 use crate::section::{Column, Section, Table};
 use crate::{Page, Value};
 
-/// Key, value, and where the value comes from.
+/// Key, value, and source of the value.
 type Setting = (String, String, String);
 
-/// For programs, in the form of Hadoop's servlet.
+/// JSON for programs, in the format of Hadoop's servlet.
 pub(crate) fn json(settings: Vec<Setting>) -> serde_json::Value {
     let properties: Vec<serde_json::Value> = settings
         .into_iter()
@@ -17,15 +17,15 @@ pub(crate) fn json(settings: Vec<Setting>) -> serde_json::Value {
     serde_json::json!({ "properties": properties })
 }
 
-/// For people.
+/// The page for people.
 pub(crate) fn page(settings: &[Setting]) -> Page {
-    let columns = ["Key", "Value", "From"].map(Column::text).to_vec();
+    let columns = ["Key", "Value", "Source"].map(Column::text).to_vec();
     let rows = settings.iter().map(|(key, value, source)| {
         vec![Value::whole_key(key.as_bytes()), Value::key(value.as_bytes()), Value::text(source)]
     });
     Page {
         title: "Configuration".into(),
-        subtitle: "The options in force, and where each value comes from.".into(),
+        subtitle: "The effective options and their sources.".into(),
         up: None,
         sections: vec![Section::Table(Table::new("Options", columns).with_rows(rows))],
     }

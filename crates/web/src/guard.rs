@@ -1,8 +1,9 @@
-//! What holds for all pages: which hosts they are asked for, and what browsers may do with them.
+//! Checks and headers of all pages: the permitted host names, and what browsers may do with a page.
 //!
-//! A page of another site can have its own name resolve to this server's address, and then read the pages with the
-//! reader's browser (DNS rebinding). It cannot change the `Host` header, which still has its name. So only names that
-//! lead here are answered: IP addresses, `localhost`, the server's own names, and those that the operator configures.
+//! A page of another site can make its own host name resolve to this server's address, and then
+//! read the pages through the user's browser (DNS rebinding). It cannot change the `Host` header,
+//! which still contains its name. Therefore only requests for this server's names are answered: IP
+//! addresses, `localhost`, the server's own names, and those that the operator configures.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,24 +16,25 @@ use base::BoxFuture;
 use hyper::body::Incoming;
 use hyper_util::service::TowerToHyperService;
 
-/// The pages are HTML with a style sheet and drawings within them; nothing else is loaded, run, framed or sent elsewhere.
+/// The pages are HTML with an inline style sheet and inline drawings. Browsers must not load, run,
+/// frame or send anything else.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 
-/// The names for which pages are served.
+/// The host names for which pages are served.
 pub(crate) struct Guard {
     names: Vec<String>,
     any: bool,
 }
 
 impl Guard {
-    /// `names` beside those that always lead here; `*` stands for any.
+    /// A guard that permits `names`, IP addresses and `localhost`; `*` in `names` permits any name.
     pub(crate) fn new(names: &[String]) -> Guard {
         let any = names.iter().any(|name| name == "*");
         Guard { names: names.iter().map(|name| name.to_ascii_lowercase()).collect(), any }
     }
 
-    /// `router` behind this.
+    /// Wraps `router`, so that this guard checks its requests first.
     pub(crate) fn before(self: Arc<Guard>, router: Router) -> Guarded {
         Guarded { guard: self, inner: TowerToHyperService::new(router) }
     }
@@ -40,14 +42,14 @@ impl Guard {
     fn admits(&self, request: &Request<Incoming>) -> bool {
         let host = request.headers().get(header::HOST).map(HeaderValue::to_str);
         match host {
-            // Programs that speak HTTP/1.0 send none; browsers always do.
+            // HTTP/1.0 clients may send no `Host` header. Browsers always send one.
             None => true,
-            Some(Ok(host)) => self.knows(host),
+            Some(Ok(host)) => self.permits(host),
             Some(Err(_)) => false,
         }
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn permits(&self, host: &str) -> bool {
         let name = without_port(host).to_ascii_lowercase();
         let name = name.strip_suffix('.').unwrap_or(&name);
         let is_address = name.parse::<Ipv4Addr>().is_ok()
@@ -59,11 +61,11 @@ impl Guard {
             || is_address
             || name == "localhost"
             || name.ends_with(".localhost")
-            || self.names.iter().any(|known| known == name)
+            || self.names.iter().any(|permitted| permitted == name)
     }
 }
 
-/// The host of a `Host` header; addresses of version 6 keep their brackets.
+/// The host in a `Host` header; IPv6 addresses keep their brackets.
 fn without_port(host: &str) -> &str {
     match (host.rfind(':'), host.rfind(']')) {
         (Some(colon), Some(bracket)) if colon < bracket => host,
@@ -72,7 +74,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Pages behind a [`Guard`].
+/// The pages, protected by a [`Guard`].
 pub(crate) struct Guarded {
     guard: Arc<Guard>,
     inner: TowerToHyperService<Router>,
@@ -89,8 +91,8 @@ impl hyper::service::Service<Request<Incoming>> for Guarded {
             let refused = with_headers((StatusCode::MISDIRECTED_REQUEST, text).into_response());
             return Box::pin(std::future::ready(Ok(refused)));
         }
-        let answer = hyper::service::Service::call(&self.inner, request.map(Body::new));
-        Box::pin(async move { answer.await.map(with_headers) })
+        let response = hyper::service::Service::call(&self.inner, request.map(Body::new));
+        Box::pin(async move { response.await.map(with_headers) })
     }
 }
 
@@ -113,9 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_lead_here_are_known() {
+    fn only_hosts_of_this_server_are_accepted() {
         let guard = Guard::new(&["Db1.example.com".to_owned()]);
-        for known in [
+        for permitted in [
             "localhost",
             "localhost:16010",
             "LOCALHOST",
@@ -126,7 +128,7 @@ mod tests {
             "db1.example.com:16030",
             "db1.example.com.",
         ] {
-            assert!(guard.knows(known), "{known}");
+            assert!(guard.permits(permitted), "{permitted}");
         }
         for foreign in [
             "evil.example",
@@ -137,8 +139,8 @@ mod tests {
             "[::1",
             "::1]",
         ] {
-            assert!(!guard.knows(foreign), "{foreign}");
+            assert!(!guard.permits(foreign), "{foreign}");
         }
-        assert!(Guard::new(&["*".to_owned()]).knows("evil.example"));
+        assert!(Guard::new(&["*".to_owned()]).permits("evil.example"));
     }
 }

@@ -1,4 +1,4 @@
-//! `/history`: the series of the last hour for programs.
+//! `/history`: the time series of the last hour, for programs.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::refusal::Refusal;
 
-/// The series that are `wanted` (names with commas between; all if nobody says), as JSON. Gaps are `null`.
+/// The series named in `wanted` (separated by commas; default: all) as JSON. Gaps are `null`.
 ///
 /// # Errors
-/// A refusal if one of them is not known.
+/// If a series does not exist.
 pub(crate) fn json(window: &Window, wanted: Option<&str>) -> Result<String, Refusal> {
     let names: Vec<&str> = match wanted {
         Some(names) => names.split(',').collect(),
@@ -21,7 +21,7 @@ pub(crate) fn json(window: &Window, wanted: Option<&str>) -> Result<String, Refu
         format!("{{\n  \"period_ms\": {period_ms},\n  \"end_ms\": {},\n  \"series\": [", window.end_ms);
     for (at, name) in names.iter().enumerate() {
         let Some((series, values)) = window.all().find(|(series, _)| series.name == *name) else {
-            return Err(Refusal::missing(format!("There is no series “{name}”.")));
+            return Err(Refusal::missing(format!("Series “{name}” does not exist.")));
         };
         let (unit, help) = (json!(series.unit.name()), json!(series.help));
         let comma = if at == 0 { "" } else { "," };
@@ -43,7 +43,7 @@ fn put_values(text: &mut String, values: &[f32]) {
         }
         match value.is_nan() {
             true => text.push_str("null"),
-            // As many digits as tell it from its neighbours.
+            // The shortest representation that identifies the value.
             false => drop(write!(text, "{value}")),
         }
     }
@@ -58,17 +58,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_told_with_their_gaps() {
+    fn series_contain_their_gaps() {
         let series = |name, unit| Series { name, unit, help: "A \"help\"." };
         let series = vec![series("reads", Unit::PerSecond), series("memory", Unit::Bytes)];
         let history = History::new(series, Duration::from_secs(10));
         let now = Moment { wall_ms: 1_700_000_000_000, monotonic: Duration::from_secs(10) };
-        history.note(now, &[Some(0.1), Some(3e9)]);
+        history.record(now, &[Some(0.1), Some(3e9)]);
         let window = history.window(now);
-        let told: serde_json::Value = serde_json::from_str(&json(&window, None).unwrap()).unwrap();
-        assert_eq!((&told["period_ms"], &told["end_ms"]), (&json!(10_000), &json!(1_700_000_000_000_u64)));
-        assert_eq!(told["series"][1]["unit"], "bytes");
-        let values = told["series"][0]["values"].as_array().unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(&json(&window, None).unwrap()).unwrap();
+        assert_eq!(
+            (&parsed["period_ms"], &parsed["end_ms"]),
+            (&json!(10_000), &json!(1_700_000_000_000_u64))
+        );
+        assert_eq!(parsed["series"][1]["unit"], "bytes");
+        let values = parsed["series"][0]["values"].as_array().unwrap();
         assert_eq!((values.len(), &values[0], &values[SAMPLES - 1]), (SAMPLES, &json!(null), &json!(0.1)));
         let one = json(&window, Some("memory")).unwrap();
         assert!(

@@ -1,13 +1,13 @@
-//! Layer 7: the pages of both roles: status pages, `/history`, `/jmx`, `/prometheus` and `/conf`.
+//! The HTTP pages of both roles: status pages, `/history`, `/jmx`, `/prometheus` and `/conf`.
 //!
-//! The server hands in what is to be shown as plain values ([`Facts`], [`Page`]); nothing here asks a role for
-//! anything. What takes long to write is written by threads of low priority, so a page does not slow down a request.
-//! HBase's paths are kept.
+//! The server passes what to show as plain values ([`RoleInfo`], [`Page`]); this crate does not
+//! call a role. Long responses are written by low-priority threads, so a page does not slow down a
+//! request. Paths are HBase's.
 //!
 //! * [`section`]: the parts of a page; [`Value`]: a value in them;
-//! * [`Query`]: what stands behind the question mark of an address; [`Refusal`]: why a page is not shown.
+//! * [`Query`]: the query string of a URL; [`Refusal`]: an error page.
 //!
-//! Knows nothing about: regions, RPC, how the figures come about.
+//! This crate knows nothing about regions, RPC, or the origin of metrics.
 
 mod configuration;
 mod guard;
@@ -35,7 +35,7 @@ use base::history::{History, Moment};
 use base::metrics::{Chunks, Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
 use base::pool::Pool;
 
-use page::Asked;
+use page::RequestUrl;
 pub use page::{Frame, Page};
 pub use query::{Query, address};
 pub use refusal::Refusal;
@@ -45,51 +45,51 @@ pub use value::{Level, Value};
 const JSON_TYPE: &str = "application/json; charset=utf8";
 const JAVASCRIPT_TYPE: &str = "application/javascript; charset=utf8";
 const PROMETHEUS_TYPE: &str = "text/plain;charset=utf-8";
-/// Threads that write long answers, and so how many are written at once.
+/// Threads that write long responses, and the number of such responses written concurrently.
 const WRITERS: usize = 2;
-/// Threads that make pages: others than those that write long answers, which wait for clients.
-const PAGE_MAKERS: usize = 1;
+/// Threads that render pages. They are separate from the writers, which wait for clients.
+const RENDERERS: usize = 1;
 
-/// What a role tells the world about itself; asked anew for each page.
-pub trait Facts: Send + Sync + 'static {
+/// The information of a role, queried for every page.
+pub trait RoleInfo: Send + Sync + 'static {
     /// HBase's path of the status page: `/master-status` or `/rs-status`.
     fn status_path(&self) -> &'static str;
-    /// Paths of all pages that [`Facts::page`] knows, the status page among them.
+    /// Paths of all pages that [`RoleInfo::page`] serves, including the status page.
     fn paths(&self) -> &'static [&'static str];
-    /// What all pages have in common.
+    /// The parts that all pages share.
     fn frame(&self) -> Frame;
-    /// The content of a page, or where it is to be found.
+    /// The content of a page, or the address to redirect to.
     ///
     /// # Errors
-    /// Why there is no such page.
-    fn page(&self, path: &str, query: &Query) -> Result<Found, Refusal>;
-    /// The last hour.
+    /// The reason why there is no such page.
+    fn page(&self, path: &str, query: &Query) -> Result<PageContent, Refusal>;
+    /// The time series of the last hour.
     fn history(&self) -> &History;
     /// The beans of `/jmx`.
     fn metrics(&self) -> &Registry;
-    /// The options in force: key, value, and where the value comes from.
+    /// The effective options: key, value, and source of the value.
     fn configuration(&self) -> Vec<(String, String, String)>;
 }
 
-/// What there is at an address.
-pub enum Found {
+/// The content at an address.
+pub enum PageContent {
     /// A page.
     Page(Page),
-    /// Something that is elsewhere.
-    Elsewhere(String),
+    /// A redirect to another address.
+    Redirect(String),
 }
 
-/// How the pages of a role are served.
+/// Settings for serving the pages of a role.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
-    /// Connections at a time; more are closed immediately.
+    /// Maximum number of concurrent connections; more are closed immediately.
     pub connections_max: usize,
-    /// Names of this server, for which browsers may ask; `*` stands for any.
+    /// Host names of this server that requests may use; `*` allows any.
     pub hosts: Vec<String>,
 }
 
 /// Serves the pages of one role on `listener` until the task is dropped.
-pub async fn serve(env: Env, listener: Box<dyn Listener>, facts: Arc<dyn Facts>, options: PageOptions) {
+pub async fn serve(env: Env, listener: Box<dyn Listener>, info: Arc<dyn RoleInfo>, options: PageOptions) {
     let mut router = Router::new()
         .route("/", get(root))
         .route("/favicon.ico", get(icon))
@@ -98,104 +98,104 @@ pub async fn serve(env: Env, listener: Box<dyn Listener>, facts: Arc<dyn Facts>,
         .route("/prometheus", get(prometheus))
         .route("/conf", get(conf))
         .fallback(unknown);
-    for path in facts.paths() {
+    for path in info.paths() {
         router = router.route(path, get(page));
     }
     let writers = Pool::background("pages", WRITERS);
-    let makers = Pool::background("status", PAGE_MAKERS);
-    let router = router.with_state(Arc::new(Role { facts, writers, makers }));
+    let renderers = Pool::background("status", RENDERERS);
+    let router = router.with_state(Arc::new(Role { info, writers, renderers }));
     let guard = guard::Guard::new(&options.hosts);
     listener::accept_all(env, listener, router, guard, options.connections_max).await;
 }
 
-/// What the pages are about, and who writes them.
+/// The information to show, and the threads that render and write.
 struct Role {
-    facts: Arc<dyn Facts>,
+    info: Arc<dyn RoleInfo>,
     writers: Pool,
-    makers: Pool,
+    renderers: Pool,
 }
 
-type OfRole = State<Arc<Role>>;
+type RoleState = State<Arc<Role>>;
 
 impl Role {
-    /// Beans as a long answer.
+    /// Beans as a long response.
     fn beans(
         &self,
         content_type: &'static str,
         write: impl FnOnce(&Registry, Chunks) + Send + 'static,
     ) -> Response {
-        let facts = self.facts.clone();
-        let clock = facts.metrics().clock().clone();
-        streamed(&self.writers, clock, content_type, move |out| write(facts.metrics(), out))
+        let info = self.info.clone();
+        let clock = info.metrics().clock().clone();
+        streamed(&self.writers, clock, content_type, move |out| write(info.metrics(), out))
     }
 
-    /// A page that `make` finds, on a thread for that.
-    async fn made(
+    /// Renders the page that `find` returns, on a thread for that.
+    async fn render(
         &self,
         uri: &Uri,
-        make: impl FnOnce(&dyn Facts, &Query) -> Result<Found, Refusal> + Send + 'static,
+        find: impl FnOnce(&dyn RoleInfo, &Query) -> Result<PageContent, Refusal> + Send + 'static,
     ) -> Response {
-        let (facts, uri) = (self.facts.clone(), uri.clone());
-        let made = move || {
+        let (info, uri) = (self.info.clone(), uri.clone());
+        let render = move || {
             let path = uri.path();
-            let frame = facts.frame();
-            let answer =
-                Query::parse(uri.query().unwrap_or("")).and_then(|query| match make(&*facts, &query)? {
-                    Found::Page(page) => {
-                        Ok(Html(page.render(&frame, &Asked { path, query: &query })?).into_response())
+            let frame = info.frame();
+            let response =
+                Query::parse(uri.query().unwrap_or("")).and_then(|query| match find(&*info, &query)? {
+                    PageContent::Page(page) => {
+                        Ok(Html(page.render(&frame, &RequestUrl { path, query: &query })?).into_response())
                     }
-                    Found::Elsewhere(address) => Ok(Redirect::temporary(&address).into_response()),
+                    PageContent::Redirect(address) => Ok(Redirect::temporary(&address).into_response()),
                 });
-            answer.unwrap_or_else(|refusal| {
+            response.unwrap_or_else(|refusal| {
                 let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
                 (status, Html(refusal.render(&frame, path))).into_response()
             })
         };
-        let mut answer = self.makers.run(made).await;
-        // Figures of this moment: whoever comes back to a page wants those of that one.
-        answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-        answer
+        let mut response = self.renderers.run(render).await;
+        // Metrics change, so a browser must not show an old copy of the page.
+        response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+        response
     }
 }
 
-async fn root(State(role): OfRole) -> Redirect {
-    Redirect::temporary(role.facts.status_path())
+async fn root(State(role): RoleState) -> Redirect {
+    Redirect::temporary(role.info.status_path())
 }
 
 async fn icon() -> Response {
     ([(header::CONTENT_TYPE, "image/svg+xml")], page::ICON_SVG).into_response()
 }
 
-async fn page(State(role): OfRole, uri: Uri) -> Response {
+async fn page(State(role): RoleState, uri: Uri) -> Response {
     let path = uri.path().to_owned();
-    role.made(&uri, move |facts, query| facts.page(&path, query)).await
+    role.render(&uri, move |info, query| info.page(&path, query)).await
 }
 
-async fn unknown(State(role): OfRole, uri: Uri) -> Response {
-    let refusal = Refusal::missing(format!("There is no page {} here.", uri.path()));
-    role.made(&uri, |_, _| Err(refusal)).await
+async fn unknown(State(role): RoleState, uri: Uri) -> Response {
+    let refusal = Refusal::missing(format!("Page {} does not exist.", uri.path()));
+    role.render(&uri, |_, _| Err(refusal)).await
 }
 
-/// `/history[?series=NAME,…]`: the last hour, for programs.
-async fn history_json(State(role): OfRole, uri: Uri) -> Response {
-    let facts = role.facts.clone();
-    let told = move || {
+/// `/history[?series=NAME,…]`: the time series of the last hour, for programs.
+async fn history_json(State(role): RoleState, uri: Uri) -> Response {
+    let info = role.info.clone();
+    let render = move || {
         let query = Query::parse(uri.query().unwrap_or(""))?;
-        let window = facts.history().window(Moment::of(&**facts.metrics().clock()));
+        let window = info.history().window(Moment::of(&**info.metrics().clock()));
         history::json(&window, query.get("series"))
     };
-    match role.makers.run(told).await {
+    match role.renderers.run(render).await {
         Ok(text) => ([(header::CONTENT_TYPE, JSON_TYPE)], text).into_response(),
-        Err(Refusal { status, what }) => {
+        Err(Refusal { status, reason }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-            json(status, &serde_json::json!({"result": "ERROR", "message": what}))
+            json(status, &serde_json::json!({"result": "ERROR", "message": reason}))
         }
     }
 }
 
-/// `/jmx[?qry=PATTERN]` and `/jmx?get=BEAN::ATTRIBUTE`, with `description=true` and `callback=FUNCTION`, as Hadoop's
-/// servlet answers them.
-async fn jmx(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, String>>) -> Response {
+/// `/jmx[?qry=PATTERN]` and `/jmx?get=BEAN::ATTRIBUTE`, with `description=true` and
+/// `callback=FUNCTION`, as in Hadoop's servlet.
+async fn jmx(State(role): RoleState, LooseQuery(query): LooseQuery<HashMap<String, String>>) -> Response {
     let descriptions = query.get("description").is_some_and(|value| value == "true");
     let callback = query.get("callback").filter(|callback| is_name(callback)).cloned();
     let content_type = if callback.is_some() { JAVASCRIPT_TYPE } else { JSON_TYPE };
@@ -215,19 +215,19 @@ async fn jmx(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, 
         let error = serde_json::json!({"result": "ERROR", "message": "query format is not as expected."});
         return json(StatusCode::BAD_REQUEST, &error);
     };
-    let (facts, bean) = (role.facts.clone(), bean.to_owned());
+    let (info, bean) = (role.info.clone(), bean.to_owned());
     let options = JmxOptions { only: Some(attribute.to_owned()), descriptions, callback };
-    let look = role.writers.run(move || {
+    let read = role.writers.run(move || {
         let mut attributes = 0;
         let text = Chunks::collected(|out| {
             let mut jmx = Jmx::new(options, out);
-            facts.metrics().show(&|name| object_name::matches(&bean, name), &mut jmx);
+            info.metrics().show(&|name| object_name::matches(&bean, name), &mut jmx);
             attributes = jmx.attributes();
             jmx.finish();
         });
         (attributes, text)
     });
-    match look.await {
+    match read.await {
         (0, _) => {
             let error =
                 serde_json::json!({"beans": [], "result": "ERROR", "message": "No beans matching query."});
@@ -237,14 +237,18 @@ async fn jmx(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, 
     }
 }
 
-/// Whether a page of another origin may have its answer as a call of this function, and not as a call of anything else.
+/// Whether `callback` is a plain function name (JSONP). Other text could inject script code into
+/// the response.
 fn is_name(callback: &str) -> bool {
     callback.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte))
 }
 
-/// `/prometheus[?qry=PART][&description=true]`: all metrics, or those with this part in their names, as HBase 2.6
-/// answers.
-async fn prometheus(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<String, String>>) -> Response {
+/// `/prometheus[?qry=PART][&description=true]`: all metrics, or those whose names contain PART, as
+/// in HBase 2.6.
+async fn prometheus(
+    State(role): RoleState,
+    LooseQuery(query): LooseQuery<HashMap<String, String>>,
+) -> Response {
     let options = PrometheusOptions {
         containing: query.get("qry").cloned(),
         descriptions: query.get("description").is_some_and(|value| value == "true"),
@@ -256,19 +260,20 @@ async fn prometheus(State(role): OfRole, LooseQuery(query): LooseQuery<HashMap<S
     })
 }
 
-/// The options in force: a page for browsers, JSON for all others and for `?format=json`, as Hadoop's servlet has both.
-async fn conf(State(role): OfRole, uri: Uri, headers: HeaderMap) -> Response {
+/// The effective options: a page for browsers, JSON for other clients and for `?format=json`, as in
+/// Hadoop's servlet.
+async fn conf(State(role): RoleState, uri: Uri, headers: HeaderMap) -> Response {
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or("");
-    let asks_for_json = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "format=json"));
-    if accepted.contains("text/html") && !asks_for_json {
+    let wants_json = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "format=json"));
+    if accepted.contains("text/html") && !wants_json {
         return role
-            .made(&uri, |facts, _| Ok(Found::Page(configuration::page(&facts.configuration()))))
+            .render(&uri, |info, _| Ok(PageContent::Page(configuration::page(&info.configuration()))))
             .await;
     }
-    json(StatusCode::OK, &configuration::json(role.facts.configuration()))
+    json(StatusCode::OK, &configuration::json(role.info.configuration()))
 }
 
 fn json(status: StatusCode, value: &serde_json::Value) -> Response {
-    let text = serde_json::to_string_pretty(value).expect("a value made of strings and numbers");
+    let text = serde_json::to_string_pretty(value).expect("the value contains only strings and numbers");
     (status, [(header::CONTENT_TYPE, JSON_TYPE)], text).into_response()
 }

@@ -1,8 +1,8 @@
-//! Connections to the pages: how many there may be, and how long each may take.
+//! HTTP connections: their maximum number, and their time limits.
 //!
-//! A browser, or a program that reads metrics, has a header timeout, which is its idle timeout too, and must take what it
-//! asked for. Connections beyond the limit are closed immediately, so that pages never use the descriptors that requests
-//! and files need.
+//! A connection has a limit for reading a request header, which is also its idle timeout, a limit
+//! for stalled writes, and a maximum duration. Connections beyond the maximum number are closed
+//! immediately, so that pages never use the file descriptors that requests and files need.
 
 use std::io;
 use std::pin::Pin;
@@ -21,18 +21,18 @@ use tracing::{debug, warn};
 
 use crate::guard::Guard;
 
-/// Time for the head of a request, from the end of the one before it.
+/// Time limit for the header of a request, counted from the end of the previous request.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
-/// How long a client may take nothing of an answer.
+/// Time limit for a client that reads nothing of a response.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// How long a connection lasts at most; clients open another one.
+/// Maximum duration of a connection. Clients then open another one.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(300);
-/// Bytes of a request's head; browsers send far less.
+/// Maximum size of a request header in bytes; browsers send far less.
 const HEADER_BYTES_MAX: usize = 16 << 10;
-/// The pause after a connection could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves `router` on `listener`, to at most `connections_max` clients at a time.
+/// Serves `router` on `listener`, on at most `connections_max` connections at a time.
 pub(crate) async fn accept_all(
     env: Env,
     listener: Box<dyn Listener>,
@@ -43,12 +43,12 @@ pub(crate) async fn accept_all(
     let (open, guard) = (Arc::new(AtomicUsize::new(0)), Arc::new(guard));
     loop {
         match listener.accept().await {
-            Ok(incoming) => match Place::take(&open, connections_max) {
-                Some(place) => attend(&env, incoming, router.clone(), guard.clone(), place),
-                None => debug!(peer = %incoming.peer, "too many connections to the pages; closed"),
+            Ok(incoming) => match ConnectionPermit::acquire(&open, connections_max) {
+                Some(permit) => serve_connection(&env, incoming, router.clone(), guard.clone(), permit),
+                None => debug!(peer = %incoming.peer, "too many HTTP connections; closing"),
             },
             Err(error) => {
-                // Out of descriptors, most likely: accepting again immediately would only spin.
+                // Most likely out of file descriptors. An immediate retry would only spin.
                 warn!(%error, local = %listener.local_addr(), "cannot accept a connection; retrying in 100 ms");
                 env.clock.sleep(ACCEPT_PAUSE).await;
             }
@@ -56,13 +56,19 @@ pub(crate) async fn accept_all(
     }
 }
 
-fn attend(env: &Env, incoming: Incoming, router: Router, guard: Arc<Guard>, place: Place) {
-    let (of_task, clock) = (env.clone(), env.clock.clone());
+fn serve_connection(
+    env: &Env,
+    incoming: Incoming,
+    router: Router,
+    guard: Arc<Guard>,
+    permit: ConnectionPermit,
+) {
+    let (task_env, clock) = (env.clone(), env.clock.clone());
     let task = move || -> BoxFuture<'static, ()> {
         let stream = match (incoming.open)() {
-            Ok(stream) => Patient { stream, clock, alarm: None },
+            Ok(stream) => StallTimeoutStream { stream, clock, alarm: None },
             Err(error) => {
-                debug!(%error, "cannot open a connection to the pages");
+                debug!(%error, "cannot open an HTTP connection");
                 return Box::pin(std::future::ready(()));
             }
         };
@@ -72,39 +78,41 @@ fn attend(env: &Env, incoming: Incoming, router: Router, guard: Arc<Guard>, plac
                 .header_read_timeout(HEADER_LIMIT)
                 .max_buf_size(HEADER_BYTES_MAX)
                 .serve_connection(TokioIo::new(stream), guard.before(router));
-            // Errors concern this client alone.
-            let _ = of_task.timeout(CONNECTION_LIMIT, serving).await;
-            drop(place);
+            // Errors concern only this client.
+            let _ = task_env.timeout(CONNECTION_LIMIT, serving).await;
+            drop(permit);
         })
     };
     env.spawner.spawn_with(TaskClass::Service, Box::new(task));
 }
 
-/// A connection's place among those that are open; left when dropped.
-struct Place(Arc<AtomicUsize>);
+/// One of the permitted connections; released when dropped.
+struct ConnectionPermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(open: &Arc<AtomicUsize>, max: usize) -> Option<Place> {
+impl ConnectionPermit {
+    fn acquire(open: &Arc<AtomicUsize>, max: usize) -> Option<ConnectionPermit> {
         let add = |count: usize| (count < max).then_some(count + 1);
-        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| Place(open.clone()))
+        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+            .ok()
+            .map(|_| ConnectionPermit(open.clone()))
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A stream whose writes fail once the client has taken nothing for [`STALL_LIMIT`].
-struct Patient {
+struct StallTimeoutStream {
     stream: Box<dyn Stream>,
     clock: Arc<dyn Clock>,
     alarm: Option<BoxFuture<'static, ()>>,
 }
 
-impl Patient {
-    fn judge<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+impl StallTimeoutStream {
+    fn check_stall<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.alarm = None;
             return polled;
@@ -114,7 +122,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for StallTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -124,19 +132,19 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for StallTimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(polled, cx)
+        self.check_stall(polled, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.judge(polled, cx)
+        self.check_stall(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.judge(polled, cx)
+        self.check_stall(polled, cx)
     }
 }

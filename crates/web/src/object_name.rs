@@ -1,42 +1,45 @@
-//! Names of beans and patterns of them, as JMX has them: a domain and properties, whose order does not matter.
+//! Names of beans and patterns for them, as in JMX: a domain and properties in any order.
 
-/// Whether `name` fits a pattern: each of its properties is one of the name's, and all of them unless it ends with `*`.
+/// Whether `name` matches a pattern. The name must have each property of the pattern, and no others
+/// unless the pattern contains `*` as a property.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (Some((domain, properties)), Some((name_domain, name_properties))) =
         (pattern.split_once(':'), name.split_once(':'))
     else {
         return is_like(pattern, name);
     };
-    let mut left: Vec<&str> = name_properties.split(',').collect();
+    let mut remaining: Vec<&str> = name_properties.split(',').collect();
     let mut may_have_others = false;
-    for wanted in properties.split(',') {
-        if wanted == "*" {
+    for expected in properties.split(',') {
+        if expected == "*" {
             may_have_others = true;
             continue;
         }
-        let Some(at) = left.iter().position(|property| is_like(wanted, property)) else { return false };
-        left.swap_remove(at);
+        let Some(at) = remaining.iter().position(|property| is_like(expected, property)) else {
+            return false;
+        };
+        remaining.swap_remove(at);
     }
-    is_like(domain, name_domain) && (may_have_others || left.is_empty())
+    is_like(domain, name_domain) && (may_have_others || remaining.is_empty())
 }
 
-/// Whether `name` is like `pattern`: `*` stands for any text, `?` for one character.
+/// Whether `name` matches `pattern`: `*` matches any text, `?` matches one character.
 fn is_like(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // The classic two-pointer match: on a mismatch go back to the last star and let it take one more character.
-    let (mut at, mut star, mut named, mut taken) = (0, None, 0, 0);
+    // Greedy match: on a mismatch, return to the last star and let it take one more character.
+    let (mut at, mut star, mut named, mut matched) = (0, None, 0, 0);
     while named < name.len() {
         if at < pattern.len() && (pattern[at] == '?' || pattern[at] == name[named]) && pattern[at] != '*' {
             at += 1;
             named += 1;
         } else if at < pattern.len() && pattern[at] == '*' {
             star = Some(at);
-            taken = named;
+            matched = named;
             at += 1;
         } else if let Some(last) = star {
             at = last + 1;
-            taken += 1;
-            named = taken;
+            matched += 1;
+            named = matched;
         } else {
             return false;
         }

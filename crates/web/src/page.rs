@@ -1,4 +1,4 @@
-//! A page: its head, the way to the others, sections. One file, no scripts, light and dark.
+//! A page: header, navigation, sections. One file without scripts, in light and dark colours.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -6,55 +6,55 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::section::Section;
 
-/// Colours and measures of all pages; follows the reader's preference for light or dark.
+/// The style sheet of all pages; follows the browser's preference for light or dark.
 const STYLE: &str = include_str!("style.css");
-/// A drawing in the tab, where browsers look for one.
+/// The icon of the browser tab.
 pub(crate) const ICON_SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 32 32\"><rect width=\"32\" \
     height=\"32\" rx=\"7\" fill=\"#0f5f8c\"/><path d=\"M6 19c3-8 12-11 20-8-3 1-4 3-4 5 0 4-4 7-9 7-3 0-6-1-7-4z\" \
     fill=\"white\"/></svg>";
-/// Seconds between two loads of a page that is loaded again by itself, where nobody says otherwise.
+/// Seconds between automatic reloads, by default.
 const REFRESH_S: usize = 10;
-/// No longer than this.
+/// The maximum of that time.
 const REFRESH_S_MAX: usize = 3600;
 
-/// What all pages of a role have in common.
+/// The parts that all pages of a role share.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// The role, as `Region server`.
+    /// The name of the role, such as `Region server`.
     pub role: String,
-    /// Whose pages these are: host and port.
+    /// The server: host and port.
     pub server: String,
-    /// The way to other pages: text and address.
+    /// Links to other pages: text and address.
     pub links: Vec<(String, String)>,
 }
 
-/// A page as values.
+/// The content of a page.
 pub struct Page {
-    /// What it is about.
+    /// The title.
     pub title: String,
     /// One line below the title.
     pub subtitle: String,
-    /// The way up: text and address.
+    /// A link to the parent page: text and address.
     pub up: Option<(String, String)>,
-    /// What is shown, in order.
+    /// The sections, in order.
     pub sections: Vec<Section>,
 }
 
-/// Where a page was asked for.
-pub(crate) struct Asked<'a> {
+/// The URL of the request.
+pub(crate) struct RequestUrl<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: &'a Query,
 }
 
 impl Page {
-    /// The page as HTML.
+    /// Renders the page as HTML.
     ///
     /// # Errors
-    /// A refusal if it cannot be loaded again as often as the query says.
-    pub(crate) fn render(&self, frame: &Frame, asked: &Asked<'_>) -> Result<String, Refusal> {
-        let refresh = asked.query.number("refresh")?;
+    /// If the query contains an invalid `refresh`.
+    pub(crate) fn render(&self, frame: &Frame, url: &RequestUrl<'_>) -> Result<String, Refusal> {
+        let refresh = url.query.number("refresh")?;
         if refresh.is_some_and(|seconds| seconds > REFRESH_S_MAX) {
-            return Err(Refusal::bad(format!("“refresh” is a number of seconds, {REFRESH_S_MAX} at most.")));
+            return Err(Refusal::bad(format!("“refresh” must be at most {REFRESH_S_MAX} seconds.")));
         }
         let body = html! {
             header class="title" {
@@ -63,43 +63,42 @@ impl Page {
                     h1 { (self.title) }
                     p { (self.subtitle) }
                 }
-                (refreshing(refresh, asked))
+                (refreshing(refresh, url))
             }
             @for section in &self.sections { (section.render()) }
         };
-        Ok(whole(frame, asked.path, &self.title, refresh, &body))
+        Ok(document(frame, url.path, &self.title, refresh, &body))
     }
 }
 
 impl Refusal {
-    /// Why there is no page, as a page.
+    /// Renders an error page.
     pub(crate) fn render(&self, frame: &Frame, path: &str) -> String {
         let body = html! {
-            header class="title" { div { h1 { (self.heading()) } p { (self.what) } } }
+            header class="title" { div { h1 { (self.heading()) } p { (self.reason) } } }
             p { a href="/" { "To the status page" } }
         };
-        whole(frame, path, self.heading(), None, &body)
+        document(frame, path, self.heading(), None, &body)
     }
 }
 
-/// The link that has the page loaded again by itself, or no more.
-fn refreshing(refresh: Option<usize>, asked: &Asked<'_>) -> Markup {
-    let address =
-        |seconds: Option<String>| asked.query.with("refresh", seconds.as_deref()).behind(asked.path);
+/// The link that starts or stops automatic reloads.
+fn refreshing(refresh: Option<usize>, url: &RequestUrl<'_>) -> Markup {
+    let address = |seconds: Option<String>| url.query.with("refresh", seconds.as_deref()).append_to(url.path);
     html! {
         p class="refresh" {
             @match refresh {
                 Some(seconds) => {
-                    span { "Loaded again every " (seconds) " s" } " "
+                    span { "Reloads every " (seconds) " s" } " "
                     a class="button" href=(address(None)) { "Stop" }
                 }
-                None => a class="button" href=(address(Some(REFRESH_S.to_string()))) { "Refresh every " (REFRESH_S) " s" },
+                None => a class="button" href=(address(Some(REFRESH_S.to_string()))) { "Reload every " (REFRESH_S) " s" },
             }
         }
     }
 }
 
-fn whole(frame: &Frame, path: &str, title: &str, refresh: Option<usize>, body: &Markup) -> String {
+fn document(frame: &Frame, path: &str, title: &str, refresh: Option<usize>, body: &Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -149,7 +148,7 @@ mod tests {
             sections: vec![Section::Facts(Facts::new("<script>").and("<script>", Value::text("<script>")))],
         };
         let query = Query::parse(query)?;
-        page.render(&frame, &Asked { path: "/rs-status", query: &query })
+        page.render(&frame, &RequestUrl { path: "/rs-status", query: &query })
     }
 
     #[test]
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_loaded_again_only_if_somebody_wants_it() {
+    fn a_page_is_refreshed_only_if_requested() {
         let text = rendered("sort=reads").unwrap();
         assert!(
             !text.contains("http-equiv") && text.contains("href=\"/rs-status?refresh=10&amp;sort=reads\"")
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_from_elsewhere_and_nothing_is_a_script() {
+    fn a_page_loads_no_external_resources_and_no_scripts() {
         let text = rendered("").unwrap();
         for word in ["<script", "http://", "https://", "@import", "url("] {
             assert!(!text.contains(word), "{word}");

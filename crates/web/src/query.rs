@@ -1,62 +1,62 @@
-//! What stands behind the question mark of an address: read strictly, and written anew with a change.
+//! The query string of a URL: strict parsing, and writing with changed values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::Refusal;
 
-/// Names and values of a query.
+/// Names and values of a query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Takes `name=value&…` apart; of a name that is given twice the last value counts.
+    /// Parses `name=value&…`. If a name occurs twice, the last value counts.
     ///
     /// # Errors
-    /// A refusal if something in it is no text in UTF-8 as browsers write it into addresses.
+    /// If a part is not valid percent-encoded UTF-8.
     pub fn parse(text: &str) -> Result<Query, Refusal> {
         let mut query = Query::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let part = |part| {
                 decoded(part)
-                    .ok_or_else(|| Refusal::bad(format!("The address has “{pair}” in it, which is no text.")))
+                    .ok_or_else(|| Refusal::bad(format!("“{pair}” is not valid percent-encoded UTF-8.")))
             };
             query.0.insert(part(name)?, part(value)?);
         }
         Ok(query)
     }
 
-    /// The value of a name, if there is one that is not empty.
+    /// The value of a name, if there is one and it is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A whole number from 1 on.
+    /// The value of a name as an integer of at least 1.
     ///
     /// # Errors
-    /// A refusal if it is anything else.
+    /// If the value is anything else.
     pub fn number(&self, name: &str) -> Result<Option<usize>, Refusal> {
         let Some(text) = self.get(name) else { return Ok(None) };
         match text.parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
-            _ => Err(Refusal::bad(format!("“{name}” is a whole number from 1 on, not “{text}”."))),
+            _ => Err(Refusal::bad(format!("“{name}” must be an integer of at least 1, not “{text}”."))),
         }
     }
 
-    /// One of the words that are `known`.
+    /// The value of a name, which must be one of the words in `known`.
     ///
     /// # Errors
-    /// A refusal that says which they are.
+    /// If it is none of them. The message lists the known words.
     pub fn word(&self, name: &str, known: &[&'static str]) -> Result<Option<&'static str>, Refusal> {
         let Some(text) = self.get(name) else { return Ok(None) };
         match known.iter().find(|word| **word == text) {
             Some(word) => Ok(Some(word)),
-            None => Err(Refusal::bad(format!("“{name}” is one of {}, not “{text}”.", known.join(", ")))),
+            None => Err(Refusal::bad(format!("“{name}” must be one of {}, not “{text}”.", known.join(", ")))),
         }
     }
 
-    /// The same with another value for a name, or with none.
+    /// A copy with another value for a name, or without it.
     pub fn with(&self, name: &str, value: Option<&str>) -> Query {
         let mut changed = self.clone();
         match value {
@@ -66,7 +66,7 @@ impl Query {
         changed
     }
 
-    /// Names and values that are not empty.
+    /// Names and their values, without empty values.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -74,8 +74,9 @@ impl Query {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// As it stands behind a path, with the question mark; the path alone if there is nothing in it.
-    pub fn behind(&self, path: &str) -> String {
+    /// `path` followed by the query string with its question mark; only `path` if the query is
+    /// empty.
+    pub fn append_to(&self, path: &str) -> String {
         let mut address = path.to_owned();
         for (at, (name, value)) in self.pairs().enumerate() {
             let _ =
@@ -85,9 +86,9 @@ impl Query {
     }
 }
 
-/// An address with one name and value in its query.
+/// An address with one name and value in its query string.
 pub fn address(path: &str, name: &str, value: &str) -> String {
-    Query::default().with(name, Some(value)).behind(path)
+    Query::default().with(name, Some(value)).append_to(path)
 }
 
 fn decoded(text: &str) -> Option<String> {
@@ -123,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_parsed() {
         let query = Query::default().with("name", Some("a b&c=%/ä<")).with("page", Some("2"));
-        let address = query.behind("/region");
+        let address = query.append_to("/region");
         assert_eq!(address, "/region?name=a%20b%26c%3D%25%2F%C3%A4%3C&page=2");
         assert_eq!(Query::parse(address.split_once('?').unwrap().1).unwrap(), query);
-        assert_eq!(query.with("page", None).with("name", None).behind("/x"), "/x");
+        assert_eq!(query.with("page", None).with("name", None).append_to("/x"), "/x");
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_queries_are_rejected() {
         for text in ["a=%", "a=%4", "a=%zz", "%ff=b", "a=%c3"] {
             assert_eq!(Query::parse(text).unwrap_err().status, 400, "{text}");
         }
@@ -146,6 +147,10 @@ mod tests {
         assert!(query.number("page").is_err() && query.number("size").is_err());
         assert_eq!((query.number("n").unwrap(), query.number("none").unwrap()), (Some(3), None));
         let refusal = query.word("sort", &["name", "reads"]).unwrap_err();
-        assert!(refusal.what.contains("name, reads") && refusal.what.contains("up"), "{}", refusal.what);
+        assert!(
+            refusal.reason.contains("name, reads") && refusal.reason.contains("up"),
+            "{}",
+            refusal.reason
+        );
     }
 }

@@ -1,27 +1,27 @@
-//! Why a page is not shown.
+//! Errors that are shown as a page.
 
-/// What is wrong with what was asked for; shown as a page.
+/// An invalid request, or a missing page or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// A sentence for a person.
-    pub what: String,
+    /// The reason, as a sentence for the user.
+    pub reason: String,
 }
 
 impl Refusal {
-    /// It cannot be meant so.
-    pub fn bad(what: impl Into<String>) -> Refusal {
-        Refusal { status: 400, what: what.into() }
+    /// The request is invalid.
+    pub fn bad(reason: impl Into<String>) -> Refusal {
+        Refusal { status: 400, reason: reason.into() }
     }
 
-    /// There is no such thing, or no more.
-    pub fn missing(what: impl Into<String>) -> Refusal {
-        Refusal { status: 404, what: what.into() }
+    /// The page or object does not exist, or no longer exists.
+    pub fn missing(reason: impl Into<String>) -> Refusal {
+        Refusal { status: 404, reason: reason.into() }
     }
 
-    /// The heading of the page.
+    /// The heading of the error page.
     pub(crate) fn heading(&self) -> &'static str {
-        if self.status == 404 { "Not found" } else { "This cannot be shown" }
+        if self.status == 404 { "Not found" } else { "Invalid request" }
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of a page, one kind a file: what each says as values, and how that looks.
+//! The parts of a page, one kind per file: the values, and their rendering.
 
 mod facts;
 mod findings;
@@ -21,24 +21,24 @@ pub use table::{Column, Filter, Pager, Row, Table};
 pub use tiles::Tile;
 
 /// A part of a page.
-// There are ten of them on a page.
+// A page has about ten of them.
 #[allow(clippy::large_enum_variant)]
 pub enum Section {
-    /// What somebody should look at; that there is nothing, if there is nothing.
+    /// Problems that need attention, or a statement that there are none.
     Findings(Vec<Finding>),
-    /// The figures to look at first.
+    /// The most important metrics.
     Tiles(Vec<Tile>),
-    /// Figures over time.
+    /// Metrics over time.
     Plots(Plots),
-    /// How something is divided.
+    /// The parts of a total.
     Shares(Shares),
     /// Names and values.
     Facts(Facts),
     /// A table.
     Table(Table),
-    /// Requests that took long, and where their time went.
+    /// Slow requests with their latency breakdown.
     SlowRequests(SlowRequests),
-    /// How much went on where, and when.
+    /// Load by place and time.
     HeatMap(HeatMap),
 }
 
@@ -57,7 +57,7 @@ impl Section {
     }
 }
 
-/// A heading that can be linked to, and what is below it.
+/// A section with a heading that has an anchor for links.
 fn headed(heading: &str, note: Option<&str>, content: &Markup) -> Markup {
     html! {
         section id=(anchor(heading)) {
@@ -68,7 +68,7 @@ fn headed(heading: &str, note: Option<&str>, content: &Markup) -> Markup {
     }
 }
 
-/// A heading as it stands in addresses: `Memory division` is `memory-division`.
+/// The anchor of a heading: `Memory division` becomes `memory-division`.
 fn anchor(heading: &str) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };

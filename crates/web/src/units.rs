@@ -1,14 +1,14 @@
-//! Figures as people read them: few digits and a unit. What is exact stands in titles.
+//! Numbers for people: few digits and a unit. Exact numbers are in tooltips.
 
 use base::history::Unit;
 
-/// What a missing value is shown as.
-pub(crate) const NOTHING: &str = "–";
+/// The text for a missing value.
+pub(crate) const NO_VALUE: &str = "–";
 
-/// Whole numbers below are shown with all of their digits.
+/// Integers below this are shown with all their digits.
 const COUNT_MAX: f64 = 100_000.0;
 
-/// A whole number with commas: `1,234,567`.
+/// Formats an integer with thousands separators: `1,234,567`.
 pub(crate) fn exact(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -21,7 +21,7 @@ pub(crate) fn exact(value: u64) -> String {
     text
 }
 
-/// Three digits, and no zeros behind the point.
+/// Formats a number with three significant digits, without trailing zeros after the point.
 fn rounded(value: f64) -> String {
     let decimals = match value.abs() {
         at_least if at_least >= 99.95 => 0,
@@ -32,10 +32,11 @@ fn rounded(value: f64) -> String {
     if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-/// The number before the first of `steps` that it is smaller than a thousand of, and that one's name.
+/// Scales a number to the first of `steps` in which it is below 1000. Returns the number and the
+/// unit.
 fn scaled(value: f64, base: f64, steps: &[&'static str]) -> (String, &'static str) {
     let (mut value, mut at) = (value, 0);
-    // What would be rounded to a thousand is one of the next.
+    // A number that would round to 1000 belongs to the next step.
     while value.abs() >= base.min(999.5) && at + 1 < steps.len() {
         value /= base;
         at += 1;
@@ -43,7 +44,7 @@ fn scaled(value: f64, base: f64, steps: &[&'static str]) -> (String, &'static st
     (rounded(value), steps[at])
 }
 
-/// A number and its unit, apart.
+/// A number and its unit as separate texts.
 pub(crate) fn parts(value: f64, unit: Unit) -> (String, String) {
     let (number, unit) = match unit {
         Unit::Count if value.fract() == 0.0 && (0.0..COUNT_MAX).contains(&value) => (exact(value as u64), ""),
@@ -59,12 +60,12 @@ pub(crate) fn parts(value: f64, unit: Unit) -> (String, String) {
 }
 
 /// A number with its unit: `12.3 k/s`, `1.5 GiB`.
-pub(crate) fn shown(value: f64, unit: Unit) -> String {
+pub(crate) fn format(value: f64, unit: Unit) -> String {
     let (number, unit) = parts(value, unit);
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// A span of time in its two greatest units: `2 h 5 min`.
+/// Formats a duration in its two largest units: `2 h 5 min`.
 pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
@@ -78,27 +79,27 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// A time of day, without the day: `15:04:05`, by UTC.
+/// Formats a time of day in UTC: `15:04:05`.
 pub(crate) fn time_of_day(epoch_ms: u64) -> String {
     let seconds = epoch_ms / 1000 % 86400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A moment: `2026-02-28 15:04:05 UTC`.
+/// Formats a date with time: `2026-02-28 15:04:05 UTC`.
 pub(crate) fn moment(epoch_ms: u64) -> String {
     let (year, month, day) = date(epoch_ms / 86_400_000);
     format!("{year}-{month:02}-{day:02} {} UTC", time_of_day(epoch_ms))
 }
 
-/// Year, month and day that many days after the first of January 1970, by the calendar of Gregory.
+/// The date this many days after 1970-01-01, in the Gregorian calendar.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Counted in years that begin in March, so that the day that is not always there is the last one; 400 of them have
-    // always as many days. The epoch is 719,468 days into them.
+    // Years count from March, so that the leap day is the last one. 400 years always have the same
+    // number of days. The epoch is 719,468 days after 0000-03-01.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March on have 153 days in five, again and again.
+    // From March on, each five months have 153 days.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
@@ -129,7 +130,7 @@ mod tests {
             (1.0, Unit::Cores, "1 core"),
             (1.4, Unit::Cores, "1.4 cores"),
         ] {
-            assert_eq!(shown(value, unit), expected, "{value} {unit:?}");
+            assert_eq!(format(value, unit), expected, "{value} {unit:?}");
         }
         assert_eq!([0, 999, 1000, 1_234_567].map(exact), ["0", "999", "1,000", "1,234,567"]);
     }

@@ -1,26 +1,26 @@
-//! A value on a page: short text, and what there is to say of it beyond that.
+//! A value on a page: a short text, and optionally a tooltip, link or level.
 
 use base::history::Unit;
 use maud::{Markup, html};
 
 use crate::units;
 
-/// Characters of a key that are shown; all of them stand in the title.
+/// Maximum number of characters of a key to show. The tooltip has the whole key.
 const KEY_CHARS_MAX: usize = 40;
 
-/// How things are.
+/// The severity of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As they should be.
+    /// No action needed.
     Good,
-    /// Somebody should look at it by day.
+    /// Action is needed soon, during working hours.
     Warning,
-    /// Somebody should look at it now.
+    /// Action is needed now.
     Bad,
 }
 
 impl Level {
-    /// The class of the style sheet.
+    /// The class in the style sheet.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Level::Good => "good",
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// A value: in a cell of a table, or behind a name.
+/// A value in a table cell or a list of facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value {
     text: String,
@@ -48,38 +48,38 @@ impl Value {
         Value { text: text.into(), ..Value::default() }
     }
 
-    /// A whole number, all of it.
+    /// An integer, shown in full.
     pub fn count(count: u64) -> Value {
         Value { text: units::exact(count), is_number: true, ..Value::default() }
     }
 
-    /// A number that is a name, as an id: set to the right, without commas.
+    /// A number that is a name, such as an id: aligned right, without thousands separators.
     pub fn id(text: impl Into<String>) -> Value {
         Value { is_number: true, ..Value::text(text) }
     }
 
-    /// Bytes, rounded; exactly in the title.
+    /// A size in bytes, rounded. The tooltip has the exact size.
     pub fn bytes(bytes: u64) -> Value {
         Value {
-            text: units::shown(bytes as f64, Unit::Bytes),
+            text: units::format(bytes as f64, Unit::Bytes),
             title: Some(format!("{} bytes", units::exact(bytes))),
             is_number: true,
             ..Value::default()
         }
     }
 
-    /// A figure with its unit.
-    pub fn figure(value: f64, unit: Unit) -> Value {
-        Value { text: units::shown(value, unit), is_number: true, ..Value::default() }
+    /// A number with its unit.
+    pub fn quantity(value: f64, unit: Unit) -> Value {
+        Value { text: units::format(value, unit), is_number: true, ..Value::default() }
     }
 
-    /// A span of time.
+    /// A duration.
     pub fn duration(ms: u64) -> Value {
         let title = Some(format!("{} ms", units::exact(ms)));
         Value { text: units::duration(ms), title, is_number: true, ..Value::default() }
     }
 
-    /// How long before `now_ms` something was; when, in the title.
+    /// The time from `then_ms` to `now_ms`. The tooltip has the date.
     pub fn ago(then_ms: u64, now_ms: u64) -> Value {
         if then_ms == 0 {
             return Value::none();
@@ -88,48 +88,48 @@ impl Value {
         Value { text, title: Some(units::moment(then_ms)), is_number: true, ..Value::default() }
     }
 
-    /// A moment.
+    /// A date with time.
     pub fn moment(ms: u64) -> Value {
         if ms == 0 { Value::none() } else { Value::text(units::moment(ms)) }
     }
 
-    /// A key or another name that somebody chose: what is no character of ASCII is written as `\xff`, what is long
-    /// is cut. All of it stands in the title.
+    /// A key or another name chosen by users. Bytes outside printable ASCII are shown as `\xff`,
+    /// and long keys are truncated. The tooltip has the whole key.
     pub fn key(key: &[u8]) -> Value {
         Value::printed_key(key.escape_ascii().to_string())
     }
 
-    /// The same of a name that is written so already.
+    /// Like [`Value::key`], for a key that is already escaped.
     pub fn printed_key(all: String) -> Value {
         if all.chars().count() <= KEY_CHARS_MAX {
             return Value { text: all, is_key: true, ..Value::default() };
         }
-        let cut: String = all.chars().take(KEY_CHARS_MAX - 1).collect();
-        Value { text: cut + "…", title: Some(all), is_key: true, ..Value::default() }
+        let prefix: String = all.chars().take(KEY_CHARS_MAX - 1).collect();
+        Value { text: prefix + "…", title: Some(all), is_key: true, ..Value::default() }
     }
 
-    /// All of a key, however long.
+    /// A whole key, regardless of its length.
     pub fn whole_key(key: &[u8]) -> Value {
         Value { text: key.escape_ascii().to_string(), is_key: true, is_whole: true, ..Value::default() }
     }
 
-    /// Nothing.
+    /// No value.
     pub fn none() -> Value {
-        Value { text: units::NOTHING.to_owned(), ..Value::default() }
+        Value { text: units::NO_VALUE.to_owned(), ..Value::default() }
     }
 
-    /// The same as a link.
+    /// Adds a link.
     pub fn linked(self, address: impl Into<String>) -> Value {
         Value { address: Some(address.into()), ..self }
     }
 
-    /// The same with more to say in its title.
+    /// Replaces the tooltip.
     pub fn titled(self, title: impl Into<String>) -> Value {
         Value { title: Some(title.into()), ..self }
     }
 
-    /// The same with a judgement.
-    pub fn at(self, level: Level) -> Value {
+    /// Sets the level.
+    pub fn with_level(self, level: Level) -> Value {
         Value { level: Some(level), ..self }
     }
 
@@ -138,7 +138,7 @@ impl Value {
         &self.text
     }
 
-    /// Whether it is set to the right.
+    /// Whether the value is aligned right.
     pub(crate) fn is_number(&self) -> bool {
         self.is_number
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_keys_are_cut_and_all_of_them_is_in_the_title() {
+    fn long_keys_are_truncated_and_the_title_has_the_whole_key() {
         let key = "k".repeat(100) + "<end>";
         let text = Value::key(key.as_bytes()).render().into_string();
         assert!(text.contains(&format!(">{}…<", "k".repeat(39))), "{text}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rounded_is_exact_in_the_title() {
+    fn rounded_values_are_exact_in_the_title() {
         let text = Value::bytes(1_610_612_737).linked("/x?a=1&b=2").render().into_string();
         assert_eq!(text, "<a href=\"/x?a=1&amp;b=2\" title=\"1,610,612,737 bytes\">1.5 GiB</a>");
         assert_eq!(Value::ago(0, 5000).as_text(), "–");

@@ -1,11 +1,13 @@
 //! Requests and results: protobuf messages and cell blocks to and from the types of `cell`.
 //!
-//! * [`from_proto`]: what a client asks for, checked as HBase checks it, and results as a client reads them;
-//! * [`to_proto`]: the same requests as our own client and master send them;
-//! * [`columns`]: typed columns, conditions and what is found of groups, for Grampus' own endpoint;
+//! * [`from_proto`]: decodes client requests with HBase's checks, and results as a client reads
+//!   them;
+//! * [`to_proto`]: encodes the same requests for our own client and master;
+//! * [`columns`]: typed columns, conditions and groups, for Grampus' own endpoint;
 //! * [`result`]: `Result` messages, with their cells in a cell block or inside.
 //!
-//! A request that asks for something that is not there yet is [`Refused`] in so many words, never answered wrongly.
+//! A request that needs an unsupported feature is [`Refused`] with an explicit error, never
+//! answered incorrectly.
 
 pub mod columns;
 pub mod field;
@@ -21,18 +23,18 @@ use cell::mutation::CellFault;
 use cell::region::{RegionInfo, encoded_name_of};
 use proto::region_specifier::RegionSpecifierType;
 
-use crate::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 
-/// Why a request is not carried out.
+/// Why a request is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// HBase can do this, this server cannot yet.
+    /// A feature that HBase has and this server does not have yet.
     #[error("{0} is not supported")]
     Unsupported(String),
-    /// HBase 2 cannot do this either: a request of 1.x clients.
+    /// A request of 1.x clients that HBase 2 does not support either.
     #[error("{0}")]
     Obsolete(&'static str),
-    /// The request makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Malformed(String),
     /// A cell is of another row than its mutation.
@@ -59,7 +61,7 @@ impl From<Refused> for JavaException {
     fn from(refused: Refused) -> JavaException {
         match &refused {
             Refused::Unsupported(what) => JavaException::unsupported(what),
-            // asynchbase looks for this class and then uses reversed scans.
+            // asynchbase checks for this class and then uses reversed scans.
             Refused::Obsolete(what) => JavaException::new(class::UNKNOWN_PROTOCOL, *what),
             Refused::Malformed(what) => JavaException::do_not_retry(what),
             Refused::WrongRow(what) => JavaException::new(class::FAILED_SANITY_CHECK, what),
@@ -67,12 +69,13 @@ impl From<Refused> for JavaException {
     }
 }
 
-/// The specifier of a region, by its name.
+/// Specifies a region by its name.
 pub fn region_specifier(region: &RegionInfo) -> proto::RegionSpecifier {
     proto::RegionSpecifier { r#type: RegionSpecifierType::RegionName.into(), value: region.name() }
 }
 
-/// The encoded name of the region that is meant. Names and encoded names are both taken, whichever the type says.
+/// The encoded name of the specified region. Accepts names and encoded names, whichever type the
+/// specifier states.
 pub fn specified_region(specifier: &proto::RegionSpecifier) -> Option<&str> {
     encoded_name_of(&specifier.value)
 }

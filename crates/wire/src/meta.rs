@@ -1,18 +1,18 @@
 //! The rows of `hbase:meta`, as clients read them.
 //!
 //! ```text
-//! row of a region:  table,start key,region id.encoded.      row of a table:  table
-//!   info:regioninfo         PBUF + RegionInfo                 table:state    TableState, without PBUF
+//! row of a region:  table,start key,region id.encoded.   row of a table:  table
+//!   info:regioninfo         PBUF + RegionInfo              table:state  TableState, without PBUF
 //!   info:server             host:port, kept when closed
 //!   info:serverstartcode    8 bytes
 //!   info:seqnumDuringOpen   8 bytes
-//!   info:sn                 host,port,start code: where it is to be opened
+//!   info:sn                 host,port,start code: the server that is to open it
 //!   info:state              OPEN, CLOSED, ...
-//!   info:splitA, splitB     PBUF + RegionInfo: the daughters, in the row of a region that was split
-//!   info:merge0000, ...     PBUF + RegionInfo: the parents, in the row of a region that others were merged into
+//!   info:splitA, splitB     PBUF + RegionInfo: the daughters, in the row of a split region
+//!   info:merge0000, ...     PBUF + RegionInfo: the parents, in the row of a merged region
 //! ```
 //!
-//! * [`row`]: a row taken apart ([`MetaRow`]) and its changes as mutations;
+//! * [`row`]: parses rows ([`MetaRow`]) and builds their mutations;
 //! * [`state`]: states of regions and tables;
 //! * [`descriptor`](mod@descriptor): the families of `hbase:meta` itself.
 //!
@@ -24,7 +24,7 @@ pub mod state;
 
 pub use descriptor::descriptor;
 pub use row::{MetaRow, parse_region};
-pub use state::{RegionStateText, TableState};
+pub use state::{MetaRegionState, TableState};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::region::RegionInfo;
@@ -54,10 +54,10 @@ pub const SPLIT_A: &[u8] = b"splitA";
 /// `info:splitB`, in the row of a split parent.
 pub const SPLIT_B: &[u8] = b"splitB";
 
-/// The columns of the regions that were merged into one begin with this; four digits follow.
+/// The prefix of the columns that name the parents of a merged region; four digits follow.
 pub const MERGE_PREFIX: &[u8] = b"merge";
 
-/// The row of a region: its name, or for a replica that of the region that owns the files.
+/// The row key of a region: its name, or for a replica the name of the region that owns the files.
 pub fn region_row(region: &RegionInfo) -> Bytes {
     match region.replica_id {
         0 => region.name(),
@@ -65,22 +65,23 @@ pub fn region_row(region: &RegionInfo) -> Bytes {
     }
 }
 
-/// The row of a table: its name.
+/// The row key of a table: its name.
 pub fn table_row(table: &TableName) -> Bytes {
     Bytes::from(table.to_string().into_bytes())
 }
 
-/// The rows of all regions of a table: first row, and the row behind the last one.
+/// The range of rows of all regions of a table: the first row, and the first row after the range.
 pub fn region_rows(table: &TableName) -> (Bytes, Bytes) {
-    // A space sorts before every character of a name: no other table lies between.
+    // A space sorts before every character of a table name, so no other table is in between.
     (table_with(table, b",,"), table_with(table, b" ,,"))
 }
 
-/// The greatest row that a region of `table` that holds `row` can have; a reversed scan from here finds it first.
+/// The greatest row key that the region of `table` containing `row` can have. A reversed scan from
+/// here returns that region first.
 pub fn lookup_row(table: &TableName, row: &[u8]) -> Bytes {
     let mut key = BytesMut::from(&*table_with(table, b","));
     key.put_slice(row);
-    // Larger than every region id, as HBase's clients write it.
+    // Greater than every region id, as HBase's clients write it.
     key.put_slice(b",99999999999999");
     key.freeze()
 }
@@ -102,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_a_table_are_those_of_no_other() {
+    fn the_row_ranges_of_tables_do_not_overlap() {
         let table = TableName::parse("t1").unwrap();
-        let (first, behind) = region_rows(&table);
+        let (first, end) = region_rows(&table);
         let inside = |row: &[u8]| {
             CellOrder::Meta.compare_rows(&first, row).is_le()
-                && CellOrder::Meta.compare_rows(row, &behind).is_lt()
+                && CellOrder::Meta.compare_rows(row, &end).is_lt()
         };
         for start in ["", "a", "a,b", "\u{7f}"] {
             assert!(inside(&region_row(&region("t1", start))), "{start}");

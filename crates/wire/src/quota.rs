@@ -1,33 +1,35 @@
-//! The rows of `hbase:quota`: whose quota, and what it is.
+//! The rows of `hbase:quota`: the subject of each quota, and its settings.
 //!
 //! ```text
-//! u.USER      q:s                quota of a user                 t.TABLE   q:s   of a table
-//!             q:s.TABLE          of a user's calls of a table    n.NAME    q:s   of a namespace
-//!             q:s.NAMESPACE:     of those of a namespace         r.all     q:s   of each region server
-//! exceedThrottleQuota  q:s       one byte: whether servers that have time to spare let quotas be exceeded
+//! u.USER  q:s             quota of a user               t.TABLE  q:s  of a table
+//!         q:s.TABLE       of a user's calls of a table  n.NAME   q:s  of a namespace
+//!         q:s.NAMESPACE:  of those of a namespace       r.all    q:s  of each region server
+//! exceedThrottleQuota  q:s  one byte: whether servers with spare capacity let quotas be exceeded
 //! ```
 //!
-//! Values are `PBUF` and a `Quotas` message. Clients scan the table themselves. Source: HBase `QuotaTableUtil`.
+//! A value is `PBUF` followed by a `Quotas` message. Clients scan the table themselves. Source:
+//! HBase `QuotaTableUtil`.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 
-/// The family of settings.
+/// The column family of quota settings.
 pub const FAMILY: &[u8] = b"q";
-/// The qualifier of settings, and what the qualifiers of a user's further ones begin with.
+/// The qualifier of settings, and the prefix of a user's qualifiers for tables and namespaces.
 pub const SETTINGS: &[u8] = b"s";
-/// The row that says whether quotas may be exceeded.
+/// The row that states whether quotas may be exceeded.
 pub const EXCEED_ROW: &[u8] = b"exceedThrottleQuota";
-/// The row that is there while nothing is throttled. HBase keeps this beside its tables, in ZooKeeper.
+/// This row exists while throttling is off. HBase stores this flag outside its tables, in
+/// ZooKeeper.
 pub const UNTHROTTLED_ROW: &[u8] = b"rpcThrottleOff";
-/// The name that stands for every region server: a quota of a single one is refused by HBase's clients.
+/// The name that denotes every region server. HBase's clients reject a quota of a single server.
 pub const ALL_SERVERS: &str = "all";
 
 const USAGE_FAMILY: &[u8] = b"u";
 
-/// `hbase:quota`.
+/// The name of `hbase:quota`.
 pub fn table_name() -> TableName {
-    TableName::new("hbase", "quota").expect("a legal name")
+    TableName::new("hbase", "quota").expect("the name is valid")
 }
 
 /// The table's descriptor.
@@ -36,12 +38,12 @@ pub fn descriptor() -> TableDescriptor {
         |name: &'static [u8]| FamilyDescriptor::new(name).with("BLOOMFILTER", "ROW").with("VERSIONS", "1");
     let mut table =
         TableDescriptor::new(table_name()).with_family(family(FAMILY)).with_family(family(USAGE_FAMILY));
-    // HBase gives it to every table that it makes.
+    // HBase sets this attribute on every table that it creates.
     table.attributes.insert("hbase.store.file-tracker.impl".into(), "DEFAULT".into());
     table
 }
 
-/// Whose quota.
+/// The subject of a quota: the calls that it limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// All calls of a user.
@@ -59,7 +61,8 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Whose quota a request sets; the first of user, table, namespace and server that it names.
+    /// The subject whose quota a request sets: the first of user, table, namespace and server that
+    /// it names.
     pub fn of(request: &proto::SetQuotaRequest) -> Result<Option<Subject>, cell::schema::IllegalName> {
         let proto::SetQuotaRequest { user_name, namespace, table_name, region_server, .. } = request.clone();
         let table = table_name.map(|name| {
@@ -80,7 +83,7 @@ impl Subject {
         })
     }
 
-    /// The row it is in.
+    /// The row key of the subject's quota.
     pub fn row(&self) -> Vec<u8> {
         let text = match self {
             Subject::User(user) | Subject::UserTable(user, _) | Subject::UserNamespace(user, _) => {
@@ -93,7 +96,7 @@ impl Subject {
         text.into_bytes()
     }
 
-    /// The qualifier in the row.
+    /// The qualifier of the quota in its row.
     pub fn qualifier(&self) -> Vec<u8> {
         match self {
             Subject::UserTable(_, table) => format!("s.{table}").into_bytes(),
@@ -102,7 +105,8 @@ impl Subject {
         }
     }
 
-    /// Whose quota is in this row and qualifier; `None` for what is no quota.
+    /// The subject of the quota at this row and qualifier; `None` if there is no quota in this
+    /// column.
     pub fn parse(row: &[u8], qualifier: &[u8]) -> Option<Subject> {
         let row = std::str::from_utf8(row).ok()?;
         let qualifier = std::str::from_utf8(qualifier).ok()?;
@@ -123,12 +127,12 @@ impl Subject {
     }
 }
 
-/// A quota as a cell's value has it.
+/// Encodes a quota as a cell value.
 pub fn encode(quotas: &proto::Quotas) -> Bytes {
     proto::magic::with_magic(quotas)
 }
 
-/// The quota in a cell's value; `None` if it is none.
+/// Decodes the quota in a cell value; `None` if the value is not a quota.
 pub fn decode(value: &[u8]) -> Option<proto::Quotas> {
     proto::magic::without_magic(&Bytes::copy_from_slice(value)).ok()
 }
@@ -138,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_come_back_from_their_cells() {
+    fn subjects_are_read_back_from_their_cells() {
         let table = TableName::parse("ns:t").unwrap();
         for subject in [
             Subject::User("a.b".into()),

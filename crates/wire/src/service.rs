@@ -1,9 +1,12 @@
 //! HBase's services as traits: what servers offer to clients and to each other.
 //!
-//! A method's parameters are the protobuf messages, so a trait can stand for a server across the network ([`Remote`])
-//! or for one in the same process, and the caller cannot tell. Each trait comes with a `dispatch` that answers a frame
-//! by calling it, and with a table of all methods that HBase 2.6 has: those of the trait work, the others are refused
-//! by the exception that the table names, so that a client is told plainly and `docs/fidelity.md` can be held to it.
+//! A method's parameters are protobuf messages. So a trait can represent a server across the
+//! network ([`Remote`]) or one in the same process, transparently to the caller. Each trait has a
+//! `dispatch` function that answers a frame by calling it.
+//!
+//! A table per service lists all methods of HBase 2.6. Those of the trait work. The others are
+//! rejected with the exception that the table names, so the client gets a clear error and tests can
+//! verify `docs/fidelity.md`.
 
 mod admin;
 mod client;
@@ -26,21 +29,22 @@ pub use remote::{Caller, Remote};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
-/// Reads a request's message.
+/// Decodes a request message.
 fn decode<M: Message + Default>(method: &str, param: Bytes) -> Answer<M> {
     M::decode(param).map_err(|error| {
         JavaException::do_not_retry(format!("unable to read call parameter of {method}; {error}"))
     })
 }
 
-/// The bytes of an answer's message.
+/// Encodes a response message.
 fn encode(message: &impl Message) -> Bytes {
     Bytes::from(message.encode_to_vec())
 }
 
-/// Declares a service: a trait of the methods that work, its dispatch, its table of methods, and its remote form.
+/// Declares a service: a trait of its supported methods, its dispatch, its method table, and its
+/// remote form.
 macro_rules! service {
     (
         $(#[$doc:meta])*
@@ -51,7 +55,7 @@ macro_rules! service {
         use base::BoxFuture;
         use bytes::Bytes;
 
-        use crate::exception::Answer;
+        use proto::exception::Answer;
         use crate::service::method::{Method, Support, refuse};
         use crate::service::remote::{Caller, Remote, call};
         use crate::service::{decode, encode};
@@ -64,7 +68,7 @@ macro_rules! service {
             )*
         }
 
-        #[doc = concat!("Every method of ", $service, " in HBase 2.6, and what becomes of it here.")]
+        #[doc = concat!("Every method of ", $service, " in HBase 2.6, and its support here.")]
         pub const $table: &[Method] = &[
             $(Method {
                 name: $rpc,
@@ -76,7 +80,7 @@ macro_rules! service {
                 name: $refused,
                 request: stringify!($refused_request),
                 response: stringify!($refused_response),
-                support: Support::Refused(crate::exception::class::DO_NOT_RETRY_IO),
+                support: Support::Refused(proto::exception::class::DO_NOT_RETRY_IO),
             },)*
         ];
 

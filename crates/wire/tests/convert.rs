@@ -1,4 +1,5 @@
-//! Requests: there and back, refused where HBase refuses them, and never a panic whatever a client sends.
+//! Requests survive encoding and decoding, are rejected where HBase rejects them, and never cause a
+//! panic.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -14,10 +15,10 @@ use cell::mutation::{Durability, Mutation};
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
+use proto::exception::{JavaException, class};
 use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, MutationType};
 use wire::convert::{Refused, from_proto, to_proto};
-use wire::exception::{JavaException, class};
 
 fn block(cells: &[KeyValue]) -> CellBlockReader {
     let mut out = BytesMut::new();
@@ -49,7 +50,7 @@ fn cell(row: &[u8], timestamp: i64, kind: CellType, value: &[u8]) -> KeyValue {
 }
 
 #[test]
-fn reads_there_and_back() {
+fn reads_round_trip() {
     for selection in [selection(), CellSelection::default()] {
         for existence_only in [false, true] {
             let get = Get { row: "r".into(), selection: selection.clone().into(), existence_only };
@@ -70,7 +71,7 @@ fn reads_there_and_back() {
     }
     let raw = Scan { raw: true, ..Scan::default() };
     assert_eq!(from_proto::scan(&to_proto::scan(&raw)), Ok(raw));
-    // One row only, and its opposite: nothing at all.
+    // A range of exactly one row, and an empty range.
     for include_stop_row in [true, false] {
         let scan = Scan { start_row: "r".into(), stop_row: "r".into(), include_stop_row, ..Scan::default() };
         assert_eq!(from_proto::scan(&to_proto::scan(&scan)), Ok(scan));
@@ -78,7 +79,7 @@ fn reads_there_and_back() {
 }
 
 #[test]
-fn mutations_there_and_back() {
+fn mutations_round_trip() {
     let put = Mutation {
         durability: Durability::SkipWal,
         nonce: (0, 12),
@@ -116,7 +117,7 @@ fn mutations_there_and_back() {
 }
 
 #[test]
-fn columns_are_sorted_and_put_together() {
+fn columns_are_sorted_and_merged() {
     let column = |family: &'static str, qualifiers: &[&'static str]| proto::Column {
         family: family.into(),
         qualifier: qualifiers.iter().map(|qualifier| Bytes::from_static(qualifier.as_bytes())).collect(),
@@ -139,7 +140,7 @@ fn columns_are_sorted_and_put_together() {
 }
 
 #[test]
-fn old_clients_mean_one_row_by_equal_bounds() {
+fn equal_bounds_of_old_clients_select_one_row() {
     let scan = |start: &'static str, include_stop_row| proto::Scan {
         start_row: Some(start.into()),
         stop_row: Some(start.into()),
@@ -243,7 +244,7 @@ fn impossible_and_unknown_mutations_are_refused() {
             message(MutationType::Increment, QualifierValue::default()),
             "Missing required field: qualifier value",
         ),
-        (proto::MutationProto { attribute: vec![attribute("_ttl")], ..put() }, "7 bytes in place of 8"),
+        (proto::MutationProto { attribute: vec![attribute("_ttl")], ..put() }, "7 bytes instead of 8"),
         (proto::MutationProto { attribute: vec![attribute("_rr_")], ..put() }, "Array has wrong size: 7"),
         (proto::MutationProto { column_value: vec![long_family], ..put() }, "Family length 128"),
         (proto::MutationProto { column_value: Vec::new(), ..put() }, "No columns to insert"),
@@ -267,7 +268,7 @@ fn comparator(class: &str, message: &impl Message) -> proto::Comparator {
 }
 
 #[test]
-fn conditions_there_and_back() {
+fn conditions_round_trip() {
     use CompareOp::*;
     for operator in [Less, LessOrEqual, Equal, NotEqual, GreaterOrEqual, Greater] {
         let test = ColumnTest { family: "f".into(), qualifier: "q".into(), operator, value: "v".into() };
@@ -277,9 +278,9 @@ fn conditions_there_and_back() {
     }
 }
 
-/// As in HBase the class of the comparator does not matter, only its value.
+/// As in HBase, only the comparator's value matters, not its class.
 #[test]
-fn comparators_of_conditions_are_their_values() {
+fn conditions_compare_with_the_value_of_their_comparator() {
     let comparable = proto::ByteArrayComparable { value: Some("V".into()) };
     let regex = proto::RegexStringComparator { pattern: "V".into(), pattern_flags: 32, ..Default::default() };
     let cases = [
@@ -306,7 +307,7 @@ fn comparators_of_conditions_are_their_values() {
             ..Default::default()
         };
         let Test::Column(test) = from_proto::condition(&message).unwrap().test else {
-            panic!("the column that was asked for");
+            panic!("expected a test of the requested column");
         };
         assert_eq!(test.value, value, "{comparator:?}");
     }
@@ -326,7 +327,7 @@ fn impossible_and_unknown_conditions_are_refused() {
     let filter = proto::Filter { name: "a.Filter".into(), ..Default::default() };
     let cases = [
         (proto::Condition { row: Bytes::new(), ..condition() }, "Row length is 0"),
-        (proto::Condition { comparator: None, ..condition() }, "without a filter and a comparator"),
+        (proto::Condition { comparator: None, ..condition() }, "neither a filter nor a comparator"),
         (proto::Condition { comparator: Some(damaged), ..condition() }, "not a comparator"),
         (
             proto::Condition {
@@ -384,7 +385,7 @@ fn a_refused_mutation_leaves_the_next_one_its_cells() {
     assert_eq!(second, Mutation::put("s", vec![cells[1].clone()]), "the row is that of the first cell");
 }
 
-/// Whatever comes: an answer or a refusal, and memory in proportion to the bytes.
+/// Any input yields a result or an error, and uses memory in proportion to its size.
 #[test]
 fn damaged_requests_never_panic() {
     let put = Mutation::put("r", vec![cell(b"r", 5, CellType::Put, b"value"); 3]);
@@ -437,5 +438,5 @@ fn damaged_requests_never_panic() {
             read += usize::from(from_proto::result(&message, &mut block).is_ok());
         }
     }
-    assert!(read > 1000, "most of the damage is not seen at once: {read}");
+    assert!(read > 1000, "enough damaged messages must still decode: {read}");
 }

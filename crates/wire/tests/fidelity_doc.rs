@@ -1,7 +1,8 @@
-//! `docs/fidelity.md` names every method of HBase 2.6, and says of each what becomes of it here.
+//! `docs/fidelity.md` lists every method of HBase 2.6 and its support here.
 //!
-//! The tables are written from `wire::service::ALL`; `REGENERATE=1 cargo test -p wire --test fidelity_doc` writes them
-//! anew. What stands outside the marks is written by hand.
+//! The tables are generated from `wire::service::ALL` by
+//! `REGENERATE=1 cargo test -p wire --test fidelity_doc`. The text outside the markers is written
+//! manually.
 #![allow(clippy::disallowed_methods, reason = "reads and writes a page of the repository")]
 
 use std::fmt::Write;
@@ -36,13 +37,13 @@ fn answer(method: &Method) -> String {
 }
 
 #[test]
-fn the_page_is_true() {
-    let page = std::fs::read_to_string(PAGE).expect("docs/fidelity.md is there");
-    let (before, rest) = page.split_once(BEGIN).expect("the mark where the tables begin");
-    let (_, after) = rest.split_once(END).expect("the mark where the tables end");
+fn the_page_matches_the_code() {
+    let page = std::fs::read_to_string(PAGE).expect("docs/fidelity.md must be readable");
+    let (before, rest) = page.split_once(BEGIN).expect("docs/fidelity.md must contain the begin marker");
+    let (_, after) = rest.split_once(END).expect("docs/fidelity.md must contain the end marker");
     let wanted = format!("{before}{BEGIN}{}{END}{after}", tables());
     if std::env::var_os("REGENERATE").is_some() {
-        std::fs::write(PAGE, &wanted).expect("docs/fidelity.md can be written");
+        std::fs::write(PAGE, &wanted).expect("docs/fidelity.md must be writable");
         return;
     }
     assert!(

@@ -1,4 +1,5 @@
-//! Frames that HBase's Java client 2.5.10 sent and its server answered, taken apart and put together again.
+//! Decodes frames that HBase's Java client 2.5.10 sent and its server answered, and encodes them
+//! again.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -8,10 +9,10 @@ use cell::mutation::{Durability, Mutation, MutationKind};
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
+use proto::exception::{JavaException, class};
 use proto::magic::{read_delimited, write_delimited};
 use wire::convert::result::{existence, in_block};
 use wire::convert::{from_proto, specified_region};
-use wire::exception::{JavaException, class};
 
 const GET: &str = "\
     0000006d0f08071a034765742001300038e0d4035c0a380801123474626c2c2c313730303030303030303030302e61323333\
@@ -59,7 +60,7 @@ fn hex(text: &str) -> Bytes {
     digits.chunks(2).map(byte).collect::<Vec<u8>>().into()
 }
 
-/// Header, message and cell block of a frame.
+/// The header, message and cell block of a frame.
 fn frame<H: Message + Default, M: Message + Default>(text: &str) -> (H, M, Bytes) {
     let mut bytes = hex(text);
     let total = bytes.get_u32() as usize;
@@ -191,7 +192,7 @@ fn multi() {
 }
 
 #[test]
-fn cells_of_a_region_that_is_not_here_are_passed_over() {
+fn cells_of_an_absent_region_are_skipped() {
     let (message, cells) = request::<proto::MultiRequest>(MULTI, "Multi");
     let mut block = Codec::KeyValue.read(cells);
     let actions = &message.region_action[0].action;

@@ -1,4 +1,4 @@
-//! A service is the same whether it is called in the process or over a wire.
+//! A service behaves the same in the same process and across the network.
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use base::BoxFuture;
 use bytes::Bytes;
 use prost::Message;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 use wire::service::{
-    Caller, CellReply, CellRequest, ClientService, RegionServerStatusService, Remote,
-    dispatch_region_server_status, no_endpoint, refuse_client,
+    Caller, CellRequest, ClientService, RegionServerStatusService, Remote, dispatch_region_server_status,
+    no_endpoint, refuse_client,
 };
 
-/// A master that knows one server and remembers last words.
+/// A master that knows one server and records its last error message.
 #[derive(Default)]
 struct OneServerMaster {
     last_words: Mutex<String>,
@@ -40,7 +40,7 @@ impl RegionServerStatusService for OneServerMaster {
             if request.server == known() {
                 Ok(proto::RegionServerReportResponse {})
             } else {
-                Err(JavaException::new(class::YOU_ARE_DEAD, "not known here"))
+                Err(JavaException::new(class::YOU_ARE_DEAD, "unknown server"))
             }
         })
     }
@@ -61,7 +61,7 @@ impl RegionServerStatusService for OneServerMaster {
     }
 }
 
-/// Stands for the network: exceptions and answers pass through it as bytes.
+/// A fake network: transfers exceptions and responses as bytes.
 struct Wire(OneServerMaster);
 
 impl Caller for Wire {
@@ -93,8 +93,8 @@ async fn check(master: &dyn RegionServerStatusService) {
     assert_eq!(response.map_entries[0].value, "16020");
     let report = |server| proto::RegionServerReportRequest { server, load: None };
     assert!(master.region_server_report(report(known())).await.is_ok());
-    let stranger = master.region_server_report(report(proto::ServerName::default())).await.unwrap_err();
-    assert_eq!(stranger, JavaException::new(class::YOU_ARE_DEAD, "not known here"));
+    let error = master.region_server_report(report(proto::ServerName::default())).await.unwrap_err();
+    assert_eq!(error, JavaException::new(class::YOU_ARE_DEAD, "unknown server"));
     let words = proto::ReportRsFatalErrorRequest { server: known(), error_message: "disk full".into() };
     master.report_rs_fatal_error(words).await.unwrap();
     let transition = proto::ReportRegionStateTransitionRequest::default();
@@ -103,7 +103,7 @@ async fn check(master: &dyn RegionServerStatusService) {
 }
 
 #[tokio::test]
-async fn a_service_is_the_same_near_and_far() {
+async fn a_service_is_the_same_locally_and_remotely() {
     let near = OneServerMaster::default();
     check(&near).await;
     let far = Remote(Wire(OneServerMaster::default()));
@@ -129,7 +129,7 @@ async fn unknown_methods_and_unreadable_messages_are_refused() {
     }
 }
 
-/// Gives back what it is sent.
+/// Returns the cells that it receives.
 struct Echo;
 
 impl Caller for Echo {
@@ -145,17 +145,15 @@ impl Caller for Echo {
 }
 
 #[tokio::test]
-async fn cell_blocks_go_along() {
+async fn cell_blocks_are_passed_on() {
     let request =
         CellRequest { message: proto::MultiRequest::default(), cells: Bytes::from_static(b"cells") };
     let reply = Remote(Echo).multi(request).await.unwrap();
-    assert_eq!(reply.cell_bytes(), "cells");
-    let pieces = CellReply { message: (), cells: vec!["a".into(), "b".into()] };
-    assert_eq!(pieces.cell_bytes(), "ab");
+    assert_eq!(reply.cells, "cells");
 }
 
 #[test]
-fn endpoints_are_unknown_as_hbase_says_it() {
+fn unknown_endpoints_have_the_exception_of_hbase() {
     let exception = no_endpoint("AggregateService", b"t,,1.ab.");
     assert!(exception.is(class::UNKNOWN_PROTOCOL));
     assert_eq!(

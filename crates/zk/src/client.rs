@@ -1,7 +1,7 @@
 //! Reads single znodes: what our own client needs to find a cluster.
 //!
-//! A session is made for a few reads and closed again, as other small clients do it; there are no pings, no watches and
-//! no reconnects. Of several servers the first that answers is used.
+//! A session is opened for a few reads and then closed, as in other small clients. There are no
+//! pings, no watches and no reconnects. Of several servers, the first that responds is used.
 
 use std::io;
 use std::time::Duration;
@@ -12,31 +12,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::protocol::{ConnectRequest, ConnectResponse, Malformed, PASSWORD_LEN, Reply, Request, code, kind};
 
-/// Bytes of the longest answer taken (ZooKeeper's own limit of a value is 1 MiB).
+/// Maximum length of a response, in bytes (ZooKeeper itself limits values to 1 MiB).
 const ANSWER_LEN_MAX: u32 = 4 << 20;
-/// The session timeout asked for: the session is over long before.
+/// The requested session timeout. Sessions end long before.
 const SESSION_TIMEOUT_MS: i32 = 30_000;
 
 /// Why a znode could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is none at this path.
+    /// The znode does not exist.
     #[error("no znode {0}")]
     NoNode(String),
-    /// ZooKeeper answered with another code.
-    #[error("ZooKeeper refuses to tell {path}: error {code}")]
+    /// ZooKeeper returned another error.
+    #[error("cannot read znode {path}: ZooKeeper error {code}")]
     Refused {
-        /// The path asked for.
+        /// The requested path.
         path: String,
-        /// ZooKeeper's code.
+        /// ZooKeeper's error code.
         code: i32,
     },
-    /// No server answered.
-    #[error("no ZooKeeper server answers: {0}")]
+    /// No server responded, or the response was invalid.
+    #[error("no ZooKeeper server is available: {0}")]
     Unavailable(String),
 }
 
-/// A session.
+/// A session with one server.
 pub struct Client {
     env: Env,
     stream: Box<dyn Stream>,
@@ -55,7 +55,7 @@ impl Client {
             match env.timeout(timeout, open(env, host, *port)).await {
                 Some(Ok(stream)) => return Ok(Client { env: env.clone(), stream, timeout, last_xid: 0 }),
                 Some(Err(error)) => failures.push(format!("{host}:{port}: {error}")),
-                None => failures.push(format!("{host}:{port}: no answer within {timeout:?}")),
+                None => failures.push(format!("{host}:{port}: no response within {timeout:?}")),
             }
         }
         Err(Error::Unavailable(failures.join("; ")))
@@ -66,7 +66,7 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn get_data(&mut self, path: &str) -> Result<Bytes, Error> {
-        self.ask(kind::GET_DATA, path).await?.data().map_err(unavailable)
+        self.request(kind::GET_DATA, path).await?.data().map_err(unavailable)
     }
 
     /// The names of the children of `path`.
@@ -74,22 +74,22 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn get_children(&mut self, path: &str) -> Result<Vec<String>, Error> {
-        self.ask(kind::GET_CHILDREN, path).await?.children().map_err(unavailable)
+        self.request(kind::GET_CHILDREN, path).await?.children().map_err(unavailable)
     }
 
     /// Ends the session.
     pub async fn close(mut self) {
         let farewell = Request::encode(self.last_xid.wrapping_add(1), kind::CLOSE, None);
-        // Nothing is lost if it fails: the session ends by itself.
+        // A failure is harmless: the session then times out.
         let _ = self.exchange(&farewell).await;
     }
 
-    async fn ask(&mut self, kind: i32, path: &str) -> Result<Reply, Error> {
+    async fn request(&mut self, kind: i32, path: &str) -> Result<Reply, Error> {
         self.last_xid = self.last_xid.wrapping_add(1);
         let reply = self.exchange(&Request::encode(self.last_xid, kind, Some(path))).await?;
         match reply.error {
             code::OK if reply.xid == self.last_xid => Ok(reply),
-            code::OK => Err(unavailable("an answer to another request")),
+            code::OK => Err(unavailable("the response is to another request")),
             code::NO_NODE => Err(Error::NoNode(path.to_string())),
             code => Err(Error::Refused { path: path.to_string(), code }),
         }
@@ -105,7 +105,7 @@ impl Client {
         match self.env.timeout(self.timeout, exchanging).await {
             Some(Ok(body)) => Reply::parse(&body).map_err(unavailable),
             Some(Err(error)) => Err(unavailable(error)),
-            None => Err(unavailable(format!("no answer within {:?}", self.timeout))),
+            None => Err(unavailable(format!("no response within {:?}", self.timeout))),
         }
     }
 }
@@ -136,9 +136,9 @@ async fn open(env: &Env, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
 async fn read_frame(stream: &mut Box<dyn Stream>) -> io::Result<Bytes> {
     let len = stream.read_u32().await?;
     if len > ANSWER_LEN_MAX {
-        return Err(invalid(Malformed("an answer is too long")));
+        return Err(invalid(Malformed("a response is too long")));
     }
-    // Grows with what arrives, not with what is claimed.
+    // Grows with the bytes that arrive, not with the claimed length.
     let mut body = Vec::new();
     (&mut *stream).take(u64::from(len)).read_to_end(&mut body).await?;
     if body.len() < len as usize {

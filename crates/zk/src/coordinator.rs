@@ -1,12 +1,13 @@
-//! What coordination offers: a small tree of named values with versions, as ZooKeeper has it.
+//! The coordination interface: a small tree of named, versioned values, as in ZooKeeper.
 
 use base::BoxFuture;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-/// A tree of znodes. Paths are absolute, parts separated by `/`, without one at the end.
+/// A tree of znodes. Paths are absolute; their parts are separated by `/`, with none at the end.
 ///
-/// Every change has a number (zxid), which only grows; a reader who sees a change sees all earlier ones.
+/// Every change has a number (zxid), which only grows. A reader that sees a change also sees all
+/// earlier ones.
 pub trait Coordinator: Send + Sync + 'static {
     /// The value at `path`.
     ///
@@ -14,7 +15,7 @@ pub trait Coordinator: Send + Sync + 'static {
     /// [`Error::NoNode`].
     fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Znode, Error>>;
 
-    /// The znode's figures, `None` if there is no such znode.
+    /// The znode's metadata, or `None` if there is no such znode.
     fn exists<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Stat>, Error>>;
 
     /// The names of the children of `path`, sorted.
@@ -23,13 +24,13 @@ pub trait Coordinator: Send + Sync + 'static {
     /// [`Error::NoNode`].
     fn children<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(Vec<String>, Stat), Error>>;
 
-    /// Makes a znode.
+    /// Creates a znode.
     ///
     /// # Errors
     /// [`Error::NodeExists`]; [`Error::NoNode`] if the parent is missing.
     fn create<'a>(&'a self, path: &'a str, data: Bytes, mode: Mode) -> BoxFuture<'a, Result<Stat, Error>>;
 
-    /// Replaces the value at `path`, if `version` is given only that version.
+    /// Replaces the value at `path`. If `version` is given, the znode must have that version.
     ///
     /// # Errors
     /// [`Error::NoNode`], [`Error::BadVersion`].
@@ -40,14 +41,62 @@ pub trait Coordinator: Send + Sync + 'static {
         version: Option<i32>,
     ) -> BoxFuture<'a, Result<Stat, Error>>;
 
-    /// Removes a znode without children, if `version` is given only that version.
+    /// Removes a znode without children. If `version` is given, the znode must have that version.
     ///
     /// # Errors
     /// [`Error::NoNode`], [`Error::BadVersion`], [`Error::NotEmpty`].
     fn delete<'a>(&'a self, path: &'a str, version: Option<i32>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The number of the last change, told anew at each one. Watch it, then read: no change is missed.
-    fn changes(&self) -> watch::Receiver<i64>;
+    /// Watches the znode at `path`, which need not exist: its creation, deletion, value, and list
+    /// of children. A reader that watches before it reads misses no change.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`], [`Error::Unavailable`].
+    fn watch<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Watch, Error>>;
+
+    /// The state of this session.
+    fn session(&self) -> watch::Receiver<SessionState>;
+
+    /// The zxid of the newest change that this session has seen.
+    fn last_zxid(&self) -> i64;
+}
+
+/// Whether a session, and with it its ephemeral znodes, still exists.
+///
+/// A process whose session expired must assume that others took over its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// Reads and writes succeed.
+    Connected,
+    /// The connection is lost. The session may still exist, or expire before it is restored.
+    Suspended,
+    /// The session expired, its ephemeral znodes are deleted, and every further operation fails.
+    Expired,
+}
+
+/// Notifies of changes of one znode, until it is dropped.
+pub struct Watch {
+    changes: watch::Receiver<u64>,
+    session: watch::Receiver<SessionState>,
+}
+
+impl Watch {
+    /// A watch whose sender counts the changes.
+    pub fn new(changes: watch::Receiver<u64>, session: watch::Receiver<SessionState>) -> Watch {
+        Watch { changes, session }
+    }
+
+    /// Waits until the znode changes. Several changes may be reported as one.
+    ///
+    /// # Errors
+    /// [`Error::SessionExpired`]: the watch reports nothing more.
+    pub async fn changed(&mut self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            _ = self.session.wait_for(|state| *state == SessionState::Expired) => Err(Error::SessionExpired),
+            changed = self.changes.changed() => changed.map_err(|_| Error::SessionExpired),
+        }
+    }
 }
 
 /// How long a znode lives.
@@ -55,92 +104,96 @@ pub trait Coordinator: Send + Sync + 'static {
 pub enum Mode {
     /// Until it is deleted.
     Persistent,
-    /// As long as its maker's session.
+    /// As long as the session that created it.
     Ephemeral,
 }
 
-/// A value and its figures.
+/// A value and its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Znode {
     /// The value.
     pub data: Bytes,
-    /// Its figures.
+    /// Its metadata.
     pub stat: Stat,
 }
 
-/// A znode's figures, as ZooKeeper tells them.
+/// A znode's metadata, as ZooKeeper reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// The change that made it.
+    /// Zxid of its creation.
     pub created_zxid: i64,
-    /// The change that last set its value.
+    /// Zxid of the last change of its value.
     pub modified_zxid: i64,
-    /// When it was made, milliseconds.
+    /// Creation time, milliseconds since the epoch.
     pub created_ms: i64,
-    /// When its value was last set, milliseconds.
+    /// Time of the last change of its value, milliseconds since the epoch.
     pub modified_ms: i64,
-    /// How often its value was set.
+    /// Number of changes of its value.
     pub version: i32,
-    /// How often its children changed.
+    /// Number of changes of its children.
     pub children_version: i32,
-    /// How often its permissions changed.
+    /// Number of changes of its permissions.
     pub acl_version: i32,
-    /// The session it lives as long as; 0 if it is persistent.
+    /// The session that owns it and whose end removes it; 0 if it is persistent.
     pub ephemeral_owner: i64,
-    /// Bytes of its value.
+    /// Length of its value in bytes.
     pub data_len: i32,
-    /// Children it has.
+    /// Number of its children.
     pub children: i32,
-    /// The change that last added or removed a child.
+    /// Zxid of the last addition or removal of a child.
     pub children_zxid: i64,
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is no such znode (or no parent for a new one).
+    /// The znode does not exist, or the parent of a new one.
     #[error("no znode {path}")]
     NoNode {
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// There is one already.
-    #[error("znode {path} exists already")]
+    /// The znode already exists.
+    #[error("znode {path} already exists")]
     NodeExists {
         /// Its path.
         path: String,
     },
-    /// Somebody changed it since: read again.
+    /// The znode was changed since it was read: read it again.
     #[error("znode {path} has version {actual} now")]
     BadVersion {
         /// Its path.
         path: String,
-        /// Its version.
+        /// Its current version.
         actual: i32,
     },
-    /// It has children.
+    /// The znode has children.
     #[error("znode {path} has children")]
     NotEmpty {
         /// Its path.
         path: String,
     },
-    /// Not a path.
-    #[error("{path:?} is not the path of a znode: {what}")]
+    /// The path is invalid.
+    #[error("invalid znode path {path:?}: {what}")]
     BadPath {
-        /// What was given.
+        /// The path that was given, truncated.
         path: String,
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The coordination service cannot be reached, or answers something else: try again later.
+    /// The session expired. Its owner must start over with a new session.
+    #[error("the session with the coordination service expired")]
+    SessionExpired,
+    /// The coordination service is unreachable, or sent an unexpected response: retry later.
     #[error("coordination failed: {0}")]
     Unavailable(String),
 }
 
-/// Bytes of the longest path.
+/// Maximum length of a path, in bytes.
 pub const PATH_LEN_MAX: usize = 4096;
 
-/// Checks that `path` is absolute, has no empty part and no control characters.
+/// Checks that `path` is absolute and not too long, and has no empty or relative part and no
+/// control characters.
 ///
 /// # Errors
 /// [`Error::BadPath`].
@@ -157,12 +210,13 @@ pub fn check_path(path: &str) -> Result<(), Error> {
         return bad("it has control characters");
     }
     if !parts.is_empty() && parts.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return bad("a part of it is empty or relative");
+        return bad("it has an empty or relative part");
     }
     Ok(())
 }
 
-/// Path and name within it: the parent of `/a/b` is `/a`, of `/a` is `/`; the root has none.
+/// The parent of a path, and the name within it. The parent of `/a/b` is `/a`, that of `/a` is `/`;
+/// the root has none.
 pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
     if name.is_empty() {
@@ -171,7 +225,7 @@ pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
     Some((if parent.is_empty() { "/" } else { parent }, name))
 }
 
-/// Makes `path` and what is missing above it, without values. What is there already stays as it is.
+/// Creates `path` and its missing ancestors, without values. Existing znodes are unchanged.
 ///
 /// # Errors
 /// [`Error::BadPath`], [`Error::Unavailable`].
@@ -187,7 +241,7 @@ pub async fn ensure_path(coordinator: &dyn Coordinator, path: &str) -> Result<()
     Ok(())
 }
 
-/// Sets the value at `path`, making the znode (of `mode`) and its parents if they are missing.
+/// Sets the value at `path`. Creates the znode (with `mode`) and its ancestors if they are missing.
 ///
 /// # Errors
 /// [`Error::BadPath`], [`Error::Unavailable`].
@@ -207,7 +261,7 @@ pub async fn publish(
             ensure_path(coordinator, parent).await?;
         }
         match coordinator.create(path, data.clone(), mode).await {
-            // Somebody else made it between the two: set it.
+            // Another writer created it in between: set it.
             Err(Error::NodeExists { .. }) => {}
             other => return other,
         }

@@ -1,10 +1,11 @@
-//! Serves the subset of ZooKeeper's protocol by which HBase's clients find a cluster.
+//! Serves the subset of ZooKeeper's protocol with which HBase's clients find a cluster.
 //!
-//! Clients read; changes are refused. Watches are taken and never fired, which the protocol allows a client to see as
-//! nothing having changed. A session is no more than its number, so one of another connection, or of an earlier run of
-//! the server, goes on without being remembered here.
+//! Clients only read; changes are refused. Watches are accepted and never fired, which the protocol
+//! allows: the client concludes that nothing changed. A session is only a number and is not stored
+//! here, so a client can resume one of another connection or of an earlier run of the server.
 //!
-//! What a client can cost is bounded: connections, bytes of a request, time between requests.
+//! The cost of a client is bounded: number of connections, bytes of a request, time between
+//! requests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +22,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::coordinator::{Coordinator, Error};
-use crate::four_letters::{Peer, Told, Word};
+use crate::four_letters::{EndpointReport, Peer, Word};
 use crate::protocol::{
     ConnectRequest, ConnectResponse, Malformed, Operation, PASSWORD_LEN, REQUEST_LEN_MAX, Request, code,
     put_buffer, put_reply, put_stat, put_strings,
@@ -30,10 +31,11 @@ use crate::protocol::{
 /// Limits of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointOptions {
-    /// Connections at a time; beyond, the oldest without a session is closed, or the new one if all have sessions.
+    /// Maximum number of connections. Beyond it, the oldest one without a session is closed, or the
+    /// new one if all have sessions.
     pub connections_max: usize,
-    /// Time for a client to say that it wants a session, and to take an answer.
-    pub patience: Duration,
+    /// Time limit for a client to request a session, and to read a response.
+    pub io_timeout: Duration,
     /// The shortest session timeout granted.
     pub min_session_timeout: Duration,
     /// The longest session timeout granted.
@@ -44,7 +46,7 @@ impl Default for EndpointOptions {
     fn default() -> EndpointOptions {
         EndpointOptions {
             connections_max: 4096,
-            patience: Duration::from_secs(10),
+            io_timeout: Duration::from_secs(10),
             min_session_timeout: Duration::from_secs(4),
             max_session_timeout: Duration::from_secs(40),
         }
@@ -62,19 +64,19 @@ pub struct Endpoint {
     rejected: AtomicU64,
     received: AtomicU64,
     sent: AtomicU64,
-    // By a number of each connection.
-    peers: Mutex<BTreeMap<u64, Place>>,
+    // By connection number.
+    peers: Mutex<BTreeMap<u64, PeerEntry>>,
     next_peer: AtomicU64,
 }
 
-/// What is known of a connection, and how it is told to make room.
-struct Place {
+/// A connection's state, and the signal that closes it to make room.
+struct PeerEntry {
     peer: Peer,
-    leave: Arc<Notify>,
+    close: Arc<Notify>,
 }
 
-/// Znodes of which words tell; beyond, their numbers are those of the first.
-const ZNODES_TOLD_MAX: u64 = 100_000;
+/// Four-letter words count at most this many znodes. With more, they report on the first ones only.
+const ZNODES_COUNTED_MAX: u64 = 100_000;
 
 impl Endpoint {
     /// An endpoint that is not listening yet.
@@ -94,18 +96,18 @@ impl Endpoint {
         })
     }
 
-    /// Serves what `listener` accepts, until [`stop`](Endpoint::stop).
+    /// Serves connections that `listener` accepts, until [`stop`](Endpoint::stop).
     pub fn serve(self: &Arc<Endpoint>, listener: Box<dyn Listener>) -> JoinHandle<()> {
         let endpoint = Arc::clone(self);
         self.env.spawn(TaskClass::Service, async move { endpoint.accept_all(listener).await })
     }
 
-    /// Accepts no more and closes all connections; clients find their way back to the next one.
+    /// Accepts no more connections and closes all. Clients reconnect to the next endpoint.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Connections now.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -121,7 +123,7 @@ impl Endpoint {
             match accepted {
                 Ok(incoming) => self.admit(incoming),
                 Err(error) => {
-                    // Out of descriptors, most likely: accepting again at once would only spin.
+                    // Most likely out of descriptors: without a pause, the loop would only spin.
                     warn!(%error, local = %listener.local_addr(), "cannot accept a connection; next try in 100 ms");
                     self.env.clock.sleep(Duration::from_millis(100)).await;
                 }
@@ -130,16 +132,16 @@ impl Endpoint {
     }
 
     fn admit(self: &Arc<Endpoint>, incoming: Incoming) {
-        if self.connections() >= self.options.connections_max && !self.make_room() {
+        if self.connections() >= self.options.connections_max && !self.close_oldest() {
             self.rejected.fetch_add(1, Ordering::Relaxed);
             debug!(peer = %incoming.peer, "too many connections; closed");
             return;
         }
         self.connections.fetch_add(1, Ordering::Relaxed);
-        let guest = Guest::enter(self, incoming.peer);
+        let guard = ConnectionGuard::register(self, incoming.peer);
         let task = move || -> base::BoxFuture<'static, ()> {
             match (incoming.open)() {
-                Ok(stream) => Box::pin(async move { guest.attend(stream, incoming.local).await }),
+                Ok(stream) => Box::pin(async move { guard.serve(stream, incoming.local).await }),
                 Err(error) => {
                     debug!(peer = %incoming.peer, %error, "cannot open a connection");
                     Box::pin(std::future::ready(()))
@@ -149,71 +151,72 @@ impl Endpoint {
         self.env.spawner.spawn_with(TaskClass::Service, Box::new(task));
     }
 
-    /// Closes the oldest connection without a session: a client asks for one at once, so it is most likely held open for
-    /// nothing. `false` if all have one.
-    fn make_room(&self) -> bool {
+    /// Closes the oldest connection without a session. Clients request a session immediately, so
+    /// such a connection is most likely held open for nothing. Returns false if all have sessions.
+    fn close_oldest(&self) -> bool {
         let mut peers = self.peers();
-        let oldest = peers.iter().find(|(_, place)| place.peer.session.is_none()).map(|(number, _)| *number);
-        let Some(place) = oldest.and_then(|number| peers.remove(&number)) else { return false };
-        debug!(peer = %place.peer.address, "a connection without session makes room for a new one");
-        place.leave.notify_one();
+        let oldest = peers.iter().find(|(_, entry)| entry.peer.session.is_none()).map(|(number, _)| *number);
+        let Some(entry) = oldest.and_then(|number| peers.remove(&number)) else { return false };
+        debug!(peer = %entry.peer.address, "closing a connection without a session for a new one");
+        entry.close.notify_one();
         true
     }
 }
 
-/// A connection's place among the counted ones; left when dropped.
-struct Guest {
+/// A counted connection, removed when dropped.
+struct ConnectionGuard {
     endpoint: Arc<Endpoint>,
     number: u64,
     address: SocketAddr,
-    leave: Arc<Notify>,
+    close: Arc<Notify>,
 }
 
-impl Guest {
-    fn enter(endpoint: &Arc<Endpoint>, address: SocketAddr) -> Guest {
+impl ConnectionGuard {
+    fn register(endpoint: &Arc<Endpoint>, address: SocketAddr) -> ConnectionGuard {
         let number = endpoint.next_peer.fetch_add(1, Ordering::Relaxed);
-        let leave = Arc::new(Notify::new());
+        let close = Arc::new(Notify::new());
         let peer = Peer { address, session: None, received: 0, sent: 0 };
-        endpoint.peers().insert(number, Place { peer, leave: leave.clone() });
-        Guest { endpoint: endpoint.clone(), number, address, leave }
+        endpoint.peers().insert(number, PeerEntry { peer, close: close.clone() });
+        ConnectionGuard { endpoint: endpoint.clone(), number, address, close }
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.endpoint.peers().remove(&self.number);
-        self.endpoint.connections.fetch_sub(1, Ordering::Relaxed);
+        let before = self.endpoint.connections.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a connection is counted until it ends");
     }
 }
 
 /// Why a connection ended without being closed by its client.
 #[derive(Debug, thiserror::Error)]
-enum Ended {
-    #[error("it was lost: {0}")]
+enum ConnectionError {
+    #[error("connection lost: {0}")]
     Lost(#[from] io::Error),
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    #[error("a request of {0} bytes")]
+    #[error("the request is too long: {0} bytes")]
     TooLong(u32),
-    #[error("nothing came in time")]
+    #[error("timed out waiting for a request")]
     Idle,
-    #[error("its answers are not read")]
+    #[error("the client does not read responses")]
     Unread,
 }
 
-impl Guest {
-    async fn attend(self, stream: Box<dyn Stream>, local: SocketAddr) {
+impl ConnectionGuard {
+    async fn serve(self, stream: Box<dyn Stream>, local: SocketAddr) {
         let endpoint = &self.endpoint;
         let mut stop = endpoint.stop.subscribe();
         let mut session = Session { endpoint, number: self.number, local, stream };
-        let ended = tokio::select! {
+        let result = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            () = self.leave.notified() => return,
-            ended = session.run() => ended,
+            () = self.close.notified() => return,
+            result = session.run() => result,
         };
-        if let Err(ended) = ended {
-            debug!(peer = %self.address, %ended, "a ZooKeeper connection ended");
+        if let Err(error) = result {
+            debug!(peer = %self.address, ended = %error, "a ZooKeeper connection ended");
         }
     }
 }
@@ -225,17 +228,17 @@ struct Session<'a> {
     stream: Box<dyn Stream>,
 }
 
-/// What a client sends first.
-enum First {
+/// A client's first message.
+enum FirstMessage {
     Word(Word),
     Frame(Bytes),
 }
 
 impl Session<'_> {
-    async fn run(&mut self) -> Result<(), Ended> {
+    async fn run(&mut self) -> Result<(), ConnectionError> {
         let first = match self.read_first().await? {
-            First::Frame(first) => first,
-            First::Word(word) => return self.tell(word).await,
+            FirstMessage::Frame(first) => first,
+            FirstMessage::Word(word) => return self.send_report(word).await,
         };
         let request = ConnectRequest::parse(&first)?;
         let response = self.endpoint.connect(&request);
@@ -243,8 +246,8 @@ impl Session<'_> {
         if response.session == 0 {
             return Ok(());
         }
-        self.note(|peer| peer.session = Some((response.session, response.timeout_ms)));
-        // A client pings every third of its timeout; one that does not is gone.
+        self.update_peer(|peer| peer.session = Some((response.session, response.timeout_ms)));
+        // A client pings every third of its timeout; one that does not has gone.
         let timeout = Duration::from_millis(u64::try_from(response.timeout_ms).unwrap_or(0));
         loop {
             let body = self.read_frame(timeout).await?;
@@ -259,71 +262,78 @@ impl Session<'_> {
         }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Peer)) {
-        if let Some(place) = self.endpoint.peers().get_mut(&self.number) {
-            change(&mut place.peer);
+    fn update_peer(&self, change: impl FnOnce(&mut Peer)) {
+        if let Some(entry) = self.endpoint.peers().get_mut(&self.number) {
+            change(&mut entry.peer);
         }
     }
 
-    async fn tell(&mut self, word: Word) -> Result<(), Ended> {
-        let told = self.endpoint.told(self.local.port()).await;
+    async fn send_report(&mut self, word: Word) -> Result<(), ConnectionError> {
+        let report = self.endpoint.report(self.local.port()).await;
         if matches!(word, Word::Srst | Word::Crst) {
             self.endpoint.reset(word);
         }
-        self.write(told.answer(word).as_bytes()).await?;
+        self.write(report.format(word).as_bytes()).await?;
         self.stream.shutdown().await?;
         Ok(())
     }
 
-    /// The first frame of a session, or a word in its place.
-    async fn read_first(&mut self) -> Result<First, Ended> {
+    /// The first frame of a session, or a four-letter word in its place.
+    async fn read_first(&mut self) -> Result<FirstMessage, ConnectionError> {
         let stream = &mut self.stream;
         let reading = async {
             let len = stream.read_u32().await?;
             match Word::of(len) {
-                Some(word) => Ok(First::Word(word)),
-                None => read_body(stream, len).await.map(First::Frame),
+                Some(word) => Ok(FirstMessage::Word(word)),
+                None => read_body(stream, len).await.map(FirstMessage::Frame),
             }
         };
         let endpoint = self.endpoint;
-        let first =
-            endpoint.env.timeout(endpoint.options.patience, reading).await.unwrap_or(Err(Ended::Idle))?;
+        let first = endpoint
+            .env
+            .timeout(endpoint.options.io_timeout, reading)
+            .await
+            .unwrap_or(Err(ConnectionError::Idle))?;
         self.count_received();
         Ok(first)
     }
 
-    async fn read_frame(&mut self, patience: Duration) -> Result<Bytes, Ended> {
+    async fn read_frame(&mut self, limit: Duration) -> Result<Bytes, ConnectionError> {
         let stream = &mut self.stream;
         let reading = async {
             let len = stream.read_u32().await?;
             read_body(stream, len).await
         };
-        let body = self.endpoint.env.timeout(patience, reading).await.unwrap_or(Err(Ended::Idle))?;
+        let body = self.endpoint.env.timeout(limit, reading).await.unwrap_or(Err(ConnectionError::Idle))?;
         self.count_received();
         Ok(body)
     }
 
     fn count_received(&self) {
         self.endpoint.received.fetch_add(1, Ordering::Relaxed);
-        self.note(|peer| peer.received += 1);
+        self.update_peer(|peer| peer.received += 1);
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         self.endpoint.sent.fetch_add(1, Ordering::Relaxed);
-        self.note(|peer| peer.sent += 1);
+        self.update_peer(|peer| peer.sent += 1);
         let stream = &mut self.stream;
         let writing = async {
             stream.write_all(bytes).await?;
             stream.flush().await?;
             Ok(())
         };
-        self.endpoint.env.timeout(self.endpoint.options.patience, writing).await.unwrap_or(Err(Ended::Unread))
+        self.endpoint
+            .env
+            .timeout(self.endpoint.options.io_timeout, writing)
+            .await
+            .unwrap_or(Err(ConnectionError::Unread))
     }
 }
 
-async fn read_body(stream: &mut Box<dyn Stream>, len: u32) -> Result<Bytes, Ended> {
+async fn read_body(stream: &mut Box<dyn Stream>, len: u32) -> Result<Bytes, ConnectionError> {
     if len as usize > REQUEST_LEN_MAX {
-        return Err(Ended::TooLong(len));
+        return Err(ConnectionError::TooLong(len));
     }
     let mut body = vec![0; len as usize];
     stream.read_exact(&mut body).await?;
@@ -331,7 +341,7 @@ async fn read_body(stream: &mut Box<dyn Stream>, len: u32) -> Result<Bytes, Ende
 }
 
 impl Endpoint {
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Place>> {
+    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, PeerEntry>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -340,11 +350,11 @@ impl Endpoint {
             self.received.store(0, Ordering::Relaxed);
             self.sent.store(0, Ordering::Relaxed);
         }
-        self.peers().values_mut().for_each(|place| (place.peer.received, place.peer.sent) = (0, 0));
+        self.peers().values_mut().for_each(|entry| (entry.peer.received, entry.peer.sent) = (0, 0));
     }
 
-    async fn told(&self, port: u16) -> Told {
-        let mut told = Told {
+    async fn report(&self, port: u16) -> EndpointReport {
+        let mut report = EndpointReport {
             zxid: self.zxid(),
             received: self.received.load(Ordering::Relaxed),
             sent: self.sent.load(Ordering::Relaxed),
@@ -352,7 +362,7 @@ impl Endpoint {
             znodes: 0,
             data_bytes: 0,
             ephemerals: Vec::new(),
-            peers: self.peers().values().map(|place| place.peer).collect(),
+            peers: self.peers().values().map(|entry| entry.peer).collect(),
             up_ms: self.env.clock.monotonic().saturating_sub(self.begun).as_millis() as u64,
             port,
             connections_max: self.options.connections_max,
@@ -364,12 +374,12 @@ impl Endpoint {
         let mut ephemerals: BTreeMap<i64, Vec<String>> = BTreeMap::new();
         let mut paths = vec!["/".to_owned()];
         while let Some(path) = paths.pop()
-            && told.znodes < ZNODES_TOLD_MAX
+            && report.znodes < ZNODES_COUNTED_MAX
         {
-            // A znode that is gone meanwhile is not counted.
+            // A znode that is deleted meanwhile is not counted.
             let Ok(node) = self.coordinator.get(&path).await else { continue };
-            told.znodes += 1;
-            told.data_bytes += (path.len() + node.data.len()) as u64;
+            report.znodes += 1;
+            report.data_bytes += (path.len() + node.data.len()) as u64;
             if node.stat.ephemeral_owner != 0 {
                 ephemerals.entry(node.stat.ephemeral_owner).or_default().push(path.clone());
             }
@@ -378,15 +388,16 @@ impl Endpoint {
                 paths.extend(names.iter().map(|name| format!("{parent}/{name}")));
             }
         }
-        told.ephemerals = ephemerals.into_iter().collect();
-        told
+        report.ephemerals = ephemerals.into_iter().collect();
+        report
     }
 
     fn zxid(&self) -> i64 {
-        *self.coordinator.changes().borrow()
+        self.coordinator.last_zxid()
     }
 
-    /// Grants a session, unless the client has seen changes that are not known here: it must not see time go back.
+    /// Grants a session, unless the client has seen changes that are unknown here: for a client,
+    /// zxids must not go backwards.
     fn connect(&self, request: &ConnectRequest) -> ConnectResponse {
         let read_only = request.read_only;
         if request.last_zxid > self.zxid() {
@@ -408,15 +419,15 @@ impl Endpoint {
     /// Appends the reply to one request.
     async fn answer(&self, request: &Request, out: &mut BytesMut) {
         let mut payload = BytesMut::new();
-        let error = match self.carry_out(&request.operation, &mut payload).await {
+        let error = match self.execute(&request.operation, &mut payload).await {
             Ok(()) => code::OK,
             Err(error) => error,
         };
-        // Read after the znodes: a reply's number is not before that of what it tells.
+        // Read after the znodes: the reply's zxid must not be older than its content.
         put_reply(out, request.xid, self.zxid(), error, |out| out.extend_from_slice(&payload));
     }
 
-    async fn carry_out(&self, operation: &Operation, payload: &mut BytesMut) -> Result<(), i32> {
+    async fn execute(&self, operation: &Operation, payload: &mut BytesMut) -> Result<(), i32> {
         let coordinator = &*self.coordinator;
         match operation {
             Operation::Exists(path) => {
@@ -449,8 +460,8 @@ fn code_of(error: Error) -> i32 {
         Error::NoNode { .. } => code::NO_NODE,
         Error::BadPath { .. } => code::BAD_ARGUMENTS,
         Error::NodeExists { .. } | Error::BadVersion { .. } | Error::NotEmpty { .. } => code::NO_AUTH,
-        Error::Unavailable(message) => {
-            warn!(%message, "a ZooKeeper client could not be answered");
+        error @ (Error::SessionExpired | Error::Unavailable(_)) => {
+            warn!(%error, "cannot read znodes for a ZooKeeper client");
             code::SYSTEM_ERROR
         }
     }

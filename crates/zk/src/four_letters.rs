@@ -1,46 +1,47 @@
-//! ZooKeeper's four-letter words: short questions of monitoring, and of HBase's `zk_dump`, in place of a session. The
-//! answer is text; then the server closes the connection.
+//! ZooKeeper's four-letter words: short queries in place of a session, sent by monitoring and by
+//! HBase's `zk_dump`. The response is text; then the server closes the connection.
 //!
-//! Source: ZooKeeper 3.8, `org.apache.zookeeper.server.command`; the formats were compared with a running 3.8.4.
+//! Source: ZooKeeper 3.8, `org.apache.zookeeper.server.command`; the formats were compared with a
+//! running 3.8.4.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-/// The version of ZooKeeper whose formats these are.
+/// The ZooKeeper version whose formats these are.
 const VERSION: &str = concat!("3.8.4-grampus-", env!("CARGO_PKG_VERSION"));
 
 /// A four-letter word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Alive?
+    /// Whether the server runs.
     Ruok,
-    /// Figures of the server.
+    /// Statistics of the server.
     Srvr,
-    /// The same, and its connections.
+    /// Statistics of the server and its connections.
     Stat,
-    /// Figures for programs.
+    /// Statistics for programs.
     Mntr,
-    /// Read only, or not?
+    /// Whether the server is read-only.
     Isro,
-    /// Settings.
+    /// Configuration.
     Conf,
-    /// The program.
+    /// Environment of the process.
     Envi,
     /// Connections.
     Cons,
     /// Sessions and ephemeral znodes.
     Dump,
-    /// Watches: their numbers.
+    /// Number of watches.
     Wchs,
     /// Watches by session.
     Wchc,
     /// Watches by path.
     Wchp,
-    /// Bytes of logs and snapshots.
+    /// Size of logs and snapshots.
     Dirs,
-    /// Reset the figures of connections.
+    /// Reset the statistics of connections.
     Crst,
-    /// Reset the figures of the server.
+    /// Reset the statistics of the server and its connections.
     Srst,
 }
 
@@ -63,33 +64,33 @@ const WORDS: [(&[u8; 4], Word); 15] = [
 ];
 
 impl Word {
-    /// The word in the place of a frame's length, if there is one.
+    /// The word in place of a frame's length, if it is one.
     pub fn of(len: u32) -> Option<Word> {
         let bytes = len.to_be_bytes();
         WORDS.iter().find(|(word, _)| **word == bytes).map(|(_, word)| *word)
     }
 }
 
-/// A connection as words tell of it.
+/// A connection, as four-letter words report it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// None before it has one.
+    /// Id and timeout in milliseconds; `None` without a session.
     pub(crate) session: Option<(i64, i32)>,
     pub(crate) received: u64,
     pub(crate) sent: u64,
 }
 
-/// What words tell of the endpoint.
+/// What four-letter words report about the endpoint.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct EndpointReport {
     pub(crate) zxid: i64,
     pub(crate) received: u64,
     pub(crate) sent: u64,
     pub(crate) rejected: u64,
     pub(crate) znodes: u64,
     pub(crate) data_bytes: u64,
-    /// By session: the paths of its ephemeral znodes.
+    /// Paths of ephemeral znodes, by session.
     pub(crate) ephemerals: Vec<(i64, Vec<String>)>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) up_ms: u64,
@@ -98,11 +99,11 @@ pub(crate) struct Told {
     pub(crate) session_ms: (u128, u128),
 }
 
-impl Told {
-    /// The answer to a word.
-    pub(crate) fn answer(&self, word: Word) -> String {
+impl EndpointReport {
+    /// The response to a word.
+    pub(crate) fn format(&self, word: Word) -> String {
         let mut out = String::new();
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match word {
             Word::Ruok => write!(out, "imok"),
             Word::Isro => write!(out, "rw"),
@@ -133,7 +134,7 @@ impl Told {
             self.peers(out)?;
             writeln!(out)?;
         }
-        let Told { received, sent, zxid, znodes, .. } = self;
+        let EndpointReport { received, sent, zxid, znodes, .. } = self;
         writeln!(out, "Latency min/avg/max: 0/0.0/0\nReceived: {received}\nSent: {sent}")?;
         writeln!(out, "Connections: {}\nOutstanding: 0\nZxid: 0x{zxid:x}", self.peers.len())?;
         writeln!(out, "Mode: standalone\nNode count: {znodes}")

@@ -1,10 +1,10 @@
-//! Znodes in this process: all that a server that is alone needs.
+//! Znodes in this process, for a standalone server.
 //!
-//! Nothing is kept over a restart, as nothing needs to be: the server publishes its znodes when it starts. Change
-//! numbers begin at the time of the start, so that they grow over restarts too, and a client that outlives the server
-//! never sees one go back.
+//! Nothing survives a restart, and nothing needs to: the server publishes its znodes when it
+//! starts. Zxids begin at the start time, so that they also grow over restarts. A client that
+//! outlives the server never sees them go backwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::BoxFuture;
@@ -12,55 +12,81 @@ use base::env::{Clock, Env};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::coordinator::{Coordinator, Error, Mode, Stat, Znode, check_path, parent_and_name};
+use crate::coordinator::{
+    Coordinator, Error, Mode, SessionState, Stat, Watch, Znode, check_path, parent_and_name,
+};
 
-/// The session that this process's own ephemeral znodes belong to.
+/// The session that owns this process's ephemeral znodes.
 const OWN_SESSION: i64 = 1;
 
 /// A tree of znodes in memory.
 pub struct MemoryCoordinator {
     clock: Arc<dyn Clock>,
-    changes: watch::Sender<i64>,
+    session: watch::Sender<SessionState>,
     tree: Mutex<Tree>,
 }
 
 struct Tree {
     zxid: i64,
-    // By path; the children of a path are those that extend it by one part.
+    // By path. The children of a path are the paths that extend it by one part.
     nodes: BTreeMap<String, Znode>,
+    // By path: the number of changes so far. Paths without a watch have no entry.
+    watches: HashMap<String, watch::Sender<u64>>,
 }
 
 impl MemoryCoordinator {
-    /// A tree with nothing but its root.
+    /// A tree with only its root.
     pub fn new(env: &Env) -> Arc<MemoryCoordinator> {
         let zxid = i64::try_from(env.clock.now_ms()).unwrap_or(0) << 8;
         let root = Znode { data: Bytes::new(), stat: Stat::default() };
         Arc::new(MemoryCoordinator {
             clock: Arc::clone(&env.clock),
-            changes: watch::channel(zxid).0,
-            tree: Mutex::new(Tree { zxid, nodes: BTreeMap::from([("/".to_string(), root)]) }),
+            session: watch::channel(SessionState::Connected).0,
+            tree: Mutex::new(Tree {
+                zxid,
+                nodes: BTreeMap::from([("/".to_string(), root)]),
+                watches: HashMap::new(),
+            }),
         })
+    }
+
+    /// Ends the session, as ZooKeeper does with one that it did not hear from: its ephemeral znodes
+    /// are deleted, and its owner can read and write no more.
+    pub fn expire_session(&self) {
+        let mut tree = self.lock();
+        let is_own = |(_, node): &(&String, &Znode)| node.stat.ephemeral_owner == OWN_SESSION;
+        let own: Vec<String> = tree.nodes.iter().filter(is_own).map(|(path, _)| path.clone()).collect();
+        for path in own {
+            tree.delete(&path, None).expect("an ephemeral znode exists and has no children");
+        }
+        self.session.send_replace(SessionState::Expired);
+    }
+
+    fn check_session(&self) -> Result<(), Error> {
+        match *self.session.borrow() {
+            SessionState::Expired => Err(Error::SessionExpired),
+            SessionState::Connected | SessionState::Suspended => Ok(()),
+        }
     }
 
     fn read<T>(&self, path: &str, then: impl FnOnce(&Tree, &Znode) -> T) -> Result<T, Error> {
         check_path(path)?;
+        self.check_session()?;
         let tree = self.lock();
         let node = tree.nodes.get(path).ok_or_else(|| no_node(path))?;
         Ok(then(&tree, node))
     }
 
-    /// Does a change, and tells it if it was done.
+    /// Applies a change.
     fn change<T>(
         &self,
         path: &str,
         act: impl FnOnce(&mut Tree, i64) -> Result<T, Error>,
     ) -> Result<T, Error> {
         check_path(path)?;
+        self.check_session()?;
         let now_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
-        let mut tree = self.lock();
-        let done = act(&mut tree, now_ms)?;
-        self.changes.send_replace(tree.zxid);
-        Ok(done)
+        act(&mut self.lock(), now_ms)
     }
 
     fn lock(&self) -> MutexGuard<'_, Tree> {
@@ -73,7 +99,7 @@ impl Tree {
         if self.nodes.contains_key(path) {
             return Err(Error::NodeExists { path: path.to_string() });
         }
-        let (parent, _) = parent_and_name(path).expect("the root exists");
+        let (parent, _) = parent_and_name(path).expect("only the root has no parent, and it exists");
         let zxid = self.children_changed(parent, 1)?;
         let stat = Stat {
             created_zxid: zxid,
@@ -85,7 +111,9 @@ impl Tree {
             children_zxid: zxid,
             ..Stat::default()
         };
+        assert!(stat.created_zxid == self.zxid, "a creation is the newest change");
         self.nodes.insert(path.to_string(), Znode { data, stat });
+        self.notify(path);
         Ok(stat)
     }
 
@@ -99,6 +127,7 @@ impl Tree {
         node.data = data;
         let stat = node.stat;
         self.zxid = zxid;
+        self.notify(path);
         Ok(stat)
     }
 
@@ -108,9 +137,21 @@ impl Tree {
         let Some(parent) = parent.filter(|_| node.stat.children == 0) else {
             return Err(Error::NotEmpty { path: path.to_string() });
         };
+        debug_assert!(self.children(path).is_empty(), "a znode counts its children");
         self.children_changed(parent, -1)?;
         self.nodes.remove(path);
+        self.notify(path);
         Ok(())
+    }
+
+    /// Notifies the watches of `path`, and forgets them if all are dropped.
+    fn notify(&mut self, path: &str) {
+        if let Some(watch) = self.watches.get(path) {
+            watch.send_modify(|changes| *changes += 1);
+            if watch.is_closed() {
+                self.watches.remove(path);
+            }
+        }
     }
 
     fn children_changed(&mut self, parent: &str, by: i32) -> Result<i64, Error> {
@@ -119,6 +160,8 @@ impl Tree {
         node.stat.children += by;
         node.stat.children_version = node.stat.children_version.wrapping_add(1);
         node.stat.children_zxid = self.zxid;
+        assert!(node.stat.children >= 0, "a znode has as many children as were created and not deleted");
+        self.notify(parent);
         Ok(self.zxid)
     }
 
@@ -188,7 +231,19 @@ impl Coordinator for MemoryCoordinator {
         ready(self.change(path, |tree, _| tree.delete(path, version)))
     }
 
-    fn changes(&self) -> watch::Receiver<i64> {
-        self.changes.subscribe()
+    fn watch<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Watch, Error>> {
+        ready(check_path(path).map(|()| {
+            let mut tree = self.lock();
+            let sender = tree.watches.entry(path.to_string()).or_insert_with(|| watch::channel(0).0);
+            Watch::new(sender.subscribe(), self.session.subscribe())
+        }))
+    }
+
+    fn session(&self) -> watch::Receiver<SessionState> {
+        self.session.subscribe()
+    }
+
+    fn last_zxid(&self) -> i64 {
+        self.lock().zxid
     }
 }

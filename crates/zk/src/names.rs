@@ -1,4 +1,4 @@
-//! The znodes HBase has below its parent (`zookeeper.znode.parent`).
+//! HBase's znodes below its parent znode (`zookeeper.znode.parent`).
 
 /// Paths of HBase's znodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Below `parent`, which is absolute; slashes at its end are taken off.
+    /// Names below `parent`, which must be absolute. Trailing slashes are removed.
     pub fn below(parent: &str) -> Names {
         Names { parent: parent.trim_end_matches('/').to_string() }
     }
@@ -33,7 +33,8 @@ impl Names {
         self.child("master")
     }
 
-    /// Where a replica of `hbase:meta` is; clients tell the first one by the bare name.
+    /// The location of a replica of `hbase:meta`. The first replica's znode has the name without a
+    /// number.
     pub fn meta_region_server(&self, replica_id: u32) -> String {
         match replica_id {
             0 => self.child("meta-region-server"),
@@ -51,22 +52,22 @@ impl Names {
         format!("{}/{server_name}", self.rs())
     }
 
-    /// Masters that wait to become active, one child each.
+    /// Masters waiting to become active, one child each.
     pub fn backup_masters(&self) -> String {
         self.child("backup-masters")
     }
 
-    /// There while the cluster is up.
+    /// Exists while the cluster is up.
     pub fn running(&self) -> String {
         self.child("running")
     }
 
-    /// Region servers to be emptied.
+    /// Region servers that are being drained.
     pub fn draining(&self) -> String {
         self.child("draining")
     }
 
-    /// States of tables, for clients before 2.0.
+    /// Table states, for clients before 2.0.
     pub fn table(&self) -> String {
         self.child("table")
     }
@@ -81,7 +82,7 @@ impl Names {
         self.child("switch")
     }
 
-    /// Any child of the parent.
+    /// The child `name` of the parent.
     pub fn child(&self, name: &str) -> String {
         format!("{}/{name}", self.parent)
     }

@@ -1,10 +1,11 @@
-//! What is in HBase's znodes: a prefix that names the writer, `PBUF`, and a message.
+//! The content of HBase's znodes: a prefix that names the writer, `PBUF`, and a message.
 //!
 //! ```text
 //! 0xff | int32 id length | id (its last 8 bytes are random) | "PBUF" | message
 //! ```
 //!
-//! HBase's own clients do without the prefix; gohbase and asynchbase do not, so it is always written.
+//! HBase's own clients accept values without the prefix. gohbase and asynchbase do not, so it is
+//! always written.
 //!
 //! Source: HBase `RecoverableZooKeeper.appendMetaData`, `ProtobufMagic`.
 
@@ -15,21 +16,21 @@ use proto::magic::{self, MAGIC};
 
 const PREFIX: u8 = 0xff;
 const SALT_LEN: usize = 8;
-/// Bytes of the longest id that the strictest client takes.
+/// Maximum length of an id, in bytes, that the strictest client accepts.
 pub const ID_LEN_MAX: usize = 65_000;
-/// `RpcServer.CURRENT_VERSION`, told by masters and region servers.
+/// `RpcServer.CURRENT_VERSION`, published by masters and region servers.
 const RPC_VERSION: u32 = 0;
 
-/// Why bytes are not HBase's payload.
+/// Why bytes are not a payload of HBase.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Undecodable {
-    /// The prefix is cut, or says an impossible length.
-    #[error("the prefix of a znode is cut or too long")]
+    /// The prefix is truncated, or has an impossible length.
+    #[error("the prefix of a znode is truncated or too long")]
     Prefix,
-    /// What follows is not the message.
+    /// The rest is not the expected message.
     #[error("a znode {0}")]
     Message(#[from] magic::Undecodable),
-    /// The message lacks what it is for.
+    /// The message lacks a required part.
     #[error("a znode's message has no usable {0}")]
     Missing(&'static str),
 }
@@ -54,7 +55,7 @@ fn encode_salted(writer: &str, salt: &[u8; SALT_LEN], message: &impl prost::Mess
     out.freeze()
 }
 
-/// What is behind the prefix; the whole if there is none, as HBase's clients take it.
+/// The bytes after the prefix. Without a prefix, all bytes, as in HBase's clients.
 ///
 /// # Errors
 /// [`Undecodable::Prefix`].
@@ -102,7 +103,7 @@ pub fn meta_region_server(writer: &str, random: &dyn Random, server: &ServerName
     encode(writer, random, &location)
 }
 
-/// The cluster's id, from the value of `hbaseid`.
+/// The cluster id, from the value of `hbaseid`.
 ///
 /// # Errors
 /// [`Undecodable`].
@@ -118,13 +119,14 @@ pub fn read_master(data: &Bytes) -> Result<ServerName, Undecodable> {
     server_name(&decode::<proto::Master>(data)?.master)
 }
 
-/// Where `hbase:meta` is, from the value of `meta-region-server`; `None` while it is not open.
+/// The location of `hbase:meta`, from the value of `meta-region-server`; `None` while it is not
+/// open.
 ///
 /// # Errors
 /// [`Undecodable`].
 pub fn read_meta_region_server(data: &Bytes) -> Result<Option<ServerName>, Undecodable> {
     let location: proto::MetaRegionServer = decode(data)?;
-    // Old writers do not tell the state; they only wrote where it was open.
+    // Old writers omit the state: they only wrote the location while the region was open.
     let open = location.state.is_none_or(|state| state == proto::region_state::State::Open as i32);
     open.then(|| server_name(&location.server)).transpose()
 }
@@ -156,7 +158,7 @@ mod tests {
     const SALT: [u8; 8] = [0x2e, 0x9b, 0x7c, 0xc5, 0xfe, 0xee, 0xfb, 0x4f];
     const PREFIX_HEX: &str = "ff 00000014 6d61737465723a3336303030 2e9b7cc5feeefb4f 50425546";
 
-    /// The values a running HBase 2.5.10 had in its ZooKeeper.
+    /// Values from the ZooKeeper of a running HBase 2.5.10.
     #[test]
     fn values_are_those_of_hbase() {
         let id = proto::ClusterId { cluster_id: "13591670-ef77-46d1-96d0-7e145ff708e4".into() };
@@ -190,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_meta_that_is_not_open_is_nowhere() {
+    fn a_meta_region_that_is_not_open_has_no_server() {
         let server = ServerName { host: "h".into(), port: 1, start_code: 2 };
         let opening = proto::MetaRegionServer { server: (&server).into(), rpc_version: None, state: Some(2) };
         assert_eq!(read_meta_region_server(&encode_salted("w", &SALT, &opening)).unwrap(), None);
     }
 
     #[test]
-    fn cut_values_are_refused_at_every_length() {
+    fn truncated_values_are_refused_at_every_length() {
         let server = ServerName { host: "localhost".into(), port: 16020, start_code: 1 };
         let location =
             proto::MetaRegionServer { server: (&server).into(), rpc_version: Some(0), state: Some(3) };

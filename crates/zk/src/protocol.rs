@@ -1,10 +1,13 @@
-//! ZooKeeper's frames: what HBase's clients send, and the answers to it.
+//! ZooKeeper's frames: the requests that HBase's clients send, and the responses.
 //!
 //! ```text
 //! frame:    int32 length | body, both ways; the client speaks first
-//! connect:  int32 protocol version | int64 last zxid seen | int32 timeout ms | int64 session | buffer password [| bool]
-//! answer:   int32 protocol version | int32 timeout ms | int64 session | buffer password [| bool, if one came]
-//! request:  int32 xid | int32 type | ...            reply:  int32 xid | int64 zxid | int32 error | ... (if no error)
+//! connect:  int32 protocol version | int64 last zxid seen | int32 timeout ms | int64 session
+//!           | buffer password [| bool]
+//! response: int32 protocol version | int32 timeout ms | int64 session
+//!           | buffer password [| bool, if the request has one]
+//! request:  int32 xid | int32 type | ...
+//! reply:    int32 xid | int64 zxid | int32 error | ... (if no error)
 //! string, buffer: int32 length (-1: null) | bytes
 //! ```
 //!
@@ -14,28 +17,28 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::coordinator::Stat;
 
-/// Bytes of the longest frame from a client: paths and names, never values.
+/// Maximum length of a frame from a client, in bytes: paths and names, never values.
 pub const REQUEST_LEN_MAX: usize = 64 * 1024;
 /// Bytes of a session's password.
 pub const PASSWORD_LEN: usize = 16;
 /// Bytes of a [`Stat`].
 pub const STAT_LEN: usize = 68;
-/// `xid` of a ping and of its answer.
+/// `xid` of a ping and of its reply.
 pub const PING_XID: i32 = -2;
 
 /// Error codes of replies.
 pub mod code {
-    /// Done.
+    /// Success.
     pub const OK: i32 = 0;
-    /// Not a request this server carries out.
+    /// The server does not support the request.
     pub const UNIMPLEMENTED: i32 = -6;
-    /// Not a path.
+    /// The path is invalid.
     pub const BAD_ARGUMENTS: i32 = -8;
     /// No such znode.
     pub const NO_NODE: i32 = -101;
     /// Not allowed.
     pub const NO_AUTH: i32 = -102;
-    /// The session is over.
+    /// The session has expired.
     pub const SESSION_EXPIRED: i32 = -112;
     /// The znodes cannot be read now.
     pub const SYSTEM_ERROR: i32 = -1;
@@ -43,62 +46,62 @@ pub mod code {
 
 /// Types of requests.
 pub mod kind {
-    /// Make a znode; with its variants 15, 19, 20, 21.
+    /// Create a znode; its variants are 15, 19, 20 and 21.
     pub const CREATE: i32 = 1;
-    /// Remove a znode.
+    /// Delete a znode.
     pub const DELETE: i32 = 2;
-    /// Whether there is one.
+    /// Whether a znode exists.
     pub const EXISTS: i32 = 3;
-    /// Its value.
+    /// Read a znode's value.
     pub const GET_DATA: i32 = 4;
-    /// Replace its value.
+    /// Replace a znode's value.
     pub const SET_DATA: i32 = 5;
-    /// Its permissions.
+    /// Set a znode's permissions.
     pub const SET_ACL: i32 = 7;
-    /// Its children.
+    /// List a znode's children.
     pub const GET_CHILDREN: i32 = 8;
     /// Wait for earlier changes.
     pub const SYNC: i32 = 9;
-    /// Alive?
+    /// Keep the session alive.
     pub const PING: i32 = 11;
-    /// Its children and figures.
+    /// List a znode's children and read its metadata.
     pub const GET_CHILDREN2: i32 = 12;
-    /// Several changes.
+    /// Several changes in one request.
     pub const MULTI: i32 = 14;
-    /// Make a znode, figures in the reply.
+    /// Create a znode; the reply has its metadata.
     pub const CREATE2: i32 = 15;
-    /// Say who one is.
+    /// Authenticate the client.
     pub const AUTH: i32 = 100;
-    /// Watches of an earlier connection.
+    /// Restore the watches of an earlier connection.
     pub const SET_WATCHES: i32 = 101;
-    /// The same, newer.
+    /// The same, in the newer form.
     pub const SET_WATCHES2: i32 = 105;
-    /// The end.
+    /// Close the session.
     pub const CLOSE: i32 = -11;
 }
 
-/// Bytes that are not what they should be.
+/// Bytes that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// What a client sends first.
+/// The first request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectRequest {
-    /// The greatest change it has seen.
+    /// The highest zxid that the client has seen.
     pub last_zxid: i64,
-    /// The session timeout it would like.
+    /// The requested session timeout.
     pub timeout_ms: i32,
-    /// A session to go on with; 0 for a new one.
+    /// A session to resume; 0 for a new one.
     pub session: i64,
     /// That session's password.
     pub password: Bytes,
-    /// The flag newer clients send; it is mirrored.
+    /// The read-only flag of newer clients. If the request has it, so does the response.
     pub read_only: Option<bool>,
 }
 
 impl ConnectRequest {
-    /// Reads the first frame's body.
+    /// Decodes the body of the first frame.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -118,7 +121,7 @@ impl ConnectRequest {
         Ok(request)
     }
 
-    /// The frame of this request.
+    /// Encodes this request as a frame.
     pub fn encode(&self) -> Bytes {
         frame(|out| {
             out.put_i32(0);
@@ -133,21 +136,21 @@ impl ConnectRequest {
     }
 }
 
-/// The answer to a [`ConnectRequest`].
+/// The response to a [`ConnectRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// The session timeout granted; 0 if the session asked for is over.
+    /// The granted session timeout; 0 if the requested session has expired.
     pub timeout_ms: i32,
-    /// The session; 0 if the one asked for is over.
+    /// The session; 0 if the requested one has expired.
     pub session: i64,
     /// The session's password.
     pub password: [u8; PASSWORD_LEN],
-    /// Mirrors the request's.
+    /// Present if the request has the flag. Encoded as false.
     pub read_only: Option<bool>,
 }
 
 impl ConnectResponse {
-    /// The frame of this answer.
+    /// Encodes this response as a frame.
     pub fn encode(&self) -> Bytes {
         frame(|out| {
             out.put_i32(0);
@@ -160,7 +163,7 @@ impl ConnectResponse {
         })
     }
 
-    /// Reads the first answer's body.
+    /// Decodes the body of the first response.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -179,33 +182,33 @@ impl ConnectResponse {
 pub struct Request {
     /// The client's number for it, echoed in the reply.
     pub xid: i32,
-    /// What it asks.
+    /// What it requests.
     pub operation: Operation,
 }
 
-/// What a request asks.
+/// The operation of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Whether there is such a znode.
+    /// Whether a znode exists.
     Exists(String),
     /// A znode's value.
     GetData(String),
-    /// A znode's children; with its figures if `stat`.
+    /// A znode's children, and its metadata if `stat`.
     GetChildren {
         /// The znode.
         path: String,
-        /// Whether its figures are wanted.
+        /// Whether to return its metadata.
         stat: bool,
     },
-    /// Wait until earlier changes are seen.
+    /// Wait until earlier changes are visible.
     Sync(String),
-    /// Alive?
+    /// Keep the session alive.
     Ping,
-    /// Who the client is; taken, not looked at.
+    /// The client's credentials; accepted and ignored.
     Auth,
-    /// Watches of an earlier connection; taken, never fired.
+    /// Watches of an earlier connection; accepted, never fired.
     SetWatches,
-    /// The end.
+    /// Close the session.
     Close,
     /// A change, which clients may not make here.
     Change,
@@ -214,7 +217,7 @@ pub enum Operation {
 }
 
 impl Request {
-    /// Reads a frame's body.
+    /// Decodes the body of a frame.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -240,7 +243,7 @@ impl Request {
         Ok(Request { xid, operation })
     }
 
-    /// The frame of a request for one path (watch not set), or for none.
+    /// Encodes a request for one path (watch not set), or for none.
     pub fn encode(xid: i32, kind: i32, path: Option<&str>) -> Bytes {
         frame(|out| {
             out.put_i32(xid);
@@ -253,7 +256,7 @@ impl Request {
     }
 }
 
-/// Appends the frame of a reply; `payload` is called only if there is no error.
+/// Appends a reply frame; `payload` is called only if there is no error.
 pub fn put_reply(out: &mut BytesMut, xid: i32, zxid: i64, error: i32, payload: impl FnOnce(&mut BytesMut)) {
     put_frame(out, |out| {
         out.put_i32(xid);
@@ -265,21 +268,21 @@ pub fn put_reply(out: &mut BytesMut, xid: i32, zxid: i64, error: i32, payload: i
     });
 }
 
-/// A reply's head and what follows it.
+/// A reply: its header and the bytes after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Which request it answers.
+    /// The number of the request.
     pub xid: i32,
-    /// The last change when it was answered.
+    /// Zxid of the last change when the reply was made.
     pub zxid: i64,
-    /// [`code`].
+    /// One of the codes in [`code`].
     pub error: i32,
-    /// What follows the head.
+    /// The bytes after the header.
     pub payload: Bytes,
 }
 
 impl Reply {
-    /// Reads a frame's body.
+    /// Decodes the body of a frame.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -289,7 +292,7 @@ impl Reply {
         Ok(Reply { xid, zxid, error, payload: fields.0 })
     }
 
-    /// The payload of a getData: the value.
+    /// Decodes the payload of a getData: the value.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -297,7 +300,7 @@ impl Reply {
         Ok(Fields(self.payload.clone()).buffer()?.unwrap_or_default())
     }
 
-    /// The payload of a getChildren: the names.
+    /// Decodes the payload of a getChildren: the names.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -357,16 +360,16 @@ fn put_frame(out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) {
     out[at..at + 4].copy_from_slice(&(len as u32).to_be_bytes());
 }
 
-/// What is left of a body.
+/// The part of a body that is not decoded yet.
 struct Fields(Bytes);
 
 impl Fields {
     fn int(&mut self) -> Result<i32, Malformed> {
-        self.0.try_get_i32().map_err(|_| Malformed("an int is cut"))
+        self.0.try_get_i32().map_err(|_| Malformed("an int is truncated"))
     }
 
     fn long(&mut self) -> Result<i64, Malformed> {
-        self.0.try_get_i64().map_err(|_| Malformed("a long is cut"))
+        self.0.try_get_i64().map_err(|_| Malformed("a long is truncated"))
     }
 
     fn buffer(&mut self) -> Result<Option<Bytes>, Malformed> {
@@ -392,7 +395,7 @@ impl Fields {
         match self.0[..] {
             [] => Ok(None),
             [flag] => Ok(Some(flag != 0)),
-            _ => Err(Malformed("bytes behind the end")),
+            _ => Err(Malformed("bytes after the end")),
         }
     }
 }

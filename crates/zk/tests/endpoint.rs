@@ -58,7 +58,7 @@ impl Harness {
     }
 
     fn zxid(&self) -> i64 {
-        *self.coordinator.changes().borrow()
+        self.coordinator.last_zxid()
     }
 }
 
@@ -77,7 +77,7 @@ impl Raw {
         body.into()
     }
 
-    async fn ask(&mut self, body: &str) -> Reply {
+    async fn request(&mut self, body: &str) -> Reply {
         self.send(&hex(body)).await;
         Reply::parse(&self.frame().await).unwrap()
     }
@@ -106,7 +106,7 @@ async fn sessions_are_granted_as_zookeeper_does() {
     assert_eq!(answer.len(), 36);
     assert_eq!(ConnectResponse::parse(&answer).unwrap().timeout_ms, 30_000);
 
-    // A client that was cut off comes back with what it was given.
+    // A client that lost its connection resumes its session.
     let back = ConnectRequest {
         last_zxid: harness.zxid(),
         timeout_ms: 40_000,
@@ -118,23 +118,24 @@ async fn sessions_are_granted_as_zookeeper_does() {
     again.send(&back.encode()[4..]).await;
     assert_eq!(ConnectResponse::parse(&again.frame().await).unwrap(), granted);
 
-    // One that has seen more than there is has another server's session.
-    let stranger = ConnectRequest { last_zxid: harness.zxid() + 1, ..back };
+    // A client that has seen more changes than there are has another server's session.
+    let ahead = ConnectRequest { last_zxid: harness.zxid() + 1, ..back };
     let mut refused = harness.raw().await;
-    refused.send(&stranger.encode()[4..]).await;
+    refused.send(&ahead.encode()[4..]).await;
     let answer = ConnectResponse::parse(&refused.frame().await).unwrap();
     assert_eq!((answer.session, answer.timeout_ms), (0, 0));
     refused.closed().await;
 }
 
-/// The requests are captured; of the answers what is not this server's own (numbers of changes, times) is fixed.
+/// The requests are captured. The responses are fixed, except for this server's own values (zxids,
+/// times).
 #[tokio::test(start_paused = true)]
 async fn captured_requests_are_answered_as_zookeeper_does() {
     let harness = Harness::new().await;
     let zxid = harness.zxid();
     let mut raw = harness.session().await;
 
-    let reply = raw.ask("00000001 00000004 0000000e 2f68626173652f68626173656964 00").await;
+    let reply = raw.request("00000001 00000004 0000000e 2f68626173652f68626173656964 00").await;
     assert_eq!((reply.xid, reply.zxid, reply.error), (1, zxid, 0));
     assert_eq!(reply.data().unwrap(), "id");
     assert_eq!(reply.payload.len(), 4 + 2 + 68);
@@ -156,33 +157,33 @@ async fn captured_requests_are_answered_as_zookeeper_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_other_operations() {
+async fn other_operations_are_answered_as_zookeeper_does() {
     let harness = Harness::new().await;
     let mut raw = harness.session().await;
     let path = |text: &str| {
         let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         format!("{:08x} {bytes}", text.len())
     };
-    let children = raw.ask(&format!("00000001 00000008 {} 01", path("/hbase"))).await;
+    let children = raw.request(&format!("00000001 00000008 {} 01", path("/hbase"))).await;
     assert_eq!(children.children().unwrap(), ["hbaseid", "master", "rs"]);
-    let children = raw.ask(&format!("00000002 0000000c {} 00", path("/hbase/rs"))).await;
+    let children = raw.request(&format!("00000002 0000000c {} 00", path("/hbase/rs"))).await;
     assert_eq!(children.children().unwrap(), ["h,1,2"]);
     assert_eq!(children.payload.len(), 4 + 4 + 5 + 68);
-    let exists = raw.ask(&format!("00000003 00000003 {} 00", path("/hbase/master"))).await;
+    let exists = raw.request(&format!("00000003 00000003 {} 00", path("/hbase/master"))).await;
     assert_eq!((exists.error, exists.payload.len()), (0, 68));
-    let exists = raw.ask(&format!("00000003 00000003 {} 00", path("/nowhere"))).await;
+    let exists = raw.request(&format!("00000003 00000003 {} 00", path("/nowhere"))).await;
     assert_eq!((exists.error, exists.payload.len()), (-101, 0));
-    let sync = raw.ask(&format!("00000004 00000009 {}", path("/hbase"))).await;
+    let sync = raw.request(&format!("00000004 00000009 {}", path("/hbase"))).await;
     assert_eq!(sync.data().unwrap(), "/hbase");
-    let auth = raw.ask(&format!("fffffffc 00000064 00000000 {} ffffffff", path("digest"))).await;
+    let auth = raw.request(&format!("fffffffc 00000064 00000000 {} ffffffff", path("digest"))).await;
     assert_eq!((auth.xid, auth.error), (-4, 0));
-    let watches = raw.ask("fffffff8 00000065 0000000000000001 00000000 00000000 00000000").await;
+    let watches = raw.request("fffffff8 00000065 0000000000000001 00000000 00000000 00000000").await;
     assert_eq!((watches.xid, watches.error), (-8, 0));
     for change in [1, 2, 5, 7, 14, 15] {
-        let refused = raw.ask(&format!("00000005 {change:08x} {} 0000", path("/hbase/x"))).await;
+        let refused = raw.request(&format!("00000005 {change:08x} {} 0000", path("/hbase/x"))).await;
         assert_eq!(refused.error, -102, "{change}");
     }
-    assert_eq!(raw.ask("00000006 00000063").await.error, -6);
+    assert_eq!(raw.request("00000006 00000063").await.error, -6);
     assert!(harness.coordinator.exists("/hbase/x").await.unwrap().is_none());
 }
 
@@ -197,12 +198,12 @@ async fn our_client_reads_what_was_published() {
     harness.coordinator.set("/hbase/master", "new".into(), None).await.unwrap();
     assert_eq!(client.get_data("/hbase/master").await.unwrap(), "new");
     client.close().await;
-    let nobody = client::Client::connect(&harness.env, &servers[..1], Duration::from_secs(5)).await;
-    assert!(matches!(nobody.err(), Some(client::Error::Unavailable(_))));
+    let refused = client::Client::connect(&harness.env, &servers[..1], Duration::from_secs(5)).await;
+    assert!(matches!(refused.err(), Some(client::Error::Unavailable(_))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_and_hostile_clients_are_cut_off() {
+async fn slow_and_hostile_clients_are_disconnected() {
     for (sent, seconds) in [
         ("", 10),
         ("0000", 10),
@@ -225,7 +226,7 @@ async fn slow_and_hostile_clients_are_cut_off() {
     let mut raw = harness.session().await;
     for _ in 0..10 {
         harness.env.clock.sleep(Duration::from_secs(30)).await;
-        raw.ask("fffffffe 0000000b").await;
+        raw.request("fffffffe 0000000b").await;
     }
     let started = harness.env.clock.monotonic();
     raw.closed().await;
@@ -233,7 +234,7 @@ async fn slow_and_hostile_clients_are_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let harness = Harness::new().await;
     harness.coordinator.set("/hbase/master", vec![0; 60_000].into(), None).await.unwrap();
     let mut raw = harness.session().await;
@@ -253,21 +254,18 @@ async fn stopping_closes_the_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_children_and_changes_are_kept_count_of() {
+async fn versions_children_and_changes_are_counted() {
     let env = base::testing::env(5);
     let tree = MemoryCoordinator::new(&env);
-    let before = *tree.changes().borrow();
+    let before = tree.last_zxid();
     assert!(matches!(
         tree.create("/a/b", Bytes::new(), Mode::Persistent).await,
         Err(zk::Error::NoNode { .. })
     ));
     coordinator::ensure_path(&*tree, "/a/b").await.unwrap();
-    let mut changes = tree.changes();
-    changes.mark_unchanged();
     let stat = tree.set("/a/b", "one".into(), Some(0)).await.unwrap();
-    assert!(changes.has_changed().unwrap());
     assert_eq!((stat.version, stat.data_len), (1, 3));
-    assert_eq!(stat.modified_zxid, *tree.changes().borrow());
+    assert_eq!(stat.modified_zxid, tree.last_zxid());
     assert!(stat.created_zxid > before);
     let stale = tree.set("/a/b", "two".into(), Some(0)).await;
     assert_eq!(stale, Err(zk::Error::BadVersion { path: "/a/b".into(), actual: 1 }));
@@ -292,9 +290,9 @@ async fn versions_children_and_changes_are_kept_count_of() {
 }
 
 proptest! {
-    /// The plain functions over foreign bytes.
+    /// The decoders over untrusted input.
     #[test]
-    fn rubbish_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn garbage_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let bytes = Bytes::from(bytes);
         let _ = ConnectRequest::parse(&bytes);
         let _ = ConnectResponse::parse(&bytes);
@@ -307,15 +305,15 @@ proptest! {
         let _ = zk::payload::read_meta_region_server(&bytes);
     }
 
-    /// Requests of a known type with anything behind it.
+    /// Requests of any type followed by random bytes.
     #[test]
-    fn rubbish_behind_a_type_is_refused_or_read(kind in -20i32..110, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn garbage_after_a_type_is_refused_or_read(kind in -20i32..110, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let body = [&[0, 0, 0, 1][..], &kind.to_be_bytes(), &bytes].concat();
         let _ = Request::parse(&Bytes::from(body));
     }
 }
 
-async fn told(harness: &Harness, word: &str) -> String {
+async fn word_response(harness: &Harness, word: &str) -> String {
     let mut raw = harness.raw().await;
     raw.0.write_all(word.as_bytes()).await.unwrap();
     let mut text = Vec::new();
@@ -323,14 +321,14 @@ async fn told(harness: &Harness, word: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// As a ZooKeeper 3.8.4 answers, but for versions and numbers.
+/// As ZooKeeper 3.8.4 responds, except for versions and numbers.
 #[tokio::test(start_paused = true)]
 async fn four_letter_words_are_answered_and_the_connection_closed() {
     let harness = Harness::new().await;
     let _session = harness.session().await;
-    assert_eq!(told(&harness, "ruok").await, "imok");
-    assert_eq!(told(&harness, "isro").await, "rw");
-    let srvr = told(&harness, "srvr").await;
+    assert_eq!(word_response(&harness, "ruok").await, "imok");
+    assert_eq!(word_response(&harness, "isro").await, "rw");
+    let srvr = word_response(&harness, "srvr").await;
     let names: Vec<&str> = srvr.lines().map(|line| line.split_once(": ").unwrap().0).collect();
     let expected = [
         "Zookeeper version",
@@ -345,40 +343,86 @@ async fn four_letter_words_are_answered_and_the_connection_closed() {
     ];
     assert_eq!(names, expected);
     assert!(srvr.ends_with("Mode: standalone\nNode count: 6\n"), "{srvr}");
-    let stat = told(&harness, "stat").await;
+    let stat = word_response(&harness, "stat").await;
     let clients =
         stat.lines().skip_while(|line| *line != "Clients:").skip(1).take_while(|line| !line.is_empty());
     let clients: Vec<&str> = clients.collect();
     assert!(clients.len() == 2 && clients.iter().all(|line| line.starts_with(" /127.0.0.1:")), "{stat}");
     assert!(clients.iter().any(|line| line.contains("](queued=0,recved=1,sent=1,sid=0x")), "{stat}");
-    let mntr = told(&harness, "mntr").await;
+    let mntr = word_response(&harness, "mntr").await;
     for expected in ["zk_server_state\tstandalone", "zk_znode_count\t6", "zk_num_alive_connections\t2"] {
         assert!(mntr.lines().any(|line| line == expected), "{expected}: {mntr}");
     }
     assert!(mntr.lines().all(|line| line.starts_with("zk_") && line.contains('\t')), "{mntr}");
-    let conf = told(&harness, "conf").await;
+    let conf = word_response(&harness, "conf").await;
     assert!(
         conf.contains(&format!("clientPort={}\n", harness.port))
             && conf.contains("maxSessionTimeout=40000\n")
     );
-    assert_eq!(told(&harness, "wchs").await, "0 connections watching 0 paths\nTotal watches:0\n");
-    assert!(told(&harness, "dump").await.starts_with("SessionTracker dump:\nSession Sets (1)/(1):\n\t0x"));
-    assert!(told(&harness, "cons").await.starts_with(" /127.0.0.1:"));
-    assert!(told(&harness, "envi").await.starts_with("Environment:\nzookeeper.version="));
-    assert_eq!(told(&harness, "srst").await, "Server stats reset.\n");
-    assert_eq!(told(&harness, "xxxx").await, "", "no word, and no frame of that length");
+    assert_eq!(word_response(&harness, "wchs").await, "0 connections watching 0 paths\nTotal watches:0\n");
+    assert!(
+        word_response(&harness, "dump")
+            .await
+            .starts_with("SessionTracker dump:\nSession Sets (1)/(1):\n\t0x")
+    );
+    assert!(word_response(&harness, "cons").await.starts_with(" /127.0.0.1:"));
+    assert!(word_response(&harness, "envi").await.starts_with("Environment:\nzookeeper.version="));
+    assert_eq!(word_response(&harness, "srst").await, "Server stats reset.\n");
+    assert_eq!(word_response(&harness, "xxxx").await, "", "neither a word nor a valid frame length");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_without_session_makes_room_for_a_new_one() {
+async fn a_connection_without_session_is_closed_for_a_new_one() {
     let options = EndpointOptions { connections_max: 3, ..EndpointOptions::default() };
     let harness = Harness::with(options).await;
     let mut silent = harness.raw().await;
     let sessions = [harness.session().await, harness.session().await];
     let mut third = harness.session().await;
     silent.closed().await;
-    third.ask("fffffffe 0000000b").await;
+    third.request("fffffffe 0000000b").await;
     // All connections have sessions, so the new one is closed.
     harness.raw().await.closed().await;
     drop(sessions);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_reports_changes_of_its_znode_only() {
+    let env = base::testing::env(6);
+    let tree = MemoryCoordinator::new(&env);
+    coordinator::ensure_path(&*tree, "/a").await.unwrap();
+    let changes = async |watch: &mut zk::Watch| {
+        let changed = env.timeout(Duration::from_secs(1), watch.changed()).await;
+        changed.map(|result| result.unwrap()).is_some()
+    };
+    let (mut of_parent, mut of_child) = (tree.watch("/a").await.unwrap(), tree.watch("/a/b").await.unwrap());
+    let mut of_other = tree.watch("/c").await.unwrap();
+    assert!(!changes(&mut of_child).await, "nothing has changed yet");
+    tree.create("/a/b", Bytes::new(), Mode::Persistent).await.unwrap();
+    assert!(changes(&mut of_child).await && changes(&mut of_parent).await);
+    tree.set("/a/b", "one".into(), None).await.unwrap();
+    assert!(changes(&mut of_child).await, "its value changed");
+    assert!(!changes(&mut of_parent).await, "the value of a child is not a change of its parent");
+    tree.delete("/a/b", None).await.unwrap();
+    assert!(changes(&mut of_child).await && changes(&mut of_parent).await);
+    assert!(!changes(&mut of_other).await);
+    assert!(tree.watch("a").await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_session_loses_its_ephemeral_znodes_and_notifies_its_owner() {
+    let env = base::testing::env(7);
+    let tree = MemoryCoordinator::new(&env);
+    tree.create("/server", Bytes::new(), Mode::Ephemeral).await.unwrap();
+    tree.create("/kept", Bytes::new(), Mode::Persistent).await.unwrap();
+    let mut watch = tree.watch("/kept").await.unwrap();
+    let session = tree.session();
+    assert_eq!(*session.borrow(), zk::SessionState::Connected);
+    let before = tree.last_zxid();
+    tree.expire_session();
+    assert_eq!(*session.borrow(), zk::SessionState::Expired);
+    assert_eq!(tree.last_zxid(), before + 1, "one znode was deleted");
+    assert_eq!(watch.changed().await, Err(zk::Error::SessionExpired));
+    assert_eq!(tree.get("/kept").await, Err(zk::Error::SessionExpired));
+    let late = tree.create("/late", Bytes::new(), Mode::Ephemeral).await;
+    assert_eq!(late, Err(zk::Error::SessionExpired));
 }

@@ -1,21 +1,21 @@
-//! Functions of SQL that the endpoint has, and how its states become their values.
+//! SQL functions that the endpoint supports, and the conversion of its states to their values.
 
 use std::fmt::Write;
 
 use columnar::{State, Value};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
-use proto::grampus::aggregate::Function as Asked;
+use proto::grampus::aggregate::Function as EndpointFunction;
 
 use crate::declaration::{Declaration, DeclaredColumn};
 use crate::value;
 
-/// An aggregate of a query.
+/// An aggregate that a query pushes down.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pushed {
-    /// What is found.
+pub struct PushedAggregate {
+    /// The function.
     pub function: Function,
-    /// Of which declared column; none for rows.
+    /// The declared column that it aggregates; `None` counts rows.
     pub column: Option<usize>,
 }
 
@@ -34,21 +34,21 @@ pub enum Function {
     Average,
     /// `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`.
     Variance {
-        /// Of what there is, rather than what a sample lets expect.
-        of_population: bool,
-        /// Its root.
+        /// Population variance rather than sample variance.
+        is_population: bool,
+        /// Whether to take the square root: the standard deviation.
         root: bool,
     },
     /// `approx_distinct`.
     Distinct,
-    /// `approx_percentile_cont`, `approx_median`: of this share.
+    /// `approx_percentile_cont`, `approx_median`, with the fraction of the quantile.
     Quantile(f64),
 }
 
 impl Function {
-    /// The function of DataFusion's name for it; a quantile gets its share elsewhere.
-    pub fn of_name(name: &str) -> Option<Function> {
-        let variance = |of_population, root| Function::Variance { of_population, root };
+    /// The function with this name in DataFusion. The caller sets the fraction of a quantile.
+    pub fn from_name(name: &str) -> Option<Function> {
+        let variance = |is_population, root| Function::Variance { is_population, root };
         Some(match name {
             "count" => Function::Count,
             "sum" => Function::Sum,
@@ -65,24 +65,24 @@ impl Function {
         })
     }
 
-    /// What the endpoint is asked for.
-    pub fn asked(self) -> Asked {
+    /// The endpoint's function that this one requires.
+    pub fn endpoint_function(self) -> EndpointFunction {
         match self {
-            Function::Count => Asked::Count,
-            Function::Sum => Asked::Sum,
-            Function::Min => Asked::Min,
-            Function::Max => Asked::Max,
-            Function::Average => Asked::Average,
-            Function::Variance { .. } => Asked::Variance,
-            Function::Distinct => Asked::Distinct,
-            Function::Quantile(_) => Asked::Quantiles,
+            Function::Count => EndpointFunction::Count,
+            Function::Sum => EndpointFunction::Sum,
+            Function::Min => EndpointFunction::Min,
+            Function::Max => EndpointFunction::Max,
+            Function::Average => EndpointFunction::Average,
+            Function::Variance { .. } => EndpointFunction::Variance,
+            Function::Distinct => EndpointFunction::Distinct,
+            Function::Quantile(_) => EndpointFunction::Quantiles,
         }
     }
 
-    /// The value of a state, of a type that can be cast to `output` without loss.
+    /// The value of a state, in a type that can be cast to `output` without loss.
     ///
     /// # Errors
-    /// A sentence: it is none of the type, or the state is of another function.
+    /// A message: the value does not fit the type, or the state belongs to another function.
     pub fn finish(
         self,
         state: &State,
@@ -92,19 +92,20 @@ impl Function {
         let null = || ScalarValue::try_from(output).map_err(|error| error.to_string());
         match (self, state) {
             (Function::Count, State::Count(count)) => {
-                let count = i64::try_from(*count).map_err(|_| "a count is beyond BIGINT".to_string())?;
+                let count = i64::try_from(*count).map_err(|_| "count exceeds BIGINT".to_string())?;
                 Ok(ScalarValue::Int64(Some(count)))
             }
             (_, State::Sum(0, _)) => null(),
             (Function::Sum, State::Sum(_, sum)) => finish_sum(sum, column, output),
             (Function::Average, State::Sum(count, sum)) => finish_average(sum, *count, column, output),
             (Function::Min, State::Min(value)) | (Function::Max, State::Max(value)) => {
-                let column = column.ok_or("an extreme of no column")?;
+                let column = column.ok_or("MIN or MAX without a column")?;
                 let scalar = value::scalar(value, column)?;
                 scalar.cast_to(output).map_err(|error| error.to_string())
             }
-            (Function::Variance { of_population, root }, State::Variance(moments)) => {
-                let variance = if of_population { moments.of_population() } else { moments.of_sample() };
+            (Function::Variance { is_population, root }, State::Variance(moments)) => {
+                let variance =
+                    if is_population { moments.population_variance() } else { moments.sample_variance() };
                 Ok(ScalarValue::Float64(
                     variance.map(|variance| if root { variance.sqrt() } else { variance }),
                 ))
@@ -117,8 +118,8 @@ impl Function {
                 scalar.cast_to(output).map_err(|error| error.to_string())
             }
             _ => Err(format!(
-                "an answer has the state of another function than {}",
-                self.asked().as_str_name()
+                "response has the state of a function other than {}",
+                self.endpoint_function().as_str_name()
             )),
         }
     }
@@ -135,13 +136,13 @@ fn finish_sum(
 ) -> Result<ScalarValue, String> {
     match (sum, output) {
         (Value::Real(sum), _) => Ok(ScalarValue::Float64(Some(*sum))),
-        // DataFusion's sum of BIGINT goes round at its end too.
+        // DataFusion's sum of BIGINT wraps around too.
         (Value::Decimal(sum), DataType::Int64) => Ok(ScalarValue::Int64(Some(*sum as i64))),
         (Value::Decimal(sum), DataType::Float64) => Ok(ScalarValue::Float64(Some(real(*sum, scale(column))))),
-        (Value::Decimal(sum), DataType::Decimal128(digits, wanted)) => {
-            decimal(*sum, 1, scale(column), *digits, *wanted)
+        (Value::Decimal(sum), DataType::Decimal128(digits, output_scale)) => {
+            decimal(*sum, 1, scale(column), *digits, *output_scale)
         }
-        _ => Err(format!("a sum cannot be shown as {output}")),
+        _ => Err(format!("cannot convert a sum to {output}")),
     }
 }
 
@@ -156,10 +157,10 @@ fn finish_average(
         (Value::Decimal(sum), DataType::Float64) => {
             Ok(ScalarValue::Float64(Some(real(*sum, scale(column)) / count as f64)))
         }
-        (Value::Decimal(sum), DataType::Decimal128(digits, wanted)) => {
-            decimal(*sum, count, scale(column), *digits, *wanted)
+        (Value::Decimal(sum), DataType::Decimal128(digits, output_scale)) => {
+            decimal(*sum, count, scale(column), *digits, *output_scale)
         }
-        _ => Err(format!("a mean cannot be shown as {output}")),
+        _ => Err(format!("cannot convert an average to {output}")),
     }
 }
 
@@ -167,39 +168,47 @@ fn real(unscaled: i128, scale: u32) -> f64 {
     unscaled as f64 / 10_f64.powi(scale.cast_signed())
 }
 
-/// `unscaled / count` with another scale; digits beyond it are cut off, as DataFusion does it.
-fn decimal(unscaled: i128, count: u64, scale: u32, digits: u8, wanted: i8) -> Result<ScalarValue, String> {
-    let beyond = || format!("a result has more digits than DECIMAL({digits},{wanted})");
-    let more = u32::from(wanted.unsigned_abs()).checked_sub(scale).ok_or_else(beyond)?;
-    let raised =
-        10_i128.checked_pow(more).and_then(|factor| unscaled.checked_mul(factor)).ok_or_else(beyond)?;
-    let result = raised / i128::from(count);
+/// `unscaled / count` in another scale; further digits are truncated, as in DataFusion.
+fn decimal(
+    unscaled: i128,
+    count: u64,
+    scale: u32,
+    digits: u8,
+    output_scale: i8,
+) -> Result<ScalarValue, String> {
+    let overflow = || format!("result has more digits than DECIMAL({digits},{output_scale})");
+    let factor_digits = u32::from(output_scale.unsigned_abs()).checked_sub(scale).ok_or_else(overflow)?;
+    let scaled = 10_i128
+        .checked_pow(factor_digits)
+        .and_then(|factor| unscaled.checked_mul(factor))
+        .ok_or_else(overflow)?;
+    let result = scaled / i128::from(count);
     match result.unsigned_abs() < 10_u128.pow(digits.into()) {
-        true => Ok(ScalarValue::Decimal128(Some(result), digits, wanted)),
-        false => Err(beyond()),
+        true => Ok(ScalarValue::Decimal128(Some(result), digits, output_scale)),
+        false => Err(overflow()),
     }
 }
 
-impl Pushed {
-    /// For EXPLAIN.
-    pub fn shown(&self, declaration: &Declaration) -> String {
+impl PushedAggregate {
+    /// The aggregate as EXPLAIN shows it.
+    pub fn explain(&self, declaration: &Declaration) -> String {
         let name = match self.function {
             Function::Count => "count",
             Function::Sum => "sum",
             Function::Min => "min",
             Function::Max => "max",
             Function::Average => "avg",
-            Function::Variance { of_population: false, root: false } => "var_samp",
-            Function::Variance { of_population: true, root: false } => "var_pop",
-            Function::Variance { of_population: false, root: true } => "stddev_samp",
-            Function::Variance { of_population: true, root: true } => "stddev_pop",
+            Function::Variance { is_population: false, root: false } => "var_samp",
+            Function::Variance { is_population: true, root: false } => "var_pop",
+            Function::Variance { is_population: false, root: true } => "stddev_samp",
+            Function::Variance { is_population: true, root: true } => "stddev_pop",
             Function::Distinct => "approx_distinct",
             Function::Quantile(_) => "approx_percentile",
         };
         let of = self.column.map_or("*", |column| &declaration.columns[column].name);
         let mut text = format!("{name}({of}");
         if let Function::Quantile(share) = self.function {
-            // A String takes all that is written.
+            // Writing to a String cannot fail.
             let _ = write!(text, ", {share}");
         }
         text + ")"

@@ -1,8 +1,10 @@
-//! Finds aggregates over plain columns of a table's rows in a plan, and has them done where the rows are.
+//! Finds aggregates over plain columns of a table scan in a plan, and pushes them down to the
+//! servers.
 //!
-//! It is the first rule, so that it sees aggregates as the planner makes them: a final one over a partial one over a scan.
-//! What it cannot move (expressions, FILTER, DISTINCT inside of a function, functions the endpoint has not) stays as it
-//! is, over a scan that has its condition and columns pushed down.
+//! It is the first rule, so it sees aggregates as the planner builds them: a final one over a
+//! partial one over a scan. Aggregates that it cannot push down (expressions, FILTER, DISTINCT
+//! inside a function, functions that the endpoint lacks) stay unchanged, over a scan with
+//! pushed-down condition and columns.
 
 use std::sync::Arc;
 
@@ -20,18 +22,18 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
 
 use super::GrampusAggregate;
-use super::function::{Function, Pushed};
+use super::function::{Function, PushedAggregate};
 use crate::predicate::is_widening;
 use crate::scan::GrampusScan;
 
-/// Moves aggregates into the servers.
+/// Pushes aggregates down to the servers.
 #[derive(Debug)]
 pub struct PushAggregates;
 
 impl PhysicalOptimizerRule for PushAggregates {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|plan| {
-            Ok(match pushed(&plan) {
+            Ok(match push_down(&plan) {
                 Some(moved) => Transformed::yes(moved),
                 None => Transformed::no(plan),
             })
@@ -48,8 +50,8 @@ impl PhysicalOptimizerRule for PushAggregates {
     }
 }
 
-/// The same as `plan`, done by the servers; nothing if they cannot.
-fn pushed(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+/// The equivalent of `plan` that runs on the servers; `None` if they cannot do it.
+fn push_down(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let outer = plan.downcast_ref::<AggregateExec>()?;
     let inner = match outer.mode() {
         AggregateMode::Final | AggregateMode::FinalPartitioned => outer
@@ -63,23 +65,31 @@ fn pushed(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     if groups.has_grouping_set() || inner.filter_expr().iter().any(Option::is_some) {
         return None;
     }
-    let input = Input::of(inner.input())?;
+    let input = Input::new(inner.input())?;
     let group_by =
         groups.expr().iter().map(|(expr, _)| input.column(expr)).collect::<Option<Vec<usize>>>()?;
-    let aggregates =
-        inner.aggr_expr().iter().map(|expr| input.aggregate(expr)).collect::<Option<Vec<Pushed>>>()?;
-    Some(Arc::new(GrampusAggregate::new(input.scan.wanted().clone(), group_by, aggregates, outer.schema())))
+    let aggregates = inner
+        .aggr_expr()
+        .iter()
+        .map(|expr| input.aggregate(expr))
+        .collect::<Option<Vec<PushedAggregate>>>()?;
+    Some(Arc::new(GrampusAggregate::new(
+        input.scan.selection().clone(),
+        group_by,
+        aggregates,
+        outer.schema(),
+    )))
 }
 
-/// What an aggregate is over: a scan, with columns renamed and put in another order between them.
+/// The input of an aggregate: a scan, below projections that rename and reorder its columns.
 struct Input<'a> {
     scan: &'a GrampusScan,
-    /// From the aggregate down to the scan.
+    /// In order from the aggregate down to the scan.
     projections: Vec<&'a ProjectionExec>,
 }
 
 impl<'a> Input<'a> {
-    fn of(mut plan: &'a Arc<dyn ExecutionPlan>) -> Option<Input<'a>> {
+    fn new(mut plan: &'a Arc<dyn ExecutionPlan>) -> Option<Input<'a>> {
         let mut projections = Vec::new();
         while let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             projections.push(projection);
@@ -89,7 +99,7 @@ impl<'a> Input<'a> {
         (!scan.is_limited()).then_some(Input { scan, projections })
     }
 
-    /// The declared column that an expression is, however widened.
+    /// The declared column that an expression refers to, through widening casts.
     fn column(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
         self.column_below(expr, &self.projections)
     }
@@ -97,7 +107,7 @@ impl<'a> Input<'a> {
     fn column_below(&self, expr: &Arc<dyn PhysicalExpr>, projections: &[&ProjectionExec]) -> Option<usize> {
         if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             let column = self.column_below(cast.expr(), projections)?;
-            let from = self.scan.wanted().table.declaration.columns[column].sql_type.arrow();
+            let from = self.scan.selection().table.declaration.columns[column].sql_type.arrow();
             return is_widening(from, cast.cast_type()).then_some(column);
         }
         let column = expr.downcast_ref::<Column>()?;
@@ -109,39 +119,44 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn aggregate(&self, expr: &AggregateFunctionExpr) -> Option<Pushed> {
-        let function = Function::of_name(expr.fun().name())?;
+    fn aggregate(&self, expr: &AggregateFunctionExpr) -> Option<PushedAggregate> {
+        let function = Function::from_name(expr.fun().name())?;
         let arguments = expr.expressions();
-        // What is the same for all orders, and for one value as for several that are equal, may have them.
+        // DISTINCT is allowed for functions whose result does not depend on order or duplicates.
         let is_extreme = matches!(function, Function::Min | Function::Max);
         if (expr.is_distinct() && !is_extreme) || expr.ignore_nulls() {
             return None;
         }
         match (function, &arguments[..]) {
             (Function::Count, [one]) if literal(one).is_some_and(|value| !value.is_null()) => {
-                Some(Pushed { function, column: None })
+                Some(PushedAggregate { function, column: None })
             }
-            (Function::Quantile(_), [of]) => Some(Pushed { function, column: Some(self.number(of)?) }),
-            // The third argument tells how exact it is to be; ours is as exact as the default of that.
+            (Function::Quantile(_), [of]) => {
+                Some(PushedAggregate { function, column: Some(self.number(of)?) })
+            }
+            // The optional third argument sets the accuracy; ours equals its default.
             (Function::Quantile(_), [of, share]) => {
                 let ScalarValue::Float64(Some(share)) = literal(share)? else { return None };
                 let descending = expr.order_bys().first().is_some_and(|order| order.options.descending);
                 let share = if descending { 1.0 - share } else { *share };
-                Some(Pushed { function: Function::Quantile(share), column: Some(self.number(of)?) })
+                Some(PushedAggregate { function: Function::Quantile(share), column: Some(self.number(of)?) })
             }
-            (Function::Variance { .. }, [of]) => Some(Pushed { function, column: Some(self.number(of)?) }),
-            (Function::Sum | Function::Average, [of]) => {
-                Some(Pushed { function, column: Some(self.column(of)?).filter(|at| self.is_number(*at)) })
-                    .filter(|pushed| pushed.column.is_some())
+            (Function::Variance { .. }, [of]) => {
+                Some(PushedAggregate { function, column: Some(self.number(of)?) })
             }
+            (Function::Sum | Function::Average, [of]) => Some(PushedAggregate {
+                function,
+                column: Some(self.column(of)?).filter(|at| self.is_number(*at)),
+            })
+            .filter(|pushed| pushed.column.is_some()),
             (Function::Min | Function::Max | Function::Count | Function::Distinct, [of]) => {
-                Some(Pushed { function, column: Some(self.column(of)?) })
+                Some(PushedAggregate { function, column: Some(self.column(of)?) })
             }
             _ => None,
         }
     }
 
-    /// A column of numbers, where it does not matter that decimals become reals.
+    /// A numeric column, for functions that may read decimals as floating-point numbers.
     fn number(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
         let to_real = expr.downcast_ref::<CastExpr>().filter(|cast| *cast.cast_type() == DataType::Float64);
         let column = self.column(to_real.map_or(expr, |cast| cast.expr()))?;
@@ -149,7 +164,7 @@ impl<'a> Input<'a> {
     }
 
     fn is_number(&self, column: usize) -> bool {
-        self.scan.wanted().table.declaration.columns[column].sql_type.arrow().is_numeric()
+        self.scan.selection().table.declaration.columns[column].sql_type.arrow().is_numeric()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Answers that end when their client asks for that.
+//! Responses that end when their client cancels the query.
 //!
-//! pgwire listens for a cancel request while a query is understood and planned, but not while its rows are sent; and that is when
-//! the work is done.
+//! pgwire listens for a cancel request while a query is parsed and planned, but not while its rows
+//! are sent, which is when the work is done.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,9 +15,11 @@ use pgwire::error::{PgWireError, PgWireResult};
 
 use super::readable;
 
-/// The same answers, whose rows end with an error when the client cancels; their own errors are readable.
+/// Wraps responses: their rows end with an error when the client cancels, and their own errors
+/// become readable.
 ///
-/// It is the last thing that is done before the answers are given to pgwire: its own listening for a cancel request ends here.
+/// Call this last, immediately before passing the responses to pgwire: it ends pgwire's own
+/// listening for a cancel request.
 pub(super) async fn cancellable<C: ClientInfo>(client: &C, responses: Vec<Response>) -> Vec<Response> {
     let handle = client.session_extensions().get::<Arc<ConnectionHandle>>();
     let request = match handle {
@@ -29,7 +31,7 @@ pub(super) async fn cancellable<C: ClientInfo>(client: &C, responses: Vec<Respon
         async move {
             match request {
                 Some(request) if request.clone().await.is_ok() => {}
-                // The next query began, or nobody can cancel.
+                // The next query began, or no client can cancel.
                 _ => std::future::pending().await,
             }
         }
@@ -44,14 +46,15 @@ pub(super) async fn cancellable<C: ClientInfo>(client: &C, responses: Vec<Respon
     responses.into_iter().map(with_end).collect()
 }
 
-/// Rows, up to the moment that they are not wanted any more. Then they are dropped, and so is what makes them.
+/// Rows until the query is cancelled. Then the stream is dropped, together with the plan that
+/// produces it.
 fn until<T: Send + 'static>(
     rows: BoxStream<'static, PgWireResult<T>>,
     cancelled: Pin<Box<dyn Future<Output = ()> + Send>>,
 ) -> impl futures_util::Stream<Item = PgWireResult<T>> {
     stream::unfold(Some((rows, cancelled)), |left| async move {
         let (mut rows, cancelled) = left?;
-        // Who cancels is asked first: rows may be there at any time.
+        // Poll the cancel request first: rows may always be ready.
         let step = match select(cancelled, rows.next()).await {
             Either::Left(_) => None,
             Either::Right((row, cancelled)) => Some((row, cancelled)),
@@ -79,7 +82,7 @@ mod tests {
         cancel.send(()).unwrap();
         assert!(matches!(rows.next().await, Some(Err(PgWireError::QueryCanceled))));
         assert!(rows.next().await.is_none());
-        // Nor are those waited for that never come.
+        // A stream that never produces rows ends too.
         let waiting = until(stream::pending::<PgWireResult<u8>>().boxed(), std::future::ready(()).boxed());
         assert_eq!(waiting.count().await, 1);
     }

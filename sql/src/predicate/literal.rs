@@ -1,4 +1,4 @@
-//! Literals of SQL as values of a column.
+//! Converts SQL literals to values of a column.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::Expr;
@@ -8,20 +8,21 @@ use proto::grampus::Value;
 use crate::declaration::DeclaredColumn;
 use crate::value;
 
-/// Whole numbers below are the same as reals; this one is also what the next one becomes.
+/// Below this limit, every whole number has its own floating-point representation. The limit and
+/// the next whole number share one.
 const REAL_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A literal among the values that a column can have.
+/// The position of a literal among the values that a column can have.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
-    /// It is one of them.
+    /// It equals this value.
     Exact(Value),
-    /// It lies between this one and the next.
+    /// It lies between this value and the next one.
     Below(Value),
 }
 
 impl Bound {
-    /// The value, if it is the literal.
+    /// The value, if it equals the literal.
     pub fn exact(self) -> Option<Value> {
         match self {
             Bound::Exact(value) => Some(value),
@@ -30,7 +31,7 @@ impl Bound {
     }
 }
 
-/// Whether a cast changes no value and keeps their order.
+/// Whether a cast changes no value and preserves their order.
 pub fn is_widening(from: &DataType, to: &DataType) -> bool {
     let size = |data_type: &DataType| data_type.primitive_width().unwrap_or(0);
     match (from, to) {
@@ -39,13 +40,14 @@ pub fn is_widening(from: &DataType, to: &DataType) -> bool {
             DataType::Int8 | DataType::Int16 | DataType::Int32,
             DataType::Int16 | DataType::Int32 | DataType::Int64,
         ) => size(from) < size(to),
-        // Reals beyond 2^53 are no longer all of the whole numbers, but still in their order; `bound` takes none of those.
+        // Beyond 2^53 not every whole number has a floating-point representation, but the order is
+        // preserved. `bound` rejects such literals.
         (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64, DataType::Float64) => true,
         (
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64,
             DataType::Decimal128(digits, scale),
         ) => {
-            // 19 digits hold all of BIGINT.
+            // 19 digits hold every BIGINT.
             *scale >= 0 && i16::from(*digits) - i16::from(*scale) >= if size(from) == 8 { 19 } else { 10 }
         }
         (DataType::Float32, DataType::Float64) => true,
@@ -60,7 +62,7 @@ pub fn is_widening(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The literal that an expression is.
+/// The literal in an expression.
 pub fn literal(expr: &Expr) -> Option<&ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value),
@@ -69,7 +71,7 @@ pub fn literal(expr: &Expr) -> Option<&ScalarValue> {
     }
 }
 
-/// Where a literal lies among the values of a column; nothing if it cannot be compared with them.
+/// The position of a literal among the values of a column; `None` if they are not comparable.
 pub fn bound(column: &DeclaredColumn, literal: &ScalarValue) -> Option<Bound> {
     match column.sql_type.arrow() {
         DataType::Boolean => match literal {
@@ -107,7 +109,7 @@ pub fn bound(column: &DeclaredColumn, literal: &ScalarValue) -> Option<Bound> {
     }
 }
 
-/// A number among whole numbers.
+/// The position of a number among whole numbers.
 fn whole(literal: &ScalarValue) -> Option<Bound> {
     let exact = |whole: i64| Some(Bound::Exact(value::whole(whole)));
     match literal {
@@ -137,7 +139,7 @@ fn time(literal: &ScalarValue) -> Option<(i64, TimeUnit)> {
     }
 }
 
-/// Digits behind the point of a second.
+/// The number of decimal places of seconds in this unit.
 fn digits(unit: TimeUnit) -> i32 {
     match unit {
         TimeUnit::Second => 0,
@@ -151,7 +153,7 @@ fn scaled(unscaled: i128, from: i32, to: i32, value: impl Fn(i128) -> Value) -> 
     scaled_option(unscaled, from, to, |unscaled| Some(value(unscaled)))
 }
 
-/// A number with `from` digits behind the point among those with `to`.
+/// The position of a number with `from` decimal places among numbers with `to` decimal places.
 fn scaled_option(unscaled: i128, from: i32, to: i32, value: impl Fn(i128) -> Option<Value>) -> Option<Bound> {
     let factor = 10_i128.checked_pow(from.abs_diff(to))?;
     if from <= to {

@@ -1,10 +1,10 @@
-//! Which rows can meet a condition, by their keys.
+//! The row ranges that can meet a condition.
 //!
-//! A row key is taken from its beginning: as long as the condition says which values a part has, the bytes of each are put
-//! behind one another; the part behind them may lie between bounds. The condition itself is still looked at, so the ranges
-//! may be too wide, never too narrow.
+//! A row key is composed from its beginning. While the condition determines the values of a part,
+//! the bytes of each value are appended. The part after them may lie between bounds. The condition
+//! itself is still evaluated, so ranges may be too wide but never too narrow.
 //!
-//! `limits` is what a condition says of a column, `key` how that becomes rows.
+//! `limits` derives what a condition implies for a column; `key` converts that to rows.
 
 mod key;
 mod limits;
@@ -18,53 +18,53 @@ use crate::predicate::conjuncts;
 use key::{Limited, Prefixes};
 use limits::Limits;
 
-/// Ranges at most: each is asked for by itself.
+/// Maximum number of ranges: each needs separate requests.
 const RANGES_MAX: usize = 64;
 
-/// The rows outside of which the condition is true for none: ranges in order and apart, at least one.
-pub fn of(predicate: &Predicate, declaration: &Declaration) -> Vec<RowRange> {
+/// The row ranges outside of which no row meets the condition: sorted, disjoint, at least one.
+pub fn row_ranges(predicate: &Predicate, declaration: &Declaration) -> Vec<RowRange> {
     let conjuncts: Vec<&Predicate> = conjuncts(predicate).iter().collect();
-    let mut ranges = of_all(&conjuncts, declaration);
+    let mut ranges = ranges_of_all(&conjuncts, declaration);
     for alternatives in conjuncts.iter().filter_map(|part| part.any.as_ref()) {
-        // Each of the alternatives together with all the rest.
-        let of_one = |part| {
+        // Combine each alternative with all other conditions.
+        let ranges_with = |part| {
             let both: Vec<&Predicate> = conjuncts.iter().copied().chain(self::conjuncts(part)).collect();
-            of_all(&both, declaration)
+            ranges_of_all(&both, declaration)
         };
-        let either = alternatives.predicate.iter().flat_map(of_one).collect();
-        ranges = intersection(&ranges, &joined(either));
+        let either = alternatives.predicate.iter().flat_map(ranges_with).collect();
+        ranges = intersection(&ranges, &merge(either));
     }
     match ranges.is_empty() {
-        // One is asked all the same, so that there is an answer: of a count, zero.
+        // Still query one range, so that there is a response: a count of zero, for example.
         true => vec![RowRange { start: Bytes::from_static(&[0]), stop: Bytes::from_static(&[0, 0]) }],
-        false => few(ranges),
+        false => limit_count(ranges),
     }
 }
 
 /// The rows that can meet all conditions of a list.
-fn of_all(conjuncts: &[&Predicate], declaration: &Declaration) -> Vec<RowRange> {
+fn ranges_of_all(conjuncts: &[&Predicate], declaration: &Declaration) -> Vec<RowRange> {
     let limited = |(at, column): (usize, &DeclaredColumn)| {
-        let limits = Limits::of(at as u32, column, conjuncts)?;
-        Some(Limited { place: column.place.clone(), spans: limits.spans(column)? })
+        let limits = Limits::new(at as u32, column, conjuncts)?;
+        Some(Limited { location: column.location.clone(), spans: limits.spans(column)? })
     };
     let columns: Vec<Limited> = declaration.columns.iter().enumerate().filter_map(limited).collect();
     let first = Prefixes::default();
-    // Several columns may begin where the key does: the whole key, and its first part.
-    let chains = columns.iter().filter(|column| first.are_followed_by(&column.place));
+    // Several columns may start at the beginning of the key: the whole key, and its first part.
+    let chains = columns.iter().filter(|column| first.are_followed_by(&column.location));
     chains.fold(vec![RowRange::default()], |ranges, column| {
-        intersection(&ranges, &joined(from(column, &columns)))
+        intersection(&ranges, &merge(from(column, &columns)))
     })
 }
 
-/// The rows that `first` and the columns behind it leave.
+/// The rows that remain with the limits of `first` and the columns after it.
 fn from<'a>(first: &'a Limited, columns: &'a [Limited]) -> Vec<RowRange> {
     let (mut prefixes, mut column) = (Prefixes::default(), first);
     loop {
         if !prefixes.extend(column, RANGES_MAX) {
-            return prefixes.rows_of(column, RANGES_MAX);
+            return prefixes.rows_with_values(column, RANGES_MAX);
         }
-        let following = columns.iter().filter(|column| prefixes.are_followed_by(&column.place));
-        // One whose values are known leads further.
+        let following = columns.iter().filter(|column| prefixes.are_followed_by(&column.location));
+        // A column with known values allows further columns after it.
         match following.max_by_key(|column| column.is_of_points()) {
             Some(next) => column = next,
             None => return prefixes.rows(),
@@ -72,8 +72,8 @@ fn from<'a>(first: &'a Limited, columns: &'a [Limited]) -> Vec<RowRange> {
     }
 }
 
-/// Ranges in order, those that touch made one.
-fn joined(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
+/// Sorts ranges, and merges those that touch or overlap.
+fn merge(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
     ranges.sort_by(|one, other| one.start.cmp(&other.start));
     let mut joined: Vec<RowRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -88,15 +88,15 @@ fn joined(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
 
 fn intersection(one: &[RowRange], other: &[RowRange]) -> Vec<RowRange> {
     let both = one.iter().flat_map(|range| other.iter().filter_map(|other| range.intersection(other)));
-    joined(both.collect())
+    merge(both.collect())
 }
 
-/// Not more than there may be, by taking in what is between neighbours.
-fn few(ranges: Vec<RowRange>) -> Vec<RowRange> {
+/// Reduces the number of ranges to the maximum by merging neighbours with the gap between them.
+fn limit_count(ranges: Vec<RowRange>) -> Vec<RowRange> {
     let share = ranges.len().div_ceil(RANGES_MAX).max(1);
-    let around = |near: &[RowRange]| RowRange {
-        start: near[0].start.clone(),
-        stop: near[near.len() - 1].stop.clone(),
+    let around = |neighbours: &[RowRange]| RowRange {
+        start: neighbours[0].start.clone(),
+        stop: neighbours[neighbours.len() - 1].stop.clone(),
     };
     ranges.chunks(share).map(around).collect()
 }

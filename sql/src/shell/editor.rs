@@ -1,7 +1,7 @@
-//! Statements from a person: lines with editing, and a history that lasts.
+//! Interactive input: line editing and a persistent history.
 //!
-//! Enter runs what ends with a semicolon, and commands; else it goes on in the next line. Ctrl-C drops the line, Ctrl-D on an
-//! empty one leaves.
+//! Enter runs commands, and input that ends with a semicolon. Otherwise the input continues on the
+//! next line. Ctrl-C discards the line, Ctrl-D on an empty line exits.
 
 use std::path::PathBuf;
 
@@ -13,21 +13,21 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Editor, Helper};
 
-/// Statements kept.
+/// Maximum number of statements in the history.
 const HISTORY_LINES_MAX: usize = 10_000;
-/// Names the file of the history; empty for none.
+/// The environment variable with the path of the history file; an empty value disables the history.
 const HISTORY_VARIABLE: &str = "GRAMPUS_SQL_HISTORY";
 const HISTORY_FILE: &str = ".grampus_sql_history";
 /// Commands without a semicolon.
 const COMMANDS: [&str; 4] = ["exit", "quit", "help", ""];
 
-/// What a person did at the prompt.
+/// The user's input at the prompt.
 pub enum Entered {
-    /// A statement or several, whole.
+    /// One or several complete statements.
     Statements(String),
-    /// The line was dropped.
+    /// The line was discarded.
     Dropped,
-    /// Nothing more will come.
+    /// End of input.
     End,
 }
 
@@ -38,10 +38,10 @@ pub struct LineEditor {
 }
 
 impl LineEditor {
-    /// An editor.
+    /// Creates an editor.
     ///
     /// # Errors
-    /// If the terminal cannot be used.
+    /// If the terminal is unusable.
     pub fn new() -> Result<LineEditor, ReadlineError> {
         let config = Config::builder()
             .max_history_size(HISTORY_LINES_MAX)?
@@ -51,13 +51,13 @@ impl LineEditor {
         editor.set_helper(Some(Language));
         let history = history_path();
         if let Some(path) = &history {
-            // The first time there is none; what cannot be read is begun anew.
+            // The file does not exist at the first start. An unreadable history is ignored.
             let _ = editor.load_history(path);
         }
         Ok(LineEditor { editor, history })
     }
 
-    /// Waits for a person.
+    /// Waits for input.
     ///
     /// # Errors
     /// If the terminal fails.
@@ -66,7 +66,7 @@ impl LineEditor {
             Ok(sql) => {
                 let is_new = !sql.trim().is_empty() && self.editor.add_history_entry(&sql).unwrap_or(false);
                 if let (true, Some(path)) = (is_new, &self.history) {
-                    // A history that cannot be written is no reason to stop.
+                    // A history that cannot be written is not fatal.
                     let _ = self.editor.append_history(path);
                 }
                 Ok(Entered::Statements(sql))
@@ -86,7 +86,8 @@ fn history_path() -> Option<PathBuf> {
     }
 }
 
-/// Whether there is nothing more to come: a command, or statements up to a semicolon outside of quotes.
+/// Whether the input is complete: a command, or statements that end with a semicolon outside
+/// quotes.
 fn is_whole(text: &str) -> bool {
     let text = text.trim();
     if text.starts_with('\\') || COMMANDS.iter().any(|command| text.eq_ignore_ascii_case(command)) {

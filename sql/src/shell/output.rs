@@ -1,4 +1,4 @@
-//! Rows for a person, or for a program.
+//! Output of rows as a table or as CSV.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,50 +11,50 @@ use datafusion::arrow::util::display::FormatOptions;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::error::{DataFusionError, Result};
 
-/// Rows of a table that are shown; the rest is counted.
-const ROWS_SHOWN_MAX: usize = 10_000;
+/// Maximum number of rows of a table that are shown; further ones are counted.
+const ROWS_PRINTED_MAX: usize = 10_000;
 
-/// How rows are shown.
+/// The output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Style {
-    /// With lines between them, for a person
+    /// A table with borders, for reading
     Table,
-    /// Comma-separated, names first
+    /// Comma-separated values, with a header line
     Csv,
 }
 
-/// Where the rows of a query go.
+/// The output of a query's rows.
 pub struct Output {
     style: Style,
     schema: SchemaRef,
-    kept: Vec<RecordBatch>,
+    retained: Vec<RecordBatch>,
     rows: usize,
-    rows_kept: usize,
+    rows_retained: usize,
 }
 
 impl Output {
-    /// For one query.
+    /// Output for one query.
     pub fn new(style: Style) -> Output {
-        Output { style, schema: Arc::new(Schema::empty()), kept: Vec::new(), rows: 0, rows_kept: 0 }
+        Output { style, schema: Arc::new(Schema::empty()), retained: Vec::new(), rows: 0, rows_retained: 0 }
     }
 
-    /// The names of the columns.
+    /// Sets the column names.
     pub fn begin(&mut self, schema: &Schema) {
         self.schema = Arc::new(schema.clone());
     }
 
-    /// Some rows.
+    /// Adds rows.
     ///
     /// # Errors
-    /// If they cannot be shown.
+    /// If they cannot be printed.
     pub fn add(&mut self, batch: RecordBatch) -> Result<()> {
         match self.style {
             Style::Csv => self.write_csv(&batch)?,
             Style::Table => {
-                let rows = batch.num_rows().min(ROWS_SHOWN_MAX - self.rows_kept);
+                let rows = batch.num_rows().min(ROWS_PRINTED_MAX - self.rows_retained);
                 if rows > 0 {
-                    self.kept.push(batch.slice(0, rows));
-                    self.rows_kept += rows;
+                    self.retained.push(batch.slice(0, rows));
+                    self.rows_retained += rows;
                 }
             }
         }
@@ -62,16 +62,16 @@ impl Output {
         Ok(())
     }
 
-    /// All rows came.
+    /// Completes the output after all rows.
     ///
     /// # Errors
-    /// If they cannot be shown.
+    /// If it cannot be printed.
     pub fn end(&mut self) -> Result<()> {
         let mut out = io::stdout().lock();
         if self.style == Style::Table {
-            let batches = match self.kept.is_empty() {
+            let batches = match self.retained.is_empty() {
                 true => vec![RecordBatch::new_empty(Arc::clone(&self.schema))],
-                false => std::mem::take(&mut self.kept),
+                false => std::mem::take(&mut self.retained),
             };
             let options = FormatOptions::default().with_null("NULL");
             let table = pretty_format_batches_with_options(&batches, &options)?;
@@ -90,17 +90,17 @@ impl Output {
         io::stdout().lock().write_all(&bytes).map_err(DataFusionError::IoError)
     }
 
-    /// How many rows there were, in words.
-    pub fn rows_told(&self) -> String {
+    /// The number of rows, as text.
+    pub fn row_count_text(&self) -> String {
         let rows = if self.rows == 1 { "1 row".to_string() } else { format!("{} rows", self.rows) };
-        match self.rows > self.rows_kept {
-            true => format!("{rows}, the first {} of them shown", self.rows_kept),
+        match self.rows > self.rows_retained {
+            true => format!("{rows}, the first {} of them shown", self.rows_retained),
             false => rows,
         }
     }
 }
 
-/// A time for a person.
+/// A duration for display.
 pub fn seconds(time: Duration) -> String {
     match time.as_secs_f64() {
         short if short < 1.0 => format!("{:.0} ms", short * 1000.0),

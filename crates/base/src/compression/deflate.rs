@@ -6,14 +6,14 @@ use flate2::Compression;
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use super::{Error, Wanted};
+use super::{Error, LengthLimit};
 
 pub(super) const GZIP: &str = "gzip";
 pub(super) const ZLIB: &str = "zlib";
-/// Deflate repeats at most 258 bytes for two bits.
+/// Deflate encodes at most 258 repeated bytes in two bits.
 pub(super) const RATIO_MAX: usize = 1032;
 
-/// One gzip member, at zlib's usual level (HBase's default for GZ).
+/// One gzip member, at zlib's default level (HBase's default for GZ).
 pub(super) fn gzip(input: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(input.len() / 2 + 64), Compression::default());
     encoder.write_all(input).expect("writing to memory cannot fail");
@@ -27,24 +27,24 @@ pub(super) fn zlib(input: &[u8]) -> Vec<u8> {
     encoder.finish().expect("writing to memory cannot fail")
 }
 
-/// Expands gzip members that follow one another to the end of `input`.
-pub(super) fn gunzip(input: &[u8], wanted: Wanted) -> Result<Vec<u8>, Error> {
-    read(MultiGzDecoder::new(input), wanted).map(|(output, _)| output)
+/// Expands consecutive gzip members that occupy all of `input`.
+pub(super) fn gunzip(input: &[u8], length: LengthLimit) -> Result<Vec<u8>, Error> {
+    read(MultiGzDecoder::new(input), length).map(|(output, _)| output)
 }
 
-/// Expands a zlib stream, which must end where `input` does.
-pub(super) fn inflate(input: &[u8], wanted: Wanted) -> Result<Vec<u8>, Error> {
-    let (output, mut decoder) = read(ZlibDecoder::new(input), wanted)?;
+/// Expands a zlib stream that must occupy all of `input`.
+pub(super) fn inflate(input: &[u8], length: LengthLimit) -> Result<Vec<u8>, Error> {
+    let (output, mut decoder) = read(ZlibDecoder::new(input), length)?;
     match decoder.get_mut().fill_buf() {
         Ok([]) => Ok(output),
-        _ => Err(wanted.malformed("bytes behind its end")),
+        _ => Err(length.malformed("data after the end of the stream")),
     }
 }
 
-fn read<D: Read>(decoder: D, wanted: Wanted) -> Result<(Vec<u8>, D), Error> {
-    let mut output = Vec::with_capacity(wanted.first_room());
-    // One byte more than wanted tells a stream that is too long from one that ends right there.
-    let mut decoder = decoder.take((wanted.len_max() as u64).saturating_add(1));
-    decoder.read_to_end(&mut output).map_err(|error| wanted.malformed(error.to_string()))?;
-    Ok((wanted.check(output)?, decoder.into_inner()))
+fn read<D: Read>(decoder: D, length: LengthLimit) -> Result<(Vec<u8>, D), Error> {
+    let mut output = Vec::with_capacity(length.first_capacity());
+    // One byte above the limit distinguishes a stream that is too long from one that ends there.
+    let mut decoder = decoder.take((length.len_max() as u64).saturating_add(1));
+    decoder.read_to_end(&mut output).map_err(|error| length.malformed(error.to_string()))?;
+    Ok((length.check(output)?, decoder.into_inner()))
 }

@@ -1,11 +1,12 @@
-//! LZ4: raw blocks, which end where they end.
+//! LZ4: raw blocks without a length header.
 
 use super::hadoop::BUFFER_LEN;
 
 pub(super) const NAME: &str = "lz4";
-/// A byte of a length adds at most 255 bytes.
+/// One length byte adds at most 255 bytes.
 pub(super) const RATIO_MAX: usize = 255;
-/// Plain bytes of a chunk: what surely fits Hadoop's buffer when compressed (`Lz4Codec`).
+/// Most plain bytes of a chunk: even incompressible data of this size fits Hadoop's buffer
+/// (`Lz4Codec`).
 pub(super) const CHUNK_LEN: usize = BUFFER_LEN - (BUFFER_LEN / 255 + 16);
 
 pub(super) fn compress_block(plain: &[u8]) -> Vec<u8> {

@@ -4,7 +4,7 @@ fn text() -> Vec<u8> {
     (0..60_000u32).flat_map(|i| format!("row{:06};", i * 7 % 1000).into_bytes()).collect()
 }
 
-/// Bytes that no codec can shorten.
+/// Incompressible bytes.
 fn noise(len: usize) -> Vec<u8> {
     let mut number = 7_u64;
     let next = || {
@@ -19,7 +19,7 @@ fn be(len: usize) -> [u8; 4] {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn compressed_input_is_restored() {
     let sizes = [0, 1, 100, snappy::CHUNK_LEN, snappy::CHUNK_LEN + 1, lz4::CHUNK_LEN, lz4::CHUNK_LEN + 1];
     let zeros = sizes.map(|len| vec![0; len]);
     let plains = [text(), noise(10), noise(700_000), b"a".to_vec()];
@@ -52,9 +52,10 @@ fn gzip_members_and_zstd_frames_follow_one_another() {
     }
 }
 
-/// Up to a chunk's worth is one chunk; more is one frame of several chunks, and an empty frame behind it.
+/// An input of at most one chunk is written as one chunk. A longer one is a frame of several
+/// chunks, followed by an empty frame.
 #[test]
-fn frames_are_cut_as_hadoop_cuts_them() {
+fn frames_are_split_as_in_hadoop() {
     for (codec, chunk_len) in [(Algorithm::Snappy, 218_422), (Algorithm::Lz4, 261_100)] {
         assert_eq!(codec.compress(b""), be(0), "{codec:?}");
         for (len, chunks) in [(1, 1), (chunk_len, 1), (chunk_len + 1, 2), (2 * chunk_len + 5, 3)] {
@@ -62,8 +63,8 @@ fn frames_are_cut_as_hadoop_cuts_them() {
             let (frame_len, mut rest) = packed.split_at(4);
             assert_eq!(frame_len, be(len));
             for _ in 0..chunks {
-                let (block_len, behind) = rest.split_at(4);
-                rest = &behind[u32::from_be_bytes(block_len.try_into().unwrap()) as usize..];
+                let (block_len, after) = rest.split_at(4);
+                rest = &after[u32::from_be_bytes(block_len.try_into().unwrap()) as usize..];
             }
             let end: &[u8] = if chunks > 1 { &[0; 4] } else { &[] };
             assert_eq!(rest, end, "{codec:?}, {len} bytes");
@@ -71,9 +72,9 @@ fn frames_are_cut_as_hadoop_cuts_them() {
     }
 }
 
-/// A writer that is given its bytes in pieces makes other frames and chunks of them.
+/// A writer that receives its bytes in pieces produces different frames and chunks.
 #[test]
-fn frames_are_read_however_they_are_cut() {
+fn frames_are_read_however_they_are_split() {
     for (codec, block) in [
         (Algorithm::Snappy, snappy::compress_block as fn(&[u8]) -> Vec<u8>),
         (Algorithm::Lz4, lz4::compress_block),
@@ -118,7 +119,7 @@ fn a_bomb_stops_at_the_limit() {
 }
 
 #[test]
-fn a_stated_length_does_not_make_room_by_itself() {
+fn a_stated_length_allocates_no_memory() {
     for codec in Algorithm::ALL {
         let output = codec.decompress(&codec.compress(b"x"), Some(1 << 40), usize::MAX);
         assert_eq!(output, Err(Error::WrongLength { codec: codec.name(), expected: 1 << 40 }));
@@ -131,7 +132,7 @@ fn a_stated_length_does_not_make_room_by_itself() {
 }
 
 #[test]
-fn cut_and_flipped_streams_are_errors_or_bounded() {
+fn truncated_and_flipped_streams_are_errors_or_bounded() {
     let plain = &text()[..40_000];
     for codec in Algorithm::ALL {
         let packed = codec.compress(plain);
@@ -144,7 +145,7 @@ fn cut_and_flipped_streams_are_errors_or_bounded() {
             flipped[at] ^= 0x10;
             let Ok(output) = codec.decompress(&flipped, Some(plain.len()), 1 << 20) else { continue };
             assert_eq!(output.len(), plain.len());
-            // Gzip and zlib have checks. Fields of gzip's header without effect may change.
+            // Gzip and zlib have checks. Gzip header fields that the decoder ignores may change.
             if matches!(codec, Algorithm::Gzip | Algorithm::Zlib) {
                 assert!(output == plain, "{codec:?}, flip at {at}");
             }
@@ -153,7 +154,7 @@ fn cut_and_flipped_streams_are_errors_or_bounded() {
 }
 
 #[test]
-fn bytes_behind_a_stream_are_errors() {
+fn bytes_after_a_stream_are_errors() {
     for codec in Algorithm::ALL {
         let packed = [&codec.compress(b"abc")[..], b"?"].concat();
         assert!(codec.decompress(&packed, Some(3), 100).is_err(), "{codec:?}");
@@ -171,7 +172,7 @@ fn expanded(codec: Algorithm, packed: &[u8], limit: usize) -> Result<Vec<u8>, Er
 }
 
 #[test]
-fn steps_give_what_the_whole_gives() {
+fn steps_expand_to_the_same_output() {
     for codec in Algorithm::ALL {
         for plain in [text(), noise(300_000), vec![0; 9_999], vec![0; 10_000], vec![7; 700_000], vec![1]] {
             let packed = codec.compress(&plain);

@@ -1,29 +1,30 @@
-//! The macro that declares options: one entry makes the field, its parser, its place in `/conf` and its documentation.
+//! The macro that declares options. One entry defines the field, its parser, its entry in `/conf`
+//! and its documentation.
 
-/// What is known of an option without a configuration.
+/// Static description of an option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionInfo {
-    /// Heading it stands under.
+    /// Heading in the documentation.
     pub section: &'static str,
-    /// The key, HBase's where HBase has one.
+    /// The key; HBase's where HBase has one.
     pub key: &'static str,
-    /// Older keys that mean the same.
+    /// Older keys with the same meaning.
     pub aliases: &'static [&'static str],
-    /// The value if none is given.
+    /// Default value as text.
     pub default: &'static str,
-    /// What a value looks like.
+    /// Description of valid values.
     pub form: &'static str,
-    /// Whether a running server takes a change.
+    /// Whether the option can be changed while the server runs.
     pub reload: bool,
-    /// What it is, and what moving it does; lines as written.
+    /// Documentation: purpose and effect of larger and smaller values; lines as written.
     pub doc: &'static [&'static str],
 }
 
 /// Declares the options of [`Config`](super::Config).
 ///
-/// `field: Type = "key" | "older key", "default", form;` with a documentation comment, in sections. `form` is a
-/// function of the module `value` with a constant `form::FORM` beside it. `reload` behind the form says that a running
-/// server takes a change.
+/// `field: Type = "key" | "older key", "default", form;` with a doc comment, in sections. `form` is
+/// a submodule of `value` with a constant `FORM` and a function `parse`. `reload` after the form
+/// marks an option that can be changed while the server runs.
 macro_rules! options {
     ($(
         $section:literal {
@@ -34,7 +35,7 @@ macro_rules! options {
             )+
         }
     )+) => {
-        /// The options in force. Each field is one option; [`OPTIONS`] tells their keys and defaults.
+        /// The effective options, one per field. [`OPTIONS`] has their keys and defaults.
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(
@@ -59,7 +60,7 @@ macro_rules! options {
         )+)+];
 
         impl Config {
-            // Takes each option out of what was read, and parses it.
+            // Looks up and parses each option.
             pub(super) fn parse(layers: &Layers) -> Result<Config, Error> {
                 let mut settings = Vec::with_capacity(OPTIONS.len());
                 Ok(Config {

@@ -1,4 +1,4 @@
-//! `docs/config.md`, made from the declarations.
+//! Generates `docs/config.md` from the option declarations.
 
 use std::fmt::Write;
 
@@ -7,36 +7,37 @@ use super::unsafe_keys::{UNSAFE_KEYS, UnsafeKey};
 use super::{OPTIONS, VARIABLE_PREFIX};
 
 const HEAD: &str = "\
-<!-- Made from the declarations in crates/base/src/config/options.rs; a test says how to make it anew. -->
+<!-- Generated from crates/base/src/config/options.rs; see crates/base/tests/config_doc.rs to regenerate. -->
 
 # Configuration
 
-Grampus runs without any. Options are given, from the weakest to the strongest, in
+Grampus runs without any configuration. Options come from these sources; later sources override earlier ones:
 
-1. `hbase-site.xml`, in the directory that `--config` or `HBASE_CONF_DIR` names: HBase's format and HBase's keys, which
-   mean what they mean in HBase; `<final>` and `${…}` work, inclusion of other files and entities do not;
-2. environment variables, whose names are given with each option;
-3. the command line: `--set KEY=VALUE`.
+1. `hbase-site.xml` in the directory given by `--config` or `HBASE_CONF_DIR`. The format and the keys are HBase's, with the
+   same meaning. `<final>` and `${…}` are supported; inclusion of other files and entities are not.
+2. Environment variables, listed with each option.
+3. The command line: `--set KEY=VALUE`.
 
-A key that is not listed here is ignored, with a warning at the start, unless that would be [unsafe](#keys-that-stop-the-start). A value that cannot be meant stops the start,
-with a line that says where it was given. Sizes count in powers of 1024.
+A key that is not listed here is ignored with a warning at startup, unless ignoring it would be
+[unsafe](#keys-that-stop-the-start). An invalid value stops the start with an error that names its source. Size units are
+powers of 1024.
 
 ";
 
 const UNSAFE_HEAD: &str = "\
 ## Keys that stop the start
 
-Grampus does not do what these keys of HBase ask for. A server that ignored them would be less safe than its operator
-believes, or would serve other data. So the start ends with a line for each and exit status 1, unless the value asks for
-nothing, or `grampus.unsafe.ignore.keys` names the key. `*` stands for any text. `hbase.rootdir` in another file system than
-the local one stops the start too.
+Grampus does not support what these HBase keys promise. A server that ignored them would be less safe than its operator
+believes, or would serve other data. So startup fails with exit status 1 and one error line per key. It does not fail for
+an accepted value, or if `grampus.unsafe.ignore.keys` lists the key. `*` matches any text. An `hbase.rootdir` outside the
+local file system also stops the start.
 
-| key | what it promises | accepted values |
+| key | promise | accepted values |
 | --- | --- | --- |
 ";
 
-/// The environment variable of a key: `hbase.master.port` is `GRAMPUS_HBASE_MASTER_PORT`, `grampus.memory` is
-/// `GRAMPUS_MEMORY`.
+/// The environment variable of a key: `hbase.master.port` is `GRAMPUS_HBASE_MASTER_PORT`,
+/// `grampus.memory` is `GRAMPUS_MEMORY`.
 pub fn variable_of(key: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let short = key.strip_prefix("grampus.").unwrap_or(key);
@@ -70,10 +71,10 @@ fn describe_unsafe(text: &mut String) {
 }
 
 fn describe(option: &OptionInfo, text: &mut String) {
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "### `{}`\n", option.key);
     for line in option.doc {
-        // A doc comment's lines begin with the blank behind `///`.
+        // The lines of a doc comment start with the space after `///`.
         let _ = writeln!(text, "{}", line.strip_prefix(' ').unwrap_or(line));
     }
     let default =
@@ -85,7 +86,7 @@ fn describe(option: &OptionInfo, text: &mut String) {
         let _ = writeln!(text, "* older key: `{alias}`");
     }
     if option.reload {
-        let _ = writeln!(text, "* a running server takes a change");
+        let _ = writeln!(text, "* can be changed while the server runs");
     }
     text.push('\n');
 }

@@ -1,4 +1,4 @@
-//! What was read, from the weakest source to the strongest, before it is parsed.
+//! Option values from all sources, merged from the weakest to the strongest, before parsing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use super::declare::OptionInfo;
 use super::substitute::{Substitution, substitute};
 use super::superseded;
-use super::unsafe_keys::promise_of;
+use super::unsafe_keys::find_unsupported;
 use super::{Error, OPTIONS};
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody gave one.
+    /// The option's default.
     Default,
-    /// A file.
+    /// A site file.
     File(PathBuf),
     /// An environment variable.
     Variable(String),
@@ -34,26 +34,26 @@ impl fmt::Display for Origin {
     }
 }
 
-/// An option as it was given, variables replaced.
+/// An option's value as given, with variables replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The key as documented.
+    /// The documented key.
     pub key: String,
     /// The value as text.
     pub text: String,
-    /// Where it comes from.
+    /// Source of the value.
     pub origin: Origin,
 }
 
 impl Setting {
     pub(super) fn refused(&self, reason: String) -> Error {
-        // A value may be a whole mistaken file; the line stays a line.
+        // A value may be the contents of a whole file by mistake; the message stays on one line.
         let shown: String = self.text.chars().filter(|c| !c.is_control()).take(100).collect();
         Error::Invalid { key: self.key.clone(), value: shown, origin: self.origin.clone(), reason }
     }
 }
 
-/// Values by key: those of the stronger source replace those of the weaker.
+/// Values by key: a value of a stronger source replaces those of weaker sources.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     values: BTreeMap<String, Setting>,
@@ -61,7 +61,7 @@ pub(super) struct Layers {
     pub(super) warnings: Vec<String>,
 }
 
-/// The option with this key, or with this older name of it.
+/// The option with this key or alias.
 pub(super) fn find(key: &str) -> Option<&'static OptionInfo> {
     OPTIONS.iter().find(|option| option.key == key || option.aliases.contains(&key))
 }
@@ -71,7 +71,8 @@ impl Layers {
         Layers { environment: environment.iter().cloned().collect(), ..Layers::default() }
     }
 
-    /// Adds what one source gives, stronger than all before. Of a key and its older name in one source the key counts.
+    /// Adds the values of one source, stronger than all sources added before. If one source gives
+    /// both a key and its alias, the key wins.
     pub(super) fn add(&mut self, given: Vec<(String, String)>, origin: impl Fn(&str) -> Origin) {
         let (older, current): (Vec<_>, Vec<_>) =
             given.into_iter().partition(|(key, _)| find(key).is_some_and(|option| option.key != key));
@@ -80,12 +81,14 @@ impl Layers {
             let key = match find(&given_key) {
                 Some(option) => option.key.to_owned(),
                 None => {
-                    let why = superseded::why(&given_key).unwrap_or(match promise_of(&given_key, &text) {
-                        Some(_) => {
-                            "not supported, and ignored although that is unsafe (grampus.unsafe.ignore.keys)"
-                        }
-                        None => "not known to Grampus, ignored",
-                    });
+                    let why = superseded::warning(&given_key).unwrap_or(
+                        match find_unsupported(&given_key, &text) {
+                            Some(_) => {
+                                "not supported; ignored although this is unsafe (grampus.unsafe.ignore.keys)"
+                            }
+                            None => "unknown key, ignored",
+                        },
+                    );
                     self.warnings.push(format!("{given_key} ({origin}): {why}"));
                     given_key
                 }
@@ -94,15 +97,16 @@ impl Layers {
         }
     }
 
-    /// Checks that no key asks for safety that this server does not give, but for those in `ignored`.
-    pub(super) fn check_promises(&self, ignored: &[String]) -> Result<(), Error> {
+    /// Checks that no key promises safety that this server does not provide, except those in
+    /// `ignored`.
+    pub(super) fn check_unsafe_keys(&self, ignored: &[String]) -> Result<(), Error> {
         let mut lines = Vec::new();
         for setting in self.values.values().filter(|setting| find(&setting.key).is_none()) {
-            if promise_of(&setting.key, &setting.text).is_none() || ignored.contains(&setting.key) {
+            if find_unsupported(&setting.key, &setting.text).is_none() || ignored.contains(&setting.key) {
                 continue;
             }
             let value = substitute(&setting.text, self).map_err(|reason| setting.refused(reason))?;
-            let Some(promise) = promise_of(&setting.key, &value) else { continue };
+            let Some(promise) = find_unsupported(&setting.key, &value) else { continue };
             let (key, what) = (&setting.key, promise.promise);
             let reason = format!(
                 "not supported, and ignoring it would be unsafe ({what}); remove it, or start with \
@@ -113,7 +117,7 @@ impl Layers {
         if lines.is_empty() { Ok(()) } else { Err(Error::Unsafe { lines }) }
     }
 
-    /// The value of an option, its variables replaced.
+    /// The value of an option, with variables replaced.
     pub(super) fn setting(&self, key: &str, default: &str) -> Result<Setting, Error> {
         let given = self.values.get(key);
         let mut setting = given.cloned().unwrap_or_else(|| Setting {
@@ -141,7 +145,7 @@ impl Substitution for Layers {
 }
 
 impl Layers {
-    // The properties of a Java process that configurations refer to.
+    // Properties of a Java process that site files may refer to.
     fn system_property(&self, key: &str) -> Option<String> {
         match key {
             "user.name" => self.variable("USER"),

@@ -6,432 +6,596 @@ use std::path::PathBuf;
 use super::Error;
 use super::declare::{OptionInfo, options};
 use super::layers::{Layers, Setting};
-use super::value::{self, Checksum, RateLimiter, Share};
+use super::root_uri::RootUri;
+use super::value::{self, Checksum, MemoryShare};
+use crate::classes::{CompactionPolicy, RateLimiter, SplitPolicy, StoreEngine};
 
-/// Samples closer together would be work for nobody's eye.
+/// Lower bound of the sample period: more frequent samples cost work without a visible benefit.
 const HISTORY_PERIOD_MS_MIN: u64 = 100;
 
 options! {
     "Data" {
-        /// The root directory, which holds everything that is stored.
+        /// Root directory of all stored data.
         ///
-        /// Made at the first start. A directory that another program made is not opened by accident.
-        root_dir: PathBuf = "hbase.rootdir", "./grampus-data", root_dir;
+        /// Created at the first start. The server refuses a directory that contains files of
+        /// another program.
+        root: RootUri = "hbase.rootdir", "./grampus-data", root_uri;
     }
     "Addresses and ports" {
-        /// Address on which the master takes requests.
+        /// Address on which the master listens for RPC.
         ///
-        /// HBase listens on every address; Grampus only on this machine's own, until told otherwise, since it asks
-        /// nobody for a password. `0.0.0.0` listens on every address.
+        /// HBase listens on all addresses. Grampus listens on loopback by default, because it
+        /// performs no authentication. `0.0.0.0` listens on all IPv4 addresses.
         master_address: IpAddr = "hbase.master.ipc.address", "127.0.0.1", address;
-        /// Port of the master.
+        /// RPC port of the master.
         master_port: u16 = "hbase.master.port", "16000", port;
-        /// Address on which the region server takes requests.
+        /// Address on which the region server listens for RPC.
         ///
-        /// HBase listens on every address; Grampus only on this machine's own, until told otherwise.
+        /// HBase listens on all addresses. Grampus listens on loopback by default.
         region_server_address: IpAddr = "hbase.regionserver.ipc.address", "127.0.0.1", address;
-        /// Port of the region server.
+        /// RPC port of the region server.
         region_server_port: u16 = "hbase.regionserver.port", "16020", port;
-        /// Address of the master's pages. HBase's default is every address.
+        /// Address of the master's status pages. HBase's default is all addresses.
         master_info_address: IpAddr = "hbase.master.info.bindAddress", "127.0.0.1", address;
-        /// Port of the master's pages.
+        /// Port of the master's status pages.
         master_info_port: Option<u16> = "hbase.master.info.port", "16010", port_or_off;
-        /// Address of the region server's pages. HBase's default is every address.
+        /// Address of the region server's status pages. HBase's default is all addresses.
         region_server_info_address: IpAddr = "hbase.regionserver.info.bindAddress", "127.0.0.1", address;
-        /// Port of the region server's pages.
+        /// Port of the region server's status pages.
         region_server_info_port: Option<u16> = "hbase.regionserver.info.port", "16030", port_or_off;
-        /// Host names for which browsers may ask for pages, separated by commas, beside IP addresses, `localhost`, this
-        /// machine's name and the servers' names. `*`: any, also names that other sites made lead here.
+        /// Additional host names under which the status pages are served, separated by commas.
         ///
-        /// A page asked for by another name is refused (421).
+        /// IP addresses, `localhost`, this machine's name and the configured server names are
+        /// always accepted. Requests for other host names are refused (status 421), which protects
+        /// against DNS rebinding. `*` accepts every host name and disables this protection.
         page_hosts: String = "grampus.info.hosts", "", text;
-        /// Connections to the pages of each role; more are closed immediately.
+        /// Maximum number of connections to the status pages of each role. Further connections are
+        /// closed immediately.
         ///
-        /// `auto`: one thirty-second of the limit of open files, at least 8, at most 512.
+        /// `auto`: one thirty-second of the limit of open files, at least 8 and at most 512.
+        /// Larger: more file descriptors may be in use.
         page_connections_max: Option<u32> = "grampus.info.connections.max", "auto", count_or_auto;
-        /// Address of the endpoint that speaks ZooKeeper's protocol, where clients ask for the way.
+        /// Address of the ZooKeeper-protocol endpoint, where clients look up the master and
+        /// `hbase:meta`.
         zookeeper_address: IpAddr = "hbase.zookeeper.property.clientPortAddress", "127.0.0.1", address;
-        /// Port of the endpoint that speaks ZooKeeper's protocol.
+        /// Port of the ZooKeeper-protocol endpoint.
         zookeeper_port: u16 = "hbase.zookeeper.property.clientPort", "2181", port;
-        /// Connections to the endpoint that speaks ZooKeeper's protocol; more are closed immediately.
+        /// Maximum number of connections to the ZooKeeper-protocol endpoint. Further connections
+        /// are closed immediately.
         ///
-        /// `auto`: one sixteenth of the limit of open files, at least 16, at most 4096.
+        /// `auto`: one sixteenth of the limit of open files, at least 16 and at most 4096. Larger:
+        /// more file descriptors may be in use.
         zookeeper_connections_max: Option<u32> = "grampus.zookeeper.connections.max", "auto", count_or_auto;
-        /// The znode below which clients look for the cluster. Clients must be set to the same.
+        /// Root znode of the cluster. Clients must use the same value.
         zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;
-        /// The host that clients are told for the master.
+        /// Host name of the master that is advertised to clients.
         ///
-        /// Must lead clients to the address that is listened on. Empty: the address itself, or this machine's name if
-        /// every address is listened on.
+        /// Clients must be able to reach the master's listening address under this name. Empty: the
+        /// listening address itself, or this machine's name if the master listens on all addresses.
         master_host: Option<String> = "hbase.master.hostname", "", host_or_auto;
-        /// The host that clients are told for the region server. It is part of the server's name in `hbase:meta`.
+        /// Host name of the region server that is advertised to clients. It is part of the server's
+        /// name in `hbase:meta`.
         ///
-        /// Must lead clients to the address that is listened on. Empty: as for the master.
+        /// Clients must be able to reach the region server's listening address under this name.
+        /// Empty: as for the master.
         region_server_host: Option<String> = "hbase.regionserver.hostname", "", host_or_auto;
-        /// Added to every port but 0, so that several servers run side by side.
+        /// Added to every port except 0, so that several servers can run on one machine.
         port_offset: u16 = "grampus.port.offset", "0", port;
     }
     "Safety" {
-        /// Keys of HBase that promise safety, or say where data is, and that the server may ignore nevertheless, separated by
-        /// commas.
+        /// HBase keys that promise safety or locate data, and that the server may ignore, separated
+        /// by commas.
         ///
-        /// Such a key stops the start, unless its value asks for nothing; they are listed at the end of this page.
+        /// Without this option such a key stops the start, unless its value requests nothing
+        /// unsupported. The end of this page lists these keys.
         unsafe_ignored: String = "grampus.unsafe.ignore.keys", "", text;
     }
     "Memory" {
-        /// What the process may use for everything: memstores, cached blocks, requests, answers and what they need beside.
+        /// Memory limit of the process: memstores, block cache, requests, responses, and everything
+        /// else.
         ///
-        /// The limit that a part refers to is that of the control group, or the machine's memory if there is none. What
-        /// memstores and cache leave, at least a fifth, is given in thirds to requests, to answers and to the rest. Memory
-        /// that memstores do not use, the cache has until they do. Where the process takes more than all of it none the
-        /// less, the cache is made smaller by as much.
-        memory: Share = "grampus.memory", "40%", share;
-        /// The part of the memory for all memstores. When they hold more, the largest are flushed, and writers wait.
+        /// A percentage refers to the memory limit of the control group, or to the machine's memory
+        /// if there is none. Memstores and block cache get the fractions below. The rest, at least
+        /// a fifth, is divided into equal thirds for requests, responses, and everything else. The
+        /// block cache also uses memory that memstores currently do not use. If the process exceeds
+        /// its limit, the block cache shrinks by the excess.
+        memory: MemoryShare = "grampus.memory", "40%", share;
+        /// Fraction of the memory for all memstores together.
+        ///
+        /// If memstores use more, writes are rejected (RegionTooBusyException) until flushes have
+        /// freed memory. Larger: longer bursts of writes, fewer and larger files, and less memory
+        /// for the block cache.
         memstore_fraction: f64 = "hbase.regionserver.global.memstore.size"
             | "hbase.regionserver.global.memstore.upperLimit", "0.4", fraction;
-        /// The part of the memstores' memory from which they are flushed ahead of need.
-        memstore_lower_fraction: f64 = "hbase.regionserver.global.memstore.size.lower.limit", "0.95", fraction;
-        /// The part of the memory for cached blocks, beside what memstores leave of theirs. With the memstores' part no
-        /// more than 0.8.
-        block_cache_fraction: f64 = "hfile.block.cache.size", "0.4", fraction;
-        /// Whether blocks are read past the system's page cache, which then keeps no second copy of them.
+        /// Fraction of the memstore memory at which the largest memstores are flushed.
         ///
-        /// `auto`: if the memory is more than half of its limit, so that the system has less to cache with than the server.
+        /// Smaller: flushes start earlier, so writes are rejected less often, but files are
+        /// smaller.
+        memstore_lower_fraction: f64 = "hbase.regionserver.global.memstore.size.lower.limit", "0.95", fraction;
+        /// Fraction of the memory for the block cache, which also uses free memstore memory.
+        ///
+        /// The sum with the memstore fraction must not exceed 0.8. Larger: more cache hits, and
+        /// less memory for requests and responses.
+        block_cache_fraction: f64 = "hfile.block.cache.size", "0.4", fraction;
+        /// Whether blocks are read with direct I/O, so that the system's page cache keeps no second
+        /// copy.
+        ///
+        /// `auto`: `true` if `grampus.memory` is more than half of its limit, because the system
+        /// then has less memory for caching than the server.
         direct_reads: Option<bool> = "grampus.reads.direct", "auto", flag_or_auto;
     }
     "Memstores" {
-        /// Bytes a region's memstore holds before it is flushed to files. A table may have its own.
+        /// Size in bytes at which a region's memstore is flushed to files. A table may have its own
+        /// (`MEMSTORE_FLUSHSIZE`).
         ///
-        /// Larger: fewer files and less compaction, more memory and a longer log to replay after a crash.
+        /// Larger: fewer files and less compaction, but more memory, and a longer log replay after
+        /// a crash.
         memstore_flush_bytes: u64 = "hbase.hregion.memstore.flush.size", "128 MiB", bytes;
-        /// How many flush sizes a region's memstore may hold before its writers are told to come back later
-        /// (RegionTooBusyException).
-        memstore_block_multiplier: u32 = "hbase.hregion.memstore.block.multiplier", "4", count;
-        /// Age of the oldest edit at which a memstore is flushed however small it is. 0: never by age.
+        /// A region rejects writes (RegionTooBusyException) when its memstore is larger than this
+        /// many flush sizes.
         ///
-        /// Shorter: logs go sooner, and there are more small files.
+        /// Larger: longer bursts of writes to one region, but more memory.
+        memstore_block_multiplier: u32 = "hbase.hregion.memstore.block.multiplier", "4", count;
+        /// Maximum age of the oldest edit before its memstore is flushed, regardless of size. 0
+        /// disables this limit.
+        ///
+        /// Shorter: logs are deleted sooner, but there are more small files.
         memstore_flush_interval_ms: u64 = "hbase.regionserver.optionalcacheflushinterval", "1 h", millis;
     }
     "Block cache" {
-        /// Whether all data blocks that a flush writes are cached at once. A family may want it for itself
-        /// (CACHE_DATA_ON_WRITE).
+        /// Whether a flush caches all data blocks that it writes. A family can enable this for
+        /// itself (CACHE_DATA_ON_WRITE).
+        ///
+        /// `true`: reads of recent data hit the cache, but older blocks are evicted sooner.
         cache_data_on_write: bool = "hbase.rs.cacheblocksonwrite", "false", flag;
-        /// Whether all blocks that a compaction writes are cached at once. Those that take the place of cached ones always
-        /// are.
+        /// Whether a compaction caches all blocks that it writes. Blocks that replace cached ones
+        /// are always cached.
         cache_compacted_on_write: bool = "hbase.rs.cachecompactedblocksonwrite", "false", flag;
-        /// Whether index blocks are cached as they are written. A family may want it for itself (CACHE_INDEX_ON_WRITE).
+        /// Whether index blocks are cached when they are written. A family can enable this for
+        /// itself (CACHE_INDEX_ON_WRITE).
         cache_index_on_write: bool = "hfile.block.index.cacheonwrite", "false", flag;
-        /// Whether chunks of Bloom filters are cached as they are written. A family may want it for itself
-        /// (CACHE_BLOOMS_ON_WRITE).
+        /// Whether Bloom filter chunks are cached when they are written. A family can enable this
+        /// for itself (CACHE_BLOOMS_ON_WRITE).
         cache_blooms_on_write: bool = "hfile.block.bloom.cacheonwrite", "false", flag;
-        /// Whether all blocks of a file are read ahead when it is opened, as long as there is room. A family may want it
-        /// for itself (PREFETCH_BLOCKS_ON_OPEN).
+        /// Whether all blocks of a file are prefetched when it is opened, while the cache has free
+        /// space. A family can enable this for itself (PREFETCH_BLOCKS_ON_OPEN).
         prefetch_on_open: bool = "hbase.rs.prefetchblocksonopen", "false", flag;
-        /// Whether the blocks of a region leave the cache when it is closed. A family may want it for itself
-        /// (EVICT_BLOCKS_ON_CLOSE).
+        /// Whether closing a region evicts its blocks from the cache. A family can enable this for
+        /// itself (EVICT_BLOCKS_ON_CLOSE).
         evict_on_close: bool = "hbase.rs.evictblocksonclose", "false", flag;
     }
     "Store files" {
-        /// Files of a store from which some are merged into one.
+        /// Minimum number of files that a minor compaction merges.
         ///
-        /// More: fewer bytes are rewritten, and a read looks into more files.
+        /// Larger: fewer bytes are rewritten, but a read checks more files.
         compaction_files_min: u32 = "hbase.hstore.compaction.min" | "hbase.hstore.compactionThreshold", "3", count;
-        /// The most files that one compaction merges.
+        /// Maximum number of files that one compaction merges, except a major compaction requested
+        /// by a user.
+        ///
+        /// Larger: fewer but longer compactions.
         compaction_files_max: u32 = "hbase.hstore.compaction.max", "10", count;
-        /// Bytes of a run of files below which it does not matter how they differ in size. `auto`: the flush size.
+        /// Total size in bytes up to which files are merged regardless of their size ratio. `auto`:
+        /// the flush size.
+        ///
+        /// Larger: small files are merged sooner, and more bytes are rewritten.
         compaction_bytes_min: Option<u64> = "hbase.hstore.compaction.min.size", "auto", bytes_or_auto;
-        /// The most bytes that one compaction merges, unless a person wants everything rewritten. `auto`: no limit.
+        /// Maximum total size in bytes of one compaction, except a major compaction requested by a
+        /// user. `auto`: no limit.
+        ///
+        /// Smaller: fewer bytes are rewritten, but files above the limit are not merged.
         compaction_bytes_max: Option<u64> = "hbase.hstore.compaction.max.size", "auto", bytes_or_auto;
-        /// The same in hours of little load. `auto`: as in others.
+        /// Like `hbase.hstore.compaction.max.size`, for off-peak hours. `auto`: the same as in
+        /// other hours.
         compaction_off_peak_bytes_max: Option<u64> = "hbase.hstore.compaction.max.size.offpeak", "auto", bytes_or_auto;
-        /// How many times as large as the others of its run together a file may be to be merged with them.
+        /// Maximum size ratio: a file is merged only if it is at most this many times as large as
+        /// the other chosen files together.
         ///
-        /// Larger: fewer files, and more bytes are rewritten.
+        /// Larger: fewer files, but more bytes are rewritten.
         compaction_ratio: f64 = "hbase.hstore.compaction.ratio", "1.2", factor;
-        /// The same in hours of little load.
+        /// Like `hbase.hstore.compaction.ratio`, for off-peak hours.
         compaction_off_peak_ratio: f64 = "hbase.hstore.compaction.ratio.offpeak", "5.0", factor;
-        /// The first hour of little load, in UTC (HBase counts in the server's zone).
+        /// First off-peak hour, in UTC (HBase uses the server's time zone). -1: there are no
+        /// off-peak hours.
         off_peak_start: Option<u8> = "hbase.offpeak.start.hour", "-1", hour_or_off;
-        /// The hour behind the last one of little load, in UTC.
+        /// Hour after the last off-peak hour, in UTC. -1: there are no off-peak hours.
         off_peak_end: Option<u8> = "hbase.offpeak.end.hour", "-1", hour_or_off;
-        /// How old the oldest file of a store may get before all of its files are rewritten. 0: they never are by age.
-        major_compaction_period_ms: u64 = "hbase.hregion.majorcompaction", "7 d", millis;
-        /// The part of that age by which stores differ, so that they are not all rewritten at once.
-        major_compaction_jitter: f64 = "hbase.hregion.majorcompaction.jitter", "0.5", fraction;
-        /// Which rule chooses the files of a compaction. A table or family may have its own.
-        compaction_policy: String = "hbase.hstore.defaultengine.compactionpolicy.class",
-            "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy", compaction_policy;
-        /// Whether stores are compacted within windows of time. A table or family may say otherwise.
-        store_engine: String = "hbase.hstore.engine.class",
-            "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine", store_engine;
-        /// The length of the newest windows of time.
-        window_base_ms: u64 = "hbase.hstore.compaction.date.tiered.base.window.millis", "6 h", millis;
-        /// Windows of one length; the next older ones are so many times as long.
-        windows_per_tier: u32 = "hbase.hstore.compaction.date.tiered.windows.per.tier", "4", count;
-        /// Files of the newest window from which some are merged.
-        window_incoming_files_min: u32 = "hbase.hstore.compaction.date.tiered.incoming.window.min", "6", count;
-        /// The age from which windows grow no more. `auto`: that of the next key.
-        window_tier_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.tier.age.millis", "auto", millis_or_auto;
-        /// The age of windows that minor compactions leave alone. `auto`: none.
-        window_file_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.storefile.age.millis", "auto", millis_or_auto;
-        /// Whether a minor compaction of a window writes one file instead of cutting it at the window's start.
-        window_single_output: bool = "hbase.hstore.compaction.date.tiered.single.output.for.minor.compaction", "true", flag;
-        /// Whether files are dropped unread when all their cells are over.
-        drop_expired_files: bool = "hbase.store.delete.expired.storefile", "true", flag;
-        /// How long delete markers stay when all files are rewritten.
-        purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
-        /// Stores are looked at once in so many times ten seconds, whether somebody wrote to them or not.
-        compaction_check_multiplier: u32 = "hbase.server.compactchecker.interval.multiplier", "1000", count;
-        /// Whether files are compacted at all. Can be switched while the server runs.
-        compaction_enabled: bool = "hbase.regionserver.compaction.enabled", "true", flag;
-        /// Bytes of a compaction from which it runs beside the others. `auto`: twice the flush size for each file that one may merge.
-        long_compaction_bytes: Option<u64> = "hbase.regionserver.thread.compaction.throttle", "auto", bytes_or_auto;
-        /// Such long compactions that run at once.
-        long_compactions: u32 = "hbase.regionserver.thread.compaction.large", "1", count;
-        /// Other compactions that run at once.
-        short_compactions: u32 = "hbase.regionserver.thread.compaction.small", "1", count;
-        /// Bytes that compactions write in a second as long as no store has many files.
-        compaction_speed_min: u64 = "hbase.hstore.compaction.throughput.lower.bound", "50 MiB", bytes;
-        /// Bytes that compactions write in a second when a store has nearly as many files as flushes wait for. Beyond, no limit.
-        compaction_speed_max: u64 = "hbase.hstore.compaction.throughput.higher.bound", "100 MiB", bytes;
-        /// Files of a store beyond which flushes wait for a compaction.
-        blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
-        /// How long they wait at most.
-        blocking_wait_ms: u64 = "hbase.hstore.blockingWaitTime", "90 s", millis;
-        /// Bytes of a store above which its region is split in the end. A table may have its own (`MAX_FILESIZE`).
+        /// Maximum age of a store's oldest file before all files of the store are rewritten (major
+        /// compaction). 0 disables this.
         ///
-        /// Larger: fewer regions, and longer compactions.
+        /// Shorter: deleted and expired cells are removed sooner, but more bytes are rewritten.
+        major_compaction_period_ms: u64 = "hbase.hregion.majorcompaction", "7 d", millis;
+        /// Maximum deviation of a store's major compaction period, in both directions, as a
+        /// fraction of it.
+        ///
+        /// Larger: the major compactions of different stores are spread over more time.
+        major_compaction_jitter: f64 = "hbase.hregion.majorcompaction.jitter", "0.5", fraction;
+        /// Policy that chooses the files of a compaction. A table or family may have its own.
+        compaction_policy: CompactionPolicy = "hbase.hstore.defaultengine.compactionpolicy.class",
+            "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy", compaction_policy;
+        /// Store engine: `DateTieredStoreEngine` compacts within time windows. A table or family
+        /// may have its own.
+        store_engine: StoreEngine = "hbase.hstore.engine.class",
+            "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine", store_engine;
+        /// Length of the newest time windows of date-tiered compaction.
+        ///
+        /// Larger: fewer files, but more bytes are rewritten.
+        window_base_ms: u64 = "hbase.hstore.compaction.date.tiered.base.window.millis", "6 h", millis;
+        /// Number of time windows of the same length. The next older windows are this many times as
+        /// long.
+        windows_per_tier: u32 = "hbase.hstore.compaction.date.tiered.windows.per.tier", "4", count;
+        /// Minimum number of files in the newest time window before a minor compaction merges some
+        /// of them.
+        ///
+        /// Larger: recent cells are rewritten less often, but a read checks more files.
+        window_incoming_files_min: u32 = "hbase.hstore.compaction.date.tiered.incoming.window.min", "6", count;
+        /// Age beyond which time windows stop growing. `auto`: the value of
+        /// `hbase.hstore.compaction.date.tiered.max.storefile.age.millis`.
+        window_tier_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.tier.age.millis", "auto", millis_or_auto;
+        /// Minor compactions skip time windows that are older than this. `auto`: no limit.
+        ///
+        /// Smaller: fewer bytes are rewritten, but old windows keep more files.
+        window_file_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.storefile.age.millis", "auto", millis_or_auto;
+        /// Whether a minor compaction of a time window writes a single file. `false`: its output is
+        /// split at the start of the window.
+        window_single_output: bool = "hbase.hstore.compaction.date.tiered.single.output.for.minor.compaction", "true", flag;
+        /// Whether files are deleted without being read when all their cells have expired.
+        drop_expired_files: bool = "hbase.store.delete.expired.storefile", "true", flag;
+        /// Minimum age of a delete marker before a major compaction removes it.
+        ///
+        /// Larger: deletes stay visible to raw scans for longer, but take space.
+        purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
+        /// Interval of the periodic compaction check of a store, in units of ten seconds,
+        /// regardless of writes to it.
+        ///
+        /// Larger: major compactions and deletions of expired files start later.
+        compaction_check_multiplier: u32 = "hbase.server.compactchecker.interval.multiplier", "1000", count;
+        /// Whether stores are compacted. Can be switched while the server runs.
+        compaction_enabled: bool = "hbase.regionserver.compaction.enabled", "true", flag;
+        /// Compactions of more bytes than this count as long and have their own slots, so that
+        /// short ones need not wait for them.
+        ///
+        /// `auto`: twice the flush size for each file that one compaction may merge.
+        long_compaction_bytes: Option<u64> = "hbase.regionserver.thread.compaction.throttle", "auto", bytes_or_auto;
+        /// Maximum number of concurrent long compactions.
+        ///
+        /// Larger: compactions catch up sooner, but use more CPU and disk bandwidth.
+        long_compactions: u32 = "hbase.regionserver.thread.compaction.large", "1", count;
+        /// Maximum number of concurrent short compactions.
+        ///
+        /// Larger: compactions catch up sooner, but use more CPU and disk bandwidth.
+        short_compactions: u32 = "hbase.regionserver.thread.compaction.small", "1", count;
+        /// Write rate of all compactions together, in bytes per second, while no store has many
+        /// files. 0 disables the limit.
+        ///
+        /// Larger: compactions catch up sooner, but slow down reads and writes.
+        compaction_speed_min: u64 = "hbase.hstore.compaction.throughput.lower.bound", "50 MiB", bytes;
+        /// Write rate of all compactions together, in bytes per second, when a store has almost so
+        /// many files that flushes must wait. Beyond that there is no limit.
+        compaction_speed_max: u64 = "hbase.hstore.compaction.throughput.higher.bound", "100 MiB", bytes;
+        /// Number of files in a store above which flushes wait for a compaction.
+        ///
+        /// Larger: flushes wait less often, but a read checks more files.
+        blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
+        /// Maximum time that a flush waits for fewer files.
+        ///
+        /// Larger: fewer files, but memstores hold their memory longer and writes may be rejected.
+        blocking_wait_ms: u64 = "hbase.hstore.blockingWaitTime", "90 s", millis;
+        /// Store size in bytes above which a region is split, unless splits are disabled; the split
+        /// policy may split it earlier. A table may have its own (`MAX_FILESIZE`).
+        ///
+        /// Larger: fewer regions, but longer compactions.
         split_bytes_max: u64 = "hbase.hregion.max.filesize", "10 GiB", bytes;
-        /// The part of that by which each region's size differs by chance, so that not all are split at once.
+        /// Range of the random variation of `hbase.hregion.max.filesize` between regions, as a
+        /// fraction of it: 0.25 varies it by up to 12.5 % in both directions.
+        ///
+        /// Larger: the splits of equally filled regions are spread over more time.
         split_bytes_jitter: f64 = "hbase.hregion.max.filesize.jitter", "0.25", fraction;
-        /// Whether the stores of a region count together for that.
+        /// Whether the sizes of a region's stores are added up and then compared with the split
+        /// size. `false`: each store is compared separately.
         split_sums_stores: bool = "hbase.hregion.split.overallfiles", "false", flag;
-        /// When the regions of tables that do not say (`SPLIT_POLICY`) are split: one of HBase's classes.
-        split_policy: String = "hbase.regionserver.region.split.policy",
+        /// Split policy of tables without the attribute `SPLIT_POLICY`: one of HBase's classes.
+        split_policy: SplitPolicy = "hbase.regionserver.region.split.policy",
             "org.apache.hadoop.hbase.regionserver.SteppingSplitPolicy", split_policy;
-        /// Bytes at which the first region of a table is split. `auto`: two memstores' flush sizes.
+        /// Store size in bytes at which the first region of a table is split. `auto`: two memstore
+        /// flush sizes.
+        ///
+        /// Larger: a new table is spread over several regions later.
         split_bytes_initial: Option<u64> = "hbase.increasing.policy.initial.size", "auto", bytes_or_auto;
-        /// The checksum in new files. Existing files are read whatever theirs is.
+        /// Checksum algorithm for new files. Existing files may use any algorithm.
         checksum: Checksum = "hbase.hstore.checksum.algorithm", "CRC32C", checksum;
-        /// Bytes that one checksum in a new file covers.
+        /// Number of bytes that one checksum in a new file covers.
+        ///
+        /// Smaller: more checksums, which take more space.
         bytes_per_checksum: u32 = "hbase.hstore.bytes.per.checksum", "16 KiB", chunk_bytes;
     }
     "Write-ahead log" {
-        /// With the multiplier below, the size at which a new log file is begun.
-        wal_block_bytes: u64 = "hbase.regionserver.hlog.blocksize", "256 MiB", bytes;
-        /// The part of the block size at which a new log file is begun.
-        wal_roll_multiplier: f64 = "hbase.regionserver.logroll.multiplier", "0.5", factor;
-        /// Age at which a new log file is begun however small the old one is.
-        wal_roll_interval_ms: u64 = "hbase.regionserver.logroll.period", "1 h", millis;
-        /// Log files from which the regions that hold the oldest one are flushed.
+        /// Log block size in bytes. A new log file is started at this size times
+        /// `hbase.regionserver.logroll.multiplier`.
         ///
-        /// `auto`: what twice the memory of all memstores takes, at least 32. More: fewer forced flushes and a longer
-        /// replay after a crash.
+        /// Larger: fewer and larger log files.
+        wal_block_bytes: u64 = "hbase.regionserver.hlog.blocksize", "256 MiB", bytes;
+        /// Fraction of `hbase.regionserver.hlog.blocksize` at which a new log file is started.
+        wal_roll_multiplier: f64 = "hbase.regionserver.logroll.multiplier", "0.5", factor;
+        /// Age at which a new log file is started, regardless of size.
+        ///
+        /// Shorter: old logs are deleted sooner, but there are more log files.
+        wal_roll_interval_ms: u64 = "hbase.regionserver.logroll.period", "1 h", millis;
+        /// Number of log files at which the regions whose edits keep the oldest one are flushed.
+        ///
+        /// `auto`: the number that holds twice the memory of all memstores, at least 32. Larger:
+        /// fewer forced flushes, but a longer log replay after a crash.
         wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
-        /// Whether regions are opened without the edits that a damaged log has lost; the log is then kept below
-        /// `corrupt`. If not, they stay closed, and all others serve.
+        /// Whether regions are opened despite edits lost in a damaged log.
+        ///
+        /// `true`: they are opened without these edits, and the log is kept in the directory
+        /// `corrupt`. `false`: they stay closed, and all other regions are served.
         wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
     }
     "Disk" {
-        /// Bytes of the disk that are allocated ahead for logs and deletes, and as many more that must be free for
-        /// writes that add data.
+        /// Bytes of disk space that are allocated in advance for logs and deletes. As many bytes
+        /// more must be free for writes that add data.
         ///
-        /// With less free than that and what memstores will take once they are flushed, such writes are refused
-        /// (RegionTooBusyException); reads, deletes and drops continue. `auto`: 2 % of the disk, at least 1 MiB and at
-        /// most 64 MiB. 0: no reserve, and writes are refused only where the disk has no room for memstores.
+        /// Such writes are refused (RegionTooBusyException) when less is free than that plus the
+        /// space that memstores need when they are flushed. Reads, deletes and drops continue.
+        /// `auto`: 2 % of the disk, at least 1 MiB and at most 64 MiB. 0: no reserve; writes are
+        /// refused only if the disk has no room for the memstores.
         disk_reserve_bytes: Option<u64> = "grampus.disk.reserve", "auto", bytes_or_auto;
     }
-    "Splits and upkeep" {
-        /// Regions on a server from which none is split by itself any more.
+    "Splits and housekeeping" {
+        /// Number of regions on a server from which regions are no longer split automatically.
         regions_max: u32 = "hbase.regionserver.regionSplitLimit", "1000", count;
-        /// The pause between two looks for regions that were split or merged, and whose files nobody needs any more.
+        /// Interval between searches for split or merged regions whose files are no longer needed.
+        ///
+        /// Shorter: their files are archived sooner.
         janitor_period_ms: u64 = "hbase.catalogjanitor.interval", "300000", millis;
-        /// The pause between two looks for files that can be removed.
+        /// Interval between searches for archived files and old logs that can be deleted.
+        ///
+        /// Shorter: disk space is freed sooner.
         cleaner_period_ms: u64 = "hbase.master.cleaner.interval", "600000", millis;
-        /// Time between two searches for snapshots whose time to live has expired.
+        /// Interval between searches for snapshots whose time to live has expired.
         snapshot_cleaner_period_ms: u64 = "hbase.master.cleaner.snapshot.interval", "1800000", millis;
-        /// How long an archived store file is kept at least. Counted anew from each start.
+        /// Minimum time for which an archived store file is retained. A restart resets the time.
+        ///
+        /// Larger: more disk space is used.
         archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
-        /// How long a log is kept at least that nobody needs any more. Counted anew from each start.
+        /// Minimum time for which a log is retained after it is no longer needed. A restart resets
+        /// the time.
+        ///
+        /// Larger: more disk space is used.
         old_log_ttl_ms: u64 = "hbase.master.logcleaner.ttl", "600000", millis;
     }
-    "Pages" {
-        /// Time between two samples of what the status pages and `/history` show of the past: 360 are kept, an hour at the
-        /// default. No less than 100 ms. Shorter: the plots fill sooner and reach back less far.
+    "Status pages" {
+        /// Interval between samples for the charts on the status pages and for `/history`, at least
+        /// 100 ms.
+        ///
+        /// 360 samples are retained, one hour at the default. Shorter: charts have a higher
+        /// resolution, but reach back less far.
         history_period_ms: u64 = "grampus.history.period", "10 s", millis;
     }
     "Requests" {
-        /// Time without a call after which a scanner is closed. Clients should be set to the same.
+        /// Idle time after which a scanner is closed. Clients should use the same value.
+        ///
+        /// Larger: slow clients keep their scanners, but abandoned scanners hold memory longer.
         scanner_lease_ms: u64 = "hbase.client.scanner.timeout.period" | "hbase.regionserver.lease.period",
             "60000", millis;
-        /// Scanners that may be open at a time; an opening beyond it is answered with an IOException, and tried again.
+        /// Maximum number of open scanners. Opening another one fails with an IOException, which
+        /// clients retry.
         scanners_max: u32 = "grampus.scanners.max", "100000", count;
-        /// Filters, and keys, ranges, prefixes and timestamps within them, that one scan or get may have. More are refused
-        /// (DoNotRetryIOException). Filters of more than 16 MiB, or with more than 1000 regular expressions, always are.
+        /// Maximum number of filter elements in one scan or get: filters, and the keys, ranges,
+        /// prefixes and timestamps in them.
         ///
-        /// Each cell of a scan is compared with all of them. Where memory is small (`grampus.memory`), the limit is lower: three
-        /// quarters of the memory for open scanners, at 512 bytes each.
+        /// Requests with more elements are refused (DoNotRetryIOException). So are filters of more
+        /// than 16 MiB or with more than 1000 regular expressions, regardless of this option. Each
+        /// cell of a scan is tested against all elements, so a larger limit allows slower scans.
+        /// With little memory (`grampus.memory`) the limit is lower: three quarters of the memory
+        /// for open scanners, at 512 bytes per element.
         filter_elements_max: u32 = "grampus.filter.elements.max", "100000", count;
-        /// Bytes of cells in one answer to a scan or a batch, whatever the client asks for. Where memory is short, less.
+        /// Maximum bytes of cells in one response to a scan or a batch, regardless of the client's
+        /// limit. The limit is lower when memory is short.
+        ///
+        /// Smaller: less memory per response, but more round trips.
         scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
-        /// The largest row that is read in one piece, for each family (RowTooBigException); scans that allow it get larger
-        /// ones in parts. No more than half of the memory for answers.
+        /// Maximum bytes of one row and family that are read in one piece (RowTooBigException).
+        /// Scans that allow partial results return larger rows in parts.
+        ///
+        /// The limit is at most half of the memory for responses.
         row_bytes_max: u64 = "hbase.table.max.rowsize", "1 GiB", bytes;
-        /// Connections to master and region server together; more are closed at once.
+        /// Maximum number of client connections to master and region server together. Further
+        /// connections are closed immediately.
         ///
-        /// `auto`: what the limit of open files leaves when a quarter of it is kept for files, and what the pages and the endpoint
-        /// that speaks ZooKeeper's protocol may have; at most 100000.
+        /// `auto`: three quarters of the limit of open files, less the connections allowed for
+        /// status pages and the ZooKeeper-protocol endpoint; at most 100000. A quarter of the limit
+        /// is reserved for files.
         connections_max: Option<u32> = "grampus.connections.max", "auto", count_or_auto;
-        /// The largest request; a larger one is refused unread (RequestTooBigException). No more than three
-        /// quarters of the memory for requests.
-        request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
-        /// Bytes of all requests at work; beyond, clients are told to come back later (CallQueueTooBigException). No more
-        /// than the memory for requests.
-        call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
-        /// Calls that may wait for a handler; beyond, clients are told to come back later (CallQueueTooBigException).
+        /// Maximum size of a request in bytes. A larger request is refused without being read
+        /// (RequestTooBigException).
         ///
-        /// Calls have no threads to wait for here: those at work may be this many and the handlers' number together.
-        /// `auto`: as many as the bytes of their requests allow, of which each is counted as 1 KiB more than it is.
+        /// The limit is at most three quarters of the memory for requests.
+        request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
+        /// Maximum bytes of all requests in progress. Further requests are rejected, and clients
+        /// retry them later (CallQueueTooBigException).
+        ///
+        /// The limit is at most the memory for requests.
+        call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
+        /// Maximum number of calls that wait for a handler. Further calls are rejected, and clients
+        /// retry them later (CallQueueTooBigException).
+        ///
+        /// Calls need no handler threads in Grampus: the limit on calls in progress is the sum of
+        /// this number and the number of handlers. `auto`: limited only by the bytes of their
+        /// requests, where each request counts 1 KiB more than its size.
         call_queue_length_max: Option<u32> = "hbase.ipc.server.max.callqueue.length"
             | "ipc.server.max.callqueue.length", "auto", count_or_auto;
-        /// Calls at work besides those of the key above; means nothing while that is `auto`.
+        /// Number of calls that may be in progress in addition to
+        /// `hbase.ipc.server.max.callqueue.length`. Ignored while that option is `auto`.
         handlers: u32 = "hbase.regionserver.handler.count", "30", count;
-        /// Calls that take longer are told in the log, with where their time went, and kept for `get_slowlog_responses` and the
-        /// pages: from their arrival to the last byte of a long answer.
+        /// Response time above which a call is logged with its latency breakdown and retained for
+        /// `get_slowlog_responses` and the status pages.
+        ///
+        /// The time runs from the arrival of the call to the last byte of a long response. Smaller:
+        /// more calls are logged.
         slow_call_ms: Option<u64> = "hbase.ipc.warn.response.time", "10 s", millis_or_off;
-        /// The same for scans; `auto`: as for all others.
+        /// Like `hbase.ipc.warn.response.time`, for scans. `auto`: the same as for other calls.
         slow_scan_ms: Option<u64> = "hbase.ipc.warn.response.time.scan", "auto", millis_off_or_auto;
-        /// Calls with more bytes of answer are told of in the same way.
+        /// Response size in bytes above which a call is logged and retained in the same way as a
+        /// slow call.
         large_answer_bytes: Option<u64> = "hbase.ipc.warn.response.size", "100 MiB", bytes_or_off;
-        /// The same for scans; `auto`: as for all others.
+        /// Like `hbase.ipc.warn.response.size`, for scans. `auto`: the same as for other calls.
         large_scan_bytes: Option<u64> = "hbase.ipc.warn.response.size.scan", "auto", bytes_off_or_auto;
-        /// Whether the last of these calls are kept.
+        /// Whether the most recent slow and large calls are retained. They are logged in any case.
         slow_log_enabled: bool = "hbase.regionserver.slowlog.buffer.enabled", "true", flag;
-        /// How many of them.
+        /// Number of slow and large calls that are retained.
+        ///
+        /// Larger: more memory, and a longer history.
         slow_log_calls_max: u32 = "hbase.regionserver.slowlog.ringbuffer.size", "256", count;
-        /// Whether the times of each user's operations are counted (`sub=Users`). What users use, and their requests by host, is
-        /// counted anyhow.
+        /// Whether the latencies of each user's operations are measured (`sub=Users`). The resource
+        /// use of users and their requests per host are always counted.
         user_metrics_enabled: bool = "hbase.regionserver.user.metrics.enabled", "false", flag;
-        /// Changes of one batch that are made together at most. Larger batches become several edits of the log.
+        /// Maximum number of changes of a batch that are applied together. A larger batch becomes
+        /// several log entries.
+        ///
+        /// Smaller: rows are locked for a shorter time, but there are more log entries.
         minibatch_changes: u32 = "hbase.regionserver.minibatch.size", "20000", count;
-        /// Actions of one batch from which a warning is logged.
+        /// Number of actions in a batch above which a warning is logged.
         batch_rows_warning: u32 = "hbase.rpc.rows.warning.threshold", "5000", count;
-        /// Whether batches of more actions than that are refused instead.
+        /// Whether batches with more actions than `hbase.rpc.rows.warning.threshold` are rejected.
         reject_large_batches: bool = "hbase.rpc.rows.size.threshold.reject", "false", flag;
-        /// How long an increment or append is known by the nonce that its client gave it: sent again in this time, it
-        /// is answered and not carried out again.
+        /// How long the server remembers the nonce of an increment or append. A retry within this
+        /// time is answered without being applied again.
+        ///
+        /// Larger: late retries are detected, but more memory is used.
         nonce_grace_ms: u64 = "hbase.server.hashNonce.gracePeriod", "30 min", millis;
-        /// The largest cell that is stored.
+        /// Maximum size of a stored cell in bytes. Writes of larger cells are rejected.
         cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
-        /// Whether users, tables and namespaces can have quotas, which are kept in `hbase:quota`.
+        /// Whether quotas for users, tables and namespaces, stored in `hbase:quota`, are enforced.
         quotas_enabled: bool = "hbase.quota.enabled", "false", flag;
-        /// How often quotas are read at least; those that were changed are read within a second.
+        /// Maximum interval between reads of all quotas. Changed quotas are read within a second.
         quota_refresh_ms: u64 = "hbase.quota.refresh.period", "5 min", millis;
-        /// How what a quota allows fills up again: bit by bit, or all at once when its time is over.
+        /// How consumed quotas are refilled: gradually (`AverageIntervalRateLimiter`), or
+        /// completely at the end of each time unit (`FixedIntervalRateLimiter`).
         quota_limiter: RateLimiter = "hbase.quota.rate.limiter",
             "org.apache.hadoop.hbase.quotas.AverageIntervalRateLimiter", rate_limiter;
-        /// Bytes of a unit, for quotas of capacity units that are read.
+        /// Bytes of one read capacity unit. Larger: a quota of capacity units permits more bytes.
         read_unit_bytes: u64 = "hbase.quota.read.capacity.unit", "1 KiB", bytes;
-        /// Bytes of a unit, for quotas of capacity units that are written.
+        /// Bytes of one write capacity unit. Larger: a quota of capacity units permits more bytes.
         write_unit_bytes: u64 = "hbase.quota.write.capacity.unit", "1 KiB", bytes;
     }
-    "Metrics that are sent" {
-        /// Whether the metrics of single regions are sent, which are most of all where regions are many.
+    "Metrics sinks" {
+        /// Whether the metrics of single regions are sent. With many regions they are most of all
+        /// metrics.
         sink_regions: bool = "grampus.sink.regions", "true", flag;
-        /// The file that metrics are put behind one another in as lines, one a record and period, as Hadoop's FileSink
-        /// writes them.
+        /// File to which metrics are appended, one line per record and period, in the format of
+        /// Hadoop's FileSink.
         ///
-        /// A file that was moved away or removed is made anew.
+        /// The file is recreated if it was moved or removed.
         file_sink: Option<PathBuf> = "hbase.sink.file.filename", "", file_or_none;
-        /// The time between two lines of a record.
+        /// Interval between two lines of a record.
         file_sink_period_ms: u64 = "hbase.sink.file.period", "10", seconds;
-        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
-        /// exceptions from it.
-        file_sink_records_included: String = "hbase.sink.file.record.filter.include", "", pattern;
-        /// None of these records. Of what is left out the values are not even asked for.
-        file_sink_records_excluded: String = "hbase.sink.file.record.filter.exclude", "", pattern;
-        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
-        file_sink_metrics_included: String = "hbase.sink.file.metric.filter.include", "", pattern;
-        /// None of these metrics.
-        file_sink_metrics_excluded: String = "hbase.sink.file.metric.filter.exclude", "", pattern;
-        /// The host that gets metrics as StatsD's datagrams, named as Hadoop's StatsDSink names them.
-        statsd_sink_host: Option<String> = "hbase.sink.statsd.server.host", "", host_or_none;
-        /// Its port.
-        statsd_sink_port: u16 = "hbase.sink.statsd.server.port", "8125", peer_port;
-        /// The service's part of names. Empty: the role (`Master`, `RegionServer`), which it is for `JvmMetrics` in any
-        /// case.
-        statsd_sink_service: String = "hbase.sink.statsd.service.name", "", text;
-        /// Whether names begin without this host's.
-        statsd_sink_skips_hostname: bool = "hbase.sink.statsd.skip.hostname", "false", flag;
-        /// The time between two values of a metric.
-        statsd_sink_period_ms: u64 = "hbase.sink.statsd.period", "10", seconds;
-        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
-        /// exceptions from it.
-        statsd_sink_records_included: String = "hbase.sink.statsd.record.filter.include", "", pattern;
-        /// None of these records. Of what is left out the values are not even asked for.
-        statsd_sink_records_excluded: String = "hbase.sink.statsd.record.filter.exclude", "", pattern;
-        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
-        statsd_sink_metrics_included: String = "hbase.sink.statsd.metric.filter.include", "", pattern;
-        /// None of these metrics.
-        statsd_sink_metrics_excluded: String = "hbase.sink.statsd.metric.filter.exclude", "", pattern;
-        /// The host that gets metrics as lines of Graphite's protocol, with paths as Hadoop's GraphiteSink makes them.
+        /// Only records with matching names are written. Records are named by the `sub` part of
+        /// their beans: `Server`, `Regions`.
         ///
-        /// While it is away the newest 4 MiB of lines are kept for it.
+        /// With an exclusion, this pattern lists exceptions from it.
+        file_sink_records_included: String = "hbase.sink.file.record.filter.include", "", pattern;
+        /// Records with matching names are not written. The values of excluded records are not
+        /// collected.
+        file_sink_records_excluded: String = "hbase.sink.file.record.filter.exclude", "", pattern;
+        /// Only metrics with matching names are written. Metrics are named as the attributes of
+        /// their beans. With an exclusion, this pattern lists exceptions from it.
+        file_sink_metrics_included: String = "hbase.sink.file.metric.filter.include", "", pattern;
+        /// Metrics with matching names are not written.
+        file_sink_metrics_excluded: String = "hbase.sink.file.metric.filter.exclude", "", pattern;
+        /// Host that receives metrics as StatsD datagrams, with the names of Hadoop's StatsDSink.
+        statsd_sink_host: Option<String> = "hbase.sink.statsd.server.host", "", host_or_none;
+        /// Port of the StatsD host.
+        statsd_sink_port: u16 = "hbase.sink.statsd.server.port", "8125", peer_port;
+        /// Service part of the metric names. Empty: the role (`Master`, `RegionServer`).
+        /// `JvmMetrics` and `UgiMetrics` always use the role.
+        statsd_sink_service: String = "hbase.sink.statsd.service.name", "", text;
+        /// Whether metric names omit the host name.
+        statsd_sink_skips_hostname: bool = "hbase.sink.statsd.skip.hostname", "false", flag;
+        /// Interval between two values of a metric.
+        statsd_sink_period_ms: u64 = "hbase.sink.statsd.period", "10", seconds;
+        /// Only records with matching names are sent. Records are named by the `sub` part of their
+        /// beans: `Server`, `Regions`.
+        ///
+        /// With an exclusion, this pattern lists exceptions from it.
+        statsd_sink_records_included: String = "hbase.sink.statsd.record.filter.include", "", pattern;
+        /// Records with matching names are not sent. The values of excluded records are not
+        /// collected.
+        statsd_sink_records_excluded: String = "hbase.sink.statsd.record.filter.exclude", "", pattern;
+        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
+        /// beans. With an exclusion, this pattern lists exceptions from it.
+        statsd_sink_metrics_included: String = "hbase.sink.statsd.metric.filter.include", "", pattern;
+        /// Metrics with matching names are not sent.
+        statsd_sink_metrics_excluded: String = "hbase.sink.statsd.metric.filter.exclude", "", pattern;
+        /// Host that receives metrics as lines of Graphite's protocol, with the paths of Hadoop's
+        /// GraphiteSink.
+        ///
+        /// While the host is unreachable, the newest 4 MiB of lines are buffered.
         graphite_sink_host: Option<String> = "hbase.sink.graphite.server_host", "", host_or_none;
-        /// Its port.
+        /// Port of the Graphite host.
         graphite_sink_port: u16 = "hbase.sink.graphite.server_port", "2003", peer_port;
-        /// What paths begin with.
+        /// Prefix of all metric paths.
         graphite_sink_prefix: String = "hbase.sink.graphite.metrics_prefix", "", text;
-        /// The time between two values of a metric.
+        /// Interval between two values of a metric.
         graphite_sink_period_ms: u64 = "hbase.sink.graphite.period", "10", seconds;
-        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
-        /// exceptions from it.
+        /// Only records with matching names are sent. Records are named by the `sub` part of their
+        /// beans: `Server`, `Regions`.
+        ///
+        /// With an exclusion, this pattern lists exceptions from it.
         graphite_sink_records_included: String = "hbase.sink.graphite.record.filter.include", "", pattern;
-        /// None of these records. Of what is left out the values are not even asked for.
+        /// Records with matching names are not sent. The values of excluded records are not
+        /// collected.
         graphite_sink_records_excluded: String = "hbase.sink.graphite.record.filter.exclude", "", pattern;
-        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
+        /// beans. With an exclusion, this pattern lists exceptions from it.
         graphite_sink_metrics_included: String = "hbase.sink.graphite.metric.filter.include", "", pattern;
-        /// None of these metrics.
+        /// Metrics with matching names are not sent.
         graphite_sink_metrics_excluded: String = "hbase.sink.graphite.metric.filter.exclude", "", pattern;
     }
     "OpenTelemetry" {
-        /// The collector that gets metrics, and traces if there are any, by OTLP over HTTP. A build with the feature `otlp`
-        /// has this, others refuse to start with it.
+        /// URL of the collector that receives metrics, and traces if enabled, by OTLP over HTTP.
         ///
-        /// This key and those below are the ones that HBase's users give to OpenTelemetry's agent for Java.
+        /// Requires a build with the feature `otlp`; other builds refuse to start with this option.
+        /// This key and those below are the keys that HBase users set for OpenTelemetry's Java
+        /// agent.
         otlp_endpoint: String = "otel.exporter.otlp.endpoint", "", text;
-        /// The service that metrics and traces are said to be of. Empty: `hbase-master` and `hbase-regionserver`.
+        /// Service name of metrics and traces. Empty: `hbase-master` and `hbase-regionserver`.
         otlp_service: String = "otel.service.name", "", text;
-        /// The time between two values of a metric.
+        /// Interval between two values of a metric.
         otlp_period_ms: u64 = "otel.metric.export.interval", "60 s", millis;
-        /// Only these of its records, named as beans' parts are: `Server`, `Regions`. Beside an exclusion these are the
-        /// exceptions from it.
+        /// Only records with matching names are sent. Records are named by the `sub` part of their
+        /// beans: `Server`, `Regions`.
+        ///
+        /// With an exclusion, this pattern lists exceptions from it.
         otlp_sink_records_included: String = "hbase.sink.otlp.record.filter.include", "", pattern;
-        /// None of these records. Of what is left out the values are not even asked for.
+        /// Records with matching names are not sent. The values of excluded records are not
+        /// collected.
         otlp_sink_records_excluded: String = "hbase.sink.otlp.record.filter.exclude", "", pattern;
-        /// Only these of its metrics, named as attributes of beans are; or the exceptions from an exclusion.
+        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
+        /// beans. With an exclusion, this pattern lists exceptions from it.
         otlp_sink_metrics_included: String = "hbase.sink.otlp.metric.filter.include", "", pattern;
-        /// None of these metrics.
+        /// Metrics with matching names are not sent.
         otlp_sink_metrics_excluded: String = "hbase.sink.otlp.metric.filter.exclude", "", pattern;
-        /// The part of calls that are traced. 0: none, and nothing is asked of any.
+        /// Fraction of calls that are traced. 0 disables tracing; calls then have no tracing
+        /// overhead.
         trace_ratio: f64 = "otel.traces.sampler.arg", "0", fraction;
     }
 }
 
-/// The memory of the process in bytes, and its parts; what they leave is for everything else.
+/// The memory of the process in bytes, and its parts. The rest is for everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryParts {
-    /// All of it.
+    /// Total memory.
     pub total: u64,
     /// For memstores.
     pub memstores: u64,
-    /// For cached blocks.
+    /// For the block cache.
     pub cache: u64,
-    /// For requests that are read or at work.
+    /// For requests that are being read or processed.
     pub requests: u64,
-    /// For answers that are made or not yet taken.
+    /// For responses that are being built or sent.
     pub answers: u64,
-    /// For what open scanners hold while their clients are silent; a part of what the others leave.
+    /// For open scanners between calls; a part of the rest.
     pub scanners: u64,
 }
 
@@ -451,19 +615,20 @@ impl std::fmt::Display for MemoryParts {
 }
 
 impl Config {
-    /// Size at which a new log file is begun.
+    /// Size in bytes at which a new log file is started.
     pub fn wal_roll_bytes(&self) -> u64 {
         (self.wal_block_bytes as f64 * self.wal_roll_multiplier) as u64
     }
 
-    /// Log files from which regions are flushed, where all memstores together may hold `memstores_bytes`.
+    /// Number of log files at which regions are flushed, where all memstores together may hold
+    /// `memstores_bytes`.
     pub fn wal_files_max_for(&self, memstores_bytes: u64) -> u32 {
         // Source: HBase's AbstractFSWAL: max(32, 2 * memstore limit / roll size).
         let by_memory = memstores_bytes.saturating_mul(2) / self.wal_roll_bytes().max(1);
         self.wal_files_max.unwrap_or_else(|| u32::try_from(by_memory).unwrap_or(u32::MAX).max(32))
     }
 
-    /// The memory that the options give and its parts, where the process may have `limit` (see
+    /// The configured memory and its parts, for a process with the memory `limit` (see
     /// [`memory::limit_bytes`](crate::memory::limit_bytes)).
     pub fn memory_parts(&self, limit: u64) -> MemoryParts {
         let total = self.memory.of(limit);
@@ -480,14 +645,14 @@ impl Config {
         }
     }
 
-    /// Whether blocks are read past the page cache, where the process may have `limit`.
+    /// Whether blocks are read with direct I/O, for a process with the memory `limit`.
     pub fn reads_directly(&self, limit: u64) -> bool {
         self.direct_reads.unwrap_or(self.memory.of(limit) > limit / 2)
     }
 
-    /// Bytes of the largest request, where requests have `requests_bytes` together.
+    /// Maximum size of a request, where all requests together have `requests_bytes`.
     pub fn request_bytes_max_of(&self, requests_bytes: u64) -> u32 {
-        // Large requests leave a quarter to small ones, and are counted with a little more than their bytes.
+        // A large request must leave a quarter to others and counts slightly more than its size.
         let fits = self.request_bytes_max.min((requests_bytes / 4 * 3).saturating_sub(64 << 10));
         u32::try_from(fits).unwrap_or(u32::MAX)
     }
@@ -497,17 +662,17 @@ impl Config {
         self.disk_reserve_bytes.unwrap_or_else(|| (disk_bytes / 50).clamp(1 << 20, 64 << 20))
     }
 
-    /// Calls that may be at work at a time, if that is limited.
+    /// Maximum number of calls in progress, if limited.
     pub fn calls_max(&self) -> Option<u32> {
         self.call_queue_length_max.map(|length| length.saturating_add(self.handlers))
     }
 
-    /// Time between two samples of what is kept of the past.
+    /// Interval between two history samples.
     pub fn history_period(&self) -> std::time::Duration {
         std::time::Duration::from_millis(self.history_period_ms.max(HISTORY_PERIOD_MS_MIN))
     }
 
-    /// Connections at a time, where the process may have `files` open.
+    /// Maximum number of client connections, for a process that may have `files` files open.
     pub fn connections_max_of(&self, files: u64) -> u32 {
         const AUTO_MAX: u64 = 100_000;
         let others = 2 * self.page_connections_max_of(files) + self.zookeeper_connections_max_of(files);
@@ -515,23 +680,25 @@ impl Config {
         self.connections_max.unwrap_or(auto)
     }
 
-    /// Connections to the pages of a role, where the process may have `files` open.
+    /// Maximum number of connections to the status pages of one role, for a process that may have
+    /// `files` files open.
     pub fn page_connections_max_of(&self, files: u64) -> u32 {
         self.page_connections_max.unwrap_or((files / 32).clamp(8, 512) as u32)
     }
 
-    /// Connections to the endpoint that speaks ZooKeeper's protocol, where the process may have `files` open.
+    /// Maximum number of connections to the ZooKeeper-protocol endpoint, for a process that may
+    /// have `files` files open.
     pub fn zookeeper_connections_max_of(&self, files: u64) -> u32 {
         self.zookeeper_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
     }
 
-    /// The names of this server, for which browsers may ask for pages, as configured.
+    /// The configured host names of the status pages.
     pub fn page_hosts(&self) -> Vec<String> {
         list_of(&self.page_hosts)
     }
 }
 
-/// The entries of a list with commas.
+/// The entries of a comma-separated list.
 pub(super) fn list_of(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }

@@ -1,15 +1,15 @@
-//! `hbase-site.xml`, read as Hadoop's `Configuration` reads it.
+//! Parses `hbase-site.xml` as Hadoop's `Configuration` does.
 //!
-//! Bounded and closed: a file of at most [`FILE_BYTES_MAX`], no document type of its own, no entities but XML's five,
-//! no inclusion of other files.
+//! Input is bounded: a file of at most [`FILE_BYTES_MAX`], no inline document type, no entities
+//! except XML's five, no inclusion of other files.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// A configuration of any real cluster is a hundredth of this.
+/// Configurations of real clusters are about a hundredth of this size.
 pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
-// Hadoop's files are three deep; nested `configuration`s add some.
+// Hadoop's files are three levels deep; nested `configuration`s add some.
 const DEPTH_MAX: usize = 16;
 
 /// A `<property>`.
@@ -17,18 +17,18 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct Property {
     pub(super) key: String,
     pub(super) value: String,
-    /// No weaker source may change it any more (a later file of the same start).
+    /// A later file of the same start may not change the value.
     pub(super) is_final: bool,
 }
 
-/// What is wrong with a file, and on which line.
+/// A syntax error and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) line: usize,
     pub(super) what: String,
 }
 
-/// The properties of a file, in its order.
+/// The properties of a file, in file order.
 pub(super) fn parse(text: &str) -> Result<Vec<Property>, Malformed> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader::from_str(text);
@@ -50,8 +50,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Property>, Malformed> {
 struct Site {
     // Names of the open elements.
     open: Vec<Vec<u8>>,
-    root_seen: bool,
-    // Text of the innermost element so far.
+    has_root: bool,
+    // Text of the innermost open element so far.
     text: String,
     key: Option<String>,
     value: Option<String>,
@@ -59,10 +59,10 @@ struct Site {
     properties: Vec<Property>,
 }
 
-type Step = Result<(), String>;
+type Parsed = Result<(), String>;
 
 impl Site {
-    fn take(&mut self, event: Event<'_>) -> Step {
+    fn take(&mut self, event: Event<'_>) -> Parsed {
         match event {
             Event::Start(element) => self.start(&element),
             Event::Empty(element) => self.start(&element).and_then(|()| self.end()),
@@ -79,15 +79,15 @@ impl Site {
                 let character = resolve(&reference)?;
                 self.add_text(&character)
             }
-            // A list of entities would stand between brackets.
+            // An inline entity list would be in brackets.
             Event::DocType(text) if text.contains(&b'[') => {
-                Err("a document type of its own is not accepted".to_owned())
+                Err("an inline document type is not accepted".to_owned())
             }
             Event::DocType(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::Eof => Ok(()),
         }
     }
 
-    fn start(&mut self, element: &BytesStart<'_>) -> Step {
+    fn start(&mut self, element: &BytesStart<'_>) -> Parsed {
         let name = element.name();
         let name = name.as_ref();
         match name {
@@ -101,20 +101,20 @@ impl Site {
                 self.take_attributes(element)?;
             }
             b"include" | b"xi:include" => return Err("inclusion of other files is not supported".to_owned()),
-            // Elements that Hadoop does not know it passes over; so do we.
+            // Hadoop skips unknown elements, and so does this parser.
             _ => {}
         }
-        if self.open.is_empty() && self.root_seen {
-            return Err("more behind the end of <configuration>".to_owned());
+        if self.open.is_empty() && self.has_root {
+            return Err("content after the end of <configuration>".to_owned());
         }
-        self.root_seen = true;
+        self.has_root = true;
         self.text.clear();
         self.open.push(name.to_vec());
         Ok(())
     }
 
     // `<property name="…" value="…" final="true"/>`, Hadoop's short form.
-    fn take_attributes(&mut self, element: &BytesStart<'_>) -> Step {
+    fn take_attributes(&mut self, element: &BytesStart<'_>) -> Parsed {
         for attribute in element.attributes() {
             let attribute = attribute.map_err(|error| error.to_string())?;
             let value = attribute.unescape_value().map_err(|error| error.to_string())?.into_owned();
@@ -128,8 +128,8 @@ impl Site {
         Ok(())
     }
 
-    fn end(&mut self) -> Step {
-        let name = self.open.pop().ok_or("an element ends that did not begin")?;
+    fn end(&mut self) -> Parsed {
+        let name = self.open.pop().ok_or("end tag without a start tag")?;
         let text = std::mem::take(&mut self.text);
         let in_property = self.open.last().is_some_and(|parent| parent == b"property");
         match name.as_slice() {
@@ -137,7 +137,7 @@ impl Site {
             b"value" if in_property => self.value = Some(text),
             b"final" if in_property => self.is_final = text.trim() == "true",
             b"property" => {
-                // As in Hadoop, a property without a name or a value says nothing.
+                // As in Hadoop, a property without a name or a value is ignored.
                 if let (Some(key), Some(value)) = (self.key.take(), self.value.take()) {
                     self.properties.push(Property { key, value, is_final: self.is_final });
                 }
@@ -147,7 +147,7 @@ impl Site {
         Ok(())
     }
 
-    fn add_text(&mut self, text: &str) -> Step {
+    fn add_text(&mut self, text: &str) -> Parsed {
         if self.open.is_empty() && !text.trim().is_empty() {
             return Err("text outside of <configuration>".to_owned());
         }
@@ -157,9 +157,9 @@ impl Site {
 
     fn finish(self) -> Result<Vec<Property>, String> {
         if let Some(open) = self.open.last() {
-            return Err(format!("<{}> does not end", String::from_utf8_lossy(open)));
+            return Err(format!("<{}> has no end tag", String::from_utf8_lossy(open)));
         }
-        if !self.root_seen {
+        if !self.has_root {
             return Err("no <configuration>".to_owned());
         }
         Ok(self.properties)
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_as_people_write_it() {
+    fn a_hand_written_file_is_read() {
         let text = "\u{feff}<?xml version=\"1.0\"?>\n<?xml-stylesheet type=\"text/xsl\" href=\"configuration.xsl\"?>\n\
             <!-- Licensed -->\n<configuration>\n  <property>\n    <name> hbase.rootdir </name>\n    \
             <value>file:///data</value>\n    <description>Where &lt;all&gt; is.</description>\n  </property>\n\
@@ -223,12 +223,12 @@ mod tests {
         check("<property><name>a</name><value>b</value><final>yes</final></property>", &[("a", "b", false)]);
         check("<other><name>a</name><value>b</value></other>", &[]);
         check("<configuration><property name='a' value='b'/></configuration>", &[("a", "b", false)]);
-        // A value of an earlier property does not serve the next.
+        // The value of an earlier property is not used for the next one.
         check("<property name='a' value='b'/><property><name>c</name></property>", &[("a", "b", false)]);
     }
 
     #[test]
-    fn foreign_entities_are_refused() {
+    fn entities_and_inclusions_are_refused() {
         let bomb = "<!DOCTYPE c [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<configuration/>";
         assert!(refused(bomb).what.contains("document type"));
         let outside =
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_file_is_refused_or_read() {
+    fn every_truncated_file_is_refused_or_read() {
         let text = "<?xml version='1.0'?><configuration><property name='é'><value>&lt;<![CDATA[x]]></value></property>\
             <!-- c --></configuration>";
         for at in 0..text.len() {
@@ -282,7 +282,7 @@ mod tests {
                 assert!(parse(&text[..at]).is_err(), "cut at {at}");
             }
         }
-        // Each byte replaced by each of these: anything but a panic.
+        // Any result is allowed for a replaced byte, but no panic.
         for at in 0..text.len() {
             for byte in [b'<', b'>', b'&', b'\'', b'[', b'/', b'!', 0, b' '] {
                 let mut bytes = text.as_bytes().to_vec();

@@ -1,13 +1,13 @@
-//! `${name}` in values, as Hadoop replaces it.
+//! Replaces `${name}` in values, as Hadoop does.
 //!
-//! Bounded in steps and in length, so that values which refer to each other cannot grow without end. Unlike Hadoop,
-//! a name that nobody sets is an error: a directory called `${hbase.tmp.dir}` helps nobody.
+//! Steps and length are bounded, so that values that refer to each other cannot grow without end.
+//! Unlike Hadoop, an unset name is an error: a directory called `${hbase.tmp.dir}` is useless.
 
 // Source: Hadoop `Configuration.MAX_SUBST`.
 const STEPS_MAX: usize = 20;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// What names stand for.
+/// Resolves names.
 pub(super) trait Substitution {
     /// The value of another key, or of a system property.
     fn property(&self, key: &str) -> Option<String>;
@@ -15,7 +15,8 @@ pub(super) trait Substitution {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// `text` with every `${name}`, `${env.NAME}`, `${env.NAME:-default}` and `${env.NAME-default}` replaced.
+/// `text` with every `${name}`, `${env.NAME}`, `${env.NAME:-default}` and `${env.NAME-default}`
+/// replaced.
 pub(super) fn substitute(text: &str, names: &dyn Substitution) -> Result<String, String> {
     let mut text = text.to_owned();
     for _ in 0..STEPS_MAX {
@@ -23,23 +24,24 @@ pub(super) fn substitute(text: &str, names: &dyn Substitution) -> Result<String,
         let name = &text[start + 2..end];
         let value = look_up(name, names).ok_or_else(|| format!("${{{name}}} is not set"))?;
         if text.len() + value.len() > TEXT_BYTES_MAX {
-            return Err(format!("longer than {TEXT_BYTES_MAX} bytes once its variables are replaced"));
+            return Err(format!("longer than {TEXT_BYTES_MAX} bytes after variables are replaced"));
         }
         text.replace_range(start..=end, &value);
     }
     match innermost(&text) {
         None => Ok(text),
-        Some(_) => Err(format!("more than {STEPS_MAX} variables, or one that refers to itself")),
+        Some(_) => Err(format!("more than {STEPS_MAX} variables, or a variable that refers to itself")),
     }
 }
 
-// The first `${…}` that holds no other, as the places of `$` and `}`.
+// The positions of `$` and `}` of the first `${…}` that contains no other.
 fn innermost(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     while let Some(close) = text[from..].find('}').map(|at| from + at) {
         if let Some(open) = text[from..close].rfind("${").map(|at| from + at) {
             let name = &text[open + 2..close];
-            // Source: Hadoop `Configuration.findSubVariable`: no empty name, no `$` or blank in it.
+            // Source: Hadoop `Configuration.findSubVariable`: the name is not empty and contains no
+            // `$` or space.
             if !name.is_empty() && !name.contains(['$', ' ']) {
                 return Some((open, close));
             }
@@ -51,7 +53,7 @@ fn innermost(text: &str) -> Option<(usize, usize)> {
 
 fn look_up(name: &str, names: &dyn Substitution) -> Option<String> {
     let Some(variable) = name.strip_prefix("env.") else { return names.property(name) };
-    // `:-` puts the default for an empty value too, `-` only for none.
+    // `:-` uses the default also for an empty value, `-` only for an unset variable.
     let Some((variable, default)) = variable.split_once('-') else { return names.variable(variable) };
     match variable.strip_suffix(':') {
         Some(variable) => Some(
@@ -108,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_stays() {
+    fn text_without_names_is_unchanged() {
         for text in ["$", "${", "${}", "}", "${a b}", "$dir", "a}b", "{dir}", "${dir"] {
             check(text, text);
         }
     }
 
     #[test]
-    fn what_cannot_end_ends() {
+    fn endless_substitution_is_stopped() {
         assert!(substitute("${nobody}", &Names).unwrap_err().contains("${nobody}"));
         assert!(substitute("${env.NONE}", &Names).is_err());
         assert!(substitute("${itself}", &Names).unwrap_err().contains("refers to itself"));

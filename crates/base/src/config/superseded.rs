@@ -1,7 +1,7 @@
-//! HBase's keys that size a part of its memory which is no part of its own here. Whoever set one wants to know what has
-//! become of it.
+//! HBase's keys that size memory areas which Grampus does not have. The warnings name the option
+//! that replaces each key.
 
-/// Keys, or with a dot at the end what keys begin with, and what takes their place.
+/// Keys, or key prefixes that end in a dot, with the warning for each.
 const SUPERSEDED: [(&str, &str); 13] = [
     ("hbase.bucketcache.", CACHE),
     ("hbase.blockcache.", CACHE),
@@ -17,18 +17,18 @@ const SUPERSEDED: [(&str, &str); 13] = [
     ("hbase.hregion.memstore.", MEMSTORES),
     (
         "hbase.server.allocator.",
-        "of no effect here, where buffers need no pool: grampus.memory is all there is to size",
+        "ignored: buffers need no pool; grampus.memory is the only size to configure",
     ),
 ];
 
-const CACHE: &str = "of no effect here, where blocks have one cache: it has hfile.block.cache.size of grampus.memory, and what \
-                     memstores leave";
-const MOVED: &str = "of no effect here, where the cache has what memstores leave, at any time";
-const MEMSTORES: &str = "of no effect here, where memstores have hbase.regionserver.global.memstore.size of grampus.memory, in \
-                         chunks that nobody needs to size";
+const CACHE: &str = "ignored: there is one block cache; it has the fraction hfile.block.cache.size of grampus.memory, and the \
+                     memory that memstores do not use";
+const MOVED: &str = "ignored: the block cache always uses the memory that memstores do not use";
+const MEMSTORES: &str = "ignored: memstores have the fraction hbase.regionserver.global.memstore.size of grampus.memory, in \
+                         chunks that need no sizing";
 
-/// What to say of a key that is not an option; `None` for one of which nothing is known.
-pub(super) fn why(key: &str) -> Option<&'static str> {
+/// The warning for a superseded key; `None` for any other key.
+pub(super) fn warning(key: &str) -> Option<&'static str> {
     let is_it = |(superseded, _): &&(&str, &str)| match superseded.strip_suffix('.') {
         Some(_) => key.starts_with(superseded),
         None => key == *superseded,
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_memory_are_told_what_became_of_them() {
-        assert_eq!(why("hbase.bucketcache.size"), Some(CACHE));
-        assert_eq!(why("hbase.hregion.memstore.mslab.enabled"), Some(MEMSTORES));
-        assert_eq!(why("hfile.block.cache.policy"), Some(CACHE));
-        assert_eq!(why("hfile.block.cache.policy.x"), None);
-        assert_eq!(why("hbase.coprocessor.region.classes"), None);
+    fn superseded_memory_keys_have_a_warning() {
+        assert_eq!(warning("hbase.bucketcache.size"), Some(CACHE));
+        assert_eq!(warning("hbase.hregion.memstore.mslab.enabled"), Some(MEMSTORES));
+        assert_eq!(warning("hfile.block.cache.policy"), Some(CACHE));
+        assert_eq!(warning("hfile.block.cache.policy.x"), None);
+        assert_eq!(warning("hbase.coprocessor.region.classes"), None);
     }
 }

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// Directories for one test, removed at its end.
+/// Directories of one test, removed when dropped.
 struct Dirs(PathBuf);
 
 impl Dirs {
@@ -13,7 +13,7 @@ impl Dirs {
         Dirs(std::env::temp_dir().join(format!("grampus-config-{}-{number}", std::process::id())))
     }
 
-    /// A directory with an `hbase-site.xml` of these properties.
+    /// Creates a directory with an `hbase-site.xml` that contains these properties.
     #[allow(clippy::disallowed_methods)] // The files of a test.
     fn site(&self, name: &str, inside: &str) -> PathBuf {
         let dir = self.0.join(name);
@@ -48,7 +48,7 @@ fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn the_defaults() {
     let config = Config::default();
-    assert_eq!(config.root_dir, PathBuf::from("./grampus-data"));
+    assert_eq!(config.root, RootUri::Local("./grampus-data".into()));
     assert_eq!((config.master_port, config.region_server_port, config.zookeeper_port), (16000, 16020, 2181));
     assert_eq!((config.master_info_port, config.region_server_info_port), (Some(16010), Some(16030)));
     assert!(config.region_server_address.is_loopback());
@@ -62,9 +62,9 @@ fn the_defaults() {
     let parts = config.memory_parts(10 << 30);
     assert_eq!(parts.total, 4 << 30);
     assert_eq!((parts.memstores, parts.cache), (1_717_986_918, 1_717_986_918));
-    assert_eq!((parts.requests, parts.answers), (286_331_153, 286_331_153), "thirds of what is left");
+    assert_eq!((parts.requests, parts.answers), (286_331_153, 286_331_153), "thirds of the rest");
     assert_eq!(config.request_bytes_max_of(1 << 30), 256 << 20);
-    assert_eq!(config.request_bytes_max_of(64 << 20), (48 << 20) - (64 << 10), "one request fits at least");
+    assert_eq!(config.request_bytes_max_of(64 << 20), (48 << 20) - (64 << 10), "at least one request fits");
     assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (None, 15_000 - 2 * 512 - 1250));
     assert!(config.warnings().is_empty());
     assert_eq!(config.settings().len(), OPTIONS.len());
@@ -105,11 +105,11 @@ fn the_stronger_source_wins() {
     sources.set("hbase.master.port=4").unwrap();
     assert_eq!((port(&sources), origin(&sources)), (4, Origin::CommandLine));
     sources.set("hbase.master.port = 5").unwrap();
-    assert_eq!(port(&sources), 5, "the last of the command line");
+    assert_eq!(port(&sources), 5, "the last --set wins");
 }
 
 #[test]
-fn what_is_final_stays_but_for_the_command_line() {
+fn only_the_command_line_overrides_final_values() {
     let dirs = Dirs::new();
     let fixed = "<property><name>hbase.master.port</name><value>1</value><final>true</final></property>";
     let mut sources = Sources {
@@ -121,10 +121,10 @@ fn what_is_final_stays_but_for_the_command_line() {
     };
     let config = Config::load(&sources).unwrap();
     assert_eq!(config.master_port, 1);
-    assert!(config.warnings()[0].contains("final already"), "{:?}", config.warnings());
+    assert!(config.warnings()[0].contains("already final"), "{:?}", config.warnings());
     sources.set("hbase.master.port=3").unwrap();
     assert_eq!(Config::load(&sources).unwrap().master_port, 3);
-    // In one file too, the first that is final counts.
+    // Within one file, too, the first final value wins.
     sources = Sources::default();
     let twice = format!("{fixed}{}", property("hbase.master.port", "2"));
     sources.directories.push(dirs.site("twice", &twice));
@@ -135,7 +135,7 @@ fn what_is_final_stays_but_for_the_command_line() {
 fn older_keys_mean_the_same() {
     let dirs = Dirs::new();
     assert_eq!(set(&["hbase.hstore.compactionThreshold=5"]).unwrap().compaction_files_min, 5);
-    // In one source the current key counts, in whatever order.
+    // Within one source the current key wins, in any order.
     let both =
         [property("hbase.hstore.compaction.min", "4"), property("hbase.hstore.compactionThreshold", "5")];
     for (name, inside) in [("one", both.concat()), ("other", [&*both[1], &*both[0]].concat())] {
@@ -176,25 +176,25 @@ fn values_refer_to_others() {
     let mut sources = Sources { directories: vec![dirs.site("d", &inside.concat())], ..Sources::default() };
     sources.environment = variables(&[("USER", "me")]);
     let config = Config::load(&sources).unwrap();
-    assert_eq!(config.root_dir, PathBuf::from("/srv/me"));
-    assert_eq!(config.master_info_port, Some(16000), "an option that nobody set has its default");
+    assert_eq!(config.root, RootUri::Local("/srv/me".into()));
+    assert_eq!(config.master_info_port, Some(16000), "an unset option has its default");
     sources.environment = variables(&[("USER", "me"), ("BASE", "/else")]);
-    assert_eq!(Config::load(&sources).unwrap().root_dir, PathBuf::from("/else/me"));
+    assert_eq!(Config::load(&sources).unwrap().root, RootUri::Local("/else/me".into()));
     sources.environment.clear();
     let error = Config::load(&sources).unwrap_err().to_string();
     assert!(error.contains("hbase.rootdir") && error.contains("${user.name} is not set"), "{error}");
 }
 
 #[test]
-fn refusals_say_what_where_and_why() {
+fn refusals_name_key_origin_and_reason() {
     let message = |arguments: &[&str]| set(arguments).unwrap_err().to_string();
     assert_eq!(
-        message(&["hbase.rootdir=hdfs://nn:8020/hbase"]),
-        "hbase.rootdir = 'hdfs://nn:8020/hbase' (command line): hdfs:// is not supported yet; give a directory of this machine"
+        message(&["hbase.rootdir=file:relative"]),
+        "hbase.rootdir = 'file:relative' (command line): expected a local directory, as a path or as `file:///…`"
     );
     assert_eq!(
         message(&["hbase.master.port=many"]),
-        "hbase.master.port = 'many' (command line): expected a port from 0 to 65535"
+        "hbase.master.port = 'many' (command line): expected a port from 0 to 65535; 0: any free port"
     );
     assert_eq!(message(&["nonsense"]), "--set nonsense: expected key=value");
     assert!(message(&["=x"]).contains("expected key=value"));
@@ -224,7 +224,7 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn ports_move_together() {
+fn all_ports_shift_by_the_offset() {
     let config =
         set(&["grampus.port.offset=100", "hbase.master.info.port=-1", "hbase.master.port=0"]).unwrap();
     assert_eq!((config.master_port, config.region_server_port, config.zookeeper_port), (0, 16120, 2281));
@@ -244,7 +244,7 @@ fn the_page_names_every_option() {
 }
 
 #[test]
-fn limits_are_given_or_follow_from_others() {
+fn limits_are_set_or_derived() {
     let given = |arguments: &[&str]| {
         let mut sources = Sources::default();
         arguments.iter().for_each(|argument| sources.set(argument).unwrap());
@@ -302,13 +302,6 @@ fn each_unsafe_key_has_a_line_of_its_own() {
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].starts_with("hbase.security.authentication = 'kerberos'"), "{text}");
     assert!(lines[1].starts_with("grampus: hbase.security.authorization = 'true'"), "{text}");
-}
-
-#[test]
-fn a_root_in_another_file_system_is_refused() {
-    for root in ["hdfs://nn:8020/hbase", "s3a://bucket/hbase", "viewfs:///hbase"] {
-        assert!(started_with(&[("hbase.rootdir", root)]).is_err(), "{root}");
-    }
 }
 
 #[test]

@@ -1,45 +1,49 @@
-//! HBase's keys that promise safety, or say where data is, and that this server does not honour. A server that ignored one
-//! of them would be less safe than its operator believes, or serve other data; so it does not start.
+//! HBase's keys that promise safety or locate data, and that this server does not support.
+//!
+//! A server that ignored one of them would be less safe than its operator believes, or would serve
+//! other data. So it does not start.
 
-/// A key, or with `*` in it many of one form, and what takes its place.
+/// A key, or a pattern with one `*` that matches several keys.
 pub(super) struct UnsafeKey {
     pub(super) pattern: &'static str,
-    /// Values with which the key asks for nothing; compared without regard to case. An empty value never does.
+    /// Values that request nothing unsupported, compared case-insensitively. The empty value never
+    /// does.
     pub(super) neutral: &'static [&'static str],
-    /// What the operator would believe to have.
+    /// What the operator would expect the key to provide.
     pub(super) promise: &'static str,
 }
 
 const OFF: &[&str] = &["false"];
 const NONE: &[&str] = &[];
-/// Endpoints that are always there.
+/// Endpoints that are always available.
 const SERVED: &[&str] = &[
     "org.apache.hadoop.hbase.coprocessor.AggregateImplementation",
     "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint",
 ];
-/// HBase's own cleaners of old logs: they delete by age alone, and keep nothing for others.
+/// HBase's own cleaners of old logs: they delete by age only and retain nothing for other systems.
 const LOG_CLEANERS: &[&str] = &[
     "org.apache.hadoop.hbase.master.cleaner.TimeToLiveLogCleaner",
     "org.apache.hadoop.hbase.master.cleaner.TimeToLiveProcedureWALCleaner",
     "org.apache.hadoop.hbase.master.cleaner.TimeToLiveMasterLocalStoreWALCleaner",
 ];
-/// HBase's own cleaners of archived files: they delete by age alone, and keep nothing for others.
+/// HBase's own cleaners of archived files: they delete by age only and retain nothing for other
+/// systems.
 const FILE_CLEANERS: &[&str] = &[
     "org.apache.hadoop.hbase.master.cleaner.TimeToLiveHFileCleaner",
     "org.apache.hadoop.hbase.master.cleaner.TimeToLiveMasterLocalStoreHFileCleaner",
 ];
 
-/// All of them, in the order of the documentation.
+/// All unsafe keys, in the order of the documentation.
 pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
     UnsafeKey {
         pattern: "hbase.security.authentication",
         neutral: &["simple"],
-        promise: "clients prove who they are",
+        promise: "clients are authenticated",
     },
     UnsafeKey {
         pattern: "hadoop.security.authentication",
         neutral: &["simple"],
-        promise: "clients prove who they are",
+        promise: "clients are authenticated",
     },
     UnsafeKey { pattern: "hbase.security.authorization", neutral: OFF, promise: "users need permissions" },
     UnsafeKey { pattern: "hadoop.security.authorization", neutral: OFF, promise: "users need permissions" },
@@ -48,7 +52,7 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
         neutral: OFF,
         promise: "endpoints need permissions",
     },
-    UnsafeKey { pattern: "hbase.superuser", neutral: NONE, promise: "administration is for some users only" },
+    UnsafeKey { pattern: "hbase.superuser", neutral: NONE, promise: "only some users are administrators" },
     UnsafeKey {
         pattern: "hbase.rpc.protection",
         neutral: &["authentication"],
@@ -67,12 +71,12 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
     UnsafeKey {
         pattern: "hbase.security.authentication.ui",
         neutral: &["simple"],
-        promise: "readers of status pages prove who they are",
+        promise: "readers of status pages are authenticated",
     },
     UnsafeKey {
         pattern: "hbase.security.authentication.spnego.*",
         neutral: NONE,
-        promise: "readers of status pages prove who they are",
+        promise: "readers of status pages are authenticated",
     },
     UnsafeKey {
         pattern: "hbase.thrift.ssl.enabled",
@@ -88,12 +92,12 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
     UnsafeKey {
         pattern: "hbase.rest.authentication.type",
         neutral: &["simple"],
-        promise: "users of the REST gateway prove who they are",
+        promise: "users of the REST gateway are authenticated",
     },
     UnsafeKey {
         pattern: "hbase.coprocessor.*.classes",
         neutral: SERVED,
-        promise: "coprocessors check or change what clients do",
+        promise: "coprocessors check or change client requests",
     },
     UnsafeKey { pattern: "hbase.crypto.*", neutral: OFF, promise: "data on disk is encrypted" },
     UnsafeKey {
@@ -121,7 +125,7 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
         neutral: OFF,
         promise: "several servers hold the data",
     },
-    UnsafeKey { pattern: "hbase.wal.dir", neutral: NONE, promise: "logs are in a directory of their own" },
+    UnsafeKey { pattern: "hbase.wal.dir", neutral: NONE, promise: "logs are in a separate directory" },
     UnsafeKey { pattern: "hbase.replication", neutral: OFF, promise: "writes are replicated" },
     UnsafeKey {
         pattern: "hbase.replication.bulkload.enabled",
@@ -138,24 +142,24 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
     UnsafeKey {
         pattern: "hbase.master.logcleaner.plugins",
         neutral: LOG_CLEANERS,
-        promise: "logs are kept for others",
+        promise: "logs are retained for other systems",
     },
     UnsafeKey {
         pattern: "hbase.master.hfilecleaner.plugins",
         neutral: FILE_CLEANERS,
-        promise: "files are kept for others",
+        promise: "files are retained for other systems",
     },
     UnsafeKey { pattern: "hbase.quota.default.*", neutral: NONE, promise: "users have a default quota" },
 ];
 
-/// The entry for `key`, if it asks for what this server does not do.
-pub(super) fn promise_of(key: &str, value: &str) -> Option<&'static UnsafeKey> {
-    let asks = |entry: &&UnsafeKey| {
+/// The entry for `key`, if `value` requests something unsupported.
+pub(super) fn find_unsupported(key: &str, value: &str) -> Option<&'static UnsafeKey> {
+    let is_requested = |entry: &&UnsafeKey| {
         let is_neutral = |part: &str| entry.neutral.iter().any(|neutral| neutral.eq_ignore_ascii_case(part));
         matches(entry.pattern, key) && !value.split(',').map(str::trim).all(is_neutral)
     };
     let is_empty = value.trim().is_empty();
-    (!is_empty).then(|| UNSAFE_KEYS.iter().find(asks)).flatten()
+    (!is_empty).then(|| UNSAFE_KEYS.iter().find(is_requested)).flatten()
 }
 
 fn matches(pattern: &str, key: &str) -> bool {
@@ -172,18 +176,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_ask_for_nothing_are_accepted() {
+    fn neutral_values_are_accepted() {
         for entry in UNSAFE_KEYS {
             let key = entry.pattern.replace('*', "region");
-            assert!(promise_of(&key, "").is_none(), "{key}");
+            assert!(find_unsupported(&key, "").is_none(), "{key}");
             for neutral in entry.neutral {
-                assert!(promise_of(&key, neutral).is_none(), "{key} = {neutral}");
-                assert!(promise_of(&key, &neutral.to_uppercase()).is_none(), "{key} = {neutral}");
+                assert!(find_unsupported(&key, neutral).is_none(), "{key} = {neutral}");
+                assert!(find_unsupported(&key, &neutral.to_uppercase()).is_none(), "{key} = {neutral}");
             }
-            assert!(promise_of(&key, "something").is_some(), "{key}");
+            assert!(find_unsupported(&key, "something").is_some(), "{key}");
         }
-        assert!(promise_of("hbase.coprocessor.master.classes", "a.B").is_some());
-        assert!(promise_of("hbase.coprocessor.enabled", "true").is_none());
-        assert!(promise_of("hbase.security.authentications", "kerberos").is_none());
+        assert!(find_unsupported("hbase.coprocessor.master.classes", "a.B").is_some());
+        assert!(find_unsupported("hbase.coprocessor.enabled", "true").is_none());
+        assert!(find_unsupported("hbase.security.authentications", "kerberos").is_none());
     }
 }

@@ -1,23 +1,151 @@
-//! The forms of values: how each is written and parsed.
+//! The forms of option values: syntax and parser of each.
 //!
-//! A plain number means what HBase means by it (bytes, milliseconds); a unit may be written behind it. Each form is a
-//! module with `FORM`, the words of the documentation, and `parse`, whose error says what was expected.
+//! A plain number has HBase's unit (bytes, milliseconds); an explicit unit may follow it. Each form
+//! is a module with `FORM`, its text in the documentation, and `parse`, whose error states the
+//! expected form.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-type Parsed<T> = Result<T, String>;
+use super::root_uri::RootUri;
+use crate::classes::{CompactionPolicy, RateLimiter, SplitPolicy, StoreEngine};
 
-// Splits "128 MiB" into its digits and the unit in lower case.
+/// The words that mean "no value" in an optional form. HBase uses -1 for it.
+const AUTO: &[&str] = &["auto"];
+const AUTO_OR_UNSET: &[&str] = &["auto", "-1"];
+const OFF: &[&str] = &["-1"];
+/// The shortest and longest period of a sink, in milliseconds.
+const PERIOD_MS: RangeInclusive<u64> = 100..=86_400_000;
+/// Bytes of a checksum chunk. A smaller chunk could not hold a block's header (source: HBase's
+/// HFile reader).
+const CHUNK_BYTES: RangeInclusive<u64> = 33..=1 << 30;
+/// The smallest amount of memory in which a server runs.
+const SHARE_BYTES_MIN: u64 = 32 << 20;
+/// Longest host name (RFC 1035, section 2.3.4).
+const HOST_LEN_MAX: usize = 253;
+
+/// Declares forms: name, type, text in the documentation, parser.
+macro_rules! forms {
+    ($($name:ident: $type:ty = $form:expr, $parse:expr;)+) => {$(
+        pub(super) mod $name {
+            #[allow(unused_imports, reason = "not every form needs the helpers")]
+            use super::*;
+
+            pub(crate) const FORM: &str = $form;
+
+            pub(crate) fn parse(text: &str) -> Result<$type, String> {
+                let parse: fn(&str) -> Option<$type> = $parse;
+                parse(text).ok_or_else(|| format!("expected {FORM}"))
+            }
+        }
+    )+};
+}
+
+forms! {
+    bytes: u64 = "bytes, such as `134217728` or `128 MiB`", bytes_in;
+    bytes_or_no_limit: Option<u64> = "bytes, such as `10485760` or `10 MiB`; 0 or less: no limit",
+        |text| match text.strip_prefix('-') {
+            Some(digits) => digits.parse::<u64>().ok().map(|_| None),
+            None => bytes_in(text).map(|bytes| (bytes > 0).then_some(bytes)),
+        };
+    bytes_or_auto: Option<u64> = "bytes, such as `1048576` or `1 MiB`, or `auto`",
+        |text| optional(text, AUTO_OR_UNSET, bytes_in);
+    bytes_or_off: Option<u64> = "bytes, such as `104857600` or `100 MiB`; -1: none",
+        |text| optional(text, OFF, bytes_in);
+    bytes_off_or_auto: Option<u64> = "bytes, such as `104857600` or `100 MiB`, or `auto`; -1: none",
+        |text| optional(text, AUTO, |text| off_as_max(text, bytes_in));
+    chunk_bytes: u32 = "bytes from 33 to 1 GiB, such as `16384` or `16 KiB`",
+        |text| bytes_in(text).filter(|bytes| CHUNK_BYTES.contains(bytes)).map(|bytes| bytes as u32);
+    millis: u64 = "milliseconds, such as `60000`, or with a unit: `60 s`, `5 min`, `1 h`, `7 d`", millis_in;
+    millis_or_auto: Option<u64> = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`",
+        |text| optional(text, AUTO, millis_in);
+    millis_or_off: Option<u64> = "milliseconds, with or without a unit (`10 s`); -1: none",
+        |text| optional(text, OFF, millis_in);
+    millis_off_or_auto: Option<u64> = "milliseconds, with or without a unit (`10 s`), or `auto`; -1: none",
+        |text| optional(text, AUTO, |text| off_as_max(text, millis_in));
+    seconds: u64 = "seconds from 1 to a day, such as `10`, or with a unit: `500 ms` (at least 100), `1 min`",
+        |text| {
+            let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
+            plain.or_else(|| millis_in(text)).filter(|millis| PERIOD_MS.contains(millis))
+        };
+    hour_or_off: Option<u8> = "an hour from 0 to 23; -1: none",
+        |text| optional(text, OFF, |text| text.parse().ok().filter(|hour| *hour < 24));
+    count: u32 = "a whole number, at least 1", count_in;
+    count_or_auto: Option<u32> = "a whole number, at least 1, or `auto`",
+        |text| optional(text, AUTO, count_in);
+    flag: bool = "`true` or `false`", flag_in;
+    flag_or_auto: Option<bool> = "`true`, `false` or `auto`", |text| optional(text, AUTO, flag_in);
+    fraction: f64 = "a fraction from 0 to 1, such as `0.4`", |text| number_in(text, 0.0..=1.0);
+    factor: f64 = "a factor from 0.01 to 100, such as `0.5`", |text| number_in(text, 0.01..=100.0);
+    share: MemoryShare = "bytes, such as `2 GiB` (at least 32 MiB), or a percentage of the limit, such as `40%`",
+        |text| match text.strip_suffix('%') {
+            Some(percent) => number_in(percent.trim(), 1.0..=100.0).map(|percent| MemoryShare::Part(percent / 100.0)),
+            None => bytes_in(text).filter(|bytes| *bytes >= SHARE_BYTES_MIN).map(MemoryShare::Bytes),
+        };
+    port: u16 = "a port from 0 to 65535; 0: any free port", |text| text.parse().ok();
+    peer_port: u16 = "a port from 1 to 65535", |text| text.parse().ok().filter(|port| *port > 0);
+    port_or_off: Option<u16> = "a port from 0 to 65535; 0: any free port; -1: none",
+        |text| optional(text, OFF, |text| text.parse().ok());
+    address: IpAddr = "an IP address of this machine, or `localhost`",
+        |text| match text.eq_ignore_ascii_case("localhost") {
+            true => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            false => text.parse().ok(),
+        };
+    host_or_auto: Option<String> = "a host name or an IP address; empty: chosen by the server", host_in;
+    host_or_none: Option<String> = "a host name or an IP address; empty: none", host_in;
+    file_or_none: Option<PathBuf> = "a local file; empty: none", |text| {
+        let names_file = !text.ends_with('/') && !text.contains('\0');
+        names_file.then(|| (!text.is_empty()).then(|| PathBuf::from(text)))
+    };
+    text: String = "text; empty: none", text_in;
+    // Compiled by the code that uses it, which reports its errors.
+    pattern: String = "a regular expression that matches a whole name; empty: none", text_in;
+    znode: String = "a path that begins with `/` and does not end with `/`", |text| {
+        let mut parts = text.strip_prefix('/')?.split('/');
+        let fits = parts.all(|part| !matches!(part, "" | "." | "..")) && !text.contains('\0');
+        fits.then(|| text.to_owned())
+    };
+    root_uri: RootUri = "a local directory, as a path or as `file:///…`", RootUri::parse;
+    checksum: Checksum = "`CRC32C`, `CRC32` or `NULL` (no checksums)", |text| match text {
+        "CRC32C" => Some(Checksum::Crc32c),
+        "CRC32" => Some(Checksum::Crc32),
+        "NULL" => Some(Checksum::Null),
+        _ => None,
+    };
+    split_policy: SplitPolicy = "one of HBase's split policies, such as `SteppingSplitPolicy`, \
+         `ConstantSizeRegionSplitPolicy`, `IncreasingToUpperBoundRegionSplitPolicy`, \
+         `DisabledRegionSplitPolicy`, with or without their package", SplitPolicy::of_class_or_name;
+    compaction_policy: CompactionPolicy = "one of HBase's classes `ExploringCompactionPolicy`, \
+         `RatioBasedCompactionPolicy` and `FIFOCompactionPolicy`, with or without their package",
+        CompactionPolicy::of_class_or_name;
+    store_engine: StoreEngine = "one of HBase's classes `DefaultStoreEngine` and \
+         `DateTieredStoreEngine`, with or without their package", StoreEngine::of_class_or_name;
+    rate_limiter: RateLimiter = "HBase's class `AverageIntervalRateLimiter` or \
+         `FixedIntervalRateLimiter`, with or without their package", RateLimiter::of_class_or_name;
+}
+
+/// A value of another form, or `None` for one of `words`.
+fn optional<T>(text: &str, words: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    let is_word = words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is_word { Some(None) } else { parse(text).map(Some) }
+}
+
+/// A number, or the largest one for -1 (disabled).
+fn off_as_max(text: &str, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    optional(text, OFF, parse).map(|number| number.unwrap_or(u64::MAX))
+}
+
+/// Splits `128 MiB` into the number and the unit in lower case.
 fn number_and_unit(text: &str) -> Option<(u64, String)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     Some((number.parse().ok()?, unit.trim().to_ascii_lowercase()))
 }
 
-fn bytes_of(text: &str) -> Option<u64> {
+fn bytes_in(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
-    // Powers of 1024 throughout, as Hadoop reads the letters.
+    // Powers of 1024 throughout, as in Hadoop.
     let shift = match unit.as_str() {
         "" | "b" => 0,
         "k" | "kb" | "kib" => 10,
@@ -29,412 +157,64 @@ fn bytes_of(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-pub(super) mod bytes {
-    pub(crate) const FORM: &str = "bytes, such as `134217728` or `128 MiB`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u64> {
-        super::bytes_of(text).ok_or_else(|| format!("expected {FORM}"))
-    }
+fn millis_in(text: &str) -> Option<u64> {
+    let (number, unit) = number_and_unit(text)?;
+    let factor = match unit.as_str() {
+        "" | "ms" => 1,
+        "s" | "sec" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
 }
 
-pub(super) mod bytes_or_no_limit {
-    pub(crate) const FORM: &str = "bytes, such as `10485760` or `10 MiB`; 0 or less: no limit";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if text.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok()) {
-            return Ok(None);
-        }
-        let bytes = super::bytes_of(text).ok_or_else(|| format!("expected {FORM}"))?;
-        Ok((bytes > 0).then_some(bytes))
-    }
+fn count_in(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|count| *count > 0)
 }
 
-pub(super) mod bytes_or_auto {
-    pub(crate) const FORM: &str = "bytes, such as `1048576` or `1 MiB`, or `auto`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        // HBase has -1 for none.
-        if text.eq_ignore_ascii_case("auto") || text == "-1" {
-            return Ok(None);
-        }
-        super::bytes_of(text).map(Some).ok_or_else(|| format!("expected {FORM}"))
-    }
+/// Source: Hadoop's `Configuration.getBoolean`, which accepts no other words.
+fn flag_in(text: &str) -> Option<bool> {
+    text.to_ascii_lowercase().parse().ok()
 }
 
-pub(super) mod split_policy {
-    const PACKAGE: &str = "org.apache.hadoop.hbase.regionserver.";
-    const CLASSES: [&str; 7] = [
-        "BusyRegionSplitPolicy",
-        "ConstantSizeRegionSplitPolicy",
-        "DelimitedKeyPrefixRegionSplitPolicy",
-        "DisabledRegionSplitPolicy",
-        "IncreasingToUpperBoundRegionSplitPolicy",
-        "KeyPrefixRegionSplitPolicy",
-        "SteppingSplitPolicy",
-    ];
-    pub(crate) const FORM: &str = "one of HBase's split policies, such as `SteppingSplitPolicy`, `ConstantSizeRegionSplitPolicy`, \
-         `IncreasingToUpperBoundRegionSplitPolicy`, `DisabledRegionSplitPolicy`, with or without their package";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        match CLASSES.contains(&text.strip_prefix(PACKAGE).unwrap_or(text)) {
-            true => Ok(text.to_owned()),
-            false => Err(format!("expected {FORM}")),
-        }
-    }
+/// A number of the range, which NaN never is.
+fn number_in(text: &str, range: RangeInclusive<f64>) -> Option<f64> {
+    text.parse().ok().filter(|number| range.contains(number))
 }
 
-pub(super) mod chunk_bytes {
-    // Source: HBase's HFile reader; a smaller chunk could not hold a block's header.
-    const MIN: u32 = 33;
-    pub(crate) const FORM: &str = "bytes from 33 to 1 GiB, such as `16384` or `16 KiB`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u32> {
-        let fits = |bytes: &u64| (u64::from(MIN)..=1 << 30).contains(bytes);
-        super::bytes_of(text).filter(fits).map(|bytes| bytes as u32).ok_or_else(|| format!("expected {FORM}"))
-    }
+fn host_in(text: &str) -> Option<Option<String>> {
+    // A comma or a space would break server names, which are `host,port,startcode`.
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    let fits = text.len() <= HOST_LEN_MAX && text.chars().all(is_allowed);
+    fits.then(|| (!text.is_empty()).then(|| text.to_owned()))
 }
 
-pub(super) mod millis {
-    pub(crate) const FORM: &str =
-        "milliseconds, such as `60000`, or with a unit: `60 s`, `5 min`, `1 h`, `7 d`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u64> {
-        let parsed = super::number_and_unit(text).and_then(|(number, unit)| {
-            let factor = match unit.as_str() {
-                "" | "ms" => 1,
-                "s" | "sec" => 1000,
-                "m" | "min" => 60_000,
-                "h" => 3_600_000,
-                "d" => 86_400_000,
-                _ => return None,
-            };
-            number.checked_mul(factor)
-        });
-        parsed.ok_or_else(|| format!("expected {FORM}"))
-    }
+fn text_in(text: &str) -> Option<String> {
+    (!text.contains(char::is_control)).then(|| text.to_owned())
 }
 
-/// Values that HBase switches off by -1.
-fn is_off(text: &str) -> bool {
-    text == "-1"
-}
-
-pub(super) mod millis_or_off {
-    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`10 s`); -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if super::is_off(text) {
-            return Ok(None);
-        }
-        super::millis::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod bytes_or_off {
-    pub(crate) const FORM: &str = "bytes, such as `104857600` or `100 MiB`; -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if super::is_off(text) {
-            return Ok(None);
-        }
-        super::bytes_of(text).map(Some).ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-/// `auto` is none; what is switched off is beyond all that there is.
-pub(super) mod millis_off_or_auto {
-    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`10 s`), or `auto`; -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if text.eq_ignore_ascii_case("auto") {
-            return Ok(None);
-        }
-        let parsed = super::millis_or_off::parse(text).map_err(|_| format!("expected {FORM}"))?;
-        Ok(Some(parsed.unwrap_or(u64::MAX)))
-    }
-}
-
-/// `auto` is none; what is switched off is beyond all that there is.
-pub(super) mod bytes_off_or_auto {
-    pub(crate) const FORM: &str = "bytes, such as `104857600` or `100 MiB`, or `auto`; -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if text.eq_ignore_ascii_case("auto") {
-            return Ok(None);
-        }
-        let parsed = super::bytes_or_off::parse(text).map_err(|_| format!("expected {FORM}"))?;
-        Ok(Some(parsed.unwrap_or(u64::MAX)))
-    }
-}
-
-pub(super) mod seconds {
-    pub(crate) const FORM: &str =
-        "seconds from 1 to a day, such as `10`, or with a unit: `500 ms` (at least 100), `1 min`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u64> {
-        const MS_MIN: u64 = 100;
-        const MS_MAX: u64 = 86_400_000;
-        let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
-        let millis = plain.or_else(|| super::millis::parse(text).ok());
-        let fits = |millis: &u64| (MS_MIN..=MS_MAX).contains(millis);
-        millis.filter(fits).ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod millis_or_auto {
-    pub(crate) const FORM: &str = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u64>> {
-        if text.eq_ignore_ascii_case("auto") {
-            return Ok(None);
-        }
-        super::millis::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod hour_or_off {
-    pub(crate) const FORM: &str = "an hour from 0 to 23; -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u8>> {
-        if text == "-1" {
-            return Ok(None);
-        }
-        text.parse().ok().filter(|hour| *hour < 24).map(Some).ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod compaction_policy {
-    /// Of the package `org.apache.hadoop.hbase.regionserver.compactions`.
-    const CLASSES: [&str; 3] =
-        ["ExploringCompactionPolicy", "RatioBasedCompactionPolicy", "FIFOCompactionPolicy"];
-    pub(crate) const FORM: &str = "one of HBase's classes `ExploringCompactionPolicy`, `RatioBasedCompactionPolicy` and \
-                                   `FIFOCompactionPolicy`, with their package";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        let name = text.strip_prefix("org.apache.hadoop.hbase.regionserver.compactions.");
-        match name.is_some_and(|name| CLASSES.contains(&name)) {
-            true => Ok(text.to_owned()),
-            false => Err(format!("expected {FORM}")),
-        }
-    }
-}
-
-pub(super) mod store_engine {
-    /// Of the package `org.apache.hadoop.hbase.regionserver`.
-    const CLASSES: [&str; 2] = ["DefaultStoreEngine", "DateTieredStoreEngine"];
-    pub(crate) const FORM: &str =
-        "one of HBase's classes `DefaultStoreEngine` and `DateTieredStoreEngine`, with their package";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        let name = text.strip_prefix("org.apache.hadoop.hbase.regionserver.");
-        match name.is_some_and(|name| CLASSES.contains(&name)) {
-            true => Ok(text.to_owned()),
-            false => Err(format!("expected {FORM}")),
-        }
-    }
-}
-
-pub(super) mod count {
-    pub(crate) const FORM: &str = "a whole number, at least 1";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u32> {
-        text.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod count_or_auto {
-    pub(crate) const FORM: &str = "a whole number, at least 1, or `auto`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u32>> {
-        if text.eq_ignore_ascii_case("auto") {
-            return Ok(None);
-        }
-        super::count::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod flag {
-    // Source: Hadoop's `Configuration.getBoolean`, which takes no other words.
-    pub(crate) const FORM: &str = "`true` or `false`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<bool> {
-        match text.to_ascii_lowercase().as_str() {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(format!("expected {FORM}")),
-        }
-    }
-}
-
-pub(super) mod flag_or_auto {
-    pub(crate) const FORM: &str = "`true`, `false` or `auto`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<bool>> {
-        if text.eq_ignore_ascii_case("auto") {
-            return Ok(None);
-        }
-        super::flag::parse(text).map(Some).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-fn number_in(text: &str, range: std::ops::RangeInclusive<f64>, form: &str) -> Parsed<f64> {
-    // NaN is in no range.
-    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| format!("expected {form}"))
-}
-
-pub(super) mod fraction {
-    pub(crate) const FORM: &str = "a fraction from 0 to 1, such as `0.4`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<f64> {
-        super::number_in(text, 0.0..=1.0, FORM)
-    }
-}
-
-pub(super) mod factor {
-    pub(crate) const FORM: &str = "a factor from 0.01 to 100, such as `0.5`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<f64> {
-        super::number_in(text, 0.01..=100.0, FORM)
-    }
-}
-
-pub(super) mod port {
-    pub(crate) const FORM: &str = "a port; 0: any that is free";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u16> {
-        text.parse().map_err(|_| "expected a port from 0 to 65535".to_owned())
-    }
-}
-
-pub(super) mod peer_port {
-    pub(crate) const FORM: &str = "a port from 1 to 65535";
-    pub(crate) fn parse(text: &str) -> super::Parsed<u16> {
-        text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod port_or_off {
-    pub(crate) const FORM: &str = "a port; 0: any that is free; -1: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<u16>> {
-        if text == "-1" { Ok(None) } else { super::port::parse(text).map(Some) }
-    }
-}
-
-pub(super) mod address {
-    use super::{IpAddr, Ipv4Addr};
-    pub(crate) const FORM: &str = "an IP address of this machine, or `localhost`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<IpAddr> {
-        if text.eq_ignore_ascii_case("localhost") {
-            return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        text.parse().map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod host_or_auto {
-    // Source: RFC 1035, section 2.3.4; the limit of a name as a whole.
-    const LEN_MAX: usize = 253;
-    pub(crate) const FORM: &str = "a host name or an IP address; empty: chosen by the server";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<String>> {
-        // A comma or a blank would break server names, which are `host,port,startcode`.
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-        if text.len() > LEN_MAX || !text.chars().all(allowed) {
-            return Err(format!("expected {FORM}"));
-        }
-        Ok((!text.is_empty()).then(|| text.to_owned()))
-    }
-}
-
-pub(super) mod host_or_none {
-    pub(crate) const FORM: &str = "a host name or an IP address; empty: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<String>> {
-        super::host_or_auto::parse(text).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod file_or_none {
-    use super::PathBuf;
-    pub(crate) const FORM: &str = "a file of this machine; empty: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Option<PathBuf>> {
-        if text.ends_with('/') || text.contains('\0') {
-            return Err(format!("expected {FORM}"));
-        }
-        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
-    }
-}
-
-pub(super) mod text {
-    pub(crate) const FORM: &str = "a text; empty: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        if text.contains(char::is_control) { Err(format!("expected {FORM}")) } else { Ok(text.to_owned()) }
-    }
-}
-
-pub(super) mod pattern {
-    // Compiled by who uses it, which is where its error comes from.
-    pub(crate) const FORM: &str = "a regular expression that fits a whole name; empty: none";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        super::text::parse(text).map_err(|_| format!("expected {FORM}"))
-    }
-}
-
-pub(super) mod znode {
-    pub(crate) const FORM: &str = "a path that begins with `/`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<String> {
-        let parts_fit = || text[1..].split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if !text.starts_with('/') || !parts_fit() || text.contains('\0') {
-            return Err(format!("expected {FORM}, without a `/` at its end"));
-        }
-        Ok(text.to_owned())
-    }
-}
-
-pub(super) mod root_dir {
-    use super::PathBuf;
-    pub(crate) const FORM: &str = "a directory of this machine, plain or as `file:///…`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<PathBuf> {
-        let path = match text.split_once(':') {
-            // What precedes is no scheme, as in `./a:b`.
-            Some((scheme, _)) if scheme.contains(['/', '.']) => text,
-            Some(("file", rest)) => local_path(rest)?,
-            Some(("hdfs", _)) => {
-                return Err("hdfs:// is not supported yet; give a directory of this machine".to_owned());
-            }
-            Some((scheme, _)) => {
-                return Err(format!("{scheme}: is not supported; give a directory of this machine"));
-            }
-            None => text,
-        };
-        if path.is_empty() || path.contains('\0') {
-            return Err(format!("expected {FORM}"));
-        }
-        Ok(PathBuf::from(path))
-    }
-
-    // `///path`, `//localhost/path` and `/path`, behind `file:`.
-    fn local_path(rest: &str) -> super::Parsed<&str> {
-        let path = match rest.strip_prefix("//") {
-            Some(authority) => authority.strip_prefix("localhost").unwrap_or(authority),
-            None => rest,
-        };
-        if path.starts_with('/') { Ok(path) } else { Err(format!("expected {FORM}")) }
-    }
-}
-
-/// How memory is given: in bytes, or as a part of what the process may have.
+/// An amount of memory: in bytes, or as a fraction of the process's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
-    /// This many.
+pub enum MemoryShare {
+    /// An absolute number of bytes.
     Bytes(u64),
-    /// This part of the limit; from 0 to 1.
+    /// A fraction of the limit, from 0 to 1.
     Part(f64),
 }
 
-impl Share {
-    /// The bytes of a share, where `limit` is what the process may have.
+impl MemoryShare {
+    /// The amount in bytes for a process with this memory `limit`.
     pub fn of(self, limit: u64) -> u64 {
         match self {
-            Share::Bytes(bytes) => bytes,
-            Share::Part(part) => (limit as f64 * part) as u64,
+            MemoryShare::Bytes(bytes) => bytes,
+            MemoryShare::Part(part) => (limit as f64 * part) as u64,
         }
     }
 }
 
-pub(super) mod share {
-    use super::Share;
-    pub(crate) const FORM: &str =
-        "bytes, such as `2 GiB` (at least 32 MiB), or a part of the limit, such as `40%`";
-    const BYTES_MIN: u64 = 32 << 20;
-    pub(crate) fn parse(text: &str) -> super::Parsed<Share> {
-        let share = match text.strip_suffix('%') {
-            Some(percent) => {
-                super::number_in(percent.trim(), 1.0..=100.0, FORM).ok().map(|p| Share::Part(p / 100.0))
-            }
-            None => super::bytes_of(text).filter(|bytes| *bytes >= BYTES_MIN).map(Share::Bytes),
-        };
-        share.ok_or_else(|| format!("expected {FORM}"))
-    }
-}
-
-/// HBase's names of the checksums in HFiles.
+/// Checksum algorithms of HFiles, as HBase names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// No checksums.
@@ -443,41 +223,6 @@ pub enum Checksum {
     Crc32,
     /// CRC-32C (Castagnoli).
     Crc32c,
-}
-
-pub(super) mod checksum {
-    use super::Checksum;
-    pub(crate) const FORM: &str = "`CRC32C`, `CRC32` or `NULL` (no checksums)";
-    pub(crate) fn parse(text: &str) -> super::Parsed<Checksum> {
-        match text {
-            "CRC32C" => Ok(Checksum::Crc32c),
-            "CRC32" => Ok(Checksum::Crc32),
-            "NULL" => Ok(Checksum::Null),
-            _ => Err(format!("expected {FORM}")),
-        }
-    }
-}
-
-/// HBase's classes of rate limiters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateLimiter {
-    /// `AverageIntervalRateLimiter`.
-    Average,
-    /// `FixedIntervalRateLimiter`.
-    Fixed,
-}
-
-pub(super) mod rate_limiter {
-    use super::RateLimiter;
-    pub(crate) const FORM: &str = "the name of HBase's class `AverageIntervalRateLimiter` or \
-         `FixedIntervalRateLimiter`, behind `org.apache.hadoop.hbase.quotas.`";
-    pub(crate) fn parse(text: &str) -> super::Parsed<RateLimiter> {
-        match text.strip_prefix("org.apache.hadoop.hbase.quotas.") {
-            Some("AverageIntervalRateLimiter") => Ok(RateLimiter::Average),
-            Some("FixedIntervalRateLimiter") => Ok(RateLimiter::Fixed),
-            _ => Err(format!("expected {FORM}")),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -533,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sinks_need() {
+    fn values_of_sinks() {
         assert_eq!(seconds::parse("10"), Ok(10_000));
         assert_eq!(seconds::parse("250 ms"), Ok(250));
         for text in ["0", "99 ms", "", "-1", "86401", "18446744073709551615", "often"] {
@@ -583,38 +328,15 @@ mod tests {
     }
 
     #[test]
-    fn root_directories() {
-        let check = |text: &str, expected: &str| {
-            assert_eq!(root_dir::parse(text), Ok(PathBuf::from(expected)), "{text}");
-        };
-        check("./grampus-data", "./grampus-data");
-        check("/var/lib/grampus", "/var/lib/grampus");
-        check("file:///var/lib/grampus", "/var/lib/grampus");
-        check("file:/var/lib/grampus", "/var/lib/grampus");
-        check("file://localhost/var/lib", "/var/lib");
-        check("./odd:name", "./odd:name");
-        let refused = |text: &str| root_dir::parse(text).unwrap_err();
-        assert!(refused("hdfs://namenode:8020/hbase").starts_with("hdfs:// is not supported yet"));
-        assert!(refused("s3a://bucket/hbase").starts_with("s3a: is not supported"));
-        for text in ["", "file://host/x", "file:relative", "a\0b"] {
-            assert!(root_dir::parse(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
     fn shares_and_checksums() {
-        assert_eq!(share::parse("40%"), Ok(Share::Part(0.4)));
-        assert_eq!(share::parse("2 GiB"), Ok(Share::Bytes(2 << 30)));
-        assert_eq!(Share::Part(0.25).of(1 << 30), 1 << 28);
-        assert_eq!(Share::Bytes(7).of(1 << 30), 7);
+        assert_eq!(share::parse("40%"), Ok(MemoryShare::Part(0.4)));
+        assert_eq!(share::parse("2 GiB"), Ok(MemoryShare::Bytes(2 << 30)));
+        assert_eq!(MemoryShare::Part(0.25).of(1 << 30), 1 << 28);
+        assert_eq!(MemoryShare::Bytes(7).of(1 << 30), 7);
         for text in ["0%", "101%", "%", "1 MiB", "", "NaN%"] {
             assert!(share::parse(text).is_err(), "{text}");
         }
         assert_eq!(checksum::parse("CRC32C"), Ok(Checksum::Crc32c));
-        let limiter = |name: &str| rate_limiter::parse(&format!("org.apache.hadoop.hbase.quotas.{name}"));
-        assert_eq!(limiter("FixedIntervalRateLimiter"), Ok(RateLimiter::Fixed));
-        assert_eq!(limiter("AverageIntervalRateLimiter"), Ok(RateLimiter::Average));
-        assert!(limiter("OtherRateLimiter").is_err());
         assert!(checksum::parse("MD5").is_err());
     }
 }

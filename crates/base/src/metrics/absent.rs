@@ -1,10 +1,10 @@
-//! Attributes of HBase's that have no meaning here, and are there for those who ask for them.
+//! HBase attributes that have no meaning here, shown as zero for clients that expect them.
 
 use std::time::Duration;
 
 use crate::metrics::{Declared, Histogram, Instrument, Kind, Meter, Scope, Sizes, Times, Unit};
 
-/// Shows `declared` as what never happened.
+/// Shows `declared` with the value of something that never happened.
 #[doc(hidden)]
 pub fn show_absent(declared: &Declared, scope: &mut Scope<'_>) {
     match declared.kind {
@@ -37,22 +37,21 @@ mod tests {
     use crate::metrics::{Declares, Source};
 
     crate::absent! {
-        /// What nobody does in these tests.
+        /// Absent attributes for these tests.
         struct Nothing in "RegionServer,sub=Replication" {
             /// Edits sent.
             Counter = "source.shippedOps",
-            /// Of a hundred blocks those at hand.
+            /// Percentage of local blocks.
             Gauge = "percentFilesLocal" in Percent,
-            /// How old
-            /// they were.
+            /// Age of the edits.
             Times = "Source.ageOfLastShippedOp",
-            /// Whose they are.
+            /// Owner.
             Tag = "owner",
         }
     }
 
     #[test]
-    fn what_is_absent_is_shown_as_never_having_happened() {
+    fn absent_attributes_are_shown_without_events() {
         let mut shown = Shown::default();
         Nothing.show(&mut Scope::of(Duration::from_secs(1), &mut shown));
         for (name, value) in [
@@ -65,6 +64,6 @@ mod tests {
             assert_eq!(shown.of(name), Some(value), "{name}");
         }
         let age = Nothing::DECLARED[2];
-        assert_eq!((age.kind, age.unit, age.help), (Kind::Times, Unit::Milliseconds, "How old they were."));
+        assert_eq!((age.kind, age.unit, age.help), (Kind::Times, Unit::Milliseconds, "Age of the edits."));
     }
 }

@@ -1,50 +1,51 @@
-//! Long text that goes on its way while it is written: the beans of ten thousand regions are tens of megabytes.
+//! Long text that is sent while it is being written: the beans of ten thousand regions take tens of
+//! megabytes.
 
 use std::sync::mpsc;
 
-/// Bytes of a piece, about.
+/// Approximate bytes of a piece.
 const CHUNK_LEN: usize = 64 << 10;
-/// Room for what is written between two looks at how much there is.
+/// Extra capacity for text written between two length checks.
 const MARGIN: usize = 4 << 10;
 
-/// Takes text piece by piece, and says whether it wants more.
-type Take = Box<dyn FnMut(Vec<u8>) -> bool + Send>;
+/// Receives a piece of text and returns whether it wants more.
+type Consumer = Box<dyn FnMut(Vec<u8>) -> bool + Send>;
 
-/// Text that is handed on in pieces.
+/// A text writer that passes its output on in pieces.
 pub struct Chunks {
     pub(super) text: Vec<u8>,
-    take: Take,
+    take: Consumer,
     is_wanted: bool,
 }
 
 impl Chunks {
-    /// Text whose pieces `take` gets. When it returns false, it gets no more, and the rest is forgotten.
+    /// A writer whose pieces go to `take`. After `take` returns false, further text is discarded.
     pub fn new(take: impl FnMut(Vec<u8>) -> bool + Send + 'static) -> Chunks {
         Chunks { text: Vec::with_capacity(CHUNK_LEN + MARGIN), take: Box::new(take), is_wanted: true }
     }
 
-    /// All that is written, where it is known to be little.
+    /// Collects all text that `write` writes. For short texts.
     pub fn collected(write: impl FnOnce(Chunks)) -> Vec<u8> {
         let (send, pieces) = mpsc::channel();
         write(Chunks::new(move |piece| send.send(piece).is_ok()));
         pieces.iter().flatten().collect()
     }
 
-    /// Hands on what there is if it is a whole piece.
-    pub(super) fn pass_on(&mut self) {
+    /// Passes the text on if it is a whole piece.
+    pub(super) fn emit_full(&mut self) {
         if self.text.len() >= CHUNK_LEN {
             let full = std::mem::replace(&mut self.text, Vec::with_capacity(CHUNK_LEN + MARGIN));
-            self.give(full);
+            self.emit(full);
         }
     }
 
-    /// Hands on the rest.
+    /// Passes the rest on.
     pub(super) fn finish(mut self) {
         let rest = std::mem::take(&mut self.text);
-        self.give(rest);
+        self.emit(rest);
     }
 
-    fn give(&mut self, piece: Vec<u8>) {
+    fn emit(&mut self, piece: Vec<u8>) {
         if self.is_wanted && !piece.is_empty() {
             self.is_wanted = (self.take)(piece);
         }
@@ -65,14 +66,14 @@ mod tests {
         });
         for _ in 0..CHUNK_LEN {
             chunks.text.extend_from_slice(b"abc");
-            chunks.pass_on();
+            chunks.emit_full();
         }
         chunks.finish();
         pieces.iter().collect()
     }
 
     #[test]
-    fn text_goes_on_in_pieces_as_long_as_it_is_wanted() {
+    fn text_is_passed_on_in_pieces_while_wanted() {
         let whole = lens_of(usize::MAX);
         assert_eq!((whole.len(), whole.iter().sum::<usize>()), (3, 3 * CHUNK_LEN));
         assert_eq!(lens_of(1).len(), 1);

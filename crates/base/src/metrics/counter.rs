@@ -1,18 +1,20 @@
-//! A count that many threads add to and few read.
+//! A counter that many threads update and few read.
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{Count, Place};
+use crate::metrics::areas::{AreaOffset, Count};
 
-/// A number that only grows. Adding writes to memory that only this thread writes to; reading sums all.
+/// A number that only grows. An addition writes to memory of the calling thread; a read sums over
+/// all threads.
 ///
-/// Relaxed: a reader may see one of two additions of another thread and not yet the other, whatever their order.
+/// Relaxed: a reader may see only one of two additions of another thread, regardless of their
+/// order.
 #[derive(Debug)]
-pub struct Counter(Place<Count>);
+pub struct Counter(AreaOffset<Count>);
 
 impl Counter {
     /// A counter at 0.
     pub fn new() -> Counter {
-        Counter(Place::new())
+        Counter(AreaOffset::new())
     }
 
     /// Adds `amount`.
@@ -29,7 +31,7 @@ impl Counter {
         self.add(1);
     }
 
-    /// The sum so far.
+    /// The current sum.
     pub fn get(&self) -> u64 {
         self.0.all().fold(0, |sum, part| sum.wrapping_add(part.get()))
     }

@@ -1,13 +1,14 @@
-//! Several counts of one thing, kept together where there are very many such things.
+//! Several counts of one object in one allocation, for objects of which there are many.
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{Count, OwnArea, Place, Zeroed};
+use crate::metrics::areas::{AreaOffset, Count, OwnArea, Zeroed};
 
-/// Counts that only grow, in a struct `P` of them, which [`counts`](crate::counts) declares: one for each thread that counts.
+/// Counts that only grow, in a struct `P` declared with [`counts`](crate::counts). Each counting
+/// thread has its own `P`.
 ///
 /// ```
 /// base::counts! {
-///     /// What is asked.
+///     /// Requests of a region.
 ///     struct Requests {
 ///         /// Rows read.
 ///         reads,
@@ -21,10 +22,10 @@ use crate::metrics::areas::{Count, OwnArea, Place, Zeroed};
 /// assert_eq!(requests.get(|of| &of.reads), 3);
 /// ```
 #[derive(Debug)]
-pub struct Counts<P: Zeroed>(Place<P>);
+pub struct Counts<P: Zeroed>(AreaOffset<P>);
 
 impl<P: Zeroed> Counts<P> {
-    /// Adds `amount` to the count that `of` chooses.
+    /// Adds `amount` to the count that `of` selects.
     #[inline]
     pub fn add(&self, of: impl FnOnce(&P) -> &Count, amount: u64) {
         if COUNTING {
@@ -32,13 +33,14 @@ impl<P: Zeroed> Counts<P> {
         }
     }
 
-    /// The counts of this thread, to add to several at once; none where nothing is counted.
+    /// The counts of this thread, to update several of them together; `None` if metrics are
+    /// disabled.
     #[inline]
     pub fn own(&self) -> Option<&P> {
         COUNTING.then(|| self.0.own())
     }
 
-    /// The same, for who has the thread's area at hand.
+    /// Like [`own`](Self::own), for a caller that already has the thread's area.
     #[inline]
     pub fn within(&self, area: OwnArea) -> Option<&P> {
         COUNTING.then(|| self.0.within(area))
@@ -50,7 +52,7 @@ impl<P: Zeroed> Counts<P> {
         self.add(of, 1);
     }
 
-    /// The sum so far of the count that `of` chooses.
+    /// The current sum of the count that `of` selects.
     pub fn get(&self, of: impl Fn(&P) -> &Count) -> u64 {
         self.0.all().fold(0, |sum, part| sum.wrapping_add(of(part).get()))
     }
@@ -58,11 +60,11 @@ impl<P: Zeroed> Counts<P> {
 
 impl<P: Zeroed> Default for Counts<P> {
     fn default() -> Counts<P> {
-        Counts(Place::new())
+        Counts(AreaOffset::new())
     }
 }
 
-/// Declares a struct of counts, for [`Counts`].
+/// Declares a struct of counts for [`Counts`].
 #[macro_export]
 macro_rules! counts {
     (
@@ -77,7 +79,7 @@ macro_rules! counts {
             $( $(#[doc = $help])* $visibility $field: $crate::metrics::Count, )*
         }
 
-        // SAFETY: it has counts only, of which each can be zeros.
+        // SAFETY: all fields are counts, which may be zero bytes.
         unsafe impl $crate::metrics::Zeroed for $struct {}
     };
 }

@@ -1,41 +1,42 @@
-//! What an attribute is, said once: documents, descriptions and every sink go by it.
+//! The declaration of an attribute: the single source for documents, descriptions and sinks.
 
-/// An attribute of a bean.
+/// Declaration of an attribute of a bean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// The bean without what all have in common: `RegionServer,sub=Server`.
+    /// The bean without the common prefix, for example `RegionServer,sub=Server`.
     pub bean: &'static str,
-    /// HBase's name; of an attribute that there is for each table or region, its end.
+    /// HBase's name. For attributes of tables and regions, the end of the name.
     pub name: &'static str,
-    /// How it behaves, and what is made of its name.
+    /// The attribute's behavior, which also determines the names derived from it.
     pub kind: Kind,
-    /// What is counted.
+    /// Unit of the value.
     pub unit: Unit,
-    /// What it means, in a sentence.
+    /// Meaning, in one sentence.
     pub help: &'static str,
 }
 
-/// How an attribute behaves.
+/// Behavior of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number that only grows while the process lives.
+    /// A number that only grows during the life of the process.
     Counter,
-    /// A number of this moment.
+    /// A current value.
     Gauge,
     /// A text, shown as `tag.NAME`.
     Tag,
-    /// How values are spread: `NAME_num_ops` of all time, and `NAME_min`, `_max`, `_mean`, percentiles of the last interval.
+    /// Distribution of values: `NAME_num_ops` since the start, and `NAME_min`, `_max`, `_mean` and
+    /// percentiles of the last interval.
     Histogram,
-    /// The same of times, with `NAME_TimeRangeCount_A-B` for the ranges that had any.
+    /// A histogram of times, with an additional `NAME_TimeRangeCount_A-B` per non-empty range.
     Times,
-    /// The same of sizes, with `NAME_SizeRangeCount_A-B`.
+    /// A histogram of sizes, with an additional `NAME_SizeRangeCount_A-B` per non-empty range.
     Sizes,
-    /// How often something happens: `NAME_count`, and rates.
+    /// Event rate: `NAME_count`, and rates.
     Meter,
 }
 
 impl Kind {
-    /// What is counted if nothing else is said.
+    /// The default unit.
     pub const fn unit(self) -> Unit {
         match self {
             Kind::Times => Unit::Milliseconds,
@@ -46,10 +47,10 @@ impl Kind {
     }
 }
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things, or no unit at all.
+    /// A plain count, or no unit.
     Count,
     /// Bytes.
     Bytes,
@@ -57,21 +58,21 @@ pub enum Unit {
     Mebibytes,
     /// Milliseconds.
     Milliseconds,
-    /// Milliseconds on average, with a fraction.
+    /// Average milliseconds, with a fraction.
     AverageMilliseconds,
     /// Milliseconds since the Unix epoch.
     EpochMilliseconds,
-    /// Things a second.
+    /// Events per second.
     PerSecond,
-    /// Hundredths.
+    /// Percent.
     Percent,
-    /// A share of one.
+    /// A fraction of one.
     Share,
 }
 
-/// What is shown in a bean, by a declaration of the attributes it has; see [`instruments`](crate::instruments) and
-/// [`figures`](crate::figures).
+/// A type that declares the bean attributes it shows; see [`instruments`](crate::instruments) and
+/// [`current_values`](crate::current_values).
 pub trait Declares {
-    /// Its attributes, in the order in which they are shown.
+    /// The attributes, in the order in which they are shown.
     const DECLARED: &'static [Declared];
 }

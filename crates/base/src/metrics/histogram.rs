@@ -1,10 +1,12 @@
-//! How values are spread, without a lock where they are noted.
+//! Distributions of values, recorded without a lock.
 //!
-//! A histogram counts values by buckets that are a sixteenth of their value wide, so that what is told of it is wrong by
-//! three percent at most; the smallest and the greatest are exact. Counts only grow. Who looks remembers those of his last
-//! look: what came since is an [`Interval`], which HBase's `_min` to `_99.9th_percentile` are about.
+//! A histogram counts values in buckets whose width is a sixteenth of their value. So reported
+//! values are accurate to three percent; the minimum and the maximum are exact. Counts only grow. A
+//! reader remembers the counts of its last read; the difference is an [`Interval`], the base of
+//! HBase's `_min` to `_99.9th_percentile`.
 //!
-//! What belongs to several histograms is noted in one, of which the others tell ([`Histogram::tells_of`]).
+//! A value that belongs to several histograms is recorded in one, and the others include it
+//! ([`Histogram::include`]).
 
 mod buckets;
 mod interval;
@@ -14,31 +16,31 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::metrics::COUNTING;
-use crate::metrics::areas::{OwnArea, Place};
+use crate::metrics::areas::{AreaOffset, OwnArea};
 use buckets::{BUCKETS, bucket_of};
 pub use interval::Interval;
 use part::Part;
 
-/// Values that are noted by many threads and looked at by few.
+/// A histogram that many threads update and few read.
 pub struct Histogram {
-    parts: Place<Part>,
-    seen: Mutex<Seen>,
+    parts: AreaOffset<Part>,
+    last_interval: Mutex<LastInterval>,
     others: OnceLock<Others>,
 }
 
-/// Goes through what a histogram tells of besides its own values.
-type Others = Box<dyn Fn(&mut dyn FnMut(Told<'_>)) + Send + Sync>;
+/// Visits the histograms that another histogram includes.
+type Others = Box<dyn Fn(&mut dyn FnMut(Contribution<'_>)) + Send + Sync>;
 
-/// What a histogram tells of besides its own values.
+/// A contribution to a histogram from another histogram.
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
-    /// All values of another one.
+pub enum Contribution<'a> {
+    /// All values of another histogram.
     Of(&'a Histogram),
-    /// For each value of another one a zero.
+    /// A zero for each value of another histogram.
     ZerosFor(&'a Histogram),
 }
 
-/// A value as histograms note it: for who notes it in several, and finds its bucket once.
+/// A value with its bucket, for callers that record it in several histograms.
 #[derive(Clone, Copy, Debug)]
 pub struct Value {
     value: u64,
@@ -46,75 +48,79 @@ pub struct Value {
 }
 
 impl Value {
-    /// Any value.
+    /// Computes the bucket of a value.
     #[inline]
     pub fn of(value: u64) -> Value {
         Value { value, bucket: bucket_of(value) }
     }
 }
 
-/// What was there at the last look.
+/// State at the end of the last interval.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastInterval {
     counts: Vec<u32>,
-    // All of them: those of a bucket may have wrapped.
+    // Total count. Unlike the counts of buckets, it does not wrap.
     count: u64,
     sum: u64,
     interval: Arc<Interval>,
 }
 
 impl Histogram {
-    /// A histogram without values. It takes no memory to speak of before the first.
+    /// An empty histogram. It takes almost no memory before the first value.
     pub fn new() -> Histogram {
-        Histogram { parts: Place::new(), seen: Mutex::default(), others: OnceLock::new() }
+        Histogram { parts: AreaOffset::new(), last_interval: Mutex::default(), others: OnceLock::new() }
     }
 
-    /// From now on tells also of what `others` goes through: values that would be noted here too are noted once, where they are
-    /// needed apart. Whose values they are rolls them, in the same pass as this one is rolled.
+    /// Includes the contributions that `others` visits, from now on. A value that belongs to both
+    /// histograms is then recorded only in the more specific one. The owners of the included
+    /// histograms must roll them in the same pass as this one.
     ///
     /// # Panics
-    /// If it was told that before.
-    pub fn tells_of(&self, others: impl Fn(&mut dyn FnMut(Told<'_>)) + Send + Sync + 'static) {
-        assert!(self.others.set(Box::new(others)).is_ok(), "told of once");
+    /// If called twice.
+    pub fn include(&self, others: impl Fn(&mut dyn FnMut(Contribution<'_>)) + Send + Sync + 'static) {
+        assert!(self.others.set(Box::new(others)).is_ok(), "`include` is called once");
     }
 
-    /// Notes a value.
+    /// Records a value.
     #[inline]
     pub fn record(&self, value: u64) {
         self.record_many(value, 1);
     }
 
-    /// Notes a value that there were `times` of; at least one.
+    /// Records `times` equal values; `times` must be at least one.
     #[inline]
     pub fn record_many(&self, value: u64, times: u32) {
+        debug_assert!(times > 0, "a recorded value occurred at least once");
         if COUNTING {
-            self.parts.own().note(Value::of(value), times);
+            self.parts.own().record(Value::of(value), times);
         }
     }
 
-    /// Notes a value, for who has the thread's area at hand.
+    /// Records a value, for a caller that already has the thread's area.
     #[inline]
-    pub fn note(&self, value: Value, area: OwnArea) {
+    pub fn record_in(&self, value: Value, area: OwnArea) {
         if COUNTING {
-            self.parts.within(area).note(value, 1);
+            self.parts.within(area).record(value, 1);
         }
     }
 
-    /// Notes a value of a kind that is often the same as the one before, for less than [`note`](Self::note) takes then.
+    /// Records a value that often equals the previous one. In that case it is cheaper than
+    /// [`record_in`](Self::record_in).
     #[inline]
-    pub fn note_alike(&self, value: u64, area: OwnArea) {
+    pub fn record_repeated(&self, value: u64, area: OwnArea) {
         if COUNTING {
-            self.parts.within(area).note_alike(value);
+            self.parts.within(area).record_repeated(value);
         }
     }
 
-    /// Takes over the values of one that ends, and of which this one has told so far.
+    /// Takes over the values of a histogram that is about to be dropped and that this histogram has
+    /// included so far.
     pub fn take_over(&self, other: &Histogram) {
         if !COUNTING {
             return;
         }
-        // Both as of one moment, for what was told before is not to be told again.
-        let (mut seen, of_other) = (self.seen(), other.seen());
+        // Hold both locks, so that values that were reported before are not reported again.
+        let (mut seen, of_other) = (self.last_interval(), other.last_interval());
         let own = self.parts.own();
         other.used_parts().for_each(|part| own.take_over(part));
         if !of_other.counts.is_empty() {
@@ -129,27 +135,28 @@ impl Histogram {
         seen.interval = Arc::new(interval);
     }
 
-    /// How many values there were ever. Adds up buckets, so that noting a value need not count it twice.
+    /// Number of values since the start. Sums the buckets, so that recording a value needs no
+    /// second counter.
     pub fn count(&self) -> u64 {
         let mut count = self.own_count();
-        self.each_other(|(Told::Of(other) | Told::ZerosFor(other))| count += other.count());
+        self.each_other(|(Contribution::Of(other) | Contribution::ZerosFor(other))| count += other.count());
         count
     }
 
     fn own_count(&self) -> u64 {
-        let seen = self.seen();
+        let seen = self.last_interval();
         seen.count
             + self.counts().iter().enumerate().map(|(at, now)| u64::from(seen.since(at, *now))).sum::<u64>()
     }
 
-    /// What was noted up to now, for who has intervals of his own; ends nobody's.
+    /// All values so far, for readers that compute their own intervals. Does not end an interval.
     pub fn snapshot(&self) -> Snapshot {
         let mut all = Snapshot { counts: self.counts(), sum: self.own_sum() };
-        self.each_other(|told| all.add(told));
+        self.each_other(|contribution| all.add(contribution));
         all
     }
 
-    /// Those of all threads together, by bucket.
+    /// Counts by bucket, summed over all threads.
     fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0u32; BUCKETS];
         for part in self.used_parts() {
@@ -160,11 +167,11 @@ impl Histogram {
         counts
     }
 
-    /// All values ever, added up.
+    /// Sum of all values since the start.
     pub fn sum(&self) -> u64 {
         let mut sum = self.own_sum();
-        self.each_other(|told| {
-            if let Told::Of(other) = told {
+        self.each_other(|contribution| {
+            if let Contribution::Of(other) = contribution {
                 sum = sum.wrapping_add(other.sum());
             }
         });
@@ -175,9 +182,9 @@ impl Histogram {
         self.used_parts().fold(0, |sum, part| sum.wrapping_add(part.sum()))
     }
 
-    /// Ends an interval and begins the next one.
+    /// Ends the current interval and begins the next one.
     pub fn roll(&self) {
-        let mut seen = self.seen();
+        let mut seen = self.last_interval();
         if seen.counts.is_empty() && self.used_parts().next().is_none() {
             return;
         }
@@ -189,21 +196,22 @@ impl Histogram {
         let counts = now.iter().enumerate().map(|(bucket, now)| (bucket, seen.since(bucket, *now)));
         let counts: Vec<(u16, u32)> =
             counts.filter(|(_, count)| *count > 0).map(|(bucket, count)| (bucket as u16, count)).collect();
-        // A thread may note values after the sum was read and before its counts are, so sum and counts may be apart. An
-        // interval without counts has no place for a sum: the next one with values has it.
+        // A thread may record values after the sum was read and before its counts are read, so sum
+        // and counts may not match. An interval without counts cannot hold a sum; the next interval
+        // with values includes it.
         let sum = if counts.is_empty() { seen.sum } else { sum };
         let interval = Interval::of(counts, sum.wrapping_sub(seen.sum), min, max);
         let count = seen.count + interval.count();
-        *seen = Seen { counts: now, count, sum, interval: Arc::new(interval) };
+        *seen = LastInterval { counts: now, count, sum, interval: Arc::new(interval) };
     }
 
-    /// The interval that ended last.
+    /// The last complete interval.
     pub fn interval(&self) -> Arc<Interval> {
-        let mut all = self.seen().interval.clone();
-        self.each_other(|told| {
-            let more = match told {
-                Told::Of(other) => other.interval(),
-                Told::ZerosFor(other) => Arc::new(Interval::of_zeros(other.interval().count())),
+        let mut all = self.last_interval().interval.clone();
+        self.each_other(|contribution| {
+            let more = match contribution {
+                Contribution::Of(other) => other.interval(),
+                Contribution::ZerosFor(other) => Arc::new(Interval::of_zeros(other.interval().count())),
             };
             if more.count() > 0 {
                 all = Arc::new(all.with(&more));
@@ -212,20 +220,20 @@ impl Histogram {
         all
     }
 
-    fn each_other(&self, mut visit: impl FnMut(Told<'_>)) {
+    fn each_other(&self, mut visit: impl FnMut(Contribution<'_>)) {
         if let Some(others) = self.others.get() {
             others(&mut visit);
         }
     }
 
-    /// Those of threads that noted anything: who looks need not go through the others.
+    /// The parts of threads that recorded values. Readers skip the other parts.
     fn used_parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.all().filter(|part| part.is_used())
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        // Numbers: whole after any panic.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_interval(&self) -> MutexGuard<'_, LastInterval> {
+        // Numbers, valid after any panic.
+        self.last_interval.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -235,8 +243,8 @@ impl fmt::Debug for Histogram {
     }
 }
 
-impl Seen {
-    /// What came to a bucket that has `now`.
+impl LastInterval {
+    /// The increase of a bucket whose count is `now`.
     fn since(&self, bucket: usize, now: u32) -> u32 {
         now.wrapping_sub(self.counts.get(bucket).copied().unwrap_or(0))
     }
@@ -248,7 +256,7 @@ impl Default for Histogram {
     }
 }
 
-/// What a histogram had at one moment.
+/// The values of a histogram at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     counts: Vec<u32>,
@@ -256,22 +264,24 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    fn add(&mut self, told: Told<'_>) {
-        match told {
-            Told::Of(other) => {
+    fn add(&mut self, contribution: Contribution<'_>) {
+        match contribution {
+            Contribution::Of(other) => {
                 let more = other.snapshot();
                 self.sum = self.sum.wrapping_add(more.sum);
                 for (sum, count) in self.counts.iter_mut().zip(more.counts) {
                     *sum = sum.wrapping_add(count);
                 }
             }
-            // As the counts of buckets it may wrap.
-            Told::ZerosFor(other) => self.counts[0] = self.counts[0].wrapping_add(other.count() as u32),
+            // May wrap, like the counts of buckets.
+            Contribution::ZerosFor(other) => {
+                self.counts[0] = self.counts[0].wrapping_add(other.count() as u32)
+            }
         }
     }
 
-    /// The values noted since `before`, an earlier snapshot of the same histogram. Its smallest and greatest are known as
-    /// exactly as all others.
+    /// The values recorded since `before`, an earlier snapshot of the same histogram. Minimum and
+    /// maximum have only the accuracy of a bucket.
     pub fn since(&self, before: &Snapshot) -> Interval {
         let counted_before = |bucket: usize| before.counts.get(bucket).copied().unwrap_or(0);
         let counts = self.counts.iter().enumerate();
@@ -294,17 +304,17 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_tells_of_its_values() {
+    fn an_interval_summarizes_its_values() {
         let histogram = histogram_of((1..=1000).map(|value| value * 7));
         assert_eq!((histogram.count(), histogram.sum()), (1000, 3_503_500));
-        assert_eq!(histogram.interval().count(), 0, "it did not end yet");
+        assert_eq!(histogram.interval().count(), 0, "the interval has not ended yet");
         histogram.roll();
         let interval = histogram.interval();
         assert_eq!((interval.count(), interval.min(), interval.max()), (1000, 7, 7000));
         assert_eq!(interval.mean(), 3503.5);
         for (share, exact) in [(0.25, 1750u64), (0.5, 3500), (0.99, 6930), (0.999, 6993), (1.0, 7000)] {
-            let told = interval.quantile(share);
-            assert!(told.abs_diff(exact) * 100 <= exact * 4, "{share}: {told}, not {exact}");
+            let value = interval.quantile(share);
+            assert!(value.abs_diff(exact) * 100 <= exact * 4, "{share}: {value}, not {exact}");
         }
         let below = interval.count_up_to(3500) as i64;
         assert!((below - 500).abs() < 20, "{below}");
@@ -312,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_interval_has_only_what_came_since() {
+    fn the_next_interval_has_only_new_values() {
         let histogram = histogram_of([5, 5_000_000]);
         histogram.roll();
         histogram.record(80);
@@ -322,18 +332,18 @@ mod tests {
         assert_eq!((interval.quantile(0.5), interval.mean()), (80, 80.0));
         histogram.roll();
         assert_eq!(*histogram.interval(), Interval::default());
-        assert_eq!(histogram.count(), 3, "ever");
+        assert_eq!(histogram.count(), 3, "since the start");
     }
 
     #[test]
-    fn nothing_is_lost_between_threads_and_looks() {
+    fn no_value_is_lost_between_threads_and_reads() {
         let histogram = histogram_of([]);
         let mut seen = 0;
         std::thread::scope(|scope| {
-            let noting: Vec<_> = (0..4)
+            let threads: Vec<_> = (0..4)
                 .map(|_| scope.spawn(|| (0..50_000).for_each(|value| histogram.record(value))))
                 .collect();
-            while noting.iter().any(|thread| !thread.is_finished()) {
+            while threads.iter().any(|thread| !thread.is_finished()) {
                 histogram.roll();
                 seen += histogram.interval().count();
             }
@@ -343,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_intervals_of_his_own_ends_none_of_others() {
+    fn snapshots_do_not_end_intervals() {
         let histogram = histogram_of([5, 700]);
         let before = histogram.snapshot();
         assert_eq!(before.since(&Snapshot::default()).count(), 2);
@@ -353,18 +363,18 @@ mod tests {
         assert_eq!(interval.count(), 100);
         assert!(interval.quantile(0.99).abs_diff(990) <= 40, "{}", interval.quantile(0.99));
         assert!(interval.min() <= 10 && interval.max() >= 1000);
-        assert_eq!(histogram.interval().count(), 102, "as if nobody had looked");
+        assert_eq!(histogram.interval().count(), 102, "snapshots do not change intervals");
         assert_eq!(histogram.snapshot().since(&histogram.snapshot()), Interval::default());
     }
 
     #[test]
-    fn what_others_note_is_told_of_too() {
+    fn included_histograms_contribute() {
         let [queued, at_once] = [[5, 900], [10, 70]].map(histogram_of).map(Arc::new);
         let (all, waits) = (histogram_of([2000]), histogram_of([40]));
         let (first, second) = (queued.clone(), at_once.clone());
-        all.tells_of(move |tell| [&first, &second].into_iter().for_each(|one| tell(Told::Of(one))));
+        all.include(move |visit| [&first, &second].into_iter().for_each(|one| visit(Contribution::Of(one))));
         let of = at_once.clone();
-        waits.tells_of(move |tell| tell(Told::ZerosFor(&of)));
+        waits.include(move |visit| visit(Contribution::ZerosFor(&of)));
         assert_eq!((all.count(), all.sum(), waits.count(), waits.sum()), (5, 2985, 3, 40));
         for one in [&*queued, &all, &*at_once, &waits] {
             one.roll();
@@ -380,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_over_values_tells_none_of_them_twice() {
+    fn values_taken_over_are_reported_once() {
         let (all, ending) = (Arc::new(histogram_of([7])), histogram_of([100, 200]));
         [&*all, &ending].into_iter().for_each(Histogram::roll);
         let before = ending.snapshot();
@@ -397,39 +407,39 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_alike_are_noted_as_any() {
-        let (alike, plain) = (Histogram::new(), Histogram::new());
+    fn repeated_values_are_recorded_like_others() {
+        let (repeated, plain) = (Histogram::new(), Histogram::new());
         for value in [7, 7, 7, 0, 0, 900, 7, 900, 900, u64::MAX, u64::MAX] {
-            alike.note_alike(value, OwnArea::get());
+            repeated.record_repeated(value, OwnArea::get());
             plain.record(value);
         }
-        assert_eq!(alike.snapshot(), plain.snapshot());
-        [&alike, &plain].into_iter().for_each(Histogram::roll);
-        assert_eq!(alike.interval(), plain.interval());
-        // The same as before, in the next interval.
-        alike.note_alike(u64::MAX, OwnArea::get());
-        alike.note_alike(900, OwnArea::get());
-        alike.roll();
-        alike.note_alike(900, OwnArea::get());
-        alike.roll();
-        let told = || (alike.interval().count(), alike.interval().min(), alike.interval().max());
-        assert_eq!(told(), (1, 900, 900));
-        // It came again before another did, and not at all in the interval behind that.
-        [900, 900, 7].into_iter().for_each(|value| alike.note_alike(value, OwnArea::get()));
-        alike.roll();
-        assert_eq!(told(), (3, 7, 900));
-        alike.note_alike(7, OwnArea::get());
-        alike.roll();
-        assert_eq!(told(), (1, 7, 7));
-        alike.roll();
-        assert_eq!(told(), (0, 0, 0));
+        assert_eq!(repeated.snapshot(), plain.snapshot());
+        [&repeated, &plain].into_iter().for_each(Histogram::roll);
+        assert_eq!(repeated.interval(), plain.interval());
+        // Equal to the previous value, in the next interval.
+        repeated.record_repeated(u64::MAX, OwnArea::get());
+        repeated.record_repeated(900, OwnArea::get());
+        repeated.roll();
+        repeated.record_repeated(900, OwnArea::get());
+        repeated.roll();
+        let summary = || (repeated.interval().count(), repeated.interval().min(), repeated.interval().max());
+        assert_eq!(summary(), (1, 900, 900));
+        // Repeated before a different value comes, and absent in the interval after that.
+        [900, 900, 7].into_iter().for_each(|value| repeated.record_repeated(value, OwnArea::get()));
+        repeated.roll();
+        assert_eq!(summary(), (3, 7, 900));
+        repeated.record_repeated(7, OwnArea::get());
+        repeated.roll();
+        assert_eq!(summary(), (1, 7, 7));
+        repeated.roll();
+        assert_eq!(summary(), (0, 0, 0));
     }
 
     #[test]
-    fn nothing_of_what_is_alike_is_lost_between_threads_and_looks() {
+    fn no_repeated_value_is_lost_between_threads_and_reads() {
         let histogram = histogram_of([]);
         let (mut count, mut sum, mut max) = (0, 0.0, 0);
-        let mut look = || {
+        let mut read = || {
             histogram.roll();
             let interval = histogram.interval();
             count += interval.count();
@@ -437,24 +447,25 @@ mod tests {
             max = max.max(interval.max());
         };
         std::thread::scope(|scope| {
-            let note = |at: u64| histogram.note_alike(100 + at / 3 % 2, OwnArea::get());
-            let noting: Vec<_> = (0..4).map(|_| scope.spawn(move || (0..60_000).for_each(note))).collect();
-            while noting.iter().any(|thread| !thread.is_finished()) {
-                look();
+            let record = |at: u64| histogram.record_repeated(100 + at / 3 % 2, OwnArea::get());
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(move || (0..60_000).for_each(record))).collect();
+            while threads.iter().any(|thread| !thread.is_finished()) {
+                read();
             }
         });
-        // The last look may have seen counts before their sum: that sum comes with the next value.
+        // The last read may have seen counts before their sum: that sum is included with the next
+        // value.
         histogram.record(100);
-        look();
+        read();
         assert_eq!((count, sum.round(), max), (240_001, 24_120_100.0, 101));
         assert_eq!((histogram.count(), histogram.sum()), (240_001, 24_120_100));
     }
 
     #[test]
-    fn a_sum_that_is_seen_before_its_counts_comes_with_the_next_value() {
+    fn a_sum_read_before_its_counts_is_reported_with_the_next_value() {
         let histogram = histogram_of([100]);
         histogram.roll();
-        histogram.seen().sum -= 60;
+        histogram.last_interval().sum -= 60;
         histogram.roll();
         assert_eq!(histogram.interval().count(), 0);
         histogram.record(40);

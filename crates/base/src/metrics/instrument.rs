@@ -1,21 +1,21 @@
-//! Instruments as attributes: what each of them shows under which endings.
+//! Instruments as attributes: the attributes of each, with their name suffixes.
 
 use std::time::Duration;
 
 use crate::metrics::{
-    COUNTING, Counter, Declared, Histogram, Interval, Kind, Meter, OwnArea, Scope, TimesSoFar, Value,
+    COUNTING, Counter, Declared, Histogram, Interval, Kind, Meter, OwnArea, Scope, TimeTotals, Value,
 };
 use crate::spent::nanos;
 
 /// A field of [`instruments`](crate::instruments).
 pub trait Instrument {
-    /// What it is declared as.
+    /// The kind it is declared as.
     const KIND: Kind;
-    /// A new one; `now` is a time of the monotonic clock.
+    /// A new instrument; `now` is a time on the monotonic clock.
     fn begin(now: Duration) -> Self;
-    /// Shows what it counted.
+    /// Shows its values.
     fn show(&self, declared: &Declared, scope: &mut Scope<'_>);
-    /// Ends an interval.
+    /// Ends the current interval.
     fn roll(&self) {}
 }
 
@@ -64,29 +64,29 @@ impl Instrument for Histogram {
     }
 }
 
-/// Times, noted in microseconds and shown in milliseconds, as HBase has them.
+/// Times, recorded in microseconds and shown in milliseconds, as in HBase.
 #[derive(Debug, Default)]
 pub struct Times(Histogram);
 
 impl Times {
-    /// Notes how long something took.
+    /// Records a duration.
     #[inline]
     pub fn record(&self, time: Duration) {
         self.record_many(time, 1);
     }
 
-    /// Notes how long each of `times` things took, at least one.
+    /// Records `times` equal durations; `times` must be at least one.
     #[inline]
     pub fn record_many(&self, time: Duration, times: u32) {
-        // Not by as_micros, which counts in 128 bits.
+        // Not as_micros, which uses 128 bits.
         let micros = time.as_secs().wrapping_mul(1_000_000).wrapping_add(u64::from(time.subsec_micros()));
         self.0.record_many(micros, times);
     }
 
-    /// Notes how long something took, for who has the thread's area at hand.
+    /// Records a duration, for a caller that already has the thread's area.
     #[inline]
-    pub fn note(&self, took: Took, area: OwnArea) {
-        self.0.note(took.micros, area);
+    pub fn record_in(&self, duration: RecordedDuration, area: OwnArea) {
+        self.0.record_in(duration.micros, area);
     }
 
     /// The times in microseconds.
@@ -95,36 +95,36 @@ impl Times {
     }
 }
 
-/// How long something took, for who notes it in several places.
+/// A duration, for callers that record it in several histograms.
 #[derive(Clone, Copy, Debug)]
-pub struct Took {
+pub struct RecordedDuration {
     nanos: u64,
     micros: Value,
 }
 
-impl Took {
-    /// So many nanoseconds.
+impl RecordedDuration {
+    /// A duration of `nanos` nanoseconds.
     #[inline]
-    pub fn of_nanos(nanos: u64) -> Took {
-        Took { nanos, micros: Value::of(nanos / MICROSECOND_NANOS) }
+    pub fn of_nanos(nanos: u64) -> RecordedDuration {
+        RecordedDuration { nanos, micros: Value::of(nanos / MICROSECOND_NANOS) }
     }
 
-    /// From one time of a clock to another; nothing if that was no later.
+    /// The time between two readings of a clock; zero if `ended` is not after `begun`.
     #[inline]
-    pub fn between(begun: Duration, ended: Duration) -> Took {
-        Took::of_nanos(nanos(ended).saturating_sub(nanos(begun)))
+    pub fn between(begun: Duration, ended: Duration) -> RecordedDuration {
+        RecordedDuration::of_nanos(nanos(ended).saturating_sub(nanos(begun)))
     }
 
-    /// It in nanoseconds.
+    /// The duration in nanoseconds.
     #[inline]
     pub fn nanos(self) -> u64 {
         self.nanos
     }
 }
 
-/// Nanoseconds of a microsecond.
+/// Nanoseconds per microsecond.
 const MICROSECOND_NANOS: u64 = 1000;
-/// Microseconds of a millisecond.
+/// Microseconds per millisecond.
 const MILLISECOND: u64 = 1000;
 
 impl Instrument for Times {
@@ -137,7 +137,7 @@ impl Instrument for Times {
     fn show(&self, declared: &Declared, scope: &mut Scope<'_>) {
         let (interval, count) = (self.0.interval(), self.0.count());
         show_interval(declared, scope, count, &interval, MILLISECOND);
-        scope.times(declared, TimesSoFar { count, sum_us: self.0.sum() }, &interval);
+        scope.times(declared, TimeTotals { count, sum_us: self.0.sum() }, &interval);
         show_ranges(declared, scope, &interval, &TIME_RANGES, MILLISECOND);
     }
 
@@ -151,19 +151,19 @@ impl Instrument for Times {
 pub struct Sizes(Histogram);
 
 impl Sizes {
-    /// Notes a size.
+    /// Records a size.
     #[inline]
     pub fn record(&self, bytes: u64) {
         if COUNTING {
-            self.note(bytes, OwnArea::get());
+            self.record_in(bytes, OwnArea::get());
         }
     }
 
-    /// Notes a size, for who has the thread's area at hand.
+    /// Records a size, for a caller that already has the thread's area.
     #[inline]
-    pub fn note(&self, bytes: u64, area: OwnArea) {
-        // What is asked again and again is of the same size.
-        self.0.note_alike(bytes, area);
+    pub fn record_in(&self, bytes: u64, area: OwnArea) {
+        // Repeated requests have equal sizes.
+        self.0.record_repeated(bytes, area);
     }
 
     /// The sizes in bytes.
@@ -202,7 +202,7 @@ const PERCENTILES: [(&str, f64); 8] = [
     ("_99.9th_percentile", 0.999),
 ];
 
-/// Values are shown in whole units of `unit`.
+/// Shows values in whole multiples of `unit`.
 fn show_interval(declared: &Declared, scope: &mut Scope<'_>, count: u64, interval: &Interval, unit: u64) {
     scope.counter(declared, "_num_ops", count);
     scope.gauge(declared, "_min", interval.min() / unit);
@@ -213,7 +213,7 @@ fn show_interval(declared: &Declared, scope: &mut Scope<'_>, count: u64, interva
     }
 }
 
-/// A range ends with this many units (`None`: with nothing), and is named so.
+/// Inclusive end of a range in units (`None`: open), and its name suffix.
 type Range = (Option<u64>, &'static str);
 
 /// HBase's ranges of milliseconds.
@@ -248,7 +248,8 @@ const SIZE_RANGES: [Range; 9] = [
     (None, "_SizeRangeCount_100000000-inf"),
 ];
 
-/// Shows the ranges that have any. HBase's values are whole units, rounded down, so all below the next unit are in a range.
+/// Shows the non-empty ranges. HBase's values are whole units, rounded down, so a range includes
+/// all values below the next unit.
 fn show_ranges(
     declared: &Declared,
     scope: &mut Scope<'_>,
@@ -286,7 +287,7 @@ mod tests {
     #[test]
     fn times_are_shown_in_milliseconds_and_ranges() {
         let times = Times::begin(Duration::ZERO);
-        // 0, 1 and 1 milliseconds as HBase has them, then 2 and 700,000.
+        // 0, 1 and 1 milliseconds when rounded as in HBase, then 2 and 700,000.
         [0, 1000, 1900, 2100, 700_000_000]
             .iter()
             .for_each(|micros| times.record(Duration::from_micros(*micros)));
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(shown.of("Get_TimeRangeCount_0-1"), Some("3"));
         assert_eq!(shown.of("Get_TimeRangeCount_1-3"), Some("1"));
         assert_eq!(shown.of("Get_TimeRangeCount_600000-inf"), Some("1"));
-        assert_eq!(shown.names().filter(|name| name.contains("Range")).count(), 3, "none that is empty");
+        assert_eq!(shown.names().filter(|name| name.contains("Range")).count(), 3, "no empty ranges");
     }
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn a_meter_shows_its_rates() {
         let meter = Meter::begin(Duration::ZERO);
-        meter.tell(50);
+        meter.set_total(50);
         let shown = shown(&meter);
         assert_eq!((shown.of("Get_count"), shown.of("Get_mean_rate")), (Some("50"), Some("5.0")));
         assert_eq!(shown.of("Get_15min_rate"), Some("5.0"));

@@ -2,20 +2,20 @@
 
 use std::io::Write;
 
-use crate::metrics::{Chunks, Name, Number, Plain, Show};
+use crate::metrics::{Chunks, Name, Number, Plain, Reader};
 
-/// What of the beans is wanted.
+/// Options of a `/jmx` query.
 #[derive(Clone, Debug, Default)]
 pub struct JmxOptions {
-    /// Only this attribute of each, beside its name.
+    /// Show only this attribute of each bean, in addition to the bean's name.
     pub only: Option<String>,
-    /// What each attribute means goes with it.
+    /// Show the description of each attribute.
     pub descriptions: bool,
-    /// The answer is a call of this function of JavaScript.
+    /// JSONP: wrap the response in a call of this JavaScript function.
     pub callback: Option<String>,
 }
 
-/// Writes what it is shown, attribute by attribute: nothing is kept of a bean but its text.
+/// Writes beans attribute by attribute and stores only the text.
 pub struct Jmx {
     options: JmxOptions,
     out: Chunks,
@@ -24,7 +24,7 @@ pub struct Jmx {
 }
 
 impl Jmx {
-    /// An answer without beans, which goes to `out`.
+    /// A response without beans, written to `out`.
     pub fn new(options: JmxOptions, mut out: Chunks) -> Jmx {
         if let Some(function) = &options.callback {
             out.text.extend_from_slice(function.as_bytes());
@@ -34,12 +34,12 @@ impl Jmx {
         Jmx { options, out, beans: 0, attributes: 0 }
     }
 
-    /// Attributes so far, without those that say what a bean is.
+    /// Number of attributes written so far, except a bean's name and type.
     pub fn attributes(&self) -> usize {
         self.attributes
     }
 
-    /// Nothing more is shown: the answer is whole.
+    /// Completes the response.
     pub fn finish(mut self) {
         self.out.text.extend_from_slice(if self.beans == 0 { b"]\n}" } else { b"\n  ]\n}" });
         if self.options.callback.is_some() {
@@ -48,7 +48,7 @@ impl Jmx {
         self.out.finish();
     }
 
-    /// Begins a member of the bean, and says whether it is wanted.
+    /// Begins a member of the bean. Returns false if the query does not request it.
     fn member(&mut self, tag: &str, name: Name<'_>) -> bool {
         let is_wanted = self
             .options
@@ -59,7 +59,7 @@ impl Jmx {
             return false;
         }
         self.attributes += 1;
-        self.out.pass_on();
+        self.out.emit_full();
         self.out.text.extend_from_slice(b",\n      \"");
         self.out.text.extend_from_slice(tag.as_bytes());
         name.pieces().iter().for_each(|piece| put_escaped(&mut self.out.text, piece));
@@ -82,11 +82,11 @@ impl Jmx {
     }
 }
 
-impl Show for Jmx {
+impl Reader for Jmx {
     fn begin(&mut self, bean: &str, modeler_type: &str) {
         let separator: &[u8] = if self.beans == 0 { b"\n    {" } else { b",\n    {" };
         self.out.text.extend_from_slice(separator);
-        self.out.pass_on();
+        self.out.emit_full();
         self.beans += 1;
         self.out.text.extend_from_slice(b"\n      \"name\": ");
         put_text(&mut self.out.text, bean);
@@ -123,10 +123,10 @@ impl Show for Jmx {
 fn put_number(out: &mut Vec<u8>, number: Number) {
     let written = match number {
         Number::Int(value) => write!(out, "{value}"),
-        // As Rust shows a number to programmers: with a point, and so that it can be read again.
+        // Rust's debug format: with a decimal point, and lossless.
         Number::Float(value) => write!(out, "{value:?}"),
     };
-    written.expect("memory takes what is written");
+    written.expect("writing to memory cannot fail");
 }
 
 fn put_numbers(out: &mut Vec<u8>, numbers: &[(&str, Number)]) {
@@ -145,13 +145,13 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Nearly all names are as they are in JSON.
+/// Almost no name needs escaping in JSON.
 fn put_escaped(out: &mut Vec<u8>, text: &str) {
     let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {
         return out.extend_from_slice(text.as_bytes());
     }
-    let quoted = serde_json::to_string(text).expect("text is text");
+    let quoted = serde_json::to_string(text).expect("a string serializes to JSON");
     out.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
 }
 

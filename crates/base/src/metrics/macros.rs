@@ -1,10 +1,10 @@
-//! One declaration of an attribute, from which all else is made.
+//! Macros that generate structs, documentation and sources from one declaration of each attribute.
 
-/// Declares what counts for a bean while things happen: a struct with an instrument a field.
+/// Declares the event counters of a bean: a struct with one instrument per field.
 ///
 /// ```
 /// base::instruments! {
-///     /// What the log counts.
+///     /// Counters of the log.
 ///     pub struct LogInstruments in "RegionServer,sub=WAL" {
 ///         /// Edits appended.
 ///         appends: Counter = "appendCount",
@@ -18,9 +18,10 @@
 /// log.written_bytes.add(100);
 /// ```
 ///
-/// The struct [`Declares`](crate::metrics::Declares) its attributes and is a [`Source`](crate::metrics::Source) of them.
-/// Fields are [`Counter`](crate::metrics::Counter), [`Histogram`](crate::metrics::Histogram),
-/// [`Times`](crate::metrics::Times), [`Sizes`](crate::metrics::Sizes) or [`Meter`](crate::metrics::Meter).
+/// The struct [`Declares`](crate::metrics::Declares) its attributes and is a
+/// [`Source`](crate::metrics::Source) of them. Fields are [`Counter`](crate::metrics::Counter),
+/// [`Histogram`](crate::metrics::Histogram), [`Times`](crate::metrics::Times),
+/// [`Sizes`](crate::metrics::Sizes) or [`Meter`](crate::metrics::Meter).
 #[macro_export]
 macro_rules! instruments {
     (
@@ -36,7 +37,7 @@ macro_rules! instruments {
         }
 
         impl $struct {
-            /// Nothing counted yet; `now` is a time of the monotonic clock.
+            /// Instruments without values; `now` is a time on the monotonic clock.
             pub fn begin(now: ::std::time::Duration) -> $struct {
                 $struct { $( $field: $crate::metrics::Instrument::begin(now), )* }
             }
@@ -57,7 +58,7 @@ macro_rules! instruments {
                 let mut declared = <$struct as $crate::metrics::Declares>::DECLARED.iter();
                 $( $crate::metrics::Instrument::show(
                     &self.$field,
-                    declared.next().expect("one for each field"),
+                    declared.next().expect("one declaration per field"),
                     scope,
                 ); )*
             }
@@ -69,15 +70,15 @@ macro_rules! instruments {
     };
 }
 
-/// Declares what a bean says of the moment when somebody looks: a struct with a value a field, to be filled then.
+/// Declares current values of a bean: a struct with one value per field, filled for each read.
 ///
 /// ```
-/// base::figures! {
-///     /// What a store has.
+/// base::current_values! {
+///     /// Current state of a store.
 ///     pub struct StoreFigures in "RegionServer,sub=Server" {
-///         /// Who serves it.
+///         /// Name of the server.
 ///         server: Tag = "serverName",
-///         /// Files.
+///         /// Number of files.
 ///         files: Gauge<u64> = "storeFileCount",
 ///         /// Rows written.
 ///         writes: Counted = "writeRequestCount",
@@ -85,10 +86,11 @@ macro_rules! instruments {
 /// }
 /// ```
 ///
-/// As all fields must be filled, none can be declared and forgotten. The struct
-/// [`Declares`](crate::metrics::Declares) its attributes and is a [`Source`](crate::metrics::Source) of them.
+/// All fields must be filled, so no declared attribute can be forgotten. The struct
+/// [`Declares`](crate::metrics::Declares) its attributes and is a
+/// [`Source`](crate::metrics::Source) of them.
 #[macro_export]
-macro_rules! figures {
+macro_rules! current_values {
     (
         $(#[$about:meta])*
         $visibility:vis struct $struct:ident in $bean:literal {
@@ -105,7 +107,7 @@ macro_rules! figures {
             const DECLARED: &'static [$crate::metrics::Declared] = &[ $( $crate::metrics::Declared {
                 bean: $bean,
                 name: $name,
-                kind: <$crate::metrics::$kind $(<$value>)? as $crate::metrics::Figure>::KIND,
+                kind: <$crate::metrics::$kind $(<$value>)? as $crate::metrics::CurrentValue>::KIND,
                 unit: $crate::one_unit!($($unit)? or $crate::metrics::Unit::Count),
                 help: ::std::concat!($($help),+).trim_ascii(),
             }, )* ];
@@ -114,9 +116,9 @@ macro_rules! figures {
         impl $crate::metrics::Source for $struct {
             fn show(&self, scope: &mut $crate::metrics::Scope<'_>) {
                 let mut declared = <$struct as $crate::metrics::Declares>::DECLARED.iter();
-                $( $crate::metrics::Figure::show(
+                $( $crate::metrics::CurrentValue::show(
                     &self.$field,
-                    declared.next().expect("one for each field"),
+                    declared.next().expect("one declaration per field"),
                     scope,
                 ); )*
             }
@@ -124,11 +126,12 @@ macro_rules! figures {
     };
 }
 
-/// Declares attributes of HBase's that have no meaning here: a struct without fields, which shows them as 0.
+/// Declares HBase attributes that have no meaning here: a struct without fields, which shows them
+/// as 0.
 ///
 /// ```
 /// base::absent! {
-///     /// Nobody replicates.
+///     /// There is no replication.
 ///     pub struct Replication in "RegionServer,sub=Replication" {
 ///         /// Edits sent to other clusters.
 ///         Counter = "source.shippedOps",
@@ -136,7 +139,8 @@ macro_rules! figures {
 /// }
 /// ```
 ///
-/// Kinds are those of [`Kind`](crate::metrics::Kind). The struct [`Declares`](crate::metrics::Declares) its attributes and is a
+/// Kinds are those of [`Kind`](crate::metrics::Kind). The struct
+/// [`Declares`](crate::metrics::Declares) its attributes and is a
 /// [`Source`](crate::metrics::Source) of them.
 #[macro_export]
 macro_rules! absent {
@@ -169,7 +173,7 @@ macro_rules! absent {
     };
 }
 
-/// The unit that is named, or else the other.
+/// The given unit, or else the default.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! one_unit {

@@ -1,33 +1,33 @@
-//! Beans as the text that Prometheus reads, with names as HBase 2.6 makes them for its `/prometheus`.
+//! Beans in Prometheus's text format, with the names of HBase 2.6's `/prometheus`.
 //!
-//! HBase tells times in whole milliseconds. What takes less is told a second time, as a summary in seconds under a name that begins
-//! with `grampus_`.
+//! HBase reports times in whole milliseconds, which is too coarse for shorter times. So times are
+//! also reported as summaries in seconds, under names that begin with `grampus_`.
 
 use std::io::Write;
 
-use crate::metrics::{Chunks, Interval, Name, Number, Show, TimesSoFar, record_of};
+use crate::metrics::{Chunks, Interval, Name, Number, Reader, TimeTotals, record_of};
 
-/// What of the beans is wanted.
+/// Options of a `/prometheus` query.
 #[derive(Clone, Debug, Default)]
 pub struct PrometheusOptions {
-    /// Only metrics whose names have this in them.
+    /// Show only metrics whose names contain this text.
     pub containing: Option<String>,
-    /// What each means goes with it.
+    /// Show the description of each metric.
     pub descriptions: bool,
 }
 
-/// Writes what it is shown: the tags of a bean are labels of each of its metrics.
+/// Writes beans; the tags of a bean become labels of all its metrics.
 pub struct Prometheus {
     options: PrometheusOptions,
     out: Chunks,
-    /// How names of the bean's metrics begin.
+    /// Prefix of the names of the bean's metrics.
     prefix: String,
     labels: Vec<u8>,
     metrics: Vec<Metric>,
     summaries: Vec<Summary>,
 }
 
-/// A metric whose bean is not whole yet.
+/// A metric of the current bean that is not written yet.
 #[derive(Debug)]
 struct Metric {
     name: String,
@@ -36,37 +36,37 @@ struct Metric {
     help: &'static str,
 }
 
-/// Times of a bean that is not whole yet.
+/// Times of the current bean that are not written yet.
 #[derive(Debug)]
 struct Summary {
     name: String,
     help: &'static str,
-    // A share, and the seconds that so many do not exceed.
+    // Quantiles with their values in seconds.
     quantiles: [(&'static str, f64); QUANTILES.len()],
     sum_s: f64,
     count: u64,
 }
 
-/// The shares that summaries have.
+/// The quantiles of summaries.
 const QUANTILES: [(&str, f64); 6] =
     [("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)];
 
-/// Metrics kept until the tags behind them are known: more than any bean has that has tags in its midst, and few beside those of
-/// ten thousand regions.
-const METRICS_KEPT: usize = 2000;
+/// Metrics buffered until the following tags are known. This is more than any bean has that has
+/// tags among its metrics, and few compared with the metrics of ten thousand regions.
+const METRICS_BUFFERED_MAX: usize = 2000;
 
-/// How names begin that HBase does not have.
+/// Prefix of names that HBase does not have.
 const OWN: &str = "grampus_";
 
 const SECOND_US: f64 = 1e6;
 
 impl Prometheus {
-    /// An answer without metrics, which goes to `out`.
+    /// A response without metrics, written to `out`.
     pub fn new(options: PrometheusOptions, out: Chunks) -> Prometheus {
         Prometheus { options, out, prefix: String::new(), labels: vec![], metrics: vec![], summaries: vec![] }
     }
 
-    /// Nothing more is shown: the answer is whole.
+    /// Completes the response.
     pub fn finish(self) {
         self.out.finish();
     }
@@ -77,7 +77,7 @@ impl Prometheus {
         if self.wants(&name) {
             self.metrics.push(Metric { name, kind, value, help });
         }
-        if self.metrics.len() == METRICS_KEPT {
+        if self.metrics.len() == METRICS_BUFFERED_MAX {
             self.put_metrics();
         }
     }
@@ -92,18 +92,18 @@ impl Prometheus {
         self.options.containing.as_ref().is_none_or(|part| name.contains(part))
     }
 
-    /// Writes the metrics that are kept, with the labels known so far.
+    /// Writes the buffered metrics, with the labels known so far.
     fn put_metrics(&mut self) {
         let mut metrics = std::mem::take(&mut self.metrics);
         for Metric { name, kind, value, help } in metrics.drain(..) {
             self.put_head(&name, kind, help);
             self.put_sample(&name, None, value);
-            self.out.pass_on();
+            self.out.emit_full();
         }
         self.metrics = metrics;
     }
 
-    /// Says what a metric is.
+    /// Writes the description and the type of a metric.
     fn put_head(&mut self, name: &str, kind: &str, help: &str) {
         if self.options.descriptions && !help.is_empty() {
             put(&mut self.out.text, format_args!("# HELP {name} {help}\n"));
@@ -111,7 +111,7 @@ impl Prometheus {
         put(&mut self.out.text, format_args!("# TYPE {name} {kind}\n"));
     }
 
-    /// One value, with the labels of the bean and perhaps one more.
+    /// Writes one value, with the labels of the bean and an optional additional label.
     fn put_sample(&mut self, name: &str, label: Option<(&str, &str)>, value: Number) {
         put(&mut self.out.text, format_args!("{name}{{"));
         self.out.text.extend_from_slice(&self.labels);
@@ -126,7 +126,7 @@ impl Prometheus {
     }
 }
 
-impl Show for Prometheus {
+impl Reader for Prometheus {
     fn begin(&mut self, _: &str, record: &str) {
         self.prefix.clear();
         put_name(&mut self.prefix, record_of(record).chars());
@@ -160,8 +160,9 @@ impl Show for Prometheus {
         self.metric(name, "gauge", value);
     }
 
-    fn times(&mut self, name: Name<'_>, all: TimesSoFar, interval: &Interval) {
-        // Those of each table and region would be very many, and have them in their names instead of labels.
+    fn times(&mut self, name: Name<'_>, all: TimeTotals, interval: &Interval) {
+        // The times of tables and regions would be too many, and have the table or region in their
+        // names instead of in labels.
         if !name.prefix.is_empty() {
             return;
         }
@@ -169,7 +170,7 @@ impl Show for Prometheus {
         let name = format!("{OWN}{}_seconds", self.name_of(name));
         if self.wants(&name) {
             let quantiles =
-                QUANTILES.map(|(told, share)| (told, interval.quantile(share) as f64 / SECOND_US));
+                QUANTILES.map(|(label, share)| (label, interval.quantile(share) as f64 / SECOND_US));
             let sum_s = all.sum_us as f64 / SECOND_US;
             self.summaries.push(Summary { name, help, quantiles, sum_s, count: all.count });
         }
@@ -190,13 +191,15 @@ impl Show for Prometheus {
 }
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("memory takes what is written");
+    out.write_fmt(text).expect("writing to memory cannot fail");
 }
 
-/// Words of `name`, which begin with capitals, in small letters with underscores between; what no name may have is one too.
+/// Converts `name` to snake case: a capital letter begins a word, and each invalid character
+/// becomes an underscore.
 fn put_name(out: &mut String, name: impl Iterator<Item = char> + Clone) {
     let mut next = name.clone().skip(1);
-    // Of a name that begins in small letters HBase makes the first a capital one: no other word.
+    // HBase capitalizes the first letter of a name that begins in lower case, which begins no
+    // additional word.
     let mut before = '_';
     for letter in name {
         let next = next.next();
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_hbase_2_6() {
-        // As a running one has them.
+        // As reported by a running HBase.
         for (attribute, metric) in [
             ("l1CacheFreeSize", "l1cache_free_size"),
             ("ritCount", "rit_count"),
@@ -279,11 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_seconds_too() {
+    fn times_are_also_shown_in_seconds() {
         let histogram = crate::metrics::Histogram::new();
         (1..=100).for_each(|micros| histogram.record(micros));
         histogram.roll();
-        let all = TimesSoFar { count: 100, sum_us: 5050 };
+        let all = TimeTotals { count: 100, sum_us: 5050 };
         let shown = text_of(|out| {
             let mut prometheus = Prometheus::new(PrometheusOptions::default(), out);
             prometheus.begin("b", "RegionServer,sub=Server");
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_shown_with_what_it_means() {
+    fn wanted_metrics_are_shown_with_their_help() {
         let options = PrometheusOptions { containing: Some("gc_".into()), descriptions: true };
         let expected = "# HELP jvm_metrics_gc_count What it is.\n# TYPE jvm_metrics_gc_count gauge\n\
                         jvm_metrics_gc_count{} 0\n";

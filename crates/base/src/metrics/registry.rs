@@ -1,20 +1,22 @@
-//! The beans of a process, and who shows what in them.
+//! The beans of a process, and the sources of their attributes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::env::Clock;
-use crate::metrics::{Name, Scope, Show, Source};
+use crate::metrics::{Name, Reader, Scope, Source};
 
-/// HBase's period: histograms tell of intervals that are at least so long. Less a little: who looks every ten seconds
-/// comes early at times, and would find the next interval to be twice as long.
+/// Minimum length of a histogram interval: HBase's ten seconds, slightly reduced. A reader that
+/// polls every ten seconds sometimes comes early, and would otherwise get an interval of twice the
+/// length.
 const INTERVAL_MIN: Duration = Duration::from_millis(9_900);
-/// How long an interval is at most where nobody looks, but [`Registry::keep_up`] is called: what a histogram counts in one bucket
-/// meanwhile must not be more than 32 bits hold, seven million a second.
+/// Maximum length of an interval without readers, if [`Registry::end_long_interval`] is called. A
+/// bucket counts with 32 bits, so an interval this long allows seven million values per second in a
+/// bucket.
 const INTERVAL_MAX: Duration = Duration::from_secs(600);
 
-/// The record that the attributes of a bean stand in where HBase sends them: the bean's part, but calls by their
-/// server's name. `RegionServer,sub=WAL` has the record `WAL`, `RegionServer,sub=IPC` has `RegionServer`.
+/// The Hadoop record of a bean's attributes: the `sub` part of the bean, but the server's name for
+/// calls. `RegionServer,sub=WAL` has the record `WAL`, `RegionServer,sub=IPC` has `RegionServer`.
 pub fn record_of(source: &str) -> &str {
     match source.split_once(",sub=") {
         Some((server, "IPC")) => server,
@@ -25,7 +27,7 @@ pub fn record_of(source: &str) -> &str {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks.
+    // No code panics while it holds one of these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -33,37 +35,37 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Bean {
     name: String,
     modeler_type: String,
-    // Of the host and the like; the same as long as the process lives.
+    // Constant tags, such as the host name.
     tags: Vec<(&'static str, String)>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
 }
 
 impl Bean {
-    /// The full name, as `Hadoop:service=HBase,name=RegionServer,sub=Server`.
+    /// The full name, for example `Hadoop:service=HBase,name=RegionServer,sub=Server`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Shows what `source` has.
+    /// Adds `source` to the bean.
     pub fn add(&self, source: Arc<dyn Source>) {
         lock(&self.sources).push(source);
     }
 
-    /// Shows what `read` returns, asked anew each time.
+    /// Adds a source that `read` creates for each read.
     pub fn read<S: Source + 'static>(&self, read: impl Fn() -> S + Send + Sync + 'static) {
-        self.add(Arc::new(Read(read)));
+        self.add(Arc::new(ComputedSource(read)));
     }
 
     fn sources(&self) -> Vec<Arc<dyn Source>> {
         lock(&self.sources).clone()
     }
 
-    fn show(&self, now: Duration, to: &mut dyn Show) {
+    fn show(&self, now: Duration, to: &mut dyn Reader) {
         to.begin(&self.name, &self.modeler_type);
         for (name, text) in &self.tags {
             to.tag(Name { prefix: "", name, suffix: "", help: "" }, text);
         }
-        // No lock is held while they are asked.
+        // No lock is held while sources are read.
         for source in self.sources() {
             source.show(&mut Scope::of(now, to));
         }
@@ -71,10 +73,10 @@ impl Bean {
     }
 }
 
-/// A source that is made when somebody looks.
-struct Read<F>(F);
+/// A source that is created for each read.
+struct ComputedSource<F>(F);
 
-impl<S: Source, F: Fn() -> S + Send + Sync> Source for Read<F> {
+impl<S: Source, F: Fn() -> S + Send + Sync> Source for ComputedSource<F> {
     fn show(&self, scope: &mut Scope<'_>) {
         (self.0)().show(scope);
     }
@@ -85,7 +87,7 @@ pub struct Registry {
     clock: Arc<dyn Clock>,
     host: String,
     beans: Mutex<Vec<Arc<Bean>>>,
-    // When the intervals of histograms began.
+    // Start of the current histogram intervals.
     interval_began: Mutex<Duration>,
 }
 
@@ -96,12 +98,13 @@ impl Registry {
         Registry { clock, host: host.to_owned(), beans: Mutex::default(), interval_began }
     }
 
-    /// The clock by which intervals and rates are told.
+    /// The clock for intervals and rates.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The bean of one of HBase's sources, made at the first call: `hbase_bean("regionserver", "RegionServer,sub=Server")` is
+    /// Returns the bean of one of HBase's sources, which the first call creates.
+    /// `hbase_bean("regionserver", "RegionServer,sub=Server")` is
     /// `Hadoop:service=HBase,name=RegionServer,sub=Server`, with the context as one of its tags.
     pub fn hbase_bean(&self, context: &'static str, record: &str) -> Arc<Bean> {
         let name = format!("Hadoop:service=HBase,name={record}");
@@ -109,7 +112,8 @@ impl Registry {
         self.bean(name, record, tags)
     }
 
-    /// A bean that is none of HBase's sources, by its full name: `java.lang:type=Memory` of the Java platform.
+    /// Returns a bean that is not an HBase source, by its full name, for example
+    /// `java.lang:type=Memory` of the Java platform.
     pub fn platform_bean(&self, name: &str, modeler_type: &str) -> Arc<Bean> {
         self.bean(name.to_owned(), modeler_type, Vec::new())
     }
@@ -125,22 +129,23 @@ impl Registry {
         bean
     }
 
-    /// Shows the beans whose name `is_wanted`, in the order they were made, as they are at this moment; histograms tell of
-    /// the interval that ended last, which this look may end.
-    pub fn show(&self, is_wanted: &dyn Fn(&str) -> bool, to: &mut dyn Show) {
+    /// Shows the current values of the beans whose name `is_wanted`, in the order of their
+    /// creation. Histograms show the last complete interval, which this call may have ended.
+    pub fn show(&self, is_wanted: &dyn Fn(&str) -> bool, to: &mut dyn Reader) {
         let beans = lock(&self.beans).clone();
         self.end_interval(&beans, INTERVAL_MIN);
         let now = self.clock.monotonic();
         beans.iter().filter(|bean| is_wanted(&bean.name)).for_each(|bean| bean.show(now, to));
     }
 
-    /// To be called now and then, where it may be that nobody looks for hours: no interval becomes longer than histograms can count.
-    pub fn keep_up(&self) {
+    /// Keeps intervals short enough for the histograms' 32-bit counts when there are no readers.
+    /// Call it periodically.
+    pub fn end_long_interval(&self) {
         let beans = lock(&self.beans).clone();
         self.end_interval(&beans, INTERVAL_MAX);
     }
 
-    /// Ends the interval that histograms tell of if it was so long: of all of them, however few are looked at.
+    /// Ends the current interval of all histograms if it has lasted at least `least`.
     fn end_interval(&self, beans: &[Arc<Bean>], least: Duration) {
         let now = self.clock.monotonic();
         {
@@ -162,7 +167,7 @@ mod tests {
     use crate::testing::TestClock;
 
     crate::instruments! {
-        /// What is counted in these tests.
+        /// Counters of these tests.
         struct Calls in "RegionServer,sub=Server" {
             /// Calls.
             calls: Counter = "totalRequestCount",
@@ -174,14 +179,14 @@ mod tests {
         }
     }
 
-    crate::figures! {
-        /// What there is in these tests.
-        struct Figures in "RegionServer,sub=Server" {
-            /// Who it is.
+    crate::current_values! {
+        /// Current values of these tests.
+        struct Values in "RegionServer,sub=Server" {
+            /// Name of the server.
             server: Tag = "serverName",
             /// Regions.
             regions: Gauge<u64> = "regionCount",
-            /// Blocks at hand.
+            /// Percentage of local blocks.
             local: Gauge<f64> = "percentFilesLocal" in Percent,
             /// Rows.
             rows: Counted = "readRequestCount",
@@ -204,7 +209,7 @@ mod tests {
         let bean = registry.hbase_bean("regionserver", "RegionServer,sub=Server");
         let calls = Arc::new(Calls::begin(Duration::ZERO));
         bean.add(calls.clone());
-        bean.read(|| Figures {
+        bean.read(|| Values {
             server: "h,1,2".into(),
             regions: 9_u64.into(),
             local: f64::NAN.into(),
@@ -228,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn declarations_say_what_is_shown() {
+    fn declarations_match_the_shown_attributes() {
         let get = Calls::DECLARED[1];
         assert_eq!((get.bean, get.name), ("RegionServer,sub=Server", "Get"));
         assert_eq!((get.kind, get.unit, get.help), (Kind::Times, Unit::Milliseconds, "How long a Get took."));
         assert_eq!((Calls::DECLARED[2].unit, Calls::DECLARED[0].unit), (Unit::Bytes, Unit::Count));
-        let kinds: Vec<_> = Figures::DECLARED.iter().map(|declared| (declared.kind, declared.unit)).collect();
+        let kinds: Vec<_> = Values::DECLARED.iter().map(|declared| (declared.kind, declared.unit)).collect();
         let expected = [
             (Kind::Tag, Unit::Count),
             (Kind::Gauge, Unit::Count),
@@ -244,24 +249,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_interval_ends_when_somebody_looks_ten_seconds_later() {
+    async fn a_read_after_ten_seconds_ends_the_interval() {
         let registry = registry();
         let calls = Arc::new(Calls::begin(Duration::ZERO));
         registry.hbase_bean("regionserver", "RegionServer,sub=Server").add(calls.clone());
         let max = || shown(&registry).of("Get_max").unwrap().to_owned();
         calls.get.record(Duration::from_millis(70));
-        assert_eq!(max(), "0", "the first interval goes on");
+        assert_eq!(max(), "0", "the first interval has not ended");
         tokio::time::advance(INTERVAL_MIN).await;
         assert_eq!(max(), "70");
         tokio::time::advance(INTERVAL_MIN / 2).await;
-        assert_eq!(max(), "70", "until the next one has ended");
+        assert_eq!(max(), "70", "unchanged until the next interval has ended");
         tokio::time::advance(INTERVAL_MIN / 2).await;
         assert_eq!(max(), "0");
-        assert_eq!(shown(&registry).of("Get_num_ops"), Some("1"), "of all time");
+        assert_eq!(shown(&registry).of("Get_num_ops"), Some("1"), "counts since the start");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_nobody_looks_an_interval_is_no_longer_than_can_be_counted() {
+    async fn unread_intervals_have_a_maximum_length() {
         let registry = registry();
         let calls = Arc::new(Calls::begin(Duration::ZERO));
         registry.hbase_bean("regionserver", "RegionServer,sub=Server").add(calls.clone());
@@ -269,7 +274,7 @@ mod tests {
         for _ in 0..8 {
             calls.get.micros().record_many(70_000, a_quarter_of_what_fits);
             tokio::time::advance(INTERVAL_MAX / 2).await;
-            registry.keep_up();
+            registry.end_long_interval();
         }
         assert_eq!(shown(&registry).of("Get_num_ops"), Some("8589934592"));
     }
@@ -286,12 +291,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn prefixes_name_what_there_are_many_of() {
+    async fn prefixes_name_repeated_sources() {
         struct Tables;
         impl Source for Tables {
             fn show(&self, scope: &mut Scope<'_>) {
-                let figures = Figures { regions: 2_u64.into(), ..Figures::default() };
-                figures.show(&mut scope.named("Namespace_default_table_t_metric_"));
+                let values = Values { regions: 2_u64.into(), ..Values::default() };
+                values.show(&mut scope.named("Namespace_default_table_t_metric_"));
             }
         }
         let registry = registry();

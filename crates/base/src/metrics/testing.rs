@@ -1,13 +1,13 @@
-//! What is shown, for tests to look at.
+//! Collects what is shown, for tests.
 
-use crate::metrics::{Chunks, Name, Number, Show};
+use crate::metrics::{Chunks, Name, Number, Reader};
 
-/// All of the text that is written.
+/// The whole text that `write` writes.
 pub(crate) fn text_of(write: impl FnOnce(Chunks)) -> String {
     String::from_utf8(Chunks::collected(write)).unwrap()
 }
 
-/// All beans, and the attributes of all of them together.
+/// All beans shown, and the attributes of all beans together.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) beans: Vec<String>,
@@ -26,7 +26,7 @@ impl Shown {
     }
 }
 
-impl Show for Shown {
+impl Reader for Shown {
     fn begin(&mut self, bean: &str, _: &str) {
         self.beans.push(bean.to_owned());
     }

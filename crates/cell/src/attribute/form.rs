@@ -1,21 +1,21 @@
-//! The forms of values.
+//! Accepted value formats.
 
 use std::fmt;
 
 /// Which values an attribute accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
-    /// `true` or `false`, in any case.
+    /// `true` or `false`, ignoring case.
     Boolean,
-    /// An integer within bounds, both of which it accepts.
+    /// An integer within bounds, inclusive.
     Integer(i64, i64),
-    /// An integer within bounds, or this word.
+    /// An integer within bounds, inclusive, or this word.
     IntegerOr(i64, i64, &'static str),
-    /// A decimal number within bounds.
+    /// A decimal number within bounds, inclusive.
     Decimal(f64, f64),
-    /// One of these names, in any case.
+    /// One of these names, ignoring case.
     OneOf(&'static [&'static str]),
-    /// One of these names, in this case.
+    /// One of these names, case-sensitive.
     Exactly(&'static [&'static str]),
     /// Any text.
     Text,
@@ -52,7 +52,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// Names as a sentence lists them.
+/// Joins names to a list for a sentence: `a, b or c`.
 pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => "nothing".into(),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_belong_to_what_is_accepted() {
+    fn bounds_are_accepted() {
         let version = Form::Integer(1, 5);
         assert!(version.accepts("1") && version.accepts("5"));
         for text in ["0", "6", "", " 1", "1.0", "99999999999999999999"] {

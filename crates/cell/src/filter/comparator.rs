@@ -1,15 +1,15 @@
-//! What values are compared with, and how.
+//! Operators and comparators of filters.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-/// How a cell's value must compare with the comparator's.
+/// Required relation between the cell's value and the comparator's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompareOp {
-    /// Smaller than it.
+    /// The cell's value is smaller.
     Less,
-    /// Smaller or equal.
+    /// The cell's value is smaller or equal.
     LessOrEqual,
     /// Equal.
     Equal,
@@ -19,12 +19,12 @@ pub enum CompareOp {
     GreaterOrEqual,
     /// Greater.
     Greater,
-    /// Not compared: nothing passes.
+    /// No comparison: nothing passes.
     NoOp,
 }
 
 impl CompareOp {
-    /// Whether `left operator right` holds, where `order` is that of left and right.
+    /// Whether `left operator right` holds, where `order` compares left with right.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             CompareOp::Less => order.is_lt(),
@@ -38,36 +38,36 @@ impl CompareOp {
     }
 }
 
-/// What a value is compared with.
+/// What a value is compared with, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparator {
-    /// Bytes.
+    /// Compares all bytes.
     Binary(Bytes),
-    /// As many bytes of the value's start.
+    /// Compares the first bytes of the value, as many as given here.
     BinaryPrefix(Bytes),
-    /// As many bytes of the value from an offset on.
+    /// Compares as many bytes of the value as given here, starting at an offset.
     BinaryComponent {
         /// The bytes.
         value: Bytes,
-        /// Where they are in the value.
+        /// Their offset in the value.
         offset: u32,
     },
-    /// Bits: equal if the operation gives any bit that is set.
+    /// Equal if the bitwise operation sets at least one bit.
     Bit {
         /// The other operand.
         value: Bytes,
         /// The operation.
         op: BitwiseOp,
     },
-    /// A signed number of eight bytes.
+    /// A signed 8-byte number.
     Long(i64),
-    /// A decimal number as HBase writes it: four bytes of scale, then the unscaled number.
+    /// A decimal number in HBase's encoding: 4 bytes of scale, then the unscaled number.
     BigDecimal(Bytes),
-    /// Equal to no value that a cell can have.
+    /// Equal to no stored value.
     Null,
-    /// Equal if the pattern is found.
+    /// Equal if the value contains a match of the pattern.
     Regex(Pattern),
-    /// Equal if this text, in lower case, is in the value in lower case.
+    /// Equal if the lower-case value contains this lower-case text.
     Substring(String),
 }
 
@@ -82,15 +82,15 @@ pub enum BitwiseOp {
     Xor,
 }
 
-/// A regular expression as Java writes them.
+/// A regular expression in Java syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// The expression.
     pub source: String,
     /// Flags of `java.util.regex.Pattern`.
     pub flags: i32,
-    /// The charset of the bytes it is looked for in.
+    /// The charset of the bytes that are searched.
     pub charset: String,
-    /// The engine that the client asks for; empty for Java's.
+    /// The regular expression engine that the client requests; empty for Java's.
     pub engine: String,
 }

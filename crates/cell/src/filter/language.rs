@@ -1,18 +1,19 @@
 //! Filters as text: `PrefixFilter('a') AND (KeyOnlyFilter() OR PageFilter(5))`.
 //!
-//! The language of HBase's `ParseFilter`, which its shell and gateways read on their side of the wire. `SKIP` and
-//! `WHILE` bind closest, then `AND`, then `OR`. Arguments stand in single quotes, in which `''` is one quote; numbers,
-//! operators, `true` and `false` stand bare. Comparators are `'binary:abc'`, `'binaryprefix:abc'`, `'substring:abc'`,
-//! `'regexstring:a.*'` and `'regexstringnocase:a.*'`. Text is bytes throughout.
+//! The language of HBase's `ParseFilter`, which HBase's shell and gateways parse on the client
+//! side. `SKIP` and `WHILE` bind tightest, then `AND`, then `OR`. Text arguments are in single
+//! quotes, in which `''` is one quote. Numbers, operators, `true` and `false` are unquoted.
+//! Comparators are `'binary:abc'`, `'binaryprefix:abc'`, `'substring:abc'`, `'regexstring:a.*'` and
+//! `'regexstringnocase:a.*'`. Text is bytes throughout.
 //!
-//! Not here: what a filter does (`engine::filter`), how it travels (`wire::filter`).
+//! Not here: evaluation (`engine::filter`) and the wire format (`wire::filter`).
 
 mod arguments;
 mod simple;
 
 use super::{DEPTH_MAX, Filter, ListOperator};
 
-/// Text that is no filter; the message is that of HBase's `IllegalArgumentException`.
+/// Text that is not a filter. The message is that of HBase's `IllegalArgumentException`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotAFilter(pub String);
@@ -49,7 +50,7 @@ impl<'a> Parser<'a> {
         self.list("AND", ListOperator::MustPassAll, Parser::one)
     }
 
-    /// Filters with `word` between them; a single one stands for itself.
+    /// Parses filters separated by `word`. A single filter is returned as it is.
     fn list(
         &mut self,
         word: &str,
@@ -102,7 +103,7 @@ impl<'a> Parser<'a> {
 
     fn deeper(&mut self, part: fn(&mut Self) -> Result<Filter, NotAFilter>) -> Result<Filter, NotAFilter> {
         if self.depth == DEPTH_MAX {
-            return refused(format!("more than {DEPTH_MAX} filters within one another"));
+            return refused(format!("filters nested more than {DEPTH_MAX} levels deep"));
         }
         self.depth += 1;
         let filter = part(self);
@@ -110,7 +111,7 @@ impl<'a> Parser<'a> {
         filter
     }
 
-    /// A name and its arguments up to the closing bracket, which is not in quotes.
+    /// Takes a name and its arguments up to the closing bracket outside quotes.
     fn simple_expression(&mut self) -> Result<&'a [u8], NotAFilter> {
         let mut in_quotes = false;
         for (at, byte) in self.rest.iter().enumerate() {
@@ -127,7 +128,7 @@ impl<'a> Parser<'a> {
         refused("Incorrect Filter String")
     }
 
-    /// Takes an operator: a word in capitals with a blank or a bracket behind it.
+    /// Takes an operator: a word in capitals, followed by a blank or a bracket.
     fn take_word(&mut self, word: &str) -> bool {
         self.skip_blank();
         match self.rest.strip_prefix(word.as_bytes()) {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_is_refused_in_hbases_words() {
+    fn invalid_filters_have_the_messages_of_hbase() {
         let check =
             |text: &str, message: &str| assert_eq!(parse(text.as_bytes()), refused(message), "{text}");
         check("PrefixFilter('a'", "Incorrect Filter String");

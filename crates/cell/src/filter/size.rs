@@ -1,29 +1,30 @@
-//! How large a filter is: what it costs to keep it, and to ask it about a cell.
+//! Size of a filter: the memory it needs and the cost of evaluating it on a cell.
 
 use super::{Comparator, Compare, Filter, PageStart};
 
-/// Bytes of memory of one element, estimated: its data, what a scan keeps for it, and its place in a list.
+/// Estimated bytes of memory per element: its data, its state in a scan, and its list entry.
 pub const ELEMENT_BYTES: usize = 512;
-/// Bytes of a compiled regular expression; most are smaller.
+/// Estimated bytes of a compiled regular expression; most are smaller.
 const REGEX_BYTES: usize = 16 << 10;
 
 /// The size of a tree of filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilterSize {
-    /// Filters, lists among them, and the keys, ranges, prefixes, qualifiers and timestamps that they hold.
+    /// Number of filters, including lists, plus the keys, ranges, prefixes, qualifiers and
+    /// timestamps that they contain.
     pub elements: usize,
-    /// Comparators that read all bytes of what they compare: regular expressions and substrings.
+    /// Number of comparators that read all bytes of a value: regular expressions and substrings.
     pub texts: usize,
-    /// Those of them that are regular expressions.
+    /// Number of regular expressions among `texts`.
     pub regexes: usize,
-    /// Bytes of all that is compared with.
+    /// Bytes of all comparison operands.
     pub bytes: usize,
-    /// Whether one of them chooses rows at random.
+    /// Whether the tree contains a random filter.
     pub is_random: bool,
 }
 
 impl FilterSize {
-    /// Bytes of memory that a scan with this filter holds for it, estimated.
+    /// Estimated bytes of memory that a scan holds for this filter.
     pub fn memory(&self) -> usize {
         self.elements * ELEMENT_BYTES + self.regexes * REGEX_BYTES + self.bytes
     }
@@ -95,7 +96,7 @@ impl FilterSize {
 }
 
 impl Filter {
-    /// How large it is with all that it holds. Takes time in proportion to that.
+    /// The size of the filter and everything it contains. Takes time proportional to that.
     pub fn size(&self) -> FilterSize {
         let mut size = FilterSize::default();
         size.add(self);
@@ -109,7 +110,7 @@ mod tests {
     use crate::filter::{CompareOp, ListOperator, Pattern};
 
     #[test]
-    fn a_list_is_as_large_as_what_it_holds() {
+    fn a_list_is_as_large_as_its_filters() {
         let regex = Comparator::Regex(Pattern {
             source: "a+".into(),
             flags: 0,
@@ -127,6 +128,6 @@ mod tests {
         let expected =
             FilterSize { elements: 1 + 2 + 2 + 3, texts: 2, regexes: 1, bytes: 13, is_random: false };
         assert_eq!(list.size(), expected);
-        assert!(Filter::RandomRow { chance: 0.5 }.size().is_random);
+        assert!(Filter::RandomRow { probability: 0.5 }.size().is_random);
     }
 }

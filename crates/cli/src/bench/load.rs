@@ -1,7 +1,8 @@
-//! How load is put on a server: so many clients, each with its calls one behind the other, or calls at a given rate.
+//! Generates load: a number of clients, each with its calls in sequence, or calls at a given rate.
 //!
-//! At a given rate a call's time runs from the moment it was due, whether or not a client was free to make it. So a
-//! server that stands still for a second shows a second in all calls of that second, and not in one.
+//! At a given rate, a call's latency counts from the moment it was due, whether or not a client was
+//! free to make it. A stall of one second therefore shows in all calls of that second, and not
+//! only in one.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,50 +17,53 @@ use tokio::sync::Semaphore;
 use super::process::{Process, Usage};
 use super::progress::Progress;
 use super::tally::Tally;
-use super::workload::{Failure, Peer, Plan, Worker};
+use super::workload::{Failure, Plan, Target, Worker};
 
-/// Where clients and their connections are: a call that goes from thread to thread costs each of them a sleep.
+/// Thread class of the clients and their connections. They share threads, because a call that
+/// crosses threads puts each of them to sleep once.
 pub(super) const THREADS: TaskClass = TaskClass::Connection;
 
-/// Between two looks at how far a run is.
-const LOOK: Duration = Duration::from_millis(100);
-/// Between two looks at what is due, at a rate; a call is timed from when it was due, not from when that was seen.
-const PACE: Duration = Duration::from_micros(50);
+/// Interval of progress updates.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval at which due calls are released, at a given rate. A call is timed from when it was due,
+/// not from when it was released.
+const RELEASE_INTERVAL: Duration = Duration::from_micros(50);
 
-/// How much load, and how long.
+/// The amount and the duration of the load.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
-    /// Who call at the same time.
+    /// Concurrent clients.
     pub(super) clients: u64,
-    /// Calls that each of them has under way at once.
+    /// Calls that each client keeps in flight.
     pub(super) in_flight: u64,
-    /// Calls a second of all together; `None` for as many as get answered.
+    /// Calls per second of all clients together. `None`: each client calls again when it is
+    /// answered.
     pub(super) rate: Option<f64>,
-    /// What is not counted at first.
+    /// Time before counting starts.
     pub(super) warm_up: Duration,
-    /// How long is counted; `None` until each row had its turn.
+    /// Time that is counted. `None`: until each row was visited once.
     pub(super) length: Option<Duration>,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) tally: Tally,
-    /// How long was counted.
+    /// The time that was counted.
     pub(super) length: Duration,
-    /// What the server's process used meanwhile, and the memory it had behind it.
+    /// What the server's process used in that time, and its memory at the end.
     pub(super) server: Option<Usage>,
 }
 
-/// What the clients of a run share.
-struct Run {
+/// State that the clients of a run share.
+struct RunState {
     env: Env,
     begin: Duration,
-    // Calls that end from here on are counted, up to `end`.
+    // Calls that end between this time and `end` are counted.
     count_from: Duration,
     end: Option<Duration>,
     rate: Option<f64>,
-    // Calls that are due and that nobody has taken, and how many were taken.
+    // Permits for calls that are due and not taken yet, and the number of calls taken.
     due: Semaphore,
     taken: AtomicU64,
     rows: AtomicU64,
@@ -68,25 +72,25 @@ struct Run {
     failure: Mutex<Option<Failure>>,
 }
 
-/// Answers of a thousand that may be unreadable. HBase's answers to increments now and then are, while it flushes; the run
-/// then says how many.
+/// Unreadable responses tolerated per thousand rows, in addition to the first 10. HBase sometimes
+/// sends unreadable responses to increments while it flushes. The report states their number.
 const UNREADABLE_PER_THOUSAND: u64 = 5;
 
-/// Puts load on `peers`, one for each connection, and counts.
+/// Runs the load against `targets`, one per connection, and counts.
 ///
 /// # Errors
-/// The first failure of a call, but for some unreadable answers, or that the server's process is not there; a run with
-/// failures measures nothing.
+/// The first failed call, unless it is a tolerated unreadable response; or that the server's
+/// process does not exist. A run with failures has no result.
 pub(super) async fn run(
     env: &Env,
-    peers: &[Arc<Peer>],
+    targets: &[Arc<Target>],
     plan: &Arc<Plan>,
     load: &Load,
     server: Option<Process>,
     progress: &Progress,
 ) -> Result<Outcome, String> {
     let begin = env.clock.monotonic();
-    let run = Arc::new(Run {
+    let run = Arc::new(RunState {
         env: env.clone(),
         begin,
         count_from: begin + load.warm_up,
@@ -99,7 +103,7 @@ pub(super) async fn run(
         stopped: AtomicBool::new(false),
         failure: Mutex::default(),
     });
-    let (tallies, tasks) = start(&run, peers, plan, load);
+    let (tallies, tasks) = start(&run, targets, plan, load);
     let pacer = Pool::new("pace", 1);
     let pacing = load.rate.map(|rate| {
         let pacing = Arc::clone(&run);
@@ -119,8 +123,8 @@ pub(super) async fn run(
         pacing.await;
     }
     for task in tasks {
-        // A panic has told its story itself.
-        task.await.map_err(|error| format!("a client of the benchmark ended: {error}"))?;
+        // A panic has printed its message already.
+        task.await.map_err(|error| format!("a benchmark client failed: {error}"))?;
     }
     if let Some(failure) = run.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(failure.to_string());
@@ -136,35 +140,36 @@ pub(super) async fn run(
 
 type Tasks = Vec<tokio::task::JoinHandle<()>>;
 
-/// Starts the clients; what is counted.
+/// Starts the clients. Returns their tallies and tasks.
 fn start(
-    run: &Arc<Run>,
-    peers: &[Arc<Peer>],
+    run: &Arc<RunState>,
+    targets: &[Arc<Target>],
     plan: &Arc<Plan>,
     load: &Load,
 ) -> (Vec<Arc<Mutex<Tally>>>, Tasks) {
     let workers = load.clients * load.in_flight;
-    // One for each core, not for each client: a histogram of many clients each would be more than a processor's cache holds.
+    // One per core, not per client: a histogram for each of many clients would not fit the CPU
+    // cache.
     let cores = available_parallelism().map_or(1, NonZero::get);
     let tallies: Vec<_> = (0..cores).map(|_| Arc::new(Mutex::new(Tally::new()))).collect();
     let tasks = (0..workers).map(|at| {
         let client = (at % load.clients) as usize;
         let (run, tally) = (Arc::clone(run), Arc::clone(&tallies[client % cores]));
-        let worker = Worker::new(Arc::clone(plan), Arc::clone(&peers[client % peers.len()]), at, workers);
+        let worker = Worker::new(Arc::clone(plan), Arc::clone(&targets[client % targets.len()]), at, workers);
         run.env.clone().spawn(THREADS, async move { run.work(worker, &tally).await })
     });
     let tasks = tasks.collect();
     (tallies, tasks)
 }
 
-impl Run {
-    /// One client's calls, one behind the other.
+impl RunState {
+    /// Makes the calls of one client in sequence.
     async fn work(&self, mut worker: Worker, tally: &Mutex<Tally>) {
         while let Some(due) = self.next_due().await {
             match worker.call().await {
                 Ok(Some(rows)) => self.count(rows, due, tally),
                 Ok(None) => return,
-                Err(failure) if failure.is_unreadable() && self.bears_unreadable() => {
+                Err(failure) if failure.is_unreadable() && self.tolerate_unreadable() => {
                     tally.lock().unwrap_or_else(PoisonError::into_inner).record_unreadable();
                 }
                 Err(failure) => {
@@ -175,13 +180,13 @@ impl Run {
         }
     }
 
-    /// Whether another unreadable answer may be passed over.
-    fn bears_unreadable(&self) -> bool {
+    /// Counts an unreadable response. Returns whether it is tolerated.
+    fn tolerate_unreadable(&self) -> bool {
         let unreadable = self.unreadable.fetch_add(1, Ordering::Relaxed) + 1;
         unreadable <= 10 + self.rows.load(Ordering::Relaxed) * UNREADABLE_PER_THOUSAND / 1000
     }
 
-    /// When the next call is due; `None` if there is to be none.
+    /// Waits until the next call is due and returns that time. `None` if the run has ended.
     async fn next_due(&self) -> Option<Duration> {
         if let Some(rate) = self.rate {
             self.due.acquire().await.ok()?.forget();
@@ -200,17 +205,17 @@ impl Run {
         }
     }
 
-    /// Lets calls go when they are due, on a thread of its own: a runtime's timers are a hundred times coarser than calls, and
-    /// one that does not sleep takes the core from those who make the calls, the kernel's own threads for the network
-    /// among them.
+    /// Releases calls when they are due. Runs on its own thread, because a runtime's timers are a
+    /// hundred times coarser than calls. It sleeps instead of spinning: a spinning thread would
+    /// take a core from the clients and from the kernel's network threads.
     fn pace(&self, rate: f64) {
-        let mut let_go = 0;
+        let mut released = 0;
         while !self.is_stopped() {
             let passed = self.env.clock.monotonic().saturating_sub(self.begin);
             let due = (passed.as_secs_f64() * rate) as u64;
-            self.due.add_permits((due - let_go) as usize);
-            let_go = due;
-            std::thread::sleep(PACE);
+            self.due.add_permits((due - released) as usize);
+            released = due;
+            std::thread::sleep(RELEASE_INTERVAL);
         }
     }
 
@@ -227,10 +232,10 @@ impl Run {
         self.watch_while(|| self.env.clock.monotonic() < end, progress).await;
     }
 
-    async fn watch_while(&self, goes_on: impl Fn() -> bool, progress: &Progress) {
-        while goes_on() && !self.is_stopped() {
+    async fn watch_while(&self, should_continue: impl Fn() -> bool, progress: &Progress) {
+        while should_continue() && !self.is_stopped() {
             let left = self.end.map(|end| end.saturating_sub(self.env.clock.monotonic()));
-            self.env.clock.sleep(left.map_or(LOOK, |left| left.min(LOOK))).await;
+            self.env.clock.sleep(left.map_or(PROGRESS_INTERVAL, |left| left.min(PROGRESS_INTERVAL))).await;
             let passed = self.env.clock.monotonic().saturating_sub(self.begin);
             progress.show(passed, self.rows.load(Ordering::Relaxed));
         }

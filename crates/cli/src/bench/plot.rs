@@ -1,27 +1,27 @@
-//! Plots of runs, two for each workload: throughput against clients, and how long which share of the calls took.
+//! Plots of runs, two per workload: throughput by number of clients, and latency by percentile.
 
 use plotters::prelude::*;
 use plotters::style::full_palette::{BLUE_700, GREEN_700, GREY_700, ORANGE_800, PURPLE_600, RED_700};
 
 use super::report::{Measurement, grouped};
 
-/// Width of the picture, and height of the panels of a workload, in pixels.
+/// Width of the picture, and height of each workload's panels, in pixels.
 const WIDTH: u32 = 1000;
 const PANEL_HEIGHT: u32 = 340;
 const TITLE_HEIGHT: u32 = 40;
 const MARGIN: u32 = 16;
 const LABELS: u32 = 72;
-/// Lines of latency end where one call of 10 to this power took longer.
+/// Latency lines end at the percentile that one call in 10 to this power exceeds.
 const NINES_MAX: f64 = 5.0;
 /// Points of a line between two powers of ten.
 const STEPS_OF_NINE: f64 = 16.0;
-/// Colours that can be told apart, on white, by most people.
+/// Colours that most people can distinguish on white.
 const LINES: [RGBColor; 6] = [BLUE_700, ORANGE_800, GREEN_700, PURPLE_600, RED_700, GREY_700];
 
 /// Draws the runs as one SVG picture.
 ///
 /// # Errors
-/// A line for a person, if it cannot be drawn.
+/// A message for the user, if the drawing fails.
 pub(super) fn svg(title: &str, measurements: &[Measurement]) -> Result<String, String> {
     let mut picture = String::new();
     let workloads = series(measurements);
@@ -29,7 +29,7 @@ pub(super) fn svg(title: &str, measurements: &[Measurement]) -> Result<String, S
         let height = TITLE_HEIGHT + PANEL_HEIGHT * workloads.len() as u32;
         let root = SVGBackend::with_string(&mut picture, (WIDTH, height)).into_drawing_area();
         let drawn = draw(&root, title, &workloads).and_then(|()| Ok(root.present()?));
-        drawn.map_err(|error| format!("the plot cannot be drawn: {error}"))?;
+        drawn.map_err(|error| format!("cannot draw the plot: {error}"))?;
     }
     Ok(picture)
 }
@@ -48,7 +48,7 @@ fn draw<'a>(root: &Area<'a>, title: &str, workloads: &[(String, Vec<&Measurement
     Ok(())
 }
 
-/// Rows a second against clients.
+/// Plots rows per second against the number of clients.
 fn throughput<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'a> {
     let clients_max = runs.iter().map(|one| one.load.clients).max().unwrap_or(1) as f64;
     let most = runs.iter().map(|one| one.rows_per_second()).fold(1.0, f64::max);
@@ -62,7 +62,7 @@ fn throughput<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc("clients")
-        .y_desc("rows a second")
+        .y_desc("rows per second")
         .x_label_formatter(&|clients| format!("{clients:.0}"))
         .y_label_formatter(&|rows| grouped(*rows))
         .draw()?;
@@ -71,7 +71,7 @@ fn throughput<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'
     Ok(())
 }
 
-/// Latency against the share of calls that took no longer, a line for each number of clients.
+/// Plots latency against the percentile of calls, with one line per number of clients.
 fn latency<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'a> {
     let tallies = runs.iter().map(|one| &one.outcome.tally);
     let least = tallies.clone().map(|tally| tally.latency_us(0.0)).fold(f64::MAX, f64::min).max(0.1);
@@ -111,7 +111,7 @@ fn latency<'a>(area: &Area<'a>, name: &str, runs: &[&Measurement]) -> Drawn<'a> 
     Ok(())
 }
 
-/// From one power of ten to another, around both.
+/// The range between two powers of ten that contains both values.
 fn decades(least: f64, most: f64) -> std::ops::Range<f64> {
     10_f64.powf(least.log10().floor())..10_f64.powf(most.log10().ceil())
 }
@@ -120,7 +120,7 @@ fn clients(count: u64) -> String {
     if count == 1 { "1 client".into() } else { format!("{count} clients") }
 }
 
-/// The share of calls that `nines` stands for: 0 for none, 1 for 90 %, 3 for 99.9 %.
+/// The percentile with this many nines: 0 for none, 90 for 1, 99.9 for 3.
 fn percentile(nines: f64) -> String {
     match nines.round() as u32 {
         0 => "0".into(),
@@ -130,7 +130,7 @@ fn percentile(nines: f64) -> String {
     }
 }
 
-/// The runs of each workload, in the order of their clients.
+/// Groups the runs by workload, ordered by number of clients.
 fn series(measurements: &[Measurement]) -> Vec<(String, Vec<&Measurement>)> {
     let mut series: Vec<(String, Vec<&Measurement>)> = Vec::new();
     for one in measurements {

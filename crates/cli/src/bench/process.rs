@@ -1,8 +1,8 @@
-//! What the server's process used, if it runs on this machine.
+//! Resources used by the server's process, if it runs on this machine.
 
 use std::fs;
 
-/// What the kernel counts processor time in (`USER_HZ`, 100 on every Linux).
+/// The kernel's unit of CPU time (`USER_HZ`, 100 on every Linux).
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process of this machine.
@@ -11,20 +11,20 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
 }
 
-/// What it has used since it began.
+/// Resources that a process uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
-    /// Processor time of all its threads, in user and system mode.
+    /// CPU time of all threads since the start, in user and system mode.
     pub(crate) cpu_seconds: f64,
-    /// Memory that it has now.
+    /// Current resident memory.
     pub(crate) resident_mib: f64,
 }
 
 impl Process {
-    /// Reads what it used.
+    /// Reads the current usage.
     ///
     /// # Errors
-    /// A line for a person, if there is no such process.
+    /// A message for the user, if there is no such process.
     pub(crate) fn usage(self) -> Result<Usage, String> {
         let read = |file: &str| {
             let path = format!("/proc/{}/{file}", self.pid);
@@ -37,7 +37,8 @@ impl Process {
     }
 }
 
-/// `utime` and `stime`, the 14th and 15th field of `/proc/PID/stat`; the second is a name in brackets, blanks and all.
+/// The sum of `utime` and `stime`, the 14th and 15th fields of `/proc/PID/stat`. The second field
+/// is a name in parentheses that may contain spaces.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     let mut fields = behind_name.split_ascii_whitespace().skip(11);
@@ -62,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_used_something() {
-        let usage = Process { pid: std::process::id() }.usage().expect("it is there");
+    fn this_process_has_used_cpu_and_memory() {
+        let usage = Process { pid: std::process::id() }.usage().expect("this process exists");
         assert!(usage.resident_mib > 0.1 && usage.cpu_seconds >= 0.0);
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_named() {
-        let error = Process { pid: u32::MAX }.usage().expect_err("there is none");
+    fn a_missing_process_is_named_in_the_error() {
+        let error = Process { pid: u32::MAX }.usage().expect_err("no such process");
         assert!(error.contains("4294967295"), "{error}");
     }
 }

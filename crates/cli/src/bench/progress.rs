@@ -1,26 +1,26 @@
-//! A bar that shows how far a run is, where there is a terminal to show it.
+//! A progress bar, shown if standard error is a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far a run is: by time, or by rows if each has its turn once.
+/// A progress bar that measures time, or rows if a run visits each row once.
 pub(crate) struct Progress {
     bar: ProgressBar,
     measure: Measure,
 }
 
-/// What a run is as long as.
+/// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Measure {
-    /// So long.
+    /// A duration.
     Time(Duration),
-    /// So many rows.
+    /// A number of rows.
     Rows(u64),
 }
 
 impl Progress {
-    /// A bar on standard error; none where that is no terminal.
+    /// Creates a bar on standard error. It stays hidden if that is not a terminal.
     pub(crate) fn new(what: String, measure: Measure) -> Progress {
         let (length, template) = match measure {
             Measure::Time(length) => {
@@ -31,7 +31,7 @@ impl Progress {
             }
         };
         let style =
-            ProgressStyle::with_template(template).expect("the template is one").progress_chars("=> ");
+            ProgressStyle::with_template(template).expect("the template is valid").progress_chars("=> ");
         let bar = ProgressBar::new(length).with_style(style).with_message(what);
         if let Measure::Time(length) = measure {
             bar.set_prefix(format!("{} s", length.as_secs()));
@@ -39,7 +39,7 @@ impl Progress {
         Progress { bar, measure }
     }
 
-    /// Shows that so much time has passed, and so many rows had their turn.
+    /// Updates the bar with the elapsed time and the number of rows done.
     pub(crate) fn show(&self, passed: Duration, rows: u64) {
         self.bar.set_position(match self.measure {
             Measure::Time(length) => passed.min(length).as_millis() as u64,
@@ -47,7 +47,7 @@ impl Progress {
         });
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }

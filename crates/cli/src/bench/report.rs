@@ -1,4 +1,4 @@
-//! What runs gave, as a table for people and as JSON for programs.
+//! Results of runs, as a table for people and as JSON for programs.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::load::{Load, Outcome};
 use super::workload::Plan;
 
-/// The percentiles that are told: share of all calls, and the name.
+/// The reported percentiles: share of all calls, and name.
 pub(super) const PERCENTILES: [(f64, &str); 5] =
     [(0.5, "p50"), (0.95, "p95"), (0.99, "p99"), (0.999, "p999"), (0.9999, "p9999")];
 
-/// One run: what was asked for, and what it gave.
+/// One run: its parameters and its result.
 #[derive(Debug, Clone)]
 pub(super) struct Measurement {
     pub(super) plan: Plan,
@@ -19,19 +19,19 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// Rows of a second.
+    /// Rows per second.
     pub(super) fn rows_per_second(&self) -> f64 {
         self.outcome.tally.rows() as f64 / self.outcome.length.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Processor time of the server for a row, in microseconds.
+    /// CPU time of the server per row, in microseconds.
     pub(super) fn server_us(&self) -> Option<f64> {
         let rows = self.outcome.tally.rows();
         let usage = self.outcome.server.filter(|_| rows > 0)?;
         Some(usage.cpu_seconds * 1e6 / rows as f64)
     }
 
-    /// All that is known of the run.
+    /// Parameters and results of the run, for programs.
     pub(super) fn json(&self) -> Value {
         let (plan, load, tally) = (&self.plan, &self.load, &self.outcome.tally);
         let mut latency: serde_json::Map<String, Value> = PERCENTILES
@@ -60,7 +60,7 @@ impl Measurement {
     }
 }
 
-/// A line for each run, without borders, numbers to the right.
+/// One line per run, without borders, with numbers aligned right.
 pub(super) fn table(measurements: &[Measurement]) -> String {
     let with_server = measurements.iter().any(|one| one.outcome.server.is_some());
     let mut header = vec!["workload", "clients", "rows/s", "mean us"];
@@ -83,23 +83,23 @@ fn line(measurement: &Measurement, with_server: bool) -> Vec<Cell> {
         name(measurement),
         measurement.load.clients.to_string(),
         grouped(measurement.rows_per_second()),
-        figure(tally.latency_mean_us()),
+        three_digits(tally.latency_mean_us()),
     ];
-    line.extend(PERCENTILES.iter().map(|(share, _)| figure(tally.latency_us(*share))));
-    line.push(figure(tally.latency_max_us()));
+    line.extend(PERCENTILES.iter().map(|(share, _)| three_digits(tally.latency_us(*share))));
+    line.push(three_digits(tally.latency_max_us()));
     if with_server {
         line.push(measurement.server_us().map_or("-".into(), |us| format!("{us:.3}")));
-        line.push(measurement.outcome.server.map_or("-".into(), |usage| figure(usage.resident_mib)));
+        line.push(measurement.outcome.server.map_or("-".into(), |usage| three_digits(usage.resident_mib)));
     }
     line.into_iter().map(Cell::new).collect()
 }
 
-/// The workload, and what of its settings is not the usual.
+/// The workload, with the settings that differ from the defaults.
 fn name(measurement: &Measurement) -> String {
     let (plan, load) = (&measurement.plan, &measurement.load);
     let mut name = plan.workload.to_string();
     if plan.workload.is_batched() && plan.batch > 1 {
-        name += &format!(", {} a call", plan.batch);
+        name += &format!(", {} per call", plan.batch);
     }
     if load.in_flight > 1 {
         name += &format!(", {} in flight", load.in_flight);
@@ -108,13 +108,13 @@ fn name(measurement: &Measurement) -> String {
         name += &format!(", {} calls/s", grouped(rate));
     }
     if measurement.outcome.tally.unreadable() > 0 {
-        name += &format!(", {} answers unreadable", grouped(measurement.outcome.tally.unreadable() as f64));
+        name += &format!(", {} unreadable responses", grouped(measurement.outcome.tally.unreadable() as f64));
     }
     name
 }
 
-/// Three digits that matter.
-fn figure(value: f64) -> String {
+/// Formats a number with three significant digits.
+fn three_digits(value: f64) -> String {
     match value {
         _ if value >= 1_000.0 => grouped(value),
         _ if value >= 100.0 => format!("{value:.0}"),
@@ -123,7 +123,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// A whole number with a comma before each three digits.
+/// Formats a whole number with thousands separators.
 pub(super) fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut out = String::new();
@@ -185,11 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_was_measured() {
+    fn the_table_lists_the_measurements() {
         let table = table(&[measurement()]);
         let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0][..4], ["workload", "clients", "rows/s", "mean"]);
-        assert_eq!(lines[1][..7], ["randomRead,", "10", "a", "call", "4", "5,000", "250"]);
+        assert_eq!(lines[1][..7], ["randomRead,", "10", "per", "call", "4", "5,000", "250"]);
         assert!(table.contains("5.000"), "{table}");
     }
 

@@ -1,29 +1,31 @@
-//! The rows of a benchmark's table: keys as PerformanceEvaluation writes them, values that are told from the key.
+//! The rows of a benchmark's table: PerformanceEvaluation's keys, and values derived from the keys.
 
 use bytes::Bytes;
 
-/// The family and the qualifier of the one column, PerformanceEvaluation's.
+/// Family and qualifier of the only column, as in PerformanceEvaluation.
 pub(super) const FAMILY: &[u8] = b"info0";
 pub(super) const QUALIFIER: &[u8] = b"0";
-/// The column that is counted up and appended to, so that the values of the other stay as they were written.
+/// The column of increments and appends. It is separate, so that they do not change the other
+/// column's values.
 pub(super) const COUNTER: &[u8] = b"counter";
 
 /// Digits of a key (PerformanceEvaluation's `ROW_LENGTH`).
 const KEY_LEN: usize = 26;
-/// Values begin with one of so many letters, so that a filter lets a known share of them pass.
+/// Number of letters that values begin with. A filter on the letter passes a known share of the
+/// values.
 const SHARES: u64 = 10;
 
-/// The rows of a table, by their number.
+/// The rows of a table, addressed by number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows {
-    /// How many there are.
+    /// Number of rows.
     pub(super) count: u64,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub(super) value_len: usize,
 }
 
 impl Rows {
-    /// The key of row `at`: its number with zeros before it.
+    /// The key of row `at`: its number, padded with zeros.
     pub(super) fn key(at: u64) -> Bytes {
         let mut key = vec![b'0'; KEY_LEN];
         let mut left = at;
@@ -34,31 +36,31 @@ impl Rows {
         key.into()
     }
 
-    /// The value of row `at`: letters that do not compress well, the same each time.
+    /// The value of row `at`: bytes that compress badly, and the same on each call.
     pub(super) fn value(&self, at: u64) -> Vec<u8> {
-        let mut chance = Chance::new(at);
+        let mut random = SplitMix64::new(at);
         let mut value = Vec::with_capacity(self.value_len + 8);
-        value.push(b'a' + (chance.next() % SHARES) as u8);
+        value.push(b'a' + (random.next() % SHARES) as u8);
         while value.len() < self.value_len {
-            value.extend(chance.next().to_le_bytes());
+            value.extend(random.next().to_le_bytes());
         }
         value.truncate(self.value_len);
         value
     }
 
-    /// How values begin of which about `tenths` tenths of all rows are: the letters before this one.
+    /// The exclusive upper bound of values that selects about `tenths` tenths of all rows.
     pub(super) fn share_end(tenths: u8) -> [u8; 1] {
         [b'a' + tenths.min(SHARES as u8)]
     }
 }
 
-/// Numbers that look random, the same for the same seed (SplitMix64, by Steele, Lea and Flood).
+/// A pseudorandom sequence, determined by its seed (SplitMix64, by Steele, Lea and Flood).
 #[derive(Debug, Clone)]
-pub(super) struct Chance(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Chance {
-    pub(super) fn new(seed: u64) -> Chance {
-        Chance(seed)
+impl SplitMix64 {
+    pub(super) fn new(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -74,7 +76,7 @@ impl Chance {
     /// # Panics
     /// If `end` is 0.
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        assert!(end > 0, "there is no number below 0");
+        assert!(end > 0, "end must be above 0");
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 }
@@ -111,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn chance_stays_below_its_end_and_reaches_all() {
-        let mut chance = Chance::new(1);
+    fn random_numbers_stay_below_their_end_and_reach_all() {
+        let mut random = SplitMix64::new(1);
         let mut met = [false; 5];
         for _ in 0..1_000 {
-            met[chance.below(5) as usize] = true;
+            met[random.below(5) as usize] = true;
         }
         assert_eq!(met, [true; 5]);
     }

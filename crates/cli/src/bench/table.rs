@@ -1,4 +1,4 @@
-//! The table of a benchmark: made, filled and put in order.
+//! The table of a benchmark: creation and compaction.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use client::{Client, Error};
 
 use super::rows::{FAMILY, Rows};
 
-/// Between two questions whether a compaction has ended.
-const ASK: Duration = Duration::from_millis(200);
+/// Interval at which the end of a compaction is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Makes the table anew, in `regions` parts of as many rows each, its family with `attributes`.
+/// Recreates the table with `regions` regions of equal size, and `attributes` on its family.
 ///
 /// # Errors
-/// What the server says.
-pub(super) async fn make(
+/// The server's error.
+pub(super) async fn create(
     client: &Client,
     name: &TableName,
     rows: Rows,
@@ -37,18 +37,19 @@ pub(super) async fn make(
     admin.create_table(&table, &split_keys).await
 }
 
-/// Makes one file of what was written, so that reads meet the same whatever was written how.
+/// Flushes the table and compacts it into one file per store, so that reads do not depend on how it
+/// was written.
 ///
 /// # Errors
-/// What the server says.
+/// The server's error.
 pub(crate) async fn settle(env: &Env, client: &Client, name: &TableName) -> Result<(), Error> {
     let admin = client.admin();
     admin.flush(name).await?;
     admin.compact(name, true).await?;
-    // It is asked for, and begins a little later.
-    env.clock.sleep(ASK).await;
+    // A compaction starts some time after the request.
+    env.clock.sleep(POLL_INTERVAL).await;
     while admin.is_compacting(name).await? {
-        env.clock.sleep(ASK).await;
+        env.clock.sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! What was counted in a run: rows, calls, and how long each call took.
+//! Counters of a run: rows, calls, and a histogram of call latencies.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Calls are told apart from so short a time on.
+/// Lower bound of the histogram.
 const SHORTEST_NS: u64 = 100;
-/// Longer ones count as this long.
+/// Upper bound of the histogram. Longer calls count as this long.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Significant digits of a time.
+/// Significant digits of a latency.
 const DIGITS: u8 = 3;
 
-/// Counts of one client, or of several together.
+/// Counters of one client, or of several together.
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     rows: u64,
@@ -25,7 +25,7 @@ impl Tally {
         Tally {
             rows: 0,
             unreadable: 0,
-            latencies_ns: latencies_ns.expect("the bounds are those of a histogram"),
+            latencies_ns: latencies_ns.expect("the bounds of the histogram are valid"),
         }
     }
 
@@ -35,44 +35,44 @@ impl Tally {
         self.latencies_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST_NS));
     }
 
-    /// Counts a call whose answer could not be read; neither its row nor its time.
+    /// Counts a call whose response was unreadable. Its rows and latency are not counted.
     pub(super) fn record_unreadable(&mut self) {
         self.unreadable += 1;
     }
 
-    /// Calls whose answers could not be read.
+    /// Calls whose responses were unreadable.
     pub(super) fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Takes in what another counted.
+    /// Adds the counters of another tally.
     pub(super) fn add(&mut self, other: &Tally) {
         self.rows += other.rows;
         self.unreadable += other.unreadable;
         self.latencies_ns.add(&other.latencies_ns).expect("all histograms have the same bounds");
     }
 
-    /// Rows that calls were about.
+    /// Rows that calls read or wrote.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Calls that ended.
+    /// Completed calls.
     pub(super) fn calls(&self) -> u64 {
         self.latencies_ns.len()
     }
 
-    /// The time that `share` of all calls (0.5, 0.999) were done in.
+    /// The latency that a share of `share` of all calls (0.5, 0.999) did not exceed.
     pub(super) fn latency_us(&self, share: f64) -> f64 {
         self.latencies_ns.value_at_quantile(share) as f64 / 1e3
     }
 
-    /// The longest of all calls.
+    /// The longest latency.
     pub(super) fn latency_max_us(&self) -> f64 {
         self.latencies_ns.max() as f64 / 1e3
     }
 
-    /// The mean of all calls.
+    /// The mean latency.
     pub(super) fn latency_mean_us(&self) -> f64 {
         self.latencies_ns.mean() / 1e3
     }

@@ -1,4 +1,4 @@
-//! What is asked of the server: one kind of operation, under PerformanceEvaluation's name where it has one.
+//! The operations of a benchmark, named as in PerformanceEvaluation where it has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,70 +14,72 @@ use client::{Action, ScanOptions, Table};
 use rpc::CellBlock;
 use rpc::client::{Connection, Request};
 
-use super::rows::{COUNTER, Chance, FAMILY, QUALIFIER, Rows};
+use super::rows::{COUNTER, FAMILY, QUALIFIER, Rows, SplitMix64};
 
-/// Rows of a range that is scanned from a random row on (PerformanceEvaluation's `scanRange10000`).
+/// Rows of a range scan that starts at a random row (PerformanceEvaluation's `scanRange10000`).
 const RANGE_ROWS: u64 = 10_000;
 
-/// Bytes of a get of one column, with its region's name, and about as many as a put has but for its value.
+/// Bytes of a get of one column, including the region's name. A put has about as many, plus its
+/// value.
 const GET_LEN: usize = 128;
-/// Bytes that an echo server takes at once, but for what a call has around them.
-pub(super) const QUESTION_LEN_MAX: usize = 1_000_000;
-/// How long an echo may take.
+/// Bytes that an echo server accepts per call, without the call's framing.
+pub(super) const ECHO_LEN_MAX: usize = 1_000_000;
+/// Timeout of an echo.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub enum Workload {
-    /// Writes all rows in order, once
+    /// Write all rows once, in order
     SequentialWrite,
-    /// Writes rows at random
+    /// Write random rows
     RandomWrite,
-    /// Reads all rows in order, once
+    /// Read all rows once, in order
     SequentialRead,
-    /// Reads rows at random
+    /// Read random rows
     RandomRead,
-    /// Scans the table; each client its part of it
+    /// Scan the table; each client scans its share
     Scan,
-    /// Scans 10,000 rows from a random row on
+    /// Scan 10,000 rows from a random start row
     #[value(name = "scanRange10000")]
     ScanRange10000,
-    /// Scans the table with a filter by value that lets --returned tenths pass
+    /// Scan the table with a value filter (see --returned)
     FilterScan,
-    /// The same over 10,000 rows from a random row on
+    /// Scan 10,000 rows from a random start row with a value filter
     #[value(name = "filterRange10000")]
     FilterRange10000,
-    /// Counts a column up
+    /// Increment a column of a random row
     Increment,
-    /// Appends to a column
+    /// Append to a column of a random row
     Append,
-    /// Writes a row if it has a column
+    /// Write a random row if it has a column
     CheckAndPut,
-    /// Sends as many bytes as a get has to an echo server, and takes what it answers (--echo): what the machine allows
+    /// Exchange messages of a get's size with an echo server (--echo), to measure the limit of the
+    /// machine
     Echo,
-    /// The same with as many bytes as a put has
+    /// Exchange messages of a put's size with an echo server (--echo)
     EchoPut,
 }
 
 impl Workload {
-    /// Whether each row has its turn once, and then it is over.
+    /// Whether the workload visits each row once and then ends.
     pub(super) fn is_once(self) -> bool {
         matches!(self, Workload::SequentialWrite | Workload::SequentialRead)
     }
 
-    /// Whether it can do without rows that were there before.
+    /// Whether the workload needs no existing rows.
     pub(super) fn makes_rows(self) -> bool {
         matches!(self, Workload::SequentialWrite | Workload::RandomWrite)
     }
 
-    /// Whether several operations may go in one call.
+    /// Whether a call may contain several operations.
     pub(super) fn is_batched(self) -> bool {
         use Workload::{RandomRead, RandomWrite, SequentialRead, SequentialWrite};
         matches!(self, SequentialWrite | RandomWrite | SequentialRead | RandomRead) || self.is_echo()
     }
 
-    /// Whether an echo server is asked, and no table.
+    /// Whether the workload calls an echo server instead of a table.
     pub(super) fn is_echo(self) -> bool {
         matches!(self, Workload::Echo | Workload::EchoPut)
     }
@@ -89,101 +91,101 @@ impl std::fmt::Display for Workload {
     }
 }
 
-/// Why a run came to nothing.
+/// Why a run failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum Failure {
-    /// The server, or the way to it.
+    /// The server or the connection failed.
     #[error("{0}")]
     Client(#[from] client::Error),
-    /// The echo server.
-    #[error("the echo server: {0}")]
+    /// The echo server failed.
+    #[error("echo server: {0}")]
     Echo(#[from] rpc::client::Error),
-    /// The table has not the rows that it should have.
-    #[error("row {0} is not there; write the rows first, as many as --rows says (--load does it)")]
+    /// The table lacks a row that it should have.
+    #[error("row {0} is missing; write the rows first (--load writes all --rows rows)")]
     Missing(String),
 }
 
 impl Failure {
-    /// An answer came that is none: the server did what it was asked, and what it tells of it cannot be read.
+    /// Whether the server did the operation, but the client could not decode its response.
     pub(super) fn is_unreadable(&self) -> bool {
         matches!(self, Failure::Client(client::Error::Malformed(_)))
     }
 }
 
-/// What the operations of a run have in common.
+/// Parameters that all operations of a run share.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) workload: Workload,
     pub(super) rows: Rows,
-    /// Rows of one call, where calls have several.
+    /// Rows per call, for batched workloads.
     pub(super) batch: u64,
-    /// Tenths of the rows that filters let pass.
+    /// Tenths of the rows that filters pass.
     pub(super) returned: u8,
-    /// Rows of one answer to a scan at most.
+    /// Maximum rows per scan response.
     pub(super) caching: u32,
-    /// Rows that are asked for more often than others.
+    /// Rows that are accessed more often than others.
     pub(super) hot: Option<Hot>,
-    /// Whether blocks that are read may stay in the server's cache.
+    /// Whether the server may cache the blocks that it reads.
     pub(super) cache_blocks: bool,
 }
 
-/// The first rows of a table, of which more is asked than of the others.
+/// The first rows of a table, which are accessed more often than the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hot {
-    /// How many they are.
+    /// Number of these rows.
     pub(super) rows: u64,
-    /// How many of a hundred rows chosen at random are of them.
+    /// Percentage of random rows that are among them.
     pub(super) percent: u64,
 }
 
-/// Who is asked.
-pub(super) enum Peer {
+/// The target of calls.
+pub(super) enum Target {
     /// A table of a server.
     Table(Table),
     /// An echo server.
     Echo(Connection),
 }
 
-/// One source of operations: a share of the rows in order, or rows at random.
+/// A sequence of operations: on a share of the rows in order, or on random rows.
 pub(super) struct Worker {
     plan: Arc<Plan>,
-    peer: Arc<Peer>,
-    // What is asked of each row.
+    target: Arc<Target>,
+    // Columns that are read.
     selection: Arc<CellSelection>,
-    // What an echo server is sent.
-    question: Bytes,
-    chance: Chance,
-    // Rows whose turn has not come yet, of this worker's share.
+    // Message to an echo server.
+    message: Bytes,
+    random: SplitMix64,
+    // Rows of this worker's share that were not visited yet.
     next: u64,
     end: u64,
 }
 
 impl Worker {
-    /// Worker `at` of `workers`.
-    pub(super) fn new(plan: Arc<Plan>, peer: Arc<Peer>, at: u64, workers: u64) -> Worker {
+    /// Creates worker `at` of `workers`.
+    pub(super) fn new(plan: Arc<Plan>, target: Arc<Target>, at: u64, workers: u64) -> Worker {
         let share = |at: u64| (u128::from(plan.rows.count) * u128::from(at) / u128::from(workers)) as u64;
         let (next, end) = (share(at), share(at + 1));
         let selection = plan.selection().into();
-        let question = vec![b'v'; plan.question_len()].into();
-        let chance = Chance::new(at.wrapping_mul(0x5851_f42d_4c95_7f2d));
-        Worker { plan, peer, selection, question, chance, next, end }
+        let message = vec![b'v'; plan.echo_len()].into();
+        let random = SplitMix64::new(at.wrapping_mul(0x5851_f42d_4c95_7f2d));
+        Worker { plan, target, selection, message, random, next, end }
     }
 
-    /// Makes one call; how many rows it was about, `None` if there is nothing left to do.
+    /// Makes one call. Returns the number of its rows, or `None` if no rows are left.
     ///
     /// # Errors
-    /// What the server or the way to it said.
+    /// The error of the server or the connection.
     pub(super) async fn call(&mut self) -> Result<Option<u64>, Failure> {
-        match &*Arc::clone(&self.peer) {
-            Peer::Table(table) => self.ask(table).await,
-            Peer::Echo(connection) => {
-                echo(connection, self.question.clone()).await?;
+        match &*Arc::clone(&self.target) {
+            Target::Table(table) => self.call_table(table).await,
+            Target::Echo(connection) => {
+                echo(connection, self.message.clone()).await?;
                 Ok(Some(self.plan.batch))
             }
         }
     }
 
-    async fn ask(&mut self, table: &Table) -> Result<Option<u64>, Failure> {
+    async fn call_table(&mut self, table: &Table) -> Result<Option<u64>, Failure> {
         let plan = Arc::clone(&self.plan);
         if plan.workload.is_once() && self.next >= self.end {
             return Ok(None);
@@ -193,7 +195,7 @@ impl Worker {
             Workload::SequentialRead | Workload::RandomRead => self.read(table).await?,
             Workload::Scan | Workload::FilterScan => self.scan(table, self.next..self.end).await?,
             Workload::ScanRange10000 | Workload::FilterRange10000 => {
-                let start = self.chance.below(plan.rows.count.saturating_sub(RANGE_ROWS).max(1));
+                let start = self.random.below(plan.rows.count.saturating_sub(RANGE_ROWS).max(1));
                 self.scan(table, start..(start + RANGE_ROWS).min(plan.rows.count)).await?
             }
             Workload::Increment => {
@@ -212,7 +214,7 @@ impl Worker {
         Ok(Some(done))
     }
 
-    /// The number of the row whose turn it is.
+    /// The number of the next row: the next one in order, or a random one.
     fn row(&mut self) -> u64 {
         if !self.plan.workload.is_once() {
             return self.random_row();
@@ -224,20 +226,20 @@ impl Worker {
     fn random_row(&mut self) -> u64 {
         let all = self.plan.rows.count;
         match self.plan.hot {
-            Some(hot) if self.chance.below(100) < hot.percent => self.chance.below(hot.rows),
-            Some(hot) => hot.rows + self.chance.below(all - hot.rows),
-            None => self.chance.below(all),
+            Some(hot) if self.random.below(100) < hot.percent => self.random.below(hot.rows),
+            Some(hot) => hot.rows + self.random.below(all - hot.rows),
+            None => self.random.below(all),
         }
     }
 
-    /// The rows of the next call.
-    fn rows_of_call(&mut self) -> Vec<u64> {
+    /// The row numbers of the next call.
+    fn next_call_rows(&mut self) -> Vec<u64> {
         let left = if self.plan.workload.is_once() { self.end - self.next } else { u64::MAX };
         (0..self.plan.batch.min(left)).map(|_| self.row()).collect()
     }
 
     async fn write(&mut self, table: &Table) -> Result<u64, Failure> {
-        let rows = self.rows_of_call();
+        let rows = self.next_call_rows();
         let mut puts: Vec<_> = rows.iter().map(|at| put(&self.plan.rows, *at)).collect();
         match puts.pop() {
             Some(put) if puts.is_empty() => table.mutate(&put).await?,
@@ -251,15 +253,15 @@ impl Worker {
     }
 
     async fn read(&mut self, table: &Table) -> Result<u64, Failure> {
-        let rows = self.rows_of_call();
+        let rows = self.next_call_rows();
         let mut gets: Vec<_> = rows.iter().map(|at| self.get(*at)).collect();
         match gets.pop() {
-            Some(get) if gets.is_empty() => found(&table.get(&get).await?, rows[0])?,
+            Some(get) if gets.is_empty() => check_found(&table.get(&get).await?, rows[0])?,
             Some(get) => {
                 gets.push(get);
-                let answers = table.batch(gets.into_iter().map(Action::Get).collect()).await;
-                for (answer, at) in answers.into_iter().zip(&rows) {
-                    found(&answer?, *at)?;
+                let results = table.batch(gets.into_iter().map(Action::Get).collect()).await;
+                for (result, at) in results.into_iter().zip(&rows) {
+                    check_found(&result?, *at)?;
                 }
             }
             None => {}
@@ -294,7 +296,7 @@ impl Worker {
         }
     }
 
-    /// Scans rows; how many the server looked at, which is what it is paid for.
+    /// Scans rows. Returns how many the server read, including those that the filter dropped.
     async fn scan(&self, table: &Table, rows: std::ops::Range<u64>) -> Result<u64, Failure> {
         let is_filtered = matches!(self.plan.workload, Workload::FilterScan | Workload::FilterRange10000);
         let scan = Scan {
@@ -311,19 +313,19 @@ impl Worker {
         while scanner.next().await?.is_some() {
             returned += 1;
         }
-        let looked_at = rows.end - rows.start;
-        match is_filtered || returned == looked_at {
-            true => Ok(looked_at),
+        let row_count = rows.end - rows.start;
+        match is_filtered || returned == row_count {
+            true => Ok(row_count),
             false => Err(missing(rows.start + returned)),
         }
     }
 }
 
-/// One question to an echo server.
-async fn echo(connection: &Connection, question: Bytes) -> Result<(), Failure> {
+/// Sends one message to an echo server and waits for the response.
+async fn echo(connection: &Connection, message: Bytes) -> Result<(), Failure> {
     let request = Request {
         method: "Get".into(),
-        param: question,
+        param: message,
         cells: CellBlock::new(),
         timeout: ECHO_TIMEOUT,
         priority: 0,
@@ -333,17 +335,17 @@ async fn echo(connection: &Connection, question: Bytes) -> Result<(), Failure> {
 }
 
 impl Plan {
-    /// Bytes of a question to an echo server.
-    pub(super) fn question_len(&self) -> usize {
-        let of_row = match self.workload {
+    /// Size of a message to an echo server, in bytes.
+    pub(super) fn echo_len(&self) -> usize {
+        let row_len = match self.workload {
             Workload::Echo => GET_LEN,
             Workload::EchoPut => GET_LEN + self.rows.value_len,
             _ => 0,
         };
-        of_row.saturating_mul(self.batch as usize)
+        row_len.saturating_mul(self.batch as usize)
     }
 
-    /// The one column that the rows were written with.
+    /// Selects the column that the rows were written with.
     fn selection(&self) -> CellSelection {
         let qualifiers = Some(vec![Bytes::from_static(QUALIFIER)]);
         let family = FamilyColumns { family: Bytes::from_static(FAMILY), qualifiers };
@@ -361,13 +363,13 @@ fn cell(row: &Bytes, qualifier: &[u8], value: &[u8]) -> KeyValue {
     KeyValue::new(row, FAMILY, qualifier, LATEST_TIMESTAMP, CellType::Put, value)
 }
 
-/// Lets about so many tenths of the values pass.
+/// A filter that passes about `tenths` tenths of the values.
 fn passing(tenths: u8) -> Filter {
     let end = Bytes::copy_from_slice(&Rows::share_end(tenths));
     Filter::Value(Compare { op: CompareOp::Less, comparator: Comparator::Binary(end) })
 }
 
-fn found(row: &client::Row, at: u64) -> Result<(), Failure> {
+fn check_found(row: &client::Row, at: u64) -> Result<(), Failure> {
     if row.is_empty() { Err(missing(at)) } else { Ok(()) }
 }
 

@@ -1,13 +1,13 @@
-//! Options as HBase's canary has them: long names behind one dash.
+//! The spelling of options in HBase's canary: long names after a single dash.
 
 use std::ffi::OsString;
 
-/// Long options that HBase's scripts have, and their names here.
+/// Long options in HBase's scripts, and their names here.
 const NAMES: [(&str, &str); 17] = [
     ("-help", "--help"),
     ("-regionserver", "--regionserver"),
     ("-allRegions", "--all-regions"),
-    // `--zookeeper` says where ZooKeeper is, as of all commands.
+    // `--zookeeper` is the address of ZooKeeper, as in all commands.
     ("-zookeeper", "--zookeeper-mode"),
     ("-permittedZookeeperFailures", "--permitted-zookeeper-failures"),
     ("-daemon", "--daemon"),
@@ -24,8 +24,8 @@ const NAMES: [(&str, &str); 17] = [
     ("-fail", "--fail"),
 ];
 
-/// The arguments of a process (its name first), with two dashes where `canary` has options with one. Those of other
-/// commands stay as they are.
+/// Rewrites HBase's options of `canary` from one dash to two. The arguments begin with the name of
+/// the process. Arguments of other commands are unchanged.
 pub fn double_dashed(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_none_or(|command| command != "canary") {

@@ -1,37 +1,37 @@
-//! How the program ends if not well.
+//! Failures of the canary and their exit statuses.
 
-/// Why, with HBase's status for it. Source: HBase `CanaryTool`, `*_EXIT_CODE`.
+/// Why the canary failed, with HBase's exit status. Source: HBase `CanaryTool`, `*_EXIT_CODE`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It was asked wrongly.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// What is to be probed cannot be found out.
+    /// The canary cannot determine what to probe.
     #[error("{0}")]
     Init(String),
-    /// The round took too long.
-    #[error("the round is not over after {limit_ms} ms; {probes} probes were made")]
+    /// The round timed out.
+    #[error("round timed out after {limit_ms} ms; {probes} probes completed")]
     Timeout {
-        /// The time that there was.
+        /// The time limit.
         limit_ms: u64,
-        /// Probes that ended, well or not.
+        /// Probes that completed, successfully or not.
         probes: usize,
     },
-    /// Something that was named is not there, or what is needed for probes could not be done.
+    /// A named target does not exist, or the preparation of probes failed.
     #[error("{0}")]
     Error(String),
     /// Probes failed.
     #[error("{failures} of {probes} probes failed")]
     Failed {
-        /// How many.
+        /// Number of failed probes.
         failures: usize,
-        /// Of how many.
+        /// Number of all probes.
         probes: usize,
     },
 }
 
 impl Failure {
-    /// The status of the process.
+    /// The exit status of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 1,

@@ -1,48 +1,49 @@
-//! How long all reads of a table, or all writes, may take together. Who takes longer is told of, and has not failed.
+//! Time limits for all reads or all writes of a table together. An exceeded limit is reported but
+//! does not count as a failure.
 
 use std::time::Duration;
 
-use super::report::{Report, Sort};
+use super::report::{OperationKind, Report};
 
-/// A table, what is done with it, and for how long.
+/// A time limit for one table and one kind of operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Limit {
     table: String,
-    sort: Sort,
+    operation: OperationKind,
     ms: u64,
 }
 
 impl Limit {
-    pub(super) fn of_reads(table: &str, ms: u64) -> Limit {
-        Limit { table: table.to_string(), sort: Sort::Read, ms }
+    pub(super) fn for_reads(table: &str, ms: u64) -> Limit {
+        Limit { table: table.to_string(), operation: OperationKind::Read, ms }
     }
 
-    pub(super) fn of_writes(table: &str, ms: u64) -> Limit {
-        Limit { table: table.to_string(), sort: Sort::Write, ms }
+    pub(super) fn for_writes(table: &str, ms: u64) -> Limit {
+        Limit { table: table.to_string(), operation: OperationKind::Write, ms }
     }
 
-    /// Says how it went.
-    pub(super) fn tell(&self, report: &Report) {
-        let Limit { table, sort, ms } = self;
-        report.line(&match report.took(table, *sort) {
-            None => format!("ERROR: {sort} operation for {table} failed"),
+    /// Prints whether the limit was kept.
+    pub(super) fn report(&self, report: &Report) {
+        let Limit { table, operation, ms } = self;
+        report.line(&match report.read_or_write_time(table, *operation) {
+            None => format!("ERROR: {operation} operation for {table} failed"),
             Some(took) if took > Duration::from_millis(*ms) => {
                 let took = took.as_millis();
                 format!(
-                    "ERROR: {sort} operation for {table} took {took}ms, longer than its timeout of {ms}ms"
+                    "ERROR: {operation} operation for {table} took {took}ms, longer than its timeout of {ms}ms"
                 )
             }
             Some(took) => {
-                format!("{sort} operation for {table} took {}ms, its timeout is {ms}ms", took.as_millis())
+                format!("{operation} operation for {table} took {}ms, its timeout is {ms}ms", took.as_millis())
             }
         });
     }
 }
 
-/// Reads `table=milliseconds`.
+/// Parses `table=milliseconds`.
 pub(super) fn limit(text: &str) -> Result<(String, u64), String> {
-    let (table, ms) = text.split_once('=').ok_or("write TABLE=MILLISECONDS")?;
-    let ms = ms.parse().map_err(|_| format!("{ms} is no number of milliseconds"))?;
+    let (table, ms) = text.split_once('=').ok_or("expected TABLE=MILLISECONDS")?;
+    let ms = ms.parse().map_err(|_| format!("{ms} is not a number of milliseconds"))?;
     Ok((table.to_string(), ms))
 }
 

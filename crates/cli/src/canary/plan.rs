@@ -1,4 +1,4 @@
-//! What is probed: found out from the cluster, for each round anew.
+//! Determines what to probe. Every round queries the cluster again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use client::{Client, Error, Location};
 
 use super::CanaryArguments;
 use super::failure::Failure;
-use super::probe::{Probe, What};
-use super::report::say;
+use super::probe::{Probe, ProbeKind};
+use super::report::print_line;
 use super::targets::Targets;
 use super::write_table;
 
-/// Who serves a region that no server has, in HBase's words.
-const NOBODY: &str = "null";
+/// HBase's server name for a region that no server serves.
+const NO_SERVER: &str = "null";
 
-/// Where to look, and for what.
+/// The inputs of a plan.
 pub(super) struct Plan<'a> {
     pub(super) env: &'a Env,
     pub(super) client: &'a Client,
     pub(super) targets: &'a Targets,
 }
 
-/// The cluster cannot be asked what there is.
+/// A failure to list what the cluster has.
 fn init(error: Error) -> Failure {
     Failure::Init(error.to_string())
 }
@@ -36,34 +36,35 @@ fn error(error: Error) -> Failure {
 }
 
 impl Plan<'_> {
-    /// Each ZooKeeper server of `quorum`, where all have ports.
+    /// One probe for each ZooKeeper server of `quorum`. All of them must have ports.
     pub(super) fn zookeeper(&self, quorum: &str) -> Vec<Probe> {
         let server = |server: &str| {
             let (host, port) = server.rsplit_once(':')?;
-            let what = What::Znode(host.to_string(), port.parse().ok()?);
-            Some(Probe { server: server.to_string(), what })
+            let kind = ProbeKind::Znode(host.to_string(), port.parse().ok()?);
+            Some(Probe { server: server.to_string(), kind })
         };
         quorum.split(',').filter_map(server).collect()
     }
 
-    /// Each family of each region of the tables.
+    /// One probe for each family of each region of the tables.
     pub(super) async fn regions(&self, arguments: &CanaryArguments) -> Result<Vec<Probe>, Failure> {
         let tables = self.tables(arguments).await?;
         let names: HashSet<String> = tables.iter().map(|table| table.name.to_string()).collect();
         if let Some((table, _)) =
             arguments.read_table_timeouts.iter().find(|(table, _)| !names.contains(table))
         {
-            return Err(Failure::Usage(format!("there is a read timeout for {table}, which is not probed")));
+            return Err(Failure::Usage(format!("--read-table-timeouts names {table}, which is not probed")));
         }
         let mut probes = Vec::new();
         for table in &tables {
             let regions = self.regions_of(&table.name).await?;
-            probes.extend(of_families(&regions, table, What::ReadFamily));
+            probes.extend(family_probes(&regions, table, ProbeKind::ReadFamily));
         }
         Ok(probes)
     }
 
-    /// The tables meant, with their families. All are those of users, but for the one that is written to.
+    /// The targeted tables, with their families. By default, all user tables except the one for
+    /// write probes.
     async fn tables(&self, arguments: &CanaryArguments) -> Result<Vec<TableDescriptor>, Failure> {
         let admin = self.client.admin();
         let Targets::Names(names) = self.targets else {
@@ -71,11 +72,11 @@ impl Plan<'_> {
             let is_all = matches!(self.targets, Targets::All);
             tables.retain(|table| {
                 let name = table.name.to_string();
-                self.targets.mean(&[&name]) && !(is_all && name == arguments.write_table)
+                self.targets.matches(&[&name]) && !(is_all && name == arguments.write_table)
             });
             if tables.is_empty() && !is_all {
-                let told = arguments.targets.join(" ");
-                return Err(Failure::Init(format!("no table matches {told}")));
+                let targets = arguments.targets.join(" ");
+                return Err(Failure::Init(format!("no table matches {targets}")));
             }
             return Ok(tables);
         };
@@ -84,7 +85,7 @@ impl Plan<'_> {
             let name = TableName::parse(name).map_err(|error| Failure::Error(error.to_string()))?;
             match admin.is_enabled(&name).await {
                 Ok(true) => tables.push(admin.describe(&name).await.map_err(error)?),
-                Ok(false) => say(&format!("WARN: table {name} is not enabled")),
+                Ok(false) => print_line(&format!("WARN: table {name} is not enabled")),
                 Err(failed @ Error::TableNotFound(_)) => return Err(error(failed)),
                 Err(failed) => return Err(init(failed)),
             }
@@ -98,7 +99,7 @@ impl Plan<'_> {
         for table in admin.list_descriptors(None, false).await.map_err(init)? {
             match admin.is_enabled(&table.name).await {
                 Ok(true) => enabled.push(table),
-                // Dropped a moment ago.
+                // The table was dropped since it was listed.
                 Ok(false) | Err(Error::TableNotFound(_)) => {}
                 Err(error) => return Err(init(error)),
             }
@@ -106,7 +107,8 @@ impl Plan<'_> {
         Ok(enabled)
     }
 
-    /// The regions of a table and who has them; rows that no server has are a region of nobody's.
+    /// The regions of a table and their servers. A gap between regions counts as a region without a
+    /// server.
     async fn regions_of(&self, table: &TableName) -> Result<Vec<(RegionInfo, String)>, Failure> {
         match self.client.table(table.clone()).regions().await {
             Ok(regions) => Ok(without_gaps(table, &regions)),
@@ -115,26 +117,28 @@ impl Plan<'_> {
         }
     }
 
-    /// One region of each server, or all of them.
+    /// One probe for a random region of each server, or for all its regions.
     pub(super) async fn servers(&self, all_regions: bool) -> Result<Vec<Probe>, Failure> {
         let tables = self.user_tables().await?;
         if let (Targets::Names(names), Some(table)) =
-            (self.targets, tables.iter().find(|table| self.names(table)))
+            (self.targets, tables.iter().find(|table| self.is_targeted(table)))
         {
             let (table, names) = (&table.name, names.join(" "));
             return Err(Failure::Usage(format!(
-                "{names}: with -regionserver servers are named, {table} is a table"
+                "{names}: -regionserver expects names of servers, but {table} is a table"
             )));
         }
         let mut probes = Vec::new();
         for (server, regions) in self.regions_by_server(&tables).await? {
             if regions.is_empty() {
-                say(&format!("ERROR: Regionserver not serving any regions - {server}"));
+                print_line(&format!("ERROR: Regionserver not serving any regions - {server}"));
                 continue;
             }
             let chosen = (self.env.random.next_u64() % regions.len() as u64) as usize;
-            let one =
-                |region: &RegionInfo| Probe { server: server.clone(), what: What::ReadAny(region.clone()) };
+            let one = |region: &RegionInfo| Probe {
+                server: server.clone(),
+                kind: ProbeKind::ReadAny(region.clone()),
+            };
             match all_regions {
                 true => probes.extend(regions.iter().map(one)),
                 false => probes.push(one(&regions[chosen])),
@@ -143,11 +147,11 @@ impl Plan<'_> {
         Ok(probes)
     }
 
-    fn names(&self, table: &TableDescriptor) -> bool {
-        self.targets.mean(&[&table.name.to_string()])
+    fn is_targeted(&self, table: &TableDescriptor) -> bool {
+        self.targets.matches(&[&table.name.to_string()])
     }
 
-    /// Servers that are meant, also those without regions.
+    /// The targeted servers with their regions, including servers without regions.
     async fn regions_by_server(
         &self,
         tables: &[TableDescriptor],
@@ -157,12 +161,12 @@ impl Plan<'_> {
         for server in status.servers {
             let (short, long) =
                 (format!("{}:{}", server.server.host, server.server.port), server.server.to_string());
-            if self.targets.mean(&[&server.server.host, &short, &long]) {
+            if self.targets.matches(&[&server.server.host, &short, &long]) {
                 servers.insert(long, Vec::new());
             }
         }
         if servers.is_empty() {
-            return Err(Failure::Init("no live region server is meant".to_string()));
+            return Err(Failure::Init("no live region server matches".to_string()));
         }
         for table in tables {
             for (region, server) in self.regions_of(&table.name).await? {
@@ -174,36 +178,37 @@ impl Plan<'_> {
         Ok(servers)
     }
 
-    /// Each family of each region of the table that is written to, which is made if it is not there.
+    /// One probe for each family of each region of the write table. Creates the table if it does
+    /// not exist.
     pub(super) async fn writes(&self, table: &str) -> Result<Vec<Probe>, Failure> {
         let name = TableName::parse(table).map_err(|error| Failure::Usage(error.to_string()))?;
         write_table::prepare(self.client, &name).await.map_err(error)?;
         let table = self.client.admin().describe(&name).await.map_err(error)?;
         let regions = self.regions_of(&name).await?;
-        Ok(of_families(&regions, &table, What::Write))
+        Ok(family_probes(&regions, &table, ProbeKind::Write))
     }
 }
 
-fn of_families(
+fn family_probes(
     regions: &[(RegionInfo, String)],
     table: &TableDescriptor,
-    what: fn(RegionInfo, Bytes) -> What,
+    kind: fn(RegionInfo, Bytes) -> ProbeKind,
 ) -> Vec<Probe> {
-    let of_region = |(region, server): &(RegionInfo, String)| -> Vec<Probe> {
+    let region_probes = |(region, server): &(RegionInfo, String)| -> Vec<Probe> {
         let probe =
-            |family: &Bytes| Probe { server: server.clone(), what: what(region.clone(), family.clone()) };
+            |family: &Bytes| Probe { server: server.clone(), kind: kind(region.clone(), family.clone()) };
         table.families.keys().map(probe).collect()
     };
-    regions.iter().flat_map(of_region).collect()
+    regions.iter().flat_map(region_probes).collect()
 }
 
-/// Regions in order with the rows between them, which are of regions that no server has.
+/// Returns the regions in order. Each gap between them becomes a region without a server.
 fn without_gaps(table: &TableName, regions: &[Arc<Location>]) -> Vec<(RegionInfo, String)> {
     let mut all = Vec::new();
     let gap = |start: &Bytes, end: &Bytes| {
-        (RegionInfo::new(table.clone(), start.clone(), end.clone(), 0), NOBODY.to_string())
+        (RegionInfo::new(table.clone(), start.clone(), end.clone(), 0), NO_SERVER.to_string())
     };
-    // The row up to which there are regions; none behind the last.
+    // The end of the rows covered so far; `None` after the last region of the table.
     let mut reached = Some(Bytes::new());
     for location in regions {
         let region = &location.region;
@@ -211,7 +216,7 @@ fn without_gaps(table: &TableName, regions: &[Arc<Location>]) -> Vec<(RegionInfo
             all.push(gap(reached, &region.start_key));
         }
         all.push((region.clone(), location.server.to_string()));
-        // A region may end before one that came earlier, where regions overlap.
+        // If regions overlap, a region may end before an earlier one.
         let end = Some(region.end_key.clone()).filter(|end| !end.is_empty());
         reached = reached.and_then(|reached| end.map(|end| end.max(reached)));
     }
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_nobody_serves_are_probed_too() {
+    fn rows_without_a_server_are_probed_too() {
         assert_eq!(shown(&[("", "")]), ["- h,1,1"]);
         assert_eq!(shown(&[("", "m"), ("m", "")]), ["-m h,1,1", "m- h,1,1"]);
         assert_eq!(

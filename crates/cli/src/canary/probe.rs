@@ -1,4 +1,4 @@
-//! One question: a row of a family of a region, a write, a znode.
+//! One probe: a read of a row, a write, or a read of a znode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,108 +13,108 @@ use cell::region::RegionInfo;
 use cell::{KeyValue, LATEST_TIMESTAMP};
 use client::{Client, ScanOptions};
 
-use super::report::Sort;
+use super::report::OperationKind;
 use crate::shell::text::binary;
 
-/// Bytes of a value that is written (`hbase.canary.write.value.size`).
+/// Size of a written value (`hbase.canary.write.value.size`).
 const VALUE_LEN: usize = 10;
-/// Time for a ZooKeeper server to answer.
+/// Time limit for a ZooKeeper server to respond.
 const ZOOKEEPER_TIMEOUT: Duration = Duration::from_secs(10);
-/// What is read of ZooKeeper: the parent of all of the cluster's znodes.
+/// The znode that is read: the parent of all of the cluster's znodes.
 const ZNODE: &str = "/hbase";
 
-/// A question.
+/// A probe.
 #[derive(Debug, Clone)]
 pub(super) struct Probe {
-    /// Who is asked, as it is told.
+    /// Name of the probed server, as printed.
     pub(super) server: String,
-    pub(super) what: What,
+    pub(super) kind: ProbeKind,
 }
 
-/// What is asked.
+/// The operation of a probe.
 #[derive(Debug, Clone)]
-pub(super) enum What {
-    /// The first row of a region, cells of one family.
+pub(super) enum ProbeKind {
+    /// Read the first row of a region, cells of one family.
     ReadFamily(RegionInfo, Bytes),
-    /// The first row of a region, whatever it has: the server is meant, not the region.
+    /// Read the first row of a region, cells of any family. This probes the server, not the region.
     ReadAny(RegionInfo),
-    /// A row that is written to a region.
+    /// Write a row to a region.
     Write(RegionInfo, Bytes),
-    /// A znode of one server.
+    /// Read a znode from one server.
     Znode(String, u16),
 }
 
 impl Probe {
-    pub(super) fn sort(&self) -> Sort {
-        match self.what {
-            What::Write(..) => Sort::Write,
-            _ => Sort::Read,
+    pub(super) fn operation(&self) -> OperationKind {
+        match self.kind {
+            ProbeKind::Write(..) => OperationKind::Write,
+            _ => OperationKind::Read,
         }
     }
 
-    /// The table that is asked; none of ZooKeeper.
+    /// The table that the probe accesses; `None` for ZooKeeper.
     pub(super) fn table(&self) -> Option<String> {
-        match &self.what {
-            What::ReadFamily(region, _) | What::ReadAny(region) | What::Write(region, _) => {
+        match &self.kind {
+            ProbeKind::ReadFamily(region, _) | ProbeKind::ReadAny(region) | ProbeKind::Write(region, _) => {
                 Some(region.table.to_string())
             }
-            What::Znode(..) => None,
+            ProbeKind::Znode(..) => None,
         }
     }
 
-    /// Asks.
+    /// Runs the probe.
     ///
     /// # Errors
-    /// A line for a person.
-    pub(super) async fn ask(&self, env: &Env, client: &Client) -> Result<(), String> {
-        let asked = match &self.what {
-            What::ReadFamily(region, family) => read(client, region, Some(family)).await,
-            What::ReadAny(region) => match read(client, region, None).await {
-                // Somebody changed the table meanwhile, which says nothing of the server.
+    /// A message for the user.
+    pub(super) async fn run(&self, env: &Env, client: &Client) -> Result<(), String> {
+        let result = match &self.kind {
+            ProbeKind::ReadFamily(region, family) => read(client, region, Some(family)).await,
+            ProbeKind::ReadAny(region) => match read(client, region, None).await {
+                // The table was changed since it was listed. This is no failure of the server.
                 Err(client::Error::TableNotFound(_) | client::Error::TableNotEnabled(_)) => Ok(()),
                 other => other,
             },
-            What::Write(region, family) => write(env, client, region, family).await,
-            What::Znode(host, port) => return znode(env, host, *port).await,
+            ProbeKind::Write(region, family) => write(env, client, region, family).await,
+            ProbeKind::Znode(host, port) => return znode(env, host, *port).await,
         };
-        asked.map_err(|error| error.to_string())
+        result.map_err(|error| error.to_string())
     }
 
-    /// The line of an answer; HBase's words.
-    pub(super) fn answered(&self, took: Duration) -> String {
+    /// The output line of a successful probe, in HBase's words.
+    pub(super) fn success_line(&self, took: Duration) -> String {
         let (server, ms) = (&self.server, took.as_millis());
-        match &self.what {
-            What::ReadFamily(region, family) => {
+        match &self.kind {
+            ProbeKind::ReadFamily(region, family) => {
                 format!("Read from {} on {server} {} in {ms}ms", name(region), binary(family))
             }
-            What::ReadAny(region) => format!("Read from {} on {server} in {ms}ms", region.table),
-            What::Write(region, family) => {
+            ProbeKind::ReadAny(region) => format!("Read from {} on {server} in {ms}ms", region.table),
+            ProbeKind::Write(region, family) => {
                 format!("Write to {} on {server} {} in {ms}ms", name(region), binary(family))
             }
-            What::Znode(..) => format!("Read from {ZNODE} on {server} in {ms}ms"),
+            ProbeKind::Znode(..) => format!("Read from {ZNODE} on {server} in {ms}ms"),
         }
     }
 
-    /// The line of a failure; HBase's words, and the reason.
-    pub(super) fn failed(&self, why: &str) -> String {
+    /// The output line of a failed probe: HBase's words and the reason.
+    pub(super) fn failure_line(&self, why: &str) -> String {
         let server = &self.server;
-        let failed = match &self.what {
-            What::ReadFamily(region, family) => {
+        let failed = match &self.kind {
+            ProbeKind::ReadFamily(region, family) => {
                 format!(
                     "Read from {} on serverName={server}, columnFamily={} failed",
                     name(region),
                     binary(family)
                 )
             }
-            What::ReadAny(region) => {
+            ProbeKind::ReadAny(region) => {
                 format!("Read from {} on {server} failed, region {}", region.table, name(region))
             }
-            What::Write(region, family) => {
+            ProbeKind::Write(region, family) => {
                 format!("Write to {} on {server} {} failed", name(region), binary(family))
             }
-            What::Znode(..) => format!("Read from {ZNODE} on {server} failed"),
+            ProbeKind::Znode(..) => format!("Read from {ZNODE} on {server} failed"),
         };
-        // Servers send traces of stacks along.
+        // Servers append stack traces to their messages.
         let why = why.lines().next().unwrap_or_default();
         format!("ERROR: {failed}: {why}")
     }
@@ -124,8 +124,8 @@ fn name(region: &RegionInfo) -> String {
     binary(&region.name())
 }
 
-/// Reads the first cell of one row. Where a region begins with a row, that is asked for, whether it is there or not; in
-/// a table's first region the first row that there is.
+/// Reads the first cell of one row: the row of the region's start key, even if it does not exist. A
+/// table's first region has no start key, so the scan returns its first row.
 async fn read(client: &Client, region: &RegionInfo, family: Option<&Bytes>) -> client::Result<()> {
     let table = client.table(region.table.clone());
     let columns = family.map(|family| FamilyColumns { family: family.clone(), qualifiers: None });
@@ -139,7 +139,7 @@ async fn read(client: &Client, region: &RegionInfo, family: Option<&Bytes>) -> c
         let get = Get { row: region.start_key.clone(), selection: selection.into(), existence_only: false };
         return table.get(&get).await.map(drop);
     }
-    // A region without rows shall not lead on to the next one.
+    // The stop row keeps the scan of an empty region from continuing in the next one.
     let scan = Scan { stop_row: region.end_key.clone(), selection, ..Scan::default() };
     table.scan_with(scan, ScanOptions { caching: 1, limit: 1 }).next().await.map(drop)
 }
@@ -171,22 +171,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_region_server_and_family() {
+    fn lines_name_region_server_and_family() {
         let region = || RegionInfo::new(TableName::parse("t").unwrap(), "\u{1}".into(), Bytes::new(), 7);
         let family = Bytes::from_static(b"f");
-        let probe = |what| Probe { server: "h,1,2".into(), what };
+        let probe = |kind| Probe { server: "h,1,2".into(), kind };
         let took = Duration::from_micros(3_900);
         let name = format!(r"t,\x01,7.{}.", region().encoded_name());
-        let read = probe(What::ReadFamily(region(), family.clone()));
-        assert_eq!(read.answered(took), format!("Read from {name} on h,1,2 f in 3ms"));
+        let read = probe(ProbeKind::ReadFamily(region(), family.clone()));
+        assert_eq!(read.success_line(took), format!("Read from {name} on h,1,2 f in 3ms"));
         assert_eq!(
-            read.failed("gone\n\tat x"),
+            read.failure_line("gone\n\tat x"),
             format!("ERROR: Read from {name} on serverName=h,1,2, columnFamily=f failed: gone")
         );
-        let write = probe(What::Write(region(), family));
-        assert_eq!(write.answered(took), format!("Write to {name} on h,1,2 f in 3ms"));
-        assert_eq!(probe(What::ReadAny(region())).answered(took), "Read from t on h,1,2 in 3ms");
-        let znode = probe(What::Znode("z".into(), 1));
-        assert_eq!(znode.failed("no"), "ERROR: Read from /hbase on h,1,2 failed: no");
+        let write = probe(ProbeKind::Write(region(), family));
+        assert_eq!(write.success_line(took), format!("Write to {name} on h,1,2 f in 3ms"));
+        assert_eq!(probe(ProbeKind::ReadAny(region())).success_line(took), "Read from t on h,1,2 in 3ms");
+        let znode = probe(ProbeKind::Znode("z".into(), 1));
+        assert_eq!(znode.failure_line("no"), "ERROR: Read from /hbase on h,1,2 failed: no");
     }
 }

@@ -1,4 +1,4 @@
-//! What came of the probes: a line for each, a bar while they are made, a table of servers at the end.
+//! Results of probes: a line for each, a progress bar, and a final table of servers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,38 +11,39 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::probe::Probe;
 
-/// Prints a line. Where nobody reads it any more, the probes go on: the status of the process tells of them, too.
-pub(super) fn say(text: &str) {
+/// Prints a line. Write errors are ignored: without a reader, probing continues, and the exit
+/// status still reports failures.
+pub(super) fn print_line(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// Whether something was read or written.
+/// Kind of operation of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sort {
+pub(super) enum OperationKind {
     Read,
     Write,
 }
 
-impl fmt::Display for Sort {
+impl fmt::Display for OperationKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Sort::Read => "Read",
-            Sort::Write => "Write",
+            OperationKind::Read => "Read",
+            OperationKind::Write => "Write",
         })
     }
 }
 
-/// A probe that was made.
+/// A completed probe.
 pub(super) struct Outcome {
     pub(super) probe: Probe,
     pub(super) took: Duration,
-    pub(super) answer: Result<(), String>,
+    pub(super) result: Result<(), String>,
 }
 
-/// Of one server.
+/// Results of one server.
 struct Tally {
     failures: usize,
-    /// Microseconds of probes that were answered.
+    /// Latencies of successful probes, in microseconds.
     latencies: Histogram<u64>,
 }
 
@@ -57,12 +58,12 @@ impl Tally {
     }
 }
 
-/// A round.
+/// Results of a round.
 pub(super) struct Report {
     bar: ProgressBar,
     servers: BTreeMap<String, Tally>,
-    /// All probes of a table together.
-    tables: BTreeMap<(String, Sort), Duration>,
+    /// Total time of the successful probes of each table.
+    tables: BTreeMap<(String, OperationKind), Duration>,
 }
 
 /// Percentiles in the table.
@@ -73,45 +74,45 @@ impl Report {
         Report { bar: ProgressBar::hidden(), servers: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
-    /// So many probes come: a bar on standard error, if that is a terminal.
+    /// Shows a progress bar for this many probes on standard error, if that is a terminal.
     pub(super) fn expect(&mut self, probes: usize) {
         let style =
             ProgressStyle::with_template("[{bar:32.green}] {human_pos} of {human_len} probes, {eta} left");
-        let style = style.expect("the template is one").progress_chars("=> ");
+        let style = style.expect("the template is valid").progress_chars("=> ");
         self.bar = ProgressBar::new(probes as u64).with_style(style);
     }
 
-    /// Takes a probe in, and tells of it.
-    pub(super) fn take(&mut self, outcome: Outcome) {
-        let Outcome { probe, took, answer } = outcome;
+    /// Counts a probe and prints its line.
+    pub(super) fn record(&mut self, outcome: Outcome) {
+        let Outcome { probe, took, result } = outcome;
         self.bar.inc(1);
         let tally = self.servers.entry(probe.server.clone()).or_insert_with(Tally::new);
-        match answer {
+        match result {
             Ok(()) => {
-                // It grows as it needs to: there is no time that it cannot take.
+                // The histogram resizes itself, so it accepts every value.
                 let _ = tally.latencies.record(took.as_micros() as u64);
                 if let Some(table) = probe.table() {
-                    *self.tables.entry((table, probe.sort())).or_default() += took;
+                    *self.tables.entry((table, probe.operation())).or_default() += took;
                 }
-                self.line(&probe.answered(took));
+                self.line(&probe.success_line(took));
             }
             Err(why) => {
                 tally.failures += 1;
-                self.line(&probe.failed(&why));
+                self.line(&probe.failure_line(&why));
             }
         }
     }
 
-    /// Prints a line, above the bar.
+    /// Prints a line above the progress bar.
     pub(super) fn line(&self, text: &str) {
-        self.bar.suspend(|| say(text));
+        self.bar.suspend(|| print_line(text));
     }
 
-    /// Takes the bar away and prints the table, if there was anything.
+    /// Removes the progress bar and prints the table, if there were any probes.
     pub(super) fn finish(&mut self) {
         self.bar.finish_and_clear();
         if !self.servers.is_empty() {
-            say(&format!("\n{}", self.table()));
+            print_line(&format!("\n{}", self.table()));
         }
     }
 
@@ -123,9 +124,9 @@ impl Report {
         self.servers.values().map(|tally| tally.failures).sum()
     }
 
-    /// How long all answers of a table took together; `None` if there were none.
-    pub(super) fn took(&self, table: &str, sort: Sort) -> Option<Duration> {
-        self.tables.get(&(table.to_string(), sort)).copied()
+    /// Total time of a table's successful probes; `None` if there were none.
+    pub(super) fn read_or_write_time(&self, table: &str, operation: OperationKind) -> Option<Duration> {
+        self.tables.get(&(table.to_string(), operation)).copied()
     }
 
     fn table(&self) -> String {
@@ -151,20 +152,20 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::probe::What;
+    use super::super::probe::ProbeKind;
     use super::*;
 
-    fn outcome(server: &str, took_ms: u64, answer: Result<(), String>) -> Outcome {
-        let probe = Probe { server: server.into(), what: What::Znode("z".into(), 1) };
-        Outcome { probe, took: Duration::from_millis(took_ms), answer }
+    fn outcome(server: &str, took_ms: u64, result: Result<(), String>) -> Outcome {
+        let probe = Probe { server: server.into(), kind: ProbeKind::Znode("z".into(), 1) };
+        Outcome { probe, took: Duration::from_millis(took_ms), result }
     }
 
     #[test]
-    fn the_table_tells_servers_apart() {
+    fn the_table_lists_each_server() {
         let mut report = Report::new();
-        report.take(outcome("a:1", 2, Ok(())));
-        report.take(outcome("a:1", 4, Ok(())));
-        report.take(outcome("b:1", 900, Err("away".into())));
+        report.record(outcome("a:1", 2, Ok(())));
+        report.record(outcome("a:1", 4, Ok(())));
+        report.record(outcome("b:1", 900, Err("away".into())));
         assert_eq!((report.probes(), report.failures()), (3, 1));
         let table = report.table();
         let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -1,10 +1,10 @@
-//! What is named on the command line: all, names, or regular expressions that match a whole name.
+//! Targets on the command line: all, names, or regular expressions that match a whole name.
 
 use regex::Regex;
 
 use super::failure::Failure;
 
-/// What is to be probed.
+/// What to probe.
 #[derive(Debug)]
 pub(super) enum Targets {
     All,
@@ -13,8 +13,10 @@ pub(super) enum Targets {
 }
 
 impl Targets {
+    /// Parses the names or patterns on the command line.
+    ///
     /// # Errors
-    /// [`Failure::Usage`] for what is no regular expression.
+    /// [`Failure::Usage`] for an invalid regular expression.
     pub(super) fn new(words: &[String], are_patterns: bool) -> Result<Targets, Failure> {
         if words.is_empty() {
             return Ok(Targets::All);
@@ -28,8 +30,8 @@ impl Targets {
         Ok(Targets::Patterns(words.iter().map(pattern).collect::<Result<_, _>>()?))
     }
 
-    /// Whether something is meant that has any of these names.
-    pub(super) fn mean(&self, names: &[&str]) -> bool {
+    /// Whether a target with any of these names is selected.
+    pub(super) fn matches(&self, names: &[&str]) -> bool {
         match self {
             Targets::All => true,
             Targets::Names(own) => own.iter().any(|own| names.contains(&own.as_str())),
@@ -43,16 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_patterns_are_whole() {
+    fn names_and_patterns_match_whole_names() {
         let targets = |words: &[&str], are_patterns| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             Targets::new(&words, are_patterns)
         };
-        assert!(targets(&[], true).unwrap().mean(&["x"]));
+        assert!(targets(&[], true).unwrap().matches(&["x"]));
         let names = targets(&["t.*", "u"], false).unwrap();
-        assert!(names.mean(&["v", "u"]) && !names.mean(&["t1"]) && !names.mean(&["uu"]));
+        assert!(names.matches(&["v", "u"]) && !names.matches(&["t1"]) && !names.matches(&["uu"]));
         let patterns = targets(&["t.*|v", "u"], true).unwrap();
-        assert!(patterns.mean(&["t1"]) && patterns.mean(&["v"]) && !patterns.mean(&["at1"]));
+        assert!(patterns.matches(&["t1"]) && patterns.matches(&["v"]) && !patterns.matches(&["at1"]));
         assert_eq!(targets(&["("], true).unwrap_err().exit_code(), 1);
     }
 }

@@ -1,29 +1,30 @@
-//! The table that is written to: a region for each server, values that go after a day.
+//! The table for write probes: one region per server, and values that expire after a day.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use client::{Client, Result};
 
-use super::report::say;
+use super::report::print_line;
 
 /// Source: HBase `CanaryTool.CANARY_TABLE_FAMILY_NAME`.
 const FAMILY: &[u8] = b"Test";
-/// Seconds that values live (`hbase.canary.write.data.ttl`).
+/// Time to live of values in seconds (`hbase.canary.write.data.ttl`).
 const TTL_S: &str = "86400";
-/// Regions of a server at least and at most (`hbase.canary.write.perserver.regions.lowerLimit`, `.upperLimit`).
+/// Minimum and maximum regions per server (`hbase.canary.write.perserver.regions.lowerLimit`,
+/// `.upperLimit`).
 const REGIONS_MIN: f64 = 1.0;
 const REGIONS_MAX: f64 = 1.5;
 
-/// Makes the table if it is not there, enables it if it is not, and makes it anew if it has too few or too many
-/// regions for the servers that there are.
+/// Ensures that the table exists, is enabled, and has a suitable number of regions for the servers.
+/// Recreates it if it has too few or too many.
 ///
 /// # Errors
-/// What the cluster says.
+/// The cluster's error.
 pub(super) async fn prepare(client: &Client, name: &TableName) -> Result<()> {
     let admin = client.admin();
     let servers = admin.cluster_status().await?.servers.len();
     if !admin.table_exists(name).await? {
-        return make(client, name, servers).await;
+        return create(client, name, servers).await;
     }
     if !admin.is_enabled(name).await? {
         admin.enable_table(name).await?;
@@ -33,19 +34,20 @@ pub(super) async fn prepare(client: &Client, name: &TableName) -> Result<()> {
     if fits {
         return Ok(());
     }
-    say(&format!("{name} has {regions} regions for {servers} region servers: it is made anew"));
+    print_line(&format!("{name} has {regions} regions for {servers} region servers: recreating it"));
     admin.disable_table(name).await?;
     admin.delete_table(name).await?;
-    make(client, name, servers).await
+    create(client, name, servers).await
 }
 
-async fn make(client: &Client, name: &TableName, servers: usize) -> Result<()> {
+async fn create(client: &Client, name: &TableName, servers: usize) -> Result<()> {
     let family = FamilyDescriptor::new(FAMILY).with("VERSIONS", "1").with("TTL", TTL_S);
     let table = TableDescriptor::new(name.clone()).with_family(family);
     client.admin().create_table(&table, &split_keys(servers)).await
 }
 
-/// Eight hexadecimal digits: parts of equal size. Source: HBase `RegionSplitter.HexStringSplit`.
+/// Split keys of eight hexadecimal digits, for regions of equal size. Source: HBase
+/// `RegionSplitter.HexStringSplit`.
 fn split_keys(regions: usize) -> Vec<Bytes> {
     let regions = regions.max(1) as u64;
     (1..regions).map(|at| format!("{:08x}", (1u64 << 32) / regions * at).into()).collect()

@@ -1,5 +1,5 @@
-//! What a command was given, taken piece by piece; what is left over at the end is an error, so that nothing that
-//! somebody asked for is silently passed over.
+//! Typed access to a command's arguments. A command takes them one by one; arguments that it did
+//! not take are an error, so that none is silently ignored.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::error::{Result, ShellError, usage};
 use super::text::quoted;
 use super::value::{Hash, Value};
 
-/// The values of a command that were not taken yet.
+/// The arguments of a command that were not taken yet.
 pub(crate) struct Arguments {
     command: &'static str,
     values: VecDeque<Value>,
@@ -22,17 +22,17 @@ impl Arguments {
         Arguments { command, values: values.into() }
     }
 
-    /// The next value, if there is one; `nil` stands for none.
+    /// Takes the next value, if there is one. `nil` counts as none.
     pub(crate) fn next(&mut self) -> Option<Value> {
         self.values.pop_front().filter(|value| *value != Value::Nil)
     }
 
-    /// The next value, which stays.
+    /// The next value, without taking it.
     pub(crate) fn peek(&self) -> Option<&Value> {
         self.values.front()
     }
 
-    /// The next value unless it is a hash.
+    /// Takes the next value unless it is a hash.
     pub(crate) fn next_plain(&mut self) -> Option<Value> {
         match self.values.front() {
             Some(Value::Hash(_)) => None,
@@ -40,27 +40,27 @@ impl Arguments {
         }
     }
 
-    /// The next value, which must be there; `what` names it.
+    /// Takes the next value, which must exist. `what` names it in the error.
     pub(crate) fn required(&mut self, what: &str) -> Result<Value> {
         let command = self.command;
         self.next()
-            .ok_or_else(|| ShellError::Usage(format!("{command} wants {what} here; see: help '{command}'")))
+            .ok_or_else(|| ShellError::Usage(format!("{command} requires {what}; see: help '{command}'")))
     }
 
-    /// The next value as bytes.
+    /// Takes the next value as bytes.
     pub(crate) fn bytes(&mut self, what: &str) -> Result<Vec<u8>> {
         let value = self.required(what)?;
         let found = value.kind();
         value.bytes().ok_or_else(|| ShellError::Usage(format!("{what} must be text, not {found}")))
     }
 
-    /// The next value as the name of a table.
+    /// Takes the next value as the name of a table.
     pub(crate) fn table(&mut self) -> Result<TableName> {
         let name = self.bytes("the name of a table")?;
         table_name(&name)
     }
 
-    /// The next value as options; none if there are no more values.
+    /// Takes the next value as options; empty if there are no more values.
     pub(crate) fn options(&mut self) -> Result<Options> {
         let command = self.command;
         match self.next() {
@@ -70,26 +70,26 @@ impl Arguments {
         }
     }
 
-    /// There must be no more.
+    /// Checks that no values are left.
     pub(crate) fn finish(mut self) -> Result<()> {
         match self.values.pop_front() {
             None => Ok(()),
             Some(value) => {
                 let command = self.command;
-                usage(format!("{command} was given too much: {value}; see: help '{command}'"))
+                usage(format!("{command}: unexpected argument {value}; see: help '{command}'"))
             }
         }
     }
 }
 
-/// A name of a table, checked.
+/// Parses and checks the name of a table.
 pub(crate) fn table_name(name: &[u8]) -> Result<TableName> {
     let text = std::str::from_utf8(name)
-        .map_err(|_| ShellError::Usage(format!("{} is no name of a table: not UTF-8", quoted(name))))?;
+        .map_err(|_| ShellError::Usage(format!("invalid table name {}: not UTF-8", quoted(name))))?;
     TableName::parse(text).map_err(|error| ShellError::Usage(error.to_string()))
 }
 
-/// Named values of a command that were not taken yet.
+/// Options of a command that were not taken yet.
 pub(crate) struct Options {
     command: &'static str,
     entries: Vec<(String, Value)>,
@@ -99,12 +99,13 @@ impl Options {
     pub(crate) fn new(command: &'static str, hash: Hash) -> Result<Options> {
         let named = |(name, value): (Value, Value)| match name.string() {
             Some(name) => Ok((name, value)),
-            None => usage(format!("{name} is no name of an option")),
+            None => usage(format!("invalid option name {name}")),
         };
         Ok(Options { command, entries: hash.into_iter().map(named).collect::<Result<_>>()? })
     }
 
-    /// An option's value, `nil` standing for none; given twice, the last one counts.
+    /// Takes an option's value. `nil` counts as none. If the option occurs twice, the last one
+    /// counts.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         let mut found = None;
         self.entries.retain(|(option, value)| {
@@ -125,7 +126,7 @@ impl Options {
         self.typed(name, "true or false", |value| value.boolean())
     }
 
-    /// A number of at least `min` that `T` can hold.
+    /// Takes a number of at least `min` that fits `T`.
     pub(crate) fn number<T: TryFrom<i64>>(&mut self, name: &str, min: i64) -> Result<Option<T>> {
         let wanted = format!("a number of {min} or more");
         let convert = |value: &Value| T::try_from(value.integer().filter(|number| *number >= min)?).ok();
@@ -145,7 +146,7 @@ impl Options {
         }
     }
 
-    /// `TIMESTAMP => t` or `TIMERANGE => [from, to]`, the end not included.
+    /// Takes `TIMESTAMP => t` or `TIMERANGE => [from, to]`; the end is exclusive.
     pub(crate) fn time_range(&mut self) -> Result<TimeRange> {
         let range = self.take("TIMERANGE");
         let timestamp: Option<i64> = self.number("TIMESTAMP", 0)?;
@@ -165,7 +166,7 @@ impl Options {
         }
     }
 
-    /// Says of options that HBase's shell has that they are not here yet.
+    /// Rejects options of HBase's shell that are not supported yet.
     pub(crate) fn refuse(&mut self, names: &[&str]) -> Result<()> {
         match names.iter().find(|name| self.take(name).is_some()) {
             Some(name) => Err(ShellError::Unsupported(format!("{name} of {}", self.command))),
@@ -173,17 +174,17 @@ impl Options {
         }
     }
 
-    /// Whether nothing is left.
+    /// Whether no options are left.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What nobody has taken.
+    /// The options that were not taken.
     pub(crate) fn into_rest(self) -> Vec<(String, Value)> {
         self.entries
     }
 
-    /// There must be no more.
+    /// Checks that no options are left.
     pub(crate) fn finish(self) -> Result<()> {
         match self.entries.first() {
             None => Ok(()),
@@ -195,11 +196,11 @@ impl Options {
     }
 }
 
-/// A column as it is written: `family` or `family:qualifier`.
+/// A column written as `family` or `family:qualifier`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) family: Bytes,
-    /// `None` without a colon; what follows the first one may be empty.
+    /// `None` without a colon. The text after the first colon may be empty.
     pub(crate) qualifier: Option<Bytes>,
 }
 
@@ -217,7 +218,7 @@ impl Column {
     }
 }
 
-/// A row key, checked.
+/// Checks a row key.
 pub(crate) fn row_key(row: Vec<u8>) -> Result<Bytes> {
     match row.len() {
         0 => usage("Row length is 0"),
@@ -246,17 +247,17 @@ mod tests {
     fn refused<T>(result: Result<T>) -> String {
         match result {
             Err(error) => error.to_string(),
-            Ok(_) => panic!("it was taken"),
+            Ok(_) => panic!("accepted"),
         }
     }
 
     #[test]
-    fn values_are_taken_in_order_and_none_is_left() {
+    fn values_are_consumed_in_order_and_none_may_remain() {
         let mut given = arguments("'t', 1, nil, 'x'");
         assert_eq!(given.table().unwrap().to_string(), "t");
         assert_eq!(given.bytes("the row").unwrap(), b"1");
-        assert_eq!(refused(given.required("a column")), "get wants a column here; see: help 'get'");
-        assert_eq!(refused(given.finish()), "get was given too much: 'x'; see: help 'get'");
+        assert_eq!(refused(given.required("a column")), "get requires a column; see: help 'get'");
+        assert_eq!(refused(given.finish()), "get: unexpected argument 'x'; see: help 'get'");
         assert!(refused(arguments("['t']").table()).contains("must be text, not an array"));
         assert!(refused(arguments("'a b'").table()).contains("Illegal character"));
         assert!(refused(arguments("\"\\xff\"").table()).contains("not UTF-8"));
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_cut_at_the_first_colon() {
+    fn columns_are_split_at_the_first_colon() {
         let column = |family: &'static str, qualifier: Option<&'static str>| Column {
             family: family.into(),
             qualifier: qualifier.map(Bytes::from),

@@ -1,15 +1,16 @@
-//! The commands, a file a group. Each is a name, help, and a function over the session.
+//! The commands, one file per group. A command has a name, help texts, and a function on the
+//! session.
 
 mod aggregate;
 mod alter;
 mod ddl;
+mod formatter;
 mod general;
 mod namespaces;
 mod procedures;
 mod read;
 mod regions;
 mod selection;
-mod shown;
 mod snapshots;
 mod splits;
 mod tools;
@@ -20,29 +21,29 @@ use regex::Regex;
 
 use super::arguments::{Arguments, Options};
 use super::error::{Result, ShellError, usage};
-use super::session::Session;
+use super::session::ShellSession;
 use super::value::Value;
 
-/// What a command leaves to be told.
+/// What the shell prints after a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// How long it took.
+    /// The duration.
     Done,
-    /// That, and at a prompt its value, as Ruby would show it.
+    /// The duration, and at a prompt the command's value as Ruby would show it.
     Value(String),
     /// Nothing.
-    Told,
-    /// The shell is to end.
+    Silent,
+    /// Nothing; the shell ends.
     Exit,
 }
 
-type Run = for<'a> fn(&'a mut Session, Arguments) -> BoxFuture<'a, Result<Outcome>>;
+type RunCommand = for<'a> fn(&'a mut ShellSession, Arguments) -> BoxFuture<'a, Result<Outcome>>;
 
-/// How many values a command takes.
+/// The number of values that a command takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arity {
     min: usize,
-    /// `None` for as many as one likes.
+    /// `None`: unlimited.
     max: Option<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Arity {
         Arity { min, max: None }
     }
 
-    /// Refuses another number of values in the words of HBase's shell, which are Ruby's.
+    /// Rejects a wrong number of values with the message of HBase's shell, which is Ruby's.
     pub(crate) fn check(self, given: usize) -> Result<()> {
         let expected = match self.max {
             Some(max) if (self.min..=max).contains(&given) => return Ok(()),
@@ -75,24 +76,24 @@ impl Arity {
 /// A command of the shell.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// How many values it takes.
+    /// The number of values that it takes.
     pub(crate) arity: Arity,
     /// Other names for it.
     pub(crate) aliases: &'static [&'static str],
-    /// What it does, in a line.
+    /// A description in one line, without a period.
     pub(crate) summary: &'static str,
-    /// How it is written, an example a line, and what is to be said about it.
+    /// Examples, one per line, and further explanations.
     pub(crate) usage: &'static str,
-    pub(crate) run: Run,
+    pub(crate) run: RunCommand,
 }
 
-/// Commands that belong together, under HBase's name for them.
+/// A group of commands. Names follow HBase's groups.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
     pub(crate) commands: &'static [Command],
 }
 
-/// All there is.
+/// All groups.
 pub(crate) const GROUPS: &[Group] = &[
     general::GROUP,
     ddl::GROUP,
@@ -107,8 +108,8 @@ pub(crate) const GROUPS: &[Group] = &[
     procedures::GROUP,
 ];
 
-/// Commands of HBase's shell that are not here yet: a clear answer to who knows them.
-const NOT_YET: &[&str] = &[
+/// Commands of HBase's shell that are not supported yet. They get an error of their own.
+const UNSUPPORTED: &[&str] = &[
     "alter_async",
     "balance_switch",
     "balancer",
@@ -144,18 +145,18 @@ const NOT_YET: &[&str] = &[
     "zk_dump",
 ];
 
-/// The command of a name.
+/// Looks up a command by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     let mut all = GROUPS.iter().flat_map(|group| group.commands);
     all.find(|command| command.name == name || command.aliases.contains(&name))
 }
 
-/// Whether HBase's shell has such a command, and this one does not yet.
-pub(crate) fn is_of_hbase(name: &str) -> bool {
-    NOT_YET.contains(&name)
+/// Whether HBase's shell has the command, but this one does not yet.
+pub(crate) fn is_unsupported(name: &str) -> bool {
+    UNSUPPORTED.contains(&name)
 }
 
-/// `ATTRIBUTES`, which mean nothing without coprocessors: checked, and not sent.
+/// Checks `ATTRIBUTES` and drops them: without coprocessors they have no effect.
 fn take_attributes(options: &mut Options) -> Result<()> {
     match options.take("ATTRIBUTES") {
         None | Some(Value::Hash(_)) => Ok(()),
@@ -163,19 +164,19 @@ fn take_attributes(options: &mut Options) -> Result<()> {
     }
 }
 
-/// Longest compiled pattern, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// The pattern that whole names must match; without one, all do.
+/// Parses a pattern for whole names. Without an argument, the pattern matches all names.
 fn pattern(arguments: &mut Arguments) -> Result<Regex> {
     let text = match arguments.next() {
-        Some(value) => value.string().ok_or_else(|| ShellError::Usage(format!("{value} is no text")))?,
+        Some(value) => value.string().ok_or_else(|| ShellError::Usage(format!("{value} is not text")))?,
         None => ".*".to_string(),
     };
     regex::RegexBuilder::new(&format!("^(?:{text})$"))
         .size_limit(PATTERN_BYTES_MAX)
         .build()
-        .map_err(|error| ShellError::Usage(format!("{text} is no pattern: {error}")))
+        .map_err(|error| ShellError::Usage(format!("invalid pattern {text}: {error}")))
 }
 
 #[cfg(test)]
@@ -183,8 +184,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_means_one_command_and_every_command_has_help() {
-        let mut names: Vec<&str> = NOT_YET.to_vec();
+    fn names_are_unique_and_every_command_has_help() {
+        let mut names: Vec<&str> = UNSUPPORTED.to_vec();
         for command in GROUPS.iter().flat_map(|group| group.commands) {
             names.push(command.name);
             names.extend(command.aliases);

@@ -1,5 +1,6 @@
-//! What the Tab key offers: commands at the start of a command, tables and families within quotes, names of options
-//! elsewhere. Names of tables are fetched behind the user's back after each command, so that Tab never waits.
+//! Completion with the Tab key: commands at the start of a command, tables and families within
+//! quotes, names of options elsewhere. Names of tables are fetched in the background before each
+//! prompt, so that Tab never waits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use client::Client;
 use super::commands;
 use super::text::binary;
 
-/// Names of options that are worth not typing.
+/// Names of options that completion offers.
 const OPTIONS: &[&str] = &[
     "BLOCKCACHE",
     "BLOCKSIZE",
@@ -54,12 +55,12 @@ const OPTIONS: &[&str] = &[
     "VERSIONS",
 ];
 
-/// The names of the cluster, as they were when they were asked for last.
+/// The names of tables and families, as of the last refresh.
 #[derive(Clone, Default)]
 pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
 impl Names {
-    /// Asks for the names of tables and their families. What fails leaves them as they are.
+    /// Fetches the names of tables and their families. A failure leaves them unchanged.
     pub(crate) async fn refresh(&self, client: &Client) {
         let Ok(tables) = client.admin().list_descriptors(None, false).await else { return };
         let families = |table: &cell::schema::TableDescriptor| {
@@ -79,7 +80,7 @@ impl Names {
     }
 }
 
-/// What may stand in place of the word that ends `before`, and where that word begins.
+/// The candidates for the last word of `before`, and the position where that word begins.
 pub(crate) fn complete(before: &str, names: &Names) -> (usize, Vec<String>) {
     let command_start = start_of_command(before);
     let command = &before[command_start..];
@@ -110,7 +111,7 @@ fn command_names(prefix: &str) -> Vec<String> {
     found
 }
 
-/// Where the last command of a line begins: behind a semicolon or a line's end that stands in no quotes.
+/// The start of the last command of a line: after a semicolon outside of quotes.
 fn start_of_command(before: &str) -> usize {
     let mut quote = None;
     let mut start = 0;
@@ -125,7 +126,7 @@ fn start_of_command(before: &str) -> usize {
     start
 }
 
-/// The quote that is open at the end, and where.
+/// The quote that is open at the end, and its position.
 fn open_quote(command: &str) -> Option<(usize, char)> {
     let mut open = None;
     for (at, c) in command.char_indices() {
@@ -138,7 +139,7 @@ fn open_quote(command: &str) -> Option<(usize, char)> {
     open
 }
 
-/// The first text in quotes: the table, for most commands.
+/// The first quoted text: the table, for most commands.
 fn first_text(command: &str) -> Option<&str> {
     let start = command.find(['\'', '"'])?;
     let quote = command[start..].chars().next()?;
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_has_its_own_names() {
+    fn each_position_completes_its_own_names() {
         check("trunc", 0, "truncate truncate_preserve");
         check("list; des", 6, "desc describe describe_namespace");
         check("scan 't", 6, "t1' t2'");

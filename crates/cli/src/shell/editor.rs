@@ -1,7 +1,8 @@
-//! Commands from a person: lines with editing, a history that lasts, completion, and commands of several lines.
+//! Commands from an interactive user: line editing, persistent history, completion, and commands of
+//! several lines.
 //!
-//! Enter runs what is whole and goes on in the next line where something is still open. Ctrl-C drops the line, Ctrl-D on
-//! an empty one leaves.
+//! Enter runs a complete command, and continues an incomplete one on the next line. Ctrl-C discards
+//! the line, Ctrl-D on an empty line leaves.
 
 use std::path::PathBuf;
 
@@ -17,19 +18,19 @@ use super::completion::{Names, complete};
 use super::error::Position;
 use super::parser;
 
-/// Commands kept.
+/// Maximum number of commands in the history.
 const HISTORY_LINES_MAX: usize = 10_000;
-/// Names the file of the history; empty for none.
+/// Environment variable with the path of the history file; empty for no history.
 const HISTORY_VARIABLE: &str = "GRAMPUS_HISTORY";
 const HISTORY_FILE: &str = ".grampus_history";
 
-/// What a person did at the prompt.
+/// The user's input at the prompt.
 pub(crate) enum Entered {
-    /// A command or several, whole; without the last line's end.
+    /// One or several complete commands, without the last newline.
     Commands(String),
-    /// The line was dropped.
+    /// The user discarded the line.
     Dropped,
-    /// Nothing more will come.
+    /// The end of the input.
     End,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct LineEditor {
 }
 
 impl LineEditor {
-    /// An editor that completes `names`.
+    /// Creates an editor that completes `names`.
     ///
     /// # Errors
     /// If the terminal cannot be used.
@@ -54,20 +55,20 @@ impl LineEditor {
         editor.set_helper(Some(Language { names }));
         let history = history_path();
         if let Some(path) = &history {
-            // The first time there is none; what cannot be read is begun anew.
+            // The first time, the file does not exist. An unreadable file is replaced.
             let _ = editor.load_history(path);
         }
         Ok(LineEditor { editor, history })
     }
 
-    /// Waits for a person.
+    /// Waits for the user's input.
     ///
     /// # Errors
     /// If the terminal fails.
     pub(crate) fn read(&mut self, prompt: &str) -> Result<Entered, ReadlineError> {
         match self.editor.readline(prompt) {
             Ok(commands) => {
-                self.remember(&commands);
+                self.add_history(&commands);
                 Ok(Entered::Commands(commands))
             }
             Err(ReadlineError::Interrupted) => Ok(Entered::Dropped),
@@ -76,9 +77,9 @@ impl LineEditor {
         }
     }
 
-    /// Puts what was entered into the history, and that at once into its file: another shell, or a lost connection,
-    /// takes nothing away. A history that cannot be written is no reason to stop.
-    fn remember(&mut self, commands: &str) {
+    /// Adds the input to the history and appends it to the history file immediately, so that it
+    /// survives a lost connection and parallel shells. A failure to write the history is ignored.
+    fn add_history(&mut self, commands: &str) {
         let is_new = !commands.trim().is_empty() && self.editor.add_history_entry(commands).unwrap_or(false);
         if let (true, Some(path)) = (is_new, &self.history) {
             let _ = self.editor.append_history(path);
@@ -94,7 +95,7 @@ fn history_path() -> Option<PathBuf> {
     }
 }
 
-/// What the editor must know of the language.
+/// The language, as the editor needs it.
 struct Language {
     names: Names,
 }
@@ -125,7 +126,7 @@ impl Validator for Language {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult, ReadlineError> {
         match parser::parse(context.input(), Position::START) {
             Err(error) if error.incomplete => Ok(ValidationResult::Incomplete),
-            // What is wrong is told when it is run.
+            // Errors are reported when the command runs.
             _ => Ok(ValidationResult::Valid(None)),
         }
     }

@@ -1,4 +1,4 @@
-//! Words of the shell's language, which is the part of Ruby that HBase's users write.
+//! Tokens of the shell's language, which is the subset of Ruby that HBase's users write.
 //!
 //! ```text
 //! 'text'   only \\ and \' are escapes          123  -5  1_000  0xff  1.5  1e3   numbers
@@ -6,25 +6,25 @@
 //! , => { } [ ] ( ) ;  and the end of a line    # comment up to the end of the line
 //! ```
 //!
-//! Text is bytes: `"\xff"` is one byte that is not UTF-8. Each token knows where it began.
+//! Text is bytes: `"\xff"` is one byte that is not UTF-8. Each token has its position.
 
 use super::error::{Position, SyntaxError};
 
-/// A word and where it begins.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) at: Position,
 }
 
-/// What a word is.
+/// The kind of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TokenKind {
-    /// A name that begins with a small letter: a command, `true`, `false`, `nil`.
+    /// A name that begins with a lowercase letter: a command, `true`, `false`, `nil`.
     Word(String),
-    /// A name that begins with a capital.
+    /// A name that begins with an uppercase letter.
     Constant(String),
-    /// Text in quotes, without them, its escapes done.
+    /// Text without its quotes, with escapes replaced.
     Text(Vec<u8>),
     Integer(i64),
     Float(f64),
@@ -38,11 +38,11 @@ pub(crate) enum TokenKind {
     ParenOpen,
     ParenClose,
     Semicolon,
-    /// The end of a line; it ends a command unless something is still open.
+    /// The end of a line. It ends a command unless a bracket, comma or arrow is open.
     Newline,
 }
 
-/// Takes `source` apart, which begins at `start` of what the user wrote.
+/// Splits `source` into tokens. `start` is its position in the user's input.
 ///
 /// # Errors
 /// [`SyntaxError`]; it is `incomplete` if the source ends within quotes.
@@ -99,7 +99,7 @@ impl Lexer<'_> {
         SyntaxError { at, message: message.into(), incomplete: false }
     }
 
-    /// Spaces, comments, and a line's end behind a backslash.
+    /// Skips spaces, comments, and a newline after a backslash.
     fn skip_blank(&mut self) {
         while let Some(next) = self.peek() {
             match next {
@@ -178,7 +178,7 @@ impl Lexer<'_> {
                 None => return Err(self.unclosed(at, '\'')),
                 Some('\'') => return Ok(TokenKind::Text(text)),
                 Some('\\') if matches!(self.peek(), Some('\\' | '\'')) => {
-                    push(&mut text, self.bump().expect("it was looked at"));
+                    push(&mut text, self.bump().expect("the peeked character"));
                 }
                 Some(next) => push(&mut text, next),
             }
@@ -196,31 +196,32 @@ impl Lexer<'_> {
                 Some('"') => return Ok(TokenKind::Text(text)),
                 Some('\\') => self.escape(at, here, &mut text)?,
                 Some('#') if self.peek() == Some('{') => {
-                    return Err(self.error_at(
-                        here,
-                        "#{..} within text is not supported; write \\# for the sign itself",
-                    ));
+                    return Err(
+                        self.error_at(here, "#{..} within text is not supported; write \\# for a literal #")
+                    );
                 }
                 Some(next) => push(&mut text, next),
             }
         }
     }
 
-    /// What follows a backslash within double quotes.
+    /// Parses an escape within double quotes, after the backslash.
     fn escape(&mut self, quote: Position, here: Position, text: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let Some(next) = self.bump() else { return Err(self.unclosed(quote, '"')) };
         match next {
             'x' => match self.digits(16, 2) {
                 Some(byte) => text.push(u8::try_from(byte).expect("two hexadecimal digits")),
                 None => {
-                    return Err(self.error_at(here, "\\x wants one or two hexadecimal digits, as in \\x0A"));
+                    return Err(
+                        self.error_at(here, "\\x requires one or two hexadecimal digits, as in \\x0A")
+                    );
                 }
             },
             'u' => push(text, self.unicode(here)?),
             '0'..='7' => {
                 let first = next.to_digit(8).expect("an octal digit");
                 let more = self.octal_rest(first);
-                // As Ruby has it: \777 is more than a byte holds, and its low byte counts.
+                // As in Ruby: \777 exceeds a byte, so its low byte is used.
                 text.push((more & 0xff) as u8);
             }
             '\n' => {}
@@ -246,13 +247,13 @@ impl Lexer<'_> {
         }
         let code = self.digits(16, if in_braces { 6 } else { 4 });
         if in_braces && self.bump() != Some('}') {
-            return Err(self.error_at(here, "\\u{ wants up to six hexadecimal digits and }"));
+            return Err(self.error_at(here, "\\u{ requires up to six hexadecimal digits and }"));
         }
         let found = code.and_then(char::from_u32);
-        found.ok_or_else(|| self.error_at(here, "\\u wants the number of a character, as in \\u00e9"))
+        found.ok_or_else(|| self.error_at(here, "\\u requires the code point of a character, as in \\u00e9"))
     }
 
-    /// Up to `max` digits; `None` if there is not one.
+    /// Parses up to `max` digits; `None` if there is none.
     fn digits(&mut self, radix: u32, max: usize) -> Option<u32> {
         let mut value = None;
         for _ in 0..max {
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_signs() {
+    fn names_and_punctuation() {
         use TokenKind::*;
         assert_eq!(
             kinds("scan 't', {LIMIT => -5}; x?\n[1_000]"),
@@ -390,13 +391,13 @@ mod tests {
     }
 
     #[test]
-    fn single_quotes_know_two_escapes() {
+    fn single_quotes_have_two_escapes() {
         assert_eq!(text(r"'a\'b\\c\n\x00'"), br"a'b\c\n\x00");
         assert_eq!(text("'\u{e9}'"), "\u{e9}".as_bytes());
     }
 
     #[test]
-    fn double_quotes_know_rubys() {
+    fn double_quotes_have_ruby_escapes() {
         assert_eq!(text(r#""\x00\xfF\x7z\n\"\\\e\s\q""#), b"\x00\xff\x07z\n\"\\\x1b q");
         assert_eq!(text(r#""\101\0\377\u00e9\u{1F40B}\#{x}""#), b"A\0\xff\xc3\xa9\xf0\x9f\x90\x8b#{x}");
     }
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_have_a_position() {
         let error = refused("put 't',\n  \u{e9} @");
         assert_eq!((error.at.line, error.at.column), (2, 5));
         assert!(!error.incomplete);

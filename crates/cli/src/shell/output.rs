@@ -1,26 +1,27 @@
-//! Tables on a terminal or in a pipe, as HBase's shell lays them out.
+//! Tables on a terminal or in a pipe, laid out as in HBase's shell.
 //!
-//! On a terminal the first column has a quarter of the width, and long text goes on in the next line of its column. In
-//! a pipe nothing is cut or filled up: `ROW  COLUMN+CELL`, then ` row column=f:q, ..`.
+//! On a terminal the first column has a quarter of the width, and long text continues on the next
+//! line of its column. In a pipe, text is neither truncated nor padded: `ROW  COLUMN+CELL`, then
+//! ` row column=f:q, ..`.
 
 use std::io::{self, Write};
 
-/// Whether heads and failures stand out by colour.
+/// Whether headers and errors are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
     Coloured,
 }
 
-/// Escape sequences of terminals.
+/// Terminal escape sequences.
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
 
-/// Where commands print to.
+/// The output of commands.
 pub(crate) struct Printer {
     out: Box<dyn Write + Send>,
-    /// Characters of a line; `None`: lines are as long as they are.
+    /// Characters per line; `None`: unlimited.
     width: Option<usize>,
     style: Style,
 }
@@ -30,12 +31,12 @@ impl Printer {
         Printer { out, width, style }
     }
 
-    /// A line about a failure.
+    /// Prints a line about a failure.
     pub(crate) fn error(&mut self, text: &str) -> io::Result<()> {
         self.styled(RED, |printer| printer.line(text))
     }
 
-    /// The head of one column.
+    /// Prints the header of a table with one column.
     pub(crate) fn head(&mut self, text: &str) -> io::Result<()> {
         self.styled(BOLD, |printer| printer.row(text))
     }
@@ -49,12 +50,12 @@ impl Printer {
         write!(self.out, "{RESET}")
     }
 
-    /// A line.
+    /// Prints a line.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")
     }
 
-    /// Text of one column, cut into as many lines as it needs.
+    /// Prints a row of one column, split into as many lines as it needs.
     pub(crate) fn row(&mut self, text: &str) -> io::Result<()> {
         for piece in pieces(self.width, text) {
             self.line(piece)?;
@@ -62,13 +63,13 @@ impl Printer {
         Ok(())
     }
 
-    /// The heads of two columns.
+    /// Prints the header of a table with two columns.
     pub(crate) fn header(&mut self, first: &str, second: &str) -> io::Result<()> {
-        // Rows begin one space further in, their second column does not.
+        // As in HBase: rows are indented by one space, but their second column is not.
         self.styled(BOLD, |printer| printer.columns("", first, "  ", second))
     }
 
-    /// A row of two columns.
+    /// Prints a row of two columns.
     pub(crate) fn pair(&mut self, first: &str, second: &str) -> io::Result<()> {
         self.columns(" ", first, " ", second)
     }
@@ -86,32 +87,32 @@ impl Printer {
         Ok(())
     }
 
-    /// The line behind a table.
+    /// Prints the line after a table.
     pub(crate) fn footer(&mut self, rows: u64) -> io::Result<()> {
         self.line(&format!("{rows} row(s)"))
     }
 
-    /// Text without a line's end, shown at once.
+    /// Prints text without a newline, and flushes it.
     pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
         write!(self.out, "{text}")?;
         self.out.flush()
     }
 
-    /// Hands on what is held back.
+    /// Flushes buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// `text` in pieces of `width` characters; at least one, which may be empty.
+/// Splits `text` into pieces of `width` characters. Returns at least one, which may be empty.
 fn pieces(width: Option<usize>, text: &str) -> Vec<&str> {
     let Some(width) = width.filter(|width| *width > 0) else { return vec![text] };
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((at, _)) = rest.char_indices().nth(width) {
-        let (piece, behind) = rest.split_at(at);
+        let (piece, tail) = rest.split_at(at);
         pieces.push(piece);
-        rest = behind;
+        rest = tail;
     }
     pieces.push(rest);
     pieces
@@ -123,17 +124,17 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Keeps what is printed.
+    /// Collects the output.
     #[derive(Clone, Default)]
-    pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl Kept {
+    impl CapturedOutput {
         pub(crate) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    impl Write for Kept {
+    impl Write for CapturedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -145,13 +146,13 @@ pub(crate) mod tests {
     }
 
     fn printed(width: Option<usize>, print: impl Fn(&mut Printer) -> io::Result<()>) -> String {
-        let kept = Kept::default();
-        print(&mut Printer::new(Box::new(kept.clone()), width, Style::Plain)).unwrap();
-        kept.text()
+        let captured = CapturedOutput::default();
+        print(&mut Printer::new(Box::new(captured.clone()), width, Style::Plain)).unwrap();
+        captured.text()
     }
 
     #[test]
-    fn in_a_pipe_lines_are_as_long_as_they_are() {
+    fn lines_are_not_wrapped_in_a_pipe() {
         let long = "x".repeat(300);
         let table = printed(None, |printer| {
             printer.header("ROW", "COLUMN+CELL")?;
@@ -167,17 +168,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn heads_and_failures_stand_out_where_there_are_colours() {
-        let kept = Kept::default();
-        let mut printer = Printer::new(Box::new(kept.clone()), None, Style::Coloured);
+    fn headers_and_failures_are_coloured_if_colours_are_enabled() {
+        let captured = CapturedOutput::default();
+        let mut printer = Printer::new(Box::new(captured.clone()), None, Style::Coloured);
         printer.head("TABLE").unwrap();
         printer.row("t1").unwrap();
         printer.error("ERROR: no").unwrap();
-        assert_eq!(kept.text(), "\x1b[1mTABLE\n\x1b[0mt1\n\x1b[31mERROR: no\n\x1b[0m");
+        assert_eq!(captured.text(), "\x1b[1mTABLE\n\x1b[0mt1\n\x1b[31mERROR: no\n\x1b[0m");
     }
 
     #[test]
-    fn on_a_terminal_columns_line_up_and_long_text_goes_on_below() {
+    fn columns_are_aligned_and_long_text_wraps_on_a_terminal() {
         let table = printed(Some(40), |printer| {
             printer.header("ROW", "COLUMN+CELL")?;
             printer.pair("a-row-of-fourteen", "column=f:q, timestamp=1970, value=v")?;
@@ -196,7 +197,7 @@ pub(crate) mod tests {
             printed(Some(4), |printer| printer.row("\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}")),
             "\u{e9}\u{e9}\u{e9}\u{e9}\n\u{e9}\n"
         );
-        // Too narrow to be of use, and still no panic.
+        // A terminal this narrow is useless, but must not cause a panic.
         assert_eq!(printed(Some(2), |printer| printer.pair("a", "b")), " a b\n");
     }
 }

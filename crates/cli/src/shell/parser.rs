@@ -1,16 +1,16 @@
-//! Commands out of words: `name value, value, NAME => value`, with or without parentheses.
+//! Parses tokens to commands: `name value, value, NAME => value`, with or without parentheses.
 //!
-//! A command ends at a semicolon, or at the end of its line unless something is open there: a bracket, or a comma or
-//! an arrow with nothing behind it. Options at the end may stand without braces; they make one hash.
+//! A command ends at a semicolon or at the end of its line, unless a bracket, comma or arrow is
+//! open there. Braces around the last options are optional; these options form one hash.
 
 use super::error::{Position, SyntaxError};
 use super::lexer::{Token, TokenKind, tokens};
 use super::value::{Hash, Value};
 
-/// Brackets within brackets at most: what is deeper is no command, and would cost the stack.
+/// Maximum nesting of brackets, which bounds the depth of recursion.
 const DEPTH_MAX: usize = 32;
 
-/// One command as it was written.
+/// One command as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Statement {
     pub(crate) values: Vec<Value>,
 }
 
-/// Takes all commands of `source`, which begins at `start` of what the user wrote.
+/// Parses all commands of `source`. `start` is its position in the user's input.
 ///
 /// # Errors
 /// [`SyntaxError`]; it is `incomplete` if the source ends while something is open.
@@ -48,7 +48,7 @@ impl Parser {
         self.tokens.peek().map_or(self.end, |token| token.at)
     }
 
-    /// Takes the next word if it is `kind`.
+    /// Takes the next token if it is `kind`.
     fn take(&mut self, kind: &TokenKind) -> bool {
         self.tokens.next_if(|token| token.kind == *kind).is_some()
     }
@@ -57,7 +57,7 @@ impl Parser {
         while self.take(&TokenKind::Newline) {}
     }
 
-    /// Passes over ends of commands; whether there is another one.
+    /// Skips the ends of commands. Returns whether another command follows.
     fn skip_ends(&mut self) -> bool {
         while self.take(&TokenKind::Newline) || self.take(&TokenKind::Semicolon) {}
         self.peek().is_some()
@@ -67,7 +67,7 @@ impl Parser {
         Err(SyntaxError { at, message: message.into(), incomplete: false })
     }
 
-    /// The next word is not what is wanted.
+    /// An error: the next token is not `wanted`.
     fn unexpected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
         let at = self.at();
         match self.peek().map(described) {
@@ -101,7 +101,7 @@ impl Parser {
         matches!(self.peek(), None | Some(TokenKind::Newline | TokenKind::Semicolon))
     }
 
-    /// At least one value, with commas between them; pairs at the end are one hash.
+    /// Parses one or more values, separated by commas. Pairs at the end form one hash.
     fn values(&mut self) -> Result<Vec<Value>, SyntaxError> {
         let mut values = Vec::new();
         let mut options = Hash::new();
@@ -113,7 +113,7 @@ impl Parser {
             } else if options.is_empty() {
                 values.push(value);
             } else {
-                return self.error(at, "a value behind options; options come last");
+                return self.error(at, "value after options; options come last");
             }
             if !self.take(&TokenKind::Comma) {
                 break;
@@ -125,7 +125,7 @@ impl Parser {
         Ok(values)
     }
 
-    /// Values up to a closing bracket, which is taken too.
+    /// Parses values up to and including a closing bracket.
     fn values_up_to(&mut self, close: &TokenKind, shown: &str) -> Result<Vec<Value>, SyntaxError> {
         self.skip_newlines();
         let mut values = Vec::new();
@@ -164,7 +164,7 @@ impl Parser {
                 "nil" => Ok(Value::Nil),
                 _ => self.error(at, format!("unknown word {word}; text is written in quotes: '{word}'")),
             },
-            _ => unreachable!("only words that begin a value were taken"),
+            _ => unreachable!("only tokens that start a value are taken"),
         }
     }
 
@@ -174,7 +174,7 @@ impl Parser {
         parse: impl FnOnce(&mut Parser) -> Result<Value, SyntaxError>,
     ) -> Result<Value, SyntaxError> {
         if self.depth == DEPTH_MAX {
-            return self.error(at, format!("more than {DEPTH_MAX} brackets within one another"));
+            return self.error(at, format!("brackets are nested more than {DEPTH_MAX} levels deep"));
         }
         self.depth += 1;
         let value = parse(self);
@@ -182,7 +182,7 @@ impl Parser {
         value
     }
 
-    /// Pairs up to the closing brace.
+    /// Parses pairs up to and including the closing brace.
     fn hash(&mut self) -> Result<Hash, SyntaxError> {
         let mut pairs = Hash::new();
         loop {
@@ -227,7 +227,7 @@ fn described(kind: &TokenKind) -> String {
 mod tests {
     use super::*;
 
-    /// The commands of `source`, written again in one way.
+    /// The commands of `source` in a normalized form.
     fn shown(source: &str) -> String {
         let statements = parse(source, Position::START).unwrap_or_else(|error| panic!("{source}: {error}"));
         let show = |statement: &Statement| {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_goes_on_in_the_next_line() {
+    fn open_brackets_and_quotes_continue_on_the_next_line() {
         assert_eq!(
             shown("create 't',\n {NAME =>\n 'f',\n VERSIONS => 1\n},\n\n SPLITS => [\n'a',\n'b'\n]\nlist"),
             "create 't', {NAME => 'f', VERSIONS => 1}, {SPLITS => ['a', 'b']}; list"
@@ -288,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what() {
+    fn errors_have_a_position_and_a_reason() {
         let check = |source: &str, expected: &str| assert_eq!(refused(source), expected);
         check("'t'", "line 1, column 1: expected a command, found 't'");
         check("put t, 'r'", "line 1, column 5: unknown word t; text is written in quotes: 't'");
         check("put 't' 'r'", "line 1, column 9: expected ',' or the end of the command, found 'r'");
         check("list\nput 't', 'r')", "line 2, column 13: expected ',' or the end of the command, found ')'");
-        check("x A => 1, 'b'", "line 1, column 11: a value behind options; options come last");
+        check("x A => 1, 'b'", "line 1, column 11: value after options; options come last");
         check("x {1 2}", "line 1, column 6: expected '=>', found 2");
         check("x {A => 1 B => 2}", "line 1, column 11: expected ',' or '}', found B");
         check("x ['a';]", "line 1, column 7: expected ',' or ']', found ';'");
@@ -309,12 +309,12 @@ mod tests {
     fn deep_nesting_is_refused() {
         let deep = |depth: usize| format!("x {}1{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(parse(&deep(DEPTH_MAX), Position::START).unwrap().len(), 1);
-        assert!(refused(&deep(DEPTH_MAX + 1)).contains("brackets within one another"));
-        assert!(refused(&deep(100_000)).contains("brackets within one another"));
+        assert!(refused(&deep(DEPTH_MAX + 1)).contains("levels deep"));
+        assert!(refused(&deep(100_000)).contains("levels deep"));
     }
 
     #[test]
-    fn no_input_makes_it_panic() {
+    fn no_input_causes_a_panic() {
         let pieces = [
             "put", "'t'", "\"\\x0", "\"", "'", ",", "=>", "{", "}", "[", "]", "(", ")", ";", "\n", "A", "-1",
             "0x", "1e9", ".", "\\", "#", "\u{e9}", "\0", " ",

@@ -1,4 +1,5 @@
-//! Commands from standard input: line by line from a pipe, through the line editor from a person.
+//! Commands from standard input: by line from a pipe, through the line editor from an interactive
+//! user.
 
 use std::future::Future;
 use std::io::{self, BufRead, IsTerminal};
@@ -11,21 +12,21 @@ use super::completion::Names;
 use super::editor::{Entered, LineEditor};
 use super::error::{Position, SyntaxError};
 use super::parser;
-use super::session::{Session, Step};
-use super::{Ended, Interrupts, ShellArguments};
+use super::session::{CommandStatus, ShellSession};
+use super::{EarlyExit, Interrupts, ShellArguments};
 
 const BANNER: &str = "Grampus shell. Use \"help\" to get a list of commands, \"exit\" or Ctrl-D to leave.";
 const PROMPT: &str = "grampus> ";
 const PROMPT_OF_MORE: &str = "grampus* ";
 
-/// Commands from standard input, line by line.
+/// Reads commands from standard input and runs them.
 pub(crate) struct Reader {
     prompts: bool,
-    /// A person is at both ends.
+    /// Standard input and output are a terminal.
     edits: bool,
     echoes: bool,
     ends_at_failure: bool,
-    /// Lines of a command that is not whole yet, and where they begin.
+    /// The lines of an incomplete command, and the position of the first one.
     pending: String,
     start: Position,
 }
@@ -43,42 +44,46 @@ impl Reader {
         }
     }
 
-    /// Runs what comes, up to the end or to `exit`.
+    /// Runs commands until the end of the input or `exit`.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub(crate) async fn run(&mut self, session: &mut Session, interrupts: &Interrupts) -> Result<(), Ended> {
+    /// [`EarlyExit`].
+    pub(crate) async fn run(
+        &mut self,
+        session: &mut ShellSession,
+        interrupts: &Interrupts,
+    ) -> Result<(), EarlyExit> {
         let names = Names::default();
-        // A terminal that cannot be edited on is read as a pipe is.
+        // A terminal without editing is read like a pipe.
         match self.edits.then(|| LineEditor::new(names.clone())) {
-            Some(Ok(editor)) => self.converse(session, editor, &names, interrupts).await,
+            Some(Ok(editor)) => self.run_interactive(session, editor, &names, interrupts).await,
             _ => self.read_lines(session).await,
         }
     }
 
-    /// Runs what a person enters.
-    async fn converse(
+    /// Runs what an interactive user enters.
+    async fn run_interactive(
         &mut self,
-        session: &mut Session,
+        session: &mut ShellSession,
         mut editor: LineEditor,
         names: &Names,
         interrupts: &Interrupts,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), EarlyExit> {
         session.interactive = true;
         session.echoes = true;
         session.printer.line(BANNER)?;
         session.printer.flush()?;
         loop {
-            // Meanwhile, on another thread: what Tab may be asked for.
+            // Refresh the names for completion on another thread while the user types.
             let (names, client) = (names.clone(), session.client.clone());
             session.env.spawn(TaskClass::Background, async move { names.refresh(&client).await });
-            match editor.read(PROMPT).map_err(|error| Ended::Failed(format!("cannot read: {error}")))? {
+            match editor.read(PROMPT).map_err(|error| EarlyExit::Failed(format!("cannot read: {error}")))? {
                 Entered::End => return Ok(()),
                 Entered::Dropped => {}
                 Entered::Commands(source) => {
                     let running = self.run_entered(session, &source);
                     match until(running, interrupts()).await {
-                        Some(Ok(Step::Exit)) => return Ok(()),
+                        Some(Ok(CommandStatus::Exit)) => return Ok(()),
                         Some(outcome) => outcome.map(|_| ())?,
                         None => {
                             session.printer.line("^C")?;
@@ -90,22 +95,26 @@ impl Reader {
         }
     }
 
-    async fn run_entered(&self, session: &mut Session, source: &str) -> Result<Step, Ended> {
+    async fn run_entered(
+        &self,
+        session: &mut ShellSession,
+        source: &str,
+    ) -> Result<CommandStatus, EarlyExit> {
         match parser::parse(source, Position::START) {
-            Err(error) => self.complain(session, &error)?,
+            Err(error) => self.report_syntax_error(session, &error)?,
             Ok(statements) => {
                 for statement in &statements {
                     match session.run(statement).await? {
-                        Step::Done => {}
-                        step => return Ok(step),
+                        CommandStatus::Done => {}
+                        status => return Ok(status),
                     }
                 }
             }
         }
-        Ok(Step::Done)
+        Ok(CommandStatus::Done)
     }
 
-    async fn read_lines(&mut self, session: &mut Session) -> Result<(), Ended> {
+    async fn read_lines(&mut self, session: &mut ShellSession) -> Result<(), EarlyExit> {
         session.interactive = !self.ends_at_failure;
         session.echoes = self.prompts || self.echoes;
         while let Some(source) = self.next_source(session)? {
@@ -115,13 +124,14 @@ impl Reader {
                     self.advance(&source);
                     for statement in &statements {
                         match session.run(statement).await? {
-                            Step::Exit => return Ok(()),
-                            Step::Failed if self.ends_at_failure => {
-                                return Err(Ended::Failed(failed_in_line(statement)));
+                            CommandStatus::Exit => return Ok(()),
+                            CommandStatus::Failed if self.ends_at_failure => {
+                                return Err(EarlyExit::Failed(failed_in_line(statement)));
                             }
-                            // What followed on the same line was meant for the case that this one succeeds.
-                            Step::Failed => break,
-                            Step::Done => {}
+                            // The rest of the line was written for the case that this command
+                            // succeeds.
+                            CommandStatus::Failed => break,
+                            CommandStatus::Done => {}
                         }
                     }
                 }
@@ -129,21 +139,21 @@ impl Reader {
                 Err(error) => {
                     self.echo(session, &source)?;
                     self.advance(&source);
-                    self.complain(session, &error)?;
+                    self.report_syntax_error(session, &error)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The lines that are not run yet and one more; `None` at the end. What is not whole at the end comes once more,
-    /// without a line's end.
-    fn next_source(&mut self, session: &mut Session) -> Result<Option<String>, Ended> {
+    /// Returns the pending lines and one more; `None` at the end of the input. An incomplete
+    /// command at the end is returned once more, without its newline.
+    fn next_source(&mut self, session: &mut ShellSession) -> Result<Option<String>, EarlyExit> {
         if self.prompts {
             session.printer.prompt(if self.pending.is_empty() { PROMPT } else { PROMPT_OF_MORE })?;
         }
         let mut line = Vec::new();
-        let unreadable = |error: io::Error| Ended::Failed(format!("cannot read the input: {error}"));
+        let unreadable = |error: io::Error| EarlyExit::Failed(format!("cannot read the input: {error}"));
         let read = io::stdin().lock().read_until(b'\n', &mut line).map_err(unreadable)?;
         let mut source = std::mem::take(&mut self.pending);
         match String::from_utf8(line) {
@@ -157,14 +167,14 @@ impl Reader {
             }
             Err(_) => {
                 let what = "the input is not UTF-8; write bytes as \"\\xff\"";
-                return Err(Ended::Failed(format!("line {}: {what}", self.start.line)));
+                return Err(EarlyExit::Failed(format!("line {}: {what}", self.start.line)));
             }
         }
         Ok(Some(source))
     }
 
-    /// The source behind a prompt of HBase's: name, line, depth.
-    fn echo(&self, session: &mut Session, source: &str) -> Result<(), Ended> {
+    /// Prints the source after HBase's prompt: name, line, depth.
+    fn echo(&self, session: &mut ShellSession, source: &str) -> Result<(), EarlyExit> {
         if self.echoes {
             session.printer.line(&format!("grampus:{:03}:0> {}", self.start.line, source.trim_end()))?;
         }
@@ -175,11 +185,11 @@ impl Reader {
         self.start = source.chars().fold(self.start, Position::after);
     }
 
-    fn complain(&self, session: &mut Session, error: &SyntaxError) -> Result<(), Ended> {
+    fn report_syntax_error(&self, session: &mut ShellSession, error: &SyntaxError) -> Result<(), EarlyExit> {
         if self.ends_at_failure {
-            return Err(Ended::Failed(error.to_string()));
+            return Err(EarlyExit::Failed(error.to_string()));
         }
-        session.tell(&error.to_string())?;
+        session.print_error(&error.to_string())?;
         session.printer.flush()?;
         Ok(())
     }
@@ -189,8 +199,8 @@ fn failed_in_line(statement: &parser::Statement) -> String {
     format!("command failed: {} in line {}", statement.name, statement.at.line)
 }
 
-/// What `work` comes to, or `None` if `end` comes first; `work` is dropped then. What it asked of the cluster may still
-/// be done there.
+/// Awaits `work`, or returns `None` if `end` is ready first. `work` is dropped then, but the
+/// cluster may still carry out its requests.
 async fn until<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
     let (mut work, mut end) = (pin!(work), pin!(end));
     std::future::poll_fn(|context| match work.as_mut().poll(context) {

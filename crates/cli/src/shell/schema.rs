@@ -1,6 +1,7 @@
-//! Tables and families: out of what `create` is given, and as `describe` shows them.
+//! Tables and families: parsed from the arguments of `create`, and formatted for `describe`.
 //!
-//! A family is sent with all attributes that HBase's own client sends, so that it means the same to every server.
+//! A new family has all attributes that HBase's own client sends, so that it means the same to
+//! every server.
 
 use bytes::Bytes;
 use cell::attribute;
@@ -11,8 +12,8 @@ use super::error::{Result, ShellError, usage};
 use super::text::{binary, quoted};
 use super::value::Value;
 
-/// Further attributes of families that HBase knows.
-const FAMILY_FURTHER: &[&str] = &[
+/// Further attributes of families in HBase.
+const FAMILY_OTHER_ATTRIBUTES: &[&str] = &[
     "CACHE_BLOOMS_ON_WRITE",
     "CACHE_DATA_ON_WRITE",
     "CACHE_INDEX_ON_WRITE",
@@ -33,8 +34,8 @@ const FAMILY_FURTHER: &[&str] = &[
     "STORAGE_POLICY",
 ];
 
-/// Attributes of tables that HBase knows.
-const TABLE_KNOWN: &[&str] = &[
+/// Attributes of tables in HBase.
+const TABLE_ATTRIBUTES: &[&str] = &[
     "COMPACTION_ENABLED",
     "DURABILITY",
     "ERASURE_CODING_POLICY",
@@ -56,21 +57,21 @@ const TABLE_KNOWN: &[&str] = &[
     "SPLIT_POLICY",
 ];
 
-/// Compressions that files here are written with.
+/// Compression algorithms that Grampus writes.
 const COMPRESSIONS: &[&str] = &["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
-/// Kinds of Bloom filters.
+/// Types of Bloom filters.
 const BLOOM_TYPES: &[&str] = &["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
 
-/// The time to live of what lives for ever, as it is sent.
+/// The time to live that means forever, as sent to servers.
 const FOREVER: &str = "2147483647";
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 
-/// The family that `create` is given by its name and options.
+/// Builds the family that `create` describes with a name and options.
 pub(crate) fn family(name: Vec<u8>, options: Options) -> Result<FamilyDescriptor> {
     if name.is_empty() || name.len() > cell::cell::FAMILY_LEN_MAX {
-        return usage(format!("{} is no name of a family", quoted(&name)));
+        return usage(format!("invalid family name {}", quoted(&name)));
     }
     let mut family = FamilyDescriptor::new(name);
     for (name, default) in FAMILY_DEFAULTS {
@@ -79,10 +80,10 @@ pub(crate) fn family(name: Vec<u8>, options: Options) -> Result<FamilyDescriptor
     changed_family(family, options)
 }
 
-/// A family with other attributes, where options name them.
+/// Changes the attributes of a family that options name.
 pub(crate) fn changed_family(mut family: FamilyDescriptor, mut options: Options) -> Result<FamilyDescriptor> {
     set_hashes(&mut family.attributes, &mut family.configuration, &mut options)?;
-    for name in FAMILY_DEFAULTS.iter().map(|(name, _)| name).chain(FAMILY_FURTHER) {
+    for name in FAMILY_DEFAULTS.iter().map(|(name, _)| name).chain(FAMILY_OTHER_ATTRIBUTES) {
         if let Some(value) = options.take(name) {
             family = family.with(name, &attribute_text(name, &value)?);
         }
@@ -91,13 +92,13 @@ pub(crate) fn changed_family(mut family: FamilyDescriptor, mut options: Options)
     Ok(family)
 }
 
-/// Sets attributes of a table that `create` is given.
+/// Sets the attributes of a table that `create` describes.
 pub(crate) fn set_table_options(table: &mut TableDescriptor, mut options: Options) -> Result<()> {
-    // HBase's client of 2.0 and later keeps a table's settings among its attributes.
+    // HBase's client of 2.0 and later stores a table's settings among its attributes.
     let settings = pairs(&mut options, "CONFIGURATION")?;
     table.attributes.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
     set_hashes(&mut table.attributes, &mut table.configuration, &mut options)?;
-    for name in TABLE_KNOWN {
+    for name in TABLE_ATTRIBUTES {
         if let Some(value) = options.take(name) {
             let text = attribute_text(name, &value)?;
             table.attributes.insert(Bytes::from_static(name.as_bytes()), text.into());
@@ -106,7 +107,7 @@ pub(crate) fn set_table_options(table: &mut TableDescriptor, mut options: Option
     options.finish()
 }
 
-/// `METADATA` and `CONFIGURATION`.
+/// Sets the entries of `METADATA` and `CONFIGURATION`.
 fn set_hashes(
     attributes: &mut Attributes,
     configuration: &mut Configuration,
@@ -127,7 +128,7 @@ fn pairs(options: &mut Options, option: &str) -> Result<Vec<(String, String)>> {
     };
     let pair = |(name, value): &(Value, Value)| match (name.string(), value.string()) {
         (Some(name), Some(value)) => Ok((name, value)),
-        _ => usage(format!("{option} has text under names, not {name} => {value}")),
+        _ => usage(format!("{option} must map text to text, not {name} => {value}")),
     };
     entries.iter().map(pair).collect()
 }
@@ -147,7 +148,7 @@ fn attribute_text(name: &str, value: &Value) -> Result<String> {
             text.to_ascii_uppercase(),
             BLOOM_TYPES.join(" ")
         )),
-        // Names of values: HBase's shell takes them in small letters too.
+        // Names of values. HBase's shell accepts them in lowercase too.
         "BLOOMFILTER"
         | "COMPRESSION"
         | "DATA_BLOCK_ENCODING"
@@ -164,10 +165,10 @@ fn attribute_text(name: &str, value: &Value) -> Result<String> {
     }
 }
 
-/// Seconds out of `86400`, `FOREVER` or `1 DAY 2 HOURS`.
+/// Parses `86400`, `FOREVER` or `1 DAY 2 HOURS` to seconds.
 fn ttl_text(text: &str) -> Result<String> {
     let wrong =
-        || ShellError::Usage(format!("TTL must be seconds, FOREVER, or as '1 DAY 2 HOURS', not '{text}'"));
+        || ShellError::Usage(format!("TTL must be seconds, FOREVER, or like '1 DAY 2 HOURS', not '{text}'"));
     if text.eq_ignore_ascii_case("FOREVER") {
         return Ok(FOREVER.to_string());
     }
@@ -193,50 +194,51 @@ fn ttl_text(text: &str) -> Result<String> {
     }
 }
 
-/// What `describe` shows behind a table's name; nothing if it has no attributes.
+/// The text that `describe` prints after a table's name; empty if it has no attributes.
 pub(crate) fn table_attributes(table: &TableDescriptor) -> String {
     let is_false_meta =
         |name: &[u8], value: &[u8]| name == b"IS_META" && !value.eq_ignore_ascii_case(b"true");
     let shown = table.attributes.iter().filter(|(name, value)| !is_false_meta(name, value));
-    let is_known = |name: &Bytes| TABLE_KNOWN.iter().any(|known| known.as_bytes() == name);
+    let is_known = |name: &Bytes| TABLE_ATTRIBUTES.iter().any(|known| known.as_bytes() == name);
     let (known, further): (Vec<_>, Vec<_>) = shown.partition(|(name, _)| is_known(name));
-    let mut parts: Vec<String> = known.into_iter().map(|(name, value)| known_part(name, value)).collect();
-    parts.extend(hash_part(
+    let mut parts: Vec<String> =
+        known.into_iter().map(|(name, value)| format_attribute(name, value)).collect();
+    parts.extend(format_hash(
         "METADATA",
         further.into_iter().map(|(name, value)| (binary(name), binary(value))),
     ));
-    parts.extend(hash_part("CONFIGURATION", table.configuration.clone()));
+    parts.extend(format_hash("CONFIGURATION", table.configuration.clone()));
     match parts.is_empty() {
         true => String::new(),
         false => format!(", {{TABLE_ATTRIBUTES => {{{}}}}}", parts.join(", ")),
     }
 }
 
-/// What `describe` shows of a family.
+/// The text that `describe` prints for a family.
 pub(crate) fn family_attributes(family: &FamilyDescriptor) -> String {
-    let of_family = |name: &str| family.attributes.get(name.as_bytes());
+    let attribute = |name: &str| family.attributes.get(name.as_bytes());
     let mut parts = vec![format!("NAME => '{}'", binary(&family.name))];
     for (name, default) in FAMILY_DEFAULTS {
-        let value = of_family(name).map_or(default.as_bytes(), |value| value);
-        parts.push(known_part(name.as_bytes(), value));
+        let value = attribute(name).map_or(default.as_bytes(), |value| value);
+        parts.push(format_attribute(name.as_bytes(), value));
     }
-    for name in FAMILY_FURTHER {
-        parts.extend(of_family(name).map(|value| known_part(name.as_bytes(), value)));
+    for name in FAMILY_OTHER_ATTRIBUTES {
+        parts.extend(attribute(name).map(|value| format_attribute(name.as_bytes(), value)));
     }
     let is_known = |name: &[u8]| {
         FAMILY_DEFAULTS
             .iter()
             .map(|(known, _)| known)
-            .chain(FAMILY_FURTHER)
+            .chain(FAMILY_OTHER_ATTRIBUTES)
             .any(|known| known.as_bytes() == name)
     };
     let further = family.attributes.iter().filter(|(name, _)| !is_known(name));
-    parts.extend(hash_part("METADATA", further.map(|(name, value)| (binary(name), binary(value)))));
-    parts.extend(hash_part("CONFIGURATION", family.configuration.clone()));
+    parts.extend(format_hash("METADATA", further.map(|(name, value)| (binary(name), binary(value)))));
+    parts.extend(format_hash("CONFIGURATION", family.configuration.clone()));
     format!("{{{}}}", parts.join(", "))
 }
 
-/// The line of `describe` that lists attributes without effect; none if there are none.
+/// The line of `describe` that lists attributes without effect; `None` if there are none.
 pub(crate) fn without_effect(table: &TableDescriptor) -> Option<String> {
     let found = attribute::without_effect(table);
     let shown = |(family, key): &(Option<Bytes>, &str)| match family {
@@ -247,37 +249,37 @@ pub(crate) fn without_effect(table: &TableDescriptor) -> Option<String> {
     (!keys.is_empty()).then(|| format!("Stored for compatibility, without effect: {}", keys.join(", ")))
 }
 
-fn known_part(name: &[u8], value: &[u8]) -> String {
+fn format_attribute(name: &[u8], value: &[u8]) -> String {
     let (name, value) = (binary(name), binary(value));
     let shown = match (name.as_str(), value.parse::<u64>()) {
-        ("TTL", Ok(seconds)) => shown_ttl(seconds),
-        ("BLOCKSIZE" | "MAX_FILESIZE" | "MEMSTORE_FLUSHSIZE", Ok(bytes)) => shown_bytes(bytes),
+        ("TTL", Ok(seconds)) => format_ttl(seconds),
+        ("BLOCKSIZE" | "MAX_FILESIZE" | "MEMSTORE_FLUSHSIZE", Ok(bytes)) => format_bytes(bytes),
         _ => value,
     };
     format!("{name} => '{shown}'")
 }
 
-fn hash_part(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> Option<String> {
+fn format_hash(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> Option<String> {
     let entries: Vec<String> =
         entries.into_iter().map(|(name, value)| format!("'{name}' => '{value}'")).collect();
     (!entries.is_empty()).then(|| format!("{name} => {{{}}}", entries.join(", ")))
 }
 
-/// `65536 B (64KB)`, as HBase shows it.
-fn shown_bytes(bytes: u64) -> String {
+/// Formats a size as HBase does: `65536 B (64KB)`.
+fn format_bytes(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let units = [("TB", 1_u64 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
-    let parts = parts_of(bytes, units.map(|(unit, size)| (unit.to_string(), size)));
+    let parts = split_units(bytes, units.map(|(unit, size)| (unit.to_string(), size)));
     format!(
         "{bytes} B ({})",
         parts.iter().map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
     )
 }
 
-/// `86400 SECONDS (1 DAY)`, as HBase shows it.
-fn shown_ttl(seconds: u64) -> String {
+/// Formats a time to live as HBase does: `86400 SECONDS (1 DAY)`.
+fn format_ttl(seconds: u64) -> String {
     let named =
         |(count, unit): &(u64, String)| format!("{count} {unit}{}", if *count == 1 { "" } else { "S" });
     if seconds.to_string() == FOREVER {
@@ -287,12 +289,12 @@ fn shown_ttl(seconds: u64) -> String {
         return named(&(seconds, "SECOND".to_string()));
     }
     let units = [("DAY", DAY_S), ("HOUR", HOUR_S), ("MINUTE", MINUTE_S), ("SECOND", 1)];
-    let parts = parts_of(seconds, units.map(|(unit, size)| (unit.to_string(), size)));
+    let parts = split_units(seconds, units.map(|(unit, size)| (unit.to_string(), size)));
     format!("{seconds} SECONDS ({})", parts.iter().map(named).collect::<Vec<_>>().join(" "))
 }
 
-/// A number in units of falling size, those left out of which there are none.
-fn parts_of<const N: usize>(number: u64, units: [(String, u64); N]) -> Vec<(u64, String)> {
+/// Decomposes a number into units of decreasing size, without zero parts.
+fn split_units<const N: usize>(number: u64, units: [(String, u64); N]) -> Vec<(u64, String)> {
     let mut rest = number;
     let mut parts = Vec::new();
     for (unit, size) in units {
@@ -326,7 +328,7 @@ mod tests {
                         BLOOMFILTER => 'ROW', IN_MEMORY => 'false', COMPRESSION => 'NONE', BLOCKCACHE => 'true', \
                         BLOCKSIZE => '65536 B (64KB)'}";
         assert_eq!(family_attributes(&plain), expected);
-        // A server may leave out what is at its default.
+        // A server may leave out attributes with default values.
         assert_eq!(family_attributes(&FamilyDescriptor::new("f")), expected);
         let other = family(
             b"g".to_vec(),
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_a_table_are_told_behind_its_name() {
+    fn attributes_of_a_table_follow_its_name() {
         let mut table = TableDescriptor::new(TableName::parse("t").unwrap());
         assert_eq!(table_attributes(&table), "");
         table.attributes.insert("IS_META".into(), "false".into());
@@ -377,10 +379,10 @@ mod tests {
         {
             assert!(ttl_text(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(shown_ttl(1), "1 SECOND");
-        assert_eq!(shown_ttl(59), "59 SECONDS");
-        assert_eq!(shown_ttl(93_784), "93784 SECONDS (1 DAY 2 HOURS 3 MINUTES 4 SECONDS)");
-        assert_eq!(shown_bytes(1023), "1023 B");
-        assert_eq!(shown_bytes((1 << 40) + (2 << 20) + 5), "1099513724933 B (1TB 2MB 5B)");
+        assert_eq!(format_ttl(1), "1 SECOND");
+        assert_eq!(format_ttl(59), "59 SECONDS");
+        assert_eq!(format_ttl(93_784), "93784 SECONDS (1 DAY 2 HOURS 3 MINUTES 4 SECONDS)");
+        assert_eq!(format_bytes(1023), "1023 B");
+        assert_eq!(format_bytes((1 << 40) + (2 << 20) + 5), "1099513724933 B (1TB 2MB 5B)");
     }
 }

@@ -1,4 +1,4 @@
-//! One command after the other: looks it up, runs it, tells how it went and how long it took.
+//! Runs commands in sequence: looks up each one, runs it, and prints its result and duration.
 
 use std::io;
 use std::time::Duration;
@@ -9,45 +9,45 @@ use client::Client;
 use super::arguments::Arguments;
 use super::commands::{self, Command, Outcome};
 use super::error::{Position, ShellError};
+use super::messages;
 use super::output::Printer;
 use super::parser::Statement;
-use super::words;
 
-/// What a command works with.
-pub(crate) struct Session {
+/// The state that commands use.
+pub(crate) struct ShellSession {
     pub(crate) env: Env,
     pub(crate) client: Client,
     pub(crate) printer: Printer,
-    /// Who servers are told that this is.
+    /// The user name sent to servers.
     pub(crate) user: String,
-    /// Whether a person may have use for a hint.
+    /// Whether to print usage hints after failures.
     pub(crate) interactive: bool,
-    /// Whether values of commands are shown, as at a prompt.
+    /// Whether to print the values of commands, as at a prompt.
     pub(crate) echoes: bool,
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum CommandStatus {
     Done,
     Failed,
     Exit,
 }
 
-impl Session {
-    pub(crate) fn new(env: Env, client: Client, user: String, printer: Printer) -> Session {
-        Session { env, client, printer, user, interactive: false, echoes: false }
+impl ShellSession {
+    pub(crate) fn new(env: Env, client: Client, user: String, printer: Printer) -> ShellSession {
+        ShellSession { env, client, printer, user, interactive: false, echoes: false }
     }
 
-    /// Runs one command; failures are told in the output.
+    /// Runs one command. A failure is printed.
     ///
     /// # Errors
-    /// If nothing can be printed.
-    pub(crate) async fn run(&mut self, statement: &Statement) -> io::Result<Step> {
+    /// If the output fails.
+    pub(crate) async fn run(&mut self, statement: &Statement) -> io::Result<CommandStatus> {
         let Some(command) = commands::find(&statement.name) else {
-            self.tell(&unknown(statement))?;
+            self.print_error(&unknown(statement))?;
             self.printer.flush()?;
-            return Ok(Step::Failed);
+            return Ok(CommandStatus::Failed);
         };
         let began = self.env.clock.monotonic();
         let arguments = Arguments::new(command.name, statement.values.clone());
@@ -56,9 +56,9 @@ impl Session {
             Err(error) => Err(error),
         };
         let took = self.env.clock.monotonic() - began;
-        let step = self.report(command, statement, outcome, took);
+        let status = self.report(command, statement, outcome, took);
         self.printer.flush()?;
-        step
+        status
     }
 
     fn report(
@@ -67,35 +67,35 @@ impl Session {
         statement: &Statement,
         outcome: Result<Outcome, ShellError>,
         took: Duration,
-    ) -> io::Result<Step> {
+    ) -> io::Result<CommandStatus> {
         match outcome {
-            Ok(Outcome::Exit) => return Ok(Step::Exit),
-            Ok(Outcome::Told) => return Ok(Step::Done),
+            Ok(Outcome::Exit) => return Ok(CommandStatus::Exit),
+            Ok(Outcome::Silent) => return Ok(CommandStatus::Done),
             Err(ShellError::Output(error)) => return Err(error),
             Err(error) => {
-                let message = words::message(statement, error);
-                self.tell(&message)?;
+                let message = messages::message(statement, error);
+                self.print_error(&message)?;
                 self.hint(command)?;
-                self.took(took)?;
-                return Ok(Step::Failed);
+                self.print_duration(took)?;
+                return Ok(CommandStatus::Failed);
             }
-            Ok(Outcome::Done) => self.took(took)?,
+            Ok(Outcome::Done) => self.print_duration(took)?,
             Ok(Outcome::Value(value)) => {
-                self.took(took)?;
+                self.print_duration(took)?;
                 if self.echoes {
                     self.printer.line(&format!("=> {value}"))?;
                 }
             }
         }
-        Ok(Step::Done)
+        Ok(CommandStatus::Done)
     }
 
-    fn took(&mut self, took: Duration) -> io::Result<()> {
+    fn print_duration(&mut self, took: Duration) -> io::Result<()> {
         self.printer.line(&format!("Took {:.4} seconds", took.as_secs_f64()))
     }
 
-    /// Tells a failure.
-    pub(crate) fn tell(&mut self, message: &str) -> io::Result<()> {
+    /// Prints a failure.
+    pub(crate) fn print_error(&mut self, message: &str) -> io::Result<()> {
         self.printer.line("")?;
         self.printer.error(&format!("ERROR: {message}"))?;
         self.printer.line("")
@@ -111,7 +111,7 @@ impl Session {
 
 fn unknown(statement: &Statement) -> String {
     let (name, Position { line, column }) = (&statement.name, statement.at);
-    match commands::is_of_hbase(name) {
+    match commands::is_unsupported(name) {
         true => format!("line {line}, column {column}: {name} is not supported yet"),
         false => format!("line {line}, column {column}: unknown command {name}; see: help"),
     }

@@ -1,42 +1,43 @@
-//! Bytes and times as HBase's shell shows them.
+//! Bytes and times, formatted as in HBase's shell.
 
 use std::fmt::Write;
 
-/// Bytes as HBase's `Bytes.toStringBinary` shows them: printable ASCII but the backslash as it is, else `\xHH`.
+/// Formats bytes as HBase's `Bytes.toStringBinary` does: printable ASCII except the backslash as
+/// is, other bytes as `\xHH`.
 pub(crate) fn binary(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
             b' '..=b'~' if *byte != b'\\' => shown.push(char::from(*byte)),
-            _ => write!(shown, "\\x{byte:02X}").expect("text takes all that is written"),
+            _ => write!(shown, "\\x{byte:02X}").expect("writing to a String cannot fail"),
         }
     }
     shown
 }
 
-/// The bytes that [`binary`] shows so: `\xHH` is a byte, as HBase's `Bytes.toBytesBinary` reads it.
+/// Parses the format of [`binary`]: `\xHH` is a byte, as in HBase's `Bytes.toBytesBinary`.
 pub(crate) fn from_binary(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let [first, behind @ ..] = rest {
+    while let [first, tail @ ..] = rest {
         let hex = |digit: &u8| char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        rest = match behind {
-            [b'x', high, low, behind @ ..] if *first == b'\\' => match (hex(high), hex(low)) {
+        rest = match tail {
+            [b'x', high, low, tail @ ..] if *first == b'\\' => match (hex(high), hex(low)) {
                 (Some(high), Some(low)) => {
                     bytes.push(high << 4 | low);
-                    rest = behind;
+                    rest = tail;
                     continue;
                 }
                 _ => &rest[1..],
             },
-            _ => behind,
+            _ => tail,
         };
         bytes.push(*first);
     }
     bytes
 }
 
-/// Text in quotes that the shell reads as the same bytes.
+/// Quotes bytes so that the shell parses them as the same bytes.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => {
@@ -48,8 +49,8 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// A timestamp as Java's `LocalDateTime` shows it, in UTC: `2026-11-21T08:00:00.123`; fractions of zero, and then
-/// seconds of zero, are left out.
+/// Formats a timestamp as Java's `LocalDateTime` does, in UTC: `2026-11-21T08:00:00.123`. A zero
+/// fraction is left out, and then zero seconds too.
 pub(crate) fn date_time(timestamp_ms: i64) -> String {
     let (seconds, millis) = (timestamp_ms.div_euclid(1000), timestamp_ms.rem_euclid(1000));
     let mut shown = format!("{}T{}", date(seconds), minute(seconds));
@@ -63,13 +64,15 @@ pub(crate) fn date_time(timestamp_ms: i64) -> String {
     shown
 }
 
-/// A timestamp as Ruby's `Time` shows it, in UTC: `2026-11-21 08:00:00 UTC`, always to the second.
+/// Formats a timestamp as Ruby's `Time` does, in UTC: `2026-11-21 08:00:00 UTC`, always with
+/// seconds.
 pub(crate) fn ruby_time(timestamp_ms: i64) -> String {
     let seconds = timestamp_ms.div_euclid(1000);
     format!("{} {}:{:02} UTC", date(seconds), minute(seconds), seconds.rem_euclid(60))
 }
 
-/// The day of a number of seconds since 1970, as `2026-11-21`; years of more than four digits have a sign.
+/// The date of a number of seconds since 1970, as `2026-11-21`. Years with more than four digits
+/// have a sign.
 fn date(seconds: i64) -> String {
     let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
     let year = match year {
@@ -80,16 +83,16 @@ fn date(seconds: i64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Hour and minute within the day of a number of seconds since 1970, as `08:00`.
+/// Hour and minute within the day, of a number of seconds since 1970, as `08:00`.
 fn minute(seconds: i64) -> String {
     let of_day = seconds.rem_euclid(DAY_SECONDS);
     format!("{:02}:{:02}", of_day / 3600, of_day / 60 % 60)
 }
 
-/// Year, month and day of a number of days since 1970-01-01, by the Gregorian calendar in both directions.
+/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
 ///
-/// Years are counted from March, so that the day that may be missing is the last one; 400 years (an era) have
-/// always 146,097 days.
+/// Years count from March, so that the leap day is the last one. 400 years (an era) always have
+/// 146,097 days.
 fn civil(days: i64) -> (i64, i64, i64) {
     const ERA_DAYS: i64 = 146_097;
     const FROM_YEAR_0: i64 = 719_468; // 0000-03-01 to 1970-01-01
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_text_can_be_read_again() {
+    fn quoted_text_can_be_parsed_again() {
         use super::super::error::Position;
         use super::super::lexer::{TokenKind, tokens};
         for bytes in [&b"plain"[..], b"it's \\ it", b"\x00\xff\"", "\u{e9}".as_bytes(), b"\n'"] {

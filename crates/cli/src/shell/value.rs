@@ -1,29 +1,29 @@
-//! Values of the shell's language: what a command is given.
+//! Values of the shell's language: the arguments of commands.
 
 use std::fmt;
 
 use super::text::{binary, quoted};
 
-/// A value as it was written.
+/// A value as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// Bytes from quotes.
+    /// The bytes of quoted text.
     Text(Vec<u8>),
     Integer(i64),
     Float(f64),
     Boolean(bool),
     Nil,
-    /// A name in capitals; it stands for its own name.
+    /// A name in capitals. Its value is its own name.
     Constant(String),
     Array(Vec<Value>),
     Hash(Hash),
 }
 
-/// Values under names, in the order they were written.
+/// Pairs of name and value, in the order written.
 pub(crate) type Hash = Vec<(Value, Value)>;
 
 impl Value {
-    /// The bytes of text, and of what Ruby would make text of: a row may be written `1`.
+    /// The bytes of text, or of a value that Ruby would convert to text: a row may be written `1`.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Value::Text(text) => Some(text.clone()),
@@ -35,12 +35,12 @@ impl Value {
         }
     }
 
-    /// The same as text, if it is UTF-8.
+    /// The same as a string, if it is UTF-8.
     pub(crate) fn string(&self) -> Option<String> {
         String::from_utf8(self.bytes()?).ok()
     }
 
-    /// A whole number, also one in quotes.
+    /// An integer, also in quotes.
     pub(crate) fn integer(&self) -> Option<i64> {
         match self {
             Value::Integer(number) => Some(*number),
@@ -58,7 +58,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array; anything else is an array of itself.
+    /// The elements of an array. Any other value becomes an array of one element.
     pub(crate) fn into_elements(self) -> Vec<Value> {
         match self {
             Value::Array(elements) => elements,
@@ -66,7 +66,8 @@ impl Value {
         }
     }
 
-    /// As Ruby's `inspect` shows it, which HBase's shell does in messages and at its prompt.
+    /// Formats the value as Ruby's `inspect` does. HBase's shell uses that in messages and at its
+    /// prompt.
     pub(crate) fn inspect(&self) -> String {
         match self {
             Value::Text(text) => format!("\"{}\"", binary(text).replace('"', "\\\"")),
@@ -85,7 +86,7 @@ impl Value {
         }
     }
 
-    /// The class of such a value in Ruby, for messages of HBase's shell.
+    /// The Ruby class of the value, for messages of HBase's shell.
     pub(crate) fn ruby_class(&self) -> &'static str {
         match self {
             Value::Text(_) | Value::Constant(_) => "String",
@@ -99,7 +100,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, for messages.
+    /// The kind of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "text",
@@ -115,7 +116,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As one would write it.
+    /// Formats the value as the user would write it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Text(text) => f.write_str(&quoted(text)),

@@ -1,74 +1,74 @@
-//! What a person sees and does: keys change the view, looks fill it. Knows nothing of the terminal.
+//! The state of the program: keys change the view, samples fill it. Independent of the terminal.
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::cluster::Look;
+use super::cluster::Sample;
 use super::field::Field;
 use super::filter::Filter;
 use super::mode::Mode;
-use super::prompt::{Prompt, Question, Typed};
+use super::prompt::{Prompt, PromptKind, PromptResult};
 use super::record::Record;
 use super::value::Case;
 use super::view::View;
 
-/// Which screen is open.
+/// The open screen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Screen {
     Table,
-    /// The line the keys begin with.
+    /// The first visible line of the list of keys.
     Help(usize),
-    /// The mode under the cursor.
+    /// The selected mode.
     Modes(usize),
-    /// The field under the cursor, and whether it moves with it.
+    /// The selected field, and whether it moves with the cursor.
     Fields {
         at: usize,
-        is_held: bool,
+        is_moving: bool,
     },
     Filters,
-    /// The table, with a question over it.
+    /// The table, with a prompt above it.
     Prompt(Prompt),
 }
 
-/// What is to be done after a key.
+/// The action that follows a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Go on.
-    Stay,
-    /// Look at the cluster now.
-    Look,
+pub(super) enum KeyAction {
+    /// Continue.
+    Continue,
+    /// Sample the cluster now.
+    Sample,
     Quit,
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) view: View,
-    pub(super) look: Look,
-    /// The lines that the view leaves of the look.
+    pub(super) sample: Sample,
+    /// The lines of the sample that the view shows.
     pub(super) lines: Vec<Record>,
     pub(super) screen: Screen,
-    /// The line of the cursor.
+    /// The selected line.
     pub(super) cursor: usize,
-    /// The line on top.
+    /// The first visible line.
     pub(super) first: usize,
-    /// The first column that is not moved out to the left.
+    /// The first visible column.
     pub(super) column: usize,
-    /// Lines that there was room for when it was last drawn.
+    /// Number of lines that fit the screen, as of the last drawing.
     pub(super) page: usize,
     pub(super) delay: Duration,
-    /// In place of what is told of the view: a failure, or what is wrong with what was typed.
+    /// Replaces the status line: a failure, or an error in the user's input.
     pub(super) message: Option<String>,
-    /// Filters that were typed, for the next prompt.
+    /// Filters that the user typed, as history for the next prompt.
     typed: Vec<String>,
 }
 
 impl App {
-    pub(super) fn new(view: View, look: Look, delay: Duration) -> App {
+    pub(super) fn new(view: View, sample: Sample, delay: Duration) -> App {
         let mut app = App {
             view,
-            look,
+            sample,
             lines: Vec::new(),
             screen: Screen::Table,
             cursor: 0,
@@ -83,53 +83,53 @@ impl App {
         app
     }
 
-    /// Takes a new look in.
-    pub(super) fn take(&mut self, look: Look) {
-        self.look = look;
+    /// Replaces the sample.
+    pub(super) fn set_sample(&mut self, sample: Sample) {
+        self.sample = sample;
         self.message = None;
         self.refresh();
     }
 
-    /// The cluster could not be looked at: the last look stays.
+    /// Reports a failed update. The last sample remains.
     pub(super) fn fail(&mut self, why: &str) {
-        self.message = Some(format!("the last look failed, trying again: {why}"));
+        self.message = Some(format!("the last update failed, retrying: {why}"));
     }
 
     fn refresh(&mut self) {
-        self.lines = self.view.lines(&self.look);
-        self.view.widths.fit(&self.view.shown(), &self.lines);
+        self.lines = self.view.lines(&self.sample);
+        self.view.widths.fit(&self.view.visible_fields(), &self.lines);
         self.move_cursor(self.cursor);
-        self.column = self.column.min(self.view.shown().len().saturating_sub(1));
+        self.column = self.column.min(self.view.visible_fields().len().saturating_sub(1));
     }
 
-    /// A key was pressed.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Step {
+    /// Handles a key.
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyAction {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Step::Quit;
+            return KeyAction::Quit;
         }
         match self.screen.clone() {
             Screen::Table => return self.key_of_table(key),
             Screen::Help(first) => self.key_of_help(key, first),
             Screen::Modes(at) => self.key_of_modes(key, at),
-            Screen::Fields { at, is_held } => self.key_of_fields(key, at, is_held),
+            Screen::Fields { at, is_moving } => self.key_of_fields(key, at, is_moving),
             Screen::Filters => self.screen = Screen::Table,
             Screen::Prompt(prompt) => return self.key_of_prompt(key, prompt),
         }
-        Step::Stay
+        KeyAction::Continue
     }
 
-    fn key_of_table(&mut self, key: KeyEvent) -> Step {
+    fn key_of_table(&mut self, key: KeyEvent) -> KeyAction {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('o') if with_control => self.screen = Screen::Filters,
             _ if with_control => {}
-            KeyCode::Char('q') | KeyCode::Esc => return Step::Quit,
-            KeyCode::Enter => return Step::Look,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyAction::Quit,
+            KeyCode::Enter => return KeyAction::Sample,
             KeyCode::Char('i') => self.drill_down(),
             KeyCode::Char(letter) => self.letter(letter),
             code => self.scroll(code),
         }
-        Step::Stay
+        KeyAction::Continue
     }
 
     fn letter(&mut self, letter: char) {
@@ -139,11 +139,11 @@ impl App {
                 let at = Mode::ALL.iter().position(|(_, mode)| *mode == self.view.mode);
                 self.screen = Screen::Modes(at.unwrap_or_default());
             }
-            'f' => self.screen = Screen::Fields { at: 0, is_held: false },
+            'f' => self.screen = Screen::Fields { at: 0, is_moving: false },
             'F' => self.screen = Screen::Filters,
-            'o' => self.ask(Question::Filter(Case::Ignored)),
-            'O' => self.ask(Question::Filter(Case::Matters)),
-            's' | 'd' => self.ask(Question::Delay),
+            'o' => self.open_prompt(PromptKind::Filter(Case::Ignored)),
+            'O' => self.open_prompt(PromptKind::Filter(Case::Matters)),
+            's' | 'd' => self.open_prompt(PromptKind::Delay),
             '=' => self.change(|view| view.filters.clear()),
             'R' => self.change(|view| view.order = view.order.reversed()),
             'X' | 'x' => self.change(|view| view.widths = Default::default()),
@@ -159,12 +159,12 @@ impl App {
         self.refresh();
     }
 
-    fn ask(&mut self, question: Question) {
-        self.screen = Screen::Prompt(Prompt::new(question, &self.typed));
+    fn open_prompt(&mut self, kind: PromptKind) {
+        self.screen = Screen::Prompt(Prompt::new(kind, &self.typed));
     }
 
     fn scroll(&mut self, code: KeyCode) {
-        let columns = self.view.shown().len();
+        let columns = self.view.visible_fields().len();
         match code {
             KeyCode::Up => self.move_cursor(self.cursor.saturating_sub(1)),
             KeyCode::Down => self.move_cursor(self.cursor + 1),
@@ -178,13 +178,13 @@ impl App {
         }
     }
 
-    /// Puts the cursor on a line that there is, and the table where that is seen.
+    /// Moves the cursor to an existing line, and scrolls so that it is visible.
     fn move_cursor(&mut self, to: usize) {
         self.cursor = to.min(self.lines.len().saturating_sub(1));
         self.first = self.first.min(self.cursor).max((self.cursor + 1).saturating_sub(self.page));
     }
 
-    /// There is room for so many lines.
+    /// Sets the number of lines that fit the screen.
     pub(super) fn set_page(&mut self, page: usize) {
         self.page = page.max(1);
         self.move_cursor(self.cursor);
@@ -193,7 +193,7 @@ impl App {
     fn drill_down(&mut self) {
         let Some(line) = self.lines.get(self.cursor) else { return };
         let Some((mode, filters)) = self.view.mode.drill_down(line) else {
-            self.message = Some(format!("{} mode shows all there is", self.view.mode));
+            self.message = Some(format!("{} mode has no further details", self.view.mode));
             return;
         };
         self.set_mode(mode, filters);
@@ -229,9 +229,9 @@ impl App {
         }
     }
 
-    fn key_of_fields(&mut self, key: KeyEvent, at: usize, is_held: bool) {
+    fn key_of_fields(&mut self, key: KeyEvent, at: usize, is_moving: bool) {
         let last = self.view.fields.len().saturating_sub(1);
-        let to = |to: usize| Screen::Fields { at: to, is_held };
+        let to = |to: usize| Screen::Fields { at: to, is_moving };
         match key.code {
             KeyCode::Up | KeyCode::Down | KeyCode::Home | KeyCode::End => {
                 let next = match key.code {
@@ -240,14 +240,14 @@ impl App {
                     KeyCode::Home => 0,
                     _ => last,
                 };
-                if is_held {
+                if is_moving {
                     let field = self.view.fields.remove(at);
                     self.view.fields.insert(next, field);
                 }
                 self.screen = to(next);
             }
-            KeyCode::Right => self.screen = Screen::Fields { at, is_held: true },
-            KeyCode::Left | KeyCode::Enter => self.screen = Screen::Fields { at, is_held: false },
+            KeyCode::Right => self.screen = Screen::Fields { at, is_moving: true },
+            KeyCode::Left | KeyCode::Enter => self.screen = Screen::Fields { at, is_moving: false },
             KeyCode::Char('d' | ' ') => self.view.fields[at].1 ^= true,
             KeyCode::Char('s') => self.view.sort = self.view.fields[at].0,
             _ => {
@@ -257,34 +257,34 @@ impl App {
         }
     }
 
-    fn key_of_prompt(&mut self, key: KeyEvent, mut prompt: Prompt) -> Step {
+    fn key_of_prompt(&mut self, key: KeyEvent, mut prompt: Prompt) -> KeyAction {
         match prompt.key(key) {
-            Typed::More => self.screen = Screen::Prompt(prompt),
-            Typed::Nothing => self.screen = Screen::Table,
-            Typed::Text(text) => {
+            PromptResult::Pending => self.screen = Screen::Prompt(prompt),
+            PromptResult::Canceled => self.screen = Screen::Table,
+            PromptResult::Text(text) => {
                 self.screen = Screen::Table;
-                match self.answer(prompt.question, &text) {
-                    Ok(step) => return step,
+                match self.apply_input(prompt.kind, &text) {
+                    Ok(action) => return action,
                     Err(wrong) => self.message = Some(wrong),
                 }
             }
         }
-        Step::Stay
+        KeyAction::Continue
     }
 
-    fn answer(&mut self, question: Question, text: &str) -> Result<Step, String> {
-        match question {
-            Question::Delay => {
+    fn apply_input(&mut self, kind: PromptKind, text: &str) -> Result<KeyAction, String> {
+        match kind {
+            PromptKind::Delay => {
                 self.delay = super::delay(text)?;
-                Ok(Step::Look)
+                Ok(KeyAction::Sample)
             }
-            Question::Filter(case) => {
+            PromptKind::Filter(case) => {
                 self.typed.push(text.to_string());
                 let fields: Vec<Field> =
                     self.view.mode.fields().into_iter().map(|(field, _)| field).collect();
                 let filter = Filter::parse(text, &fields, case)?;
                 self.change(|view| view.filters.push(filter));
-                Ok(Step::Stay)
+                Ok(KeyAction::Continue)
             }
         }
     }
@@ -292,28 +292,28 @@ impl App {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::cluster::tests::{look, region, server};
+    use super::super::cluster::tests::{region, sample, server};
     use super::*;
 
     /// Six regions of two tables on two servers.
     pub(crate) fn app(mode: Mode) -> App {
         let regions = ["", "b", "d", "f"].map(|start| region("t", start, 0, 1));
         let others = ["", "\u{e9}"].map(|start| region("n:u", start, 0, 2));
-        let look = look(&[server("a", &regions), server("b", &others)]);
-        let mut app = App::new(View::new(mode), look, Duration::from_secs(3));
+        let sample = sample(&[server("a", &regions), server("b", &others)]);
+        let mut app = App::new(View::new(mode), sample, Duration::from_secs(3));
         app.set_page(2);
         app
     }
 
     /// Presses keys: letters, and names in brackets.
-    pub(crate) fn press(app: &mut App, keys: &str) -> Step {
-        let mut step = Step::Stay;
+    pub(crate) fn press(app: &mut App, keys: &str) -> KeyAction {
+        let mut action = KeyAction::Continue;
         let mut rest = keys;
         while let Some(first) = rest.chars().next() {
-            let name = rest.strip_prefix('[').and_then(|behind| behind.split_once(']'));
+            let name = rest.strip_prefix('[').and_then(|tail| tail.split_once(']'));
             let code = match name {
-                Some((name, behind)) => {
-                    rest = behind;
+                Some((name, tail)) => {
+                    rest = tail;
                     named(name)
                 }
                 None => {
@@ -321,9 +321,9 @@ pub(super) mod tests {
                     KeyCode::Char(first)
                 }
             };
-            step = app.key(KeyEvent::new(code, KeyModifiers::NONE));
+            action = app.key(KeyEvent::new(code, KeyModifiers::NONE));
         }
-        step
+        action
     }
 
     fn named(name: &str) -> KeyCode {
@@ -339,7 +339,7 @@ pub(super) mod tests {
             "enter" => KeyCode::Enter,
             "esc" => KeyCode::Esc,
             "back" => KeyCode::Backspace,
-            _ => panic!("{name} is no key"),
+            _ => panic!("unknown key {name}"),
         }
     }
 
@@ -357,20 +357,20 @@ pub(super) mod tests {
         assert_eq!(at(&mut app, "[pgdn][pgdn]"), (5, 4));
         assert_eq!(at(&mut app, "[home]k"), (0, 0));
         assert_eq!(at(&mut app, "jj"), (2, 1));
-        // Fewer lines than before.
+        // Fewer lines remain.
         press(&mut app, "O#SF>1[enter]");
         assert_eq!((app.lines.len(), app.cursor), (2, 1));
     }
 
     #[test]
-    fn a_closer_look_goes_from_namespaces_to_regions() {
+    fn drill_down_goes_from_namespaces_to_regions() {
         let mut app = app(Mode::Namespace);
         press(&mut app, "[end]i");
         assert_eq!((app.view.mode, app.lines.len()), (Mode::Table, 1));
         press(&mut app, "i");
         assert_eq!((app.view.mode, app.lines.len()), (Mode::Region, 2));
         press(&mut app, "i");
-        assert!(app.message.as_deref().unwrap().contains("all there is"));
+        assert!(app.message.as_deref().unwrap().contains("no further details"));
         press(&mut app, "=");
         assert_eq!(app.lines.len(), 6);
     }
@@ -394,23 +394,23 @@ pub(super) mod tests {
         assert_eq!(app.view.fields[0], (Field::Table, true));
         press(&mut app, "[down]dq");
         assert_eq!(
-            (app.view.shown()[0], app.view.shown().contains(&Field::Namespace)),
+            (app.view.visible_fields()[0], app.view.visible_fields().contains(&Field::Namespace)),
             (Field::Table, false)
         );
         press(&mut app, "R");
-        assert_eq!(app.lines[0].shown(Field::Table), "t");
+        assert_eq!(app.lines[0].text(Field::Table), "t");
     }
 
     #[test]
-    fn filters_are_typed_and_mended() {
+    fn filters_are_typed_and_corrected() {
         let mut app = app(Mode::Table);
         press(&mut app, "oTABLE==x[back]T[enter]");
         assert_eq!(app.lines.len(), 1);
         press(&mut app, "oNONSENSE[enter]");
-        assert!(app.message.as_deref().unwrap().contains("no filter"), "{:?}", app.message);
+        assert!(app.message.as_deref().unwrap().contains("invalid filter"), "{:?}", app.message);
         press(&mut app, "Oz[esc]");
         assert_eq!((app.view.filters.len(), &app.screen), (1, &Screen::Table));
-        // What was typed last comes back.
+        // The prompt recalls the previous input.
         press(&mut app, "=o[up][up][enter]");
         assert_eq!(app.view.filters.len(), 1);
         press(&mut app, "F");
@@ -422,9 +422,9 @@ pub(super) mod tests {
     #[test]
     fn the_delay_is_typed() {
         let mut app = app(Mode::Table);
-        assert_eq!(press(&mut app, "s0.5[enter]"), Step::Look);
+        assert_eq!(press(&mut app, "s0.5[enter]"), KeyAction::Sample);
         assert_eq!(app.delay, Duration::from_millis(500));
-        assert_eq!(press(&mut app, "d0[enter]"), Step::Stay);
+        assert_eq!(press(&mut app, "d0[enter]"), KeyAction::Continue);
         assert_eq!(app.delay, Duration::from_millis(500));
         assert!(app.message.is_some());
     }
@@ -432,19 +432,19 @@ pub(super) mod tests {
     #[test]
     fn quitting_leaves_a_screen_first() {
         let mut app = app(Mode::Table);
-        assert_eq!(press(&mut app, "h[down][esc]"), Step::Stay);
-        assert_eq!(press(&mut app, "[enter]"), Step::Look);
-        assert_eq!(press(&mut app, "q"), Step::Quit);
+        assert_eq!(press(&mut app, "h[down][esc]"), KeyAction::Continue);
+        assert_eq!(press(&mut app, "[enter]"), KeyAction::Sample);
+        assert_eq!(press(&mut app, "q"), KeyAction::Quit);
         let mut control = |letter| app.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL));
-        assert_eq!((control('o'), control('c')), (Step::Stay, Step::Quit));
+        assert_eq!((control('o'), control('c')), (KeyAction::Continue, KeyAction::Quit));
     }
 
     #[test]
-    fn a_failed_look_leaves_the_last_one() {
+    fn a_failed_update_leaves_the_last_sample() {
         let mut app = app(Mode::Region);
         app.fail("away");
         assert_eq!((app.lines.len(), app.message.is_some()), (6, true));
-        app.take(Look::default());
+        app.set_sample(Sample::default());
         assert_eq!((app.lines.len(), app.message.is_some()), (0, false));
         press(&mut app, "[down][end]i[right]");
     }

@@ -1,15 +1,16 @@
-//! One look at the cluster: what the master tells of it, as a summary and as records of regions and of users' clients.
+//! One sample of the cluster: the master's status, as a summary and as records of regions, servers
+//! and users' clients.
 
 use bytes::Bytes;
 use cell::region::{ServerName, encoded_name_of};
 
 use super::field::Field;
-use super::rates::{Counters, Meter, Rates};
+use super::rates::{Counters, RateTracker, Rates};
 use super::record::Record;
 use super::value::Value;
 use crate::shell::text::{binary, ruby_time};
 
-/// What the master is asked for; it would tell more.
+/// The sections of the master's status that are needed.
 pub(super) const OPTIONS: [proto::Option; 5] = [
     proto::Option::HbaseVersion,
     proto::Option::ClusterId,
@@ -32,7 +33,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Regions of a server, in the middle.
+    /// Regions per server, on average.
     pub(super) fn average_load(&self) -> f64 {
         match self.live_servers {
             0 => 0.0,
@@ -41,49 +42,49 @@ impl Summary {
     }
 }
 
-/// What one look showed.
+/// One sample of the cluster.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Look {
+pub(super) struct Sample {
     pub(super) summary: Summary,
     /// A record for each region.
     pub(super) regions: Vec<Record>,
-    /// What servers tell of themselves.
+    /// Records of the servers' own values.
     pub(super) servers: Vec<Record>,
-    /// A record for each user at each of its hosts, and each server that they ask.
+    /// A record for each combination of user, client host and server.
     pub(super) clients: Vec<Record>,
 }
 
-/// Looks at the cluster again and again, and knows what it saw the last time.
+/// Samples the cluster repeatedly, and stores the previous counters.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
-    regions: Meter,
-    clients: Meter,
+pub(super) struct Sampler {
+    regions: RateTracker,
+    clients: RateTracker,
 }
 
-impl Watch {
-    /// What `status`, told at `now_ms`, shows beside the one before.
-    pub(super) fn look(&mut self, status: &proto::ClusterStatus, now_ms: u64) -> Look {
-        let mut look = Look::default();
+impl Sampler {
+    /// Converts `status`, as of `now_ms`, to a sample. Computes rates since the previous one.
+    pub(super) fn sample(&mut self, status: &proto::ClusterStatus, now_ms: u64) -> Sample {
+        let mut sample = Sample::default();
         let mut requests_per_second = 0.0;
         for live in &status.live_servers {
             let server = Server::of(live, now_ms);
             let mut counted = 0.0;
             for load in &live.server_load.region_loads {
                 let (record, rates) = self.region(&server, load);
-                look.regions.push(record);
+                sample.regions.push(record);
                 counted += rates.requests();
             }
             for user in &live.server_load.user_loads {
-                look.clients.extend(self.users(&server, user));
+                sample.clients.extend(self.users(&server, user));
             }
-            // Servers that tell no figure of their own are taken by what their regions count.
-            requests_per_second += live.server_load.number_of_requests.map_or(counted, |told| told as f64);
-            look.servers.push(server.record(&live.server_load));
+            // If a server does not report its rate, the rates of its regions are added up.
+            requests_per_second += live.server_load.number_of_requests.map_or(counted, |rate| rate as f64);
+            sample.servers.push(server.record(&live.server_load));
         }
-        self.regions.end_look();
-        self.clients.end_look();
-        look.summary = Summary { requests_per_second, ..summary(status, now_ms, look.regions.len()) };
-        look
+        self.regions.end_sample();
+        self.clients.end_sample();
+        sample.summary = Summary { requests_per_second, ..summary(status, now_ms, sample.regions.len()) };
+        sample
     }
 
     fn region(&mut self, server: &Server, load: &proto::RegionLoad) -> (Record, Rates) {
@@ -93,7 +94,8 @@ impl Watch {
             filtered_reads: load.filtered_read_requests_count(),
             writes: load.write_requests_count(),
         };
-        // A region that moved counts from 0 on another server, and may have passed what it had before.
+        // A region that moved counts from 0 on its new server, and may exceed its old counter soon.
+        // Therefore the key contains the server.
         let key = [server.long.as_bytes(), b"/", name].concat();
         let rates = self.regions.rates(key, server.report_ms, counters);
         let mut record = Record::of(region_names(name));
@@ -121,11 +123,11 @@ impl Watch {
     }
 }
 
-/// A server, as its name is shown.
+/// A server's names.
 struct Server {
     short: String,
     long: String,
-    /// When it told its figures.
+    /// Time of the server's report.
     report_ms: u64,
 }
 
@@ -172,7 +174,7 @@ fn summary(status: &proto::ClusterStatus, now_ms: u64, regions: usize) -> Summar
     }
 }
 
-/// What others chose, harmless on a terminal.
+/// A name chosen by users, escaped so that it is safe on a terminal.
 fn text(shown: &str) -> Value {
     Value::Text(binary(shown.as_bytes()))
 }
@@ -202,19 +204,20 @@ fn sizes(load: &proto::RegionLoad) -> [(Field, Value); 9] {
         (Field::CompactingCells, Value::Count(compacting)),
         (Field::CompactedCells, Value::Count(compacted)),
         (Field::CompactionProgress, Value::Percent(progress)),
-        (Field::LastMajorCompaction, Value::Text(time_shown(load.last_major_compaction_ts()))),
+        (Field::LastMajorCompaction, Value::Text(format_time(load.last_major_compaction_ts()))),
     ]
 }
 
-/// A time in UTC; nothing for 0, which stands for never.
-fn time_shown(ms: u64) -> String {
+/// A time in UTC; empty for 0, which means never.
+fn format_time(ms: u64) -> String {
     match i64::try_from(ms) {
         Ok(0) | Err(_) => String::new(),
         Ok(ms) => ruby_time(ms),
     }
 }
 
-/// The parts of a region's full name: `table,start key,region id[_replica][.encoded.]`. A start key may hold commas.
+/// Splits a region's full name: `table,start key,region id[_replica][.encoded.]`. A start key may
+/// contain commas.
 fn region_names(name: &Bytes) -> [(Field, Value); 7] {
     let first = name.iter().position(|byte| *byte == b',').unwrap_or(name.len());
     let last = name.iter().rposition(|byte| *byte == b',').unwrap_or(name.len());
@@ -246,7 +249,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A region's figures: `reads` requests counted, so many files.
+    /// The load of a region, with these numbers of read requests and store files.
     pub(crate) fn region(table: &str, start: &str, reads: u64, files: u32) -> proto::RegionLoad {
         let table = TableName::parse(table).unwrap();
         let region = RegionInfo::new(table, Bytes::from(start.to_string()), Bytes::new(), 1_700_000_000_000);
@@ -258,7 +261,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A server that tells these regions.
+    /// A server that reports these regions.
     pub(crate) fn server(host: &str, regions: &[proto::RegionLoad]) -> proto::LiveServerInfo {
         let name = ServerName { host: host.into(), port: 16020, start_code: 7 };
         let server_load = proto::ServerLoad {
@@ -280,12 +283,12 @@ pub(crate) mod tests {
         }
     }
 
-    /// A first look.
-    pub(crate) fn look(servers: &[proto::LiveServerInfo]) -> Look {
-        Watch::default().look(&status(servers), 1_700_000_000_000)
+    /// A first sample.
+    pub(crate) fn sample(servers: &[proto::LiveServerInfo]) -> Sample {
+        Sampler::default().sample(&status(servers), 1_700_000_000_000)
     }
 
-    /// The same servers a second later, when each region has read `reads` more.
+    /// The same servers a second later, with `reads` more read requests per region.
     pub(crate) fn later(servers: &[proto::LiveServerInfo], reads: u64) -> Vec<proto::LiveServerInfo> {
         let mut servers = servers.to_vec();
         for server in &mut servers {
@@ -300,26 +303,26 @@ pub(crate) mod tests {
     #[test]
     fn the_summary_counts_servers_and_regions() {
         let servers = [server("a", &[region("t", "", 0, 0), region("t", "m", 0, 0)]), server("b", &[])];
-        let mut watch = Watch::default();
-        watch.look(&status(&servers), 5);
-        let mut told = status(&later(&servers, 30));
-        told.dead_servers = vec![(&ServerName { host: "d".into(), port: 1, start_code: 1 }).into()];
+        let mut sampler = Sampler::default();
+        sampler.sample(&status(&servers), 5);
+        let mut changed = status(&later(&servers, 30));
+        changed.dead_servers = vec![(&ServerName { host: "d".into(), port: 1, start_code: 1 }).into()];
         let Summary { requests_per_second, regions, live_servers, dead_servers, .. } =
-            watch.look(&told, 5).summary;
+            sampler.sample(&changed, 5).summary;
         assert_eq!((live_servers, dead_servers, regions), (2, 1, 2));
-        // 30 of each of two regions; the servers tell no figure of their own.
+        // 30 for each of two regions; the servers do not report their rates.
         assert_eq!(requests_per_second, 60.0);
-        assert_eq!(watch.look(&told, 5).summary.average_load(), 1.0);
-        told.live_servers[0].server_load.number_of_requests = Some(7);
-        assert_eq!(watch.look(&told, 5).summary.requests_per_second, 7.0);
+        assert_eq!(sampler.sample(&changed, 5).summary.average_load(), 1.0);
+        changed.live_servers[0].server_load.number_of_requests = Some(7);
+        assert_eq!(sampler.sample(&changed, 5).summary.requests_per_second, 7.0);
     }
 
     #[test]
-    fn names_of_regions_are_taken_apart_and_made_harmless() {
+    fn names_of_regions_are_parsed_and_escaped() {
         let fields = [Field::Namespace, Field::Table, Field::StartKey, Field::StartCode, Field::ReplicaId];
         let check = |name: &'static [u8], expected: [&str; 5]| {
             let record = Record::of(region_names(&Bytes::from_static(name)));
-            assert_eq!(fields.map(|field| record.shown(field)), expected.map(String::from), "{name:?}");
+            assert_eq!(fields.map(|field| record.text(field)), expected.map(String::from), "{name:?}");
         };
         check(
             b"n:t,a,b\x1b[2J\xff,17_0001.0123456789abcdef0123456789abcdef.",
@@ -339,10 +342,10 @@ pub(crate) mod tests {
             ..region("t", "", 0, 0)
         };
         let record = Record::of(sizes(&load));
-        assert_eq!(record.shown(Field::CompactionProgress), "25.00%");
-        assert_eq!(record.shown(Field::LastMajorCompaction), "2023-11-14 22:13:20 UTC");
+        assert_eq!(record.text(Field::CompactionProgress), "25.00%");
+        assert_eq!(record.text(Field::LastMajorCompaction), "2023-11-14 22:13:20 UTC");
         let record = Record::of(sizes(&region("t", "", 0, 0)));
-        assert_eq!(record.shown(Field::CompactionProgress), "0.00%");
-        assert_eq!(record.shown(Field::LastMajorCompaction), "");
+        assert_eq!(record.text(Field::CompactionProgress), "0.00%");
+        assert_eq!(record.text(Field::LastMajorCompaction), "");
     }
 }

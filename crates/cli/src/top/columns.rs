@@ -1,39 +1,39 @@
-//! Records as lines of text, in columns. All that is shown is ASCII, so that a byte is a column of the terminal.
+//! Records as lines of text in columns. All text is ASCII, so a byte is a column of the terminal.
 
 use std::collections::BTreeMap;
 
 use super::field::Field;
 use super::record::Record;
 
-/// Between two columns.
+/// The separator of columns.
 const GAP: &str = " ";
 
-/// How wide columns are.
+/// The widths of columns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Widths(BTreeMap<Field, usize>);
 
 impl Widths {
-    /// Makes columns as wide as their heads and these records need; none becomes narrower.
+    /// Widens columns to fit their headers and these records. No column becomes narrower.
     pub(super) fn fit(&mut self, fields: &[Field], records: &[Record]) {
         for field in fields {
-            let longest = records.iter().map(|record| record.shown(*field).len()).max();
+            let longest = records.iter().map(|record| record.text(*field).len()).max();
             let needed = longest.unwrap_or_default().max(field.head().len());
             let width = self.0.entry(*field).or_default();
             *width = needed.max(*width);
         }
     }
 
-    /// The heads of the columns.
+    /// The header line.
     pub(super) fn head(&self, fields: &[Field]) -> String {
         self.line(fields, |field| field.head().to_string())
     }
 
-    /// A record.
+    /// The line of a record.
     pub(super) fn record(&self, fields: &[Field], record: &Record) -> String {
-        self.line(fields, |field| record.shown(field))
+        self.line(fields, |field| record.text(field))
     }
 
-    /// Numbers line up at their right side, the rest at its left.
+    /// Numbers are aligned right, text is aligned left.
     fn line(&self, fields: &[Field], shown: impl Fn(Field) -> String) -> String {
         let column = |field: &Field| {
             let (text, width) = (shown(*field), self.0.get(field).copied().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What can be told of a region, a table, a server or a user: hbtop's fields, with its heads.
+//! The fields of regions, tables, servers and users, with hbtop's column headers.
 
 use super::value::Kind;
 
@@ -37,53 +37,53 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Head, meaning and kind. Source of heads and kinds: HBase's `hbtop.field.Field`.
-    fn told(self) -> (&'static str, &'static str, Kind) {
+    /// Column header, meaning and kind. Source of headers and kinds: HBase's `hbtop.field.Field`.
+    fn description(self) -> (&'static str, &'static str, Kind) {
         match self {
             Field::RegionName => ("RNAME", "full name of the region", Kind::Text),
             Field::Namespace => ("NAMESPACE", "namespace", Kind::Text),
             Field::Table => ("TABLE", "table", Kind::Text),
-            Field::StartCode => ("SCODE", "when the region was made: its id", Kind::Text),
-            Field::ReplicaId => ("REPID", "number of the replica", Kind::Text),
+            Field::StartCode => ("SCODE", "creation time of the region, its id", Kind::Text),
+            Field::ReplicaId => ("REPID", "replica number", Kind::Text),
             Field::Region => ("REGION", "encoded name of the region", Kind::Text),
             Field::RegionServer => ("RS", "region server: host and port", Kind::Text),
             Field::LongRegionServer => ("LRS", "region server with its start code", Kind::Text),
             Field::User => ("USER", "user", Kind::Text),
             Field::Client => ("CLIENT", "host of the client", Kind::Text),
-            Field::RegionCount => ("#REGION", "regions", Kind::Count),
-            Field::UserCount => ("#USER", "users", Kind::Count),
-            Field::ClientCount => ("#CLIENT", "hosts of clients", Kind::Count),
-            Field::Requests => ("#REQ/S", "requests a second", Kind::Rate),
-            Field::Reads => ("#READ/S", "read requests a second", Kind::Rate),
-            Field::FilteredReads => ("#FREAD/S", "rows a second that filters left out", Kind::Rate),
-            Field::Writes => ("#WRITE/S", "write requests a second", Kind::Rate),
+            Field::RegionCount => ("#REGION", "number of regions", Kind::Count),
+            Field::UserCount => ("#USER", "number of users", Kind::Count),
+            Field::ClientCount => ("#CLIENT", "number of client hosts", Kind::Count),
+            Field::Requests => ("#REQ/S", "requests per second", Kind::Rate),
+            Field::Reads => ("#READ/S", "read requests per second", Kind::Rate),
+            Field::FilteredReads => ("#FREAD/S", "rows per second that filters dropped", Kind::Rate),
+            Field::Writes => ("#WRITE/S", "write requests per second", Kind::Rate),
             Field::StoreFileSize => ("SF", "size of store files", Kind::Megabytes),
-            Field::UncompressedStoreFileSize => ("USF", "the same, not compressed", Kind::Megabytes),
-            Field::StoreFiles => ("#SF", "store files", Kind::Count),
+            Field::UncompressedStoreFileSize => ("USF", "uncompressed size of store files", Kind::Megabytes),
+            Field::StoreFiles => ("#SF", "number of store files", Kind::Count),
             Field::MemstoreSize => ("MEMSTORE", "size of memstores", Kind::Megabytes),
-            Field::Locality => ("LOCALITY", "share of blocks on the server's machine", Kind::Share),
+            Field::Locality => ("LOCALITY", "share of blocks on the server's host", Kind::Share),
             Field::StartKey => ("SKEY", "first row of the region", Kind::Text),
-            Field::CompactingCells => ("#COMPingCELL", "cells of compactions that run", Kind::Count),
-            Field::CompactedCells => ("#COMPedCELL", "how many of them are done", Kind::Count),
-            Field::CompactionProgress => ("%COMP", "how much of them is done", Kind::Percent),
+            Field::CompactingCells => ("#COMPingCELL", "cells of running compactions", Kind::Count),
+            Field::CompactedCells => ("#COMPedCELL", "cells already compacted", Kind::Count),
+            Field::CompactionProgress => ("%COMP", "progress of running compactions", Kind::Percent),
             Field::LastMajorCompaction => ("LASTMCOMP", "last major compaction", Kind::Text),
             Field::UsedHeap => ("UHEAP", "memory in use", Kind::Megabytes),
-            Field::MaxHeap => ("MHEAP", "memory at most", Kind::Megabytes),
+            Field::MaxHeap => ("MHEAP", "maximum memory", Kind::Megabytes),
         }
     }
 
-    /// What stands over its column, and by which filters and options know it.
+    /// The column header. Filters and options use it as the field's name.
     pub(super) fn head(self) -> &'static str {
-        self.told().0
+        self.description().0
     }
 
-    /// What it means.
+    /// A description for the user.
     pub(super) fn meaning(self) -> &'static str {
-        self.told().1
+        self.description().1
     }
 
-    /// What its values are.
+    /// The kind of its values.
     pub(super) fn kind(self) -> Kind {
-        self.told().2
+        self.description().2
     }
 }

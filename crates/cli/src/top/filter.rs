@@ -1,4 +1,4 @@
-//! Which lines are shown: `FIELD=part`, `==`, `>`, `>=`, `<`, `<=`, with `!` before it for the opposite.
+//! Filters of lines: `FIELD=part`, `==`, `>`, `>=`, `<`, `<=`, negated by a leading `!`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::value::{Case, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    /// Has it in what is shown.
+    /// The displayed value contains the text.
     Contains,
     Equal,
     Greater,
@@ -19,7 +19,7 @@ enum Operator {
 }
 
 impl Operator {
-    /// Longer ones first, as they are looked for.
+    /// Longer signs come first, because the first match wins.
     const ALL: [(&str, Operator); 6] = [
         ("==", Operator::Equal),
         (">=", Operator::GreaterOrEqual),
@@ -51,23 +51,23 @@ pub(super) struct Filter {
     pub(super) field: Field,
     operator: Operator,
     value: Value,
-    /// As it was written, for what is contained in what is shown.
+    /// The value as written, for [`Operator::Contains`] and for display.
     text: String,
     case: Case,
     is_negated: bool,
 }
 
 impl Filter {
-    /// The field is just that.
+    /// A filter that passes records whose field equals `value`.
     pub(super) fn equal(field: Field, value: Value) -> Filter {
-        let text = value.shown();
+        let text = value.text();
         Filter { field, operator: Operator::Equal, value, text, case: Case::Matters, is_negated: false }
     }
 
-    /// Reads a filter of one of `fields`; their names are not looked at by case.
+    /// Parses a filter on one of `fields`. Names of fields are case-insensitive.
     ///
     /// # Errors
-    /// What is wrong with it, for a person.
+    /// A message for the user, if the filter is invalid.
     pub(super) fn parse(text: &str, fields: &[Field], case: Case) -> Result<Filter, String> {
         let text = text.trim();
         let (is_negated, rest) = match text.strip_prefix('!') {
@@ -75,12 +75,13 @@ impl Filter {
             None => (false, text),
         };
         let at = rest.find(['=', '<', '>']);
-        let at = at.ok_or_else(|| format!("'{text}' is no filter: write FIELD=VALUE, ==, <, <=, > or >="))?;
+        let at =
+            at.ok_or_else(|| format!("invalid filter '{text}': expected FIELD=VALUE, or ==, <, <=, >, >="))?;
         let (name, rest) = rest.split_at(at);
         let field = named(name, fields)?;
         let operator =
             Operator::ALL.iter().find_map(|(sign, operator)| Some((operator, rest.strip_prefix(sign)?)));
-        let (operator, written) = operator.ok_or_else(|| format!("'{rest}' begins with no operator"))?;
+        let (operator, written) = operator.ok_or_else(|| format!("no operator before '{rest}'"))?;
         let written = written.trim();
         let value = match operator {
             Operator::Contains => Value::Text(written.to_string()),
@@ -92,13 +93,13 @@ impl Filter {
         Ok(Filter { field, operator: *operator, value, text, case, is_negated })
     }
 
-    /// Whether the record is shown. One without the field is not.
+    /// Whether the filter passes a record. A record without the field does not pass.
     pub(super) fn passes(&self, record: &Record) -> bool {
         let Some(value) = record.get(self.field) else { return false };
         let holds = match (self.operator, self.case) {
-            (Operator::Contains, Case::Matters) => value.shown().contains(&self.text),
+            (Operator::Contains, Case::Matters) => value.text().contains(&self.text),
             (Operator::Contains, Case::Ignored) => {
-                value.shown().to_lowercase().contains(&self.text.to_lowercase())
+                value.text().to_lowercase().contains(&self.text.to_lowercase())
             }
             _ => self.operator.holds(value.compare(&self.value, self.case)),
         };
@@ -113,16 +114,16 @@ impl fmt::Display for Filter {
     }
 }
 
-/// The field of a head.
+/// The field with this column header.
 ///
 /// # Errors
-/// If there is none, with those that there are.
+/// A message that lists the valid names, if there is no such field.
 pub(super) fn named(name: &str, fields: &[Field]) -> Result<Field, String> {
     let name = name.trim();
     let found = fields.iter().find(|field| field.head().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let heads: Vec<&str> = fields.iter().map(|field| field.head()).collect();
-        format!("there is no field '{name}'; there are {}", heads.join(", "))
+        format!("unknown field '{name}'; expected one of {}", heads.join(", "))
     })
 }
 
@@ -155,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_is_told() {
-        let refused = |text: &str, told: &str| {
+    fn invalid_filters_are_reported() {
+        let refused = |text: &str, result: &str| {
             let error = Filter::parse(text, &FIELDS, Case::Matters).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(result), "{text}: {error}");
         };
-        refused("TABLE", "no filter");
-        refused("", "no filter");
-        refused("X=1", "no field 'X'; there are TABLE, #REQ/S");
+        refused("TABLE", "invalid filter");
+        refused("", "invalid filter");
+        refused("X=1", "unknown field 'X'; expected one of TABLE, #REQ/S");
         refused("#REQ/S>fast", "#REQ/S cannot be 'fast'");
     }
 

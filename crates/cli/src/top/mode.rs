@@ -1,19 +1,19 @@
 //! What the lines of the table are: namespaces, tables, regions, servers, users or clients.
 //!
-//! All but the last two are made of records of regions, those of records of users' clients. A filter of a field that a
-//! mode does not have is asked of the records that its lines are made of.
+//! Lines of users and clients aggregate records of users' clients; all others aggregate records of
+//! regions. A filter on a field that the mode lacks applies to the records before aggregation.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-use super::cluster::Look;
+use super::cluster::Sample;
 use super::field::Field;
 use super::filter::Filter;
 use super::record::{Record, distinct, sums};
 use super::value::Value;
 
-/// What a line is. Letters are hbtop's.
+/// What a line is. The letters are hbtop's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Namespaces
@@ -31,7 +31,7 @@ pub enum Mode {
     /// Users
     #[value(alias = "u")]
     User,
-    /// Hosts of clients
+    /// Client hosts
     #[value(alias = "c")]
     Client,
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Mode {
 const HIDDEN: bool = false;
 const SHOWN: bool = true;
 
-/// What there is of sums over regions, and whether it is shown if nobody says otherwise.
+/// Sums over regions, and whether each is shown by default.
 const OF_REGIONS: [(Field, bool); 9] = [
     (Field::RegionCount, SHOWN),
     (Field::Requests, SHOWN),
@@ -94,7 +94,7 @@ const OF_A_REGION: [(Field, bool); 22] = [
 ];
 
 impl Mode {
-    /// All of them, with the letters that choose them.
+    /// All modes, and the letters that choose them.
     pub(super) const ALL: [(char, Mode); 6] = [
         ('n', Mode::Namespace),
         ('t', Mode::Table),
@@ -104,7 +104,7 @@ impl Mode {
         ('c', Mode::Client),
     ];
 
-    /// Its fields in hbtop's order, and which are shown if nobody says otherwise.
+    /// The fields of the mode in hbtop's order, and whether each is shown by default.
     pub(super) fn fields(self) -> Vec<(Field, bool)> {
         let with = |first: &[(Field, bool)], rest: &[(Field, bool)]| [first, rest].concat();
         match self {
@@ -121,38 +121,38 @@ impl Mode {
         }
     }
 
-    /// Whether its lines have the field.
+    /// Whether the lines of the mode have the field.
     pub(super) fn has(self, field: Field) -> bool {
         self.fields().iter().any(|(own, _)| *own == field)
     }
 
-    /// Its lines that pass the filters.
-    pub(super) fn records(self, look: &Look, filters: &[Filter]) -> Vec<Record> {
+    /// The lines that pass the filters.
+    pub(super) fn records(self, sample: &Sample, filters: &[Filter]) -> Vec<Record> {
         let (own, before): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| self.has(filter.field));
         let base = match self {
-            Mode::User | Mode::Client => &look.clients,
-            _ => &look.regions,
+            Mode::User | Mode::Client => &sample.clients,
+            _ => &sample.regions,
         };
         let base: Vec<Record> =
             base.iter().filter(|record| before.iter().all(|filter| filter.passes(record))).cloned().collect();
-        let mut lines = self.lines(look, base, !before.is_empty());
+        let mut lines = self.lines(sample, base, !before.is_empty());
         lines.retain(|record| own.iter().all(|filter| filter.passes(record)));
         lines
     }
 
-    fn lines(self, look: &Look, base: Vec<Record>, is_part: bool) -> Vec<Record> {
+    fn lines(self, sample: &Sample, base: Vec<Record>, is_part: bool) -> Vec<Record> {
         let fields: Vec<Field> = self.fields().into_iter().map(|(field, _)| field).collect();
         match self {
             Mode::Namespace => sums(&base, &[Field::Namespace], &fields),
             Mode::Table => sums(&base, &[Field::Namespace, Field::Table], &fields),
             Mode::Region => base,
-            Mode::RegionServer => servers(look, base, &fields, is_part),
+            Mode::RegionServer => servers(sample, base, &fields, is_part),
             Mode::User => counted(&base, (Field::User, Field::Client, Field::ClientCount), &fields),
             Mode::Client => counted(&base, (Field::Client, Field::User, Field::UserCount), &fields),
         }
     }
 
-    /// Where a closer look at a line leads: the mode, and the filters that leave what the line was made of.
+    /// The mode and filters that show the details of a line. `None` for a region.
     pub(super) fn drill_down(self, line: &Record) -> Option<(Mode, Vec<Filter>)> {
         let (mode, keys): (Mode, &[Field]) = match self {
             Mode::Namespace => (Mode::Table, &[Field::Namespace]),
@@ -167,12 +167,12 @@ impl Mode {
     }
 }
 
-/// Sums by server, with what servers tell of themselves. One without regions has a line too, unless only a part of
-/// the regions is asked for.
-fn servers(look: &Look, base: Vec<Record>, fields: &[Field], is_part: bool) -> Vec<Record> {
+/// Sums by server, and the servers' own values. A server without regions has a line too, unless a
+/// filter selected only part of the regions (`is_part`).
+fn servers(sample: &Sample, base: Vec<Record>, fields: &[Field], is_part: bool) -> Vec<Record> {
     let mut regions = base;
     if !is_part {
-        regions.extend(look.servers.iter().map(|server| {
+        regions.extend(sample.servers.iter().map(|server| {
             let mut none = server.clone();
             none.set(Field::RegionCount, Value::Count(0));
             none
@@ -181,8 +181,8 @@ fn servers(look: &Look, base: Vec<Record>, fields: &[Field], is_part: bool) -> V
     let mut lines = sums(&regions, &[Field::LongRegionServer], fields);
     for line in &mut lines {
         let name = line.get(Field::LongRegionServer);
-        let server = look.servers.iter().find(|server| server.get(Field::LongRegionServer) == name);
-        // Heaps are the server's, not its regions': no sums.
+        let server = sample.servers.iter().find(|server| server.get(Field::LongRegionServer) == name);
+        // Heap sizes belong to the server, so they are not summed over regions.
         for field in [Field::UsedHeap, Field::MaxHeap] {
             if let Some(value) = server.and_then(|server| server.get(field)) {
                 line.set(field, value.clone());
@@ -192,12 +192,12 @@ fn servers(look: &Look, base: Vec<Record>, fields: &[Field], is_part: bool) -> V
     lines
 }
 
-/// Sums by `key`, and how many different values of `other` there were, in `count`.
+/// Sums by `key`. Stores the number of distinct values of `other` in `count`.
 fn counted(base: &[Record], (key, other, count): (Field, Field, Field), fields: &[Field]) -> Vec<Record> {
     let numbers = distinct(base, key, other);
     let mut lines = sums(base, &[key], fields);
     for line in &mut lines {
-        let number = numbers.get(&line.shown(key)).copied().unwrap_or_default();
+        let number = numbers.get(&line.text(key)).copied().unwrap_or_default();
         line.set(count, Value::Count(number));
     }
     lines
@@ -205,27 +205,27 @@ fn counted(base: &[Record], (key, other, count): (Field, Field, Field), fields: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::cluster::tests::{look, region, server};
+    use super::super::cluster::tests::{region, sample, server};
     use super::super::value::Case;
     use super::*;
 
     fn shown(records: &[Record], fields: &[Field]) -> Vec<String> {
         let line = |record: &Record| -> String {
-            fields.iter().map(|field| record.shown(*field)).collect::<Vec<_>>().join(" ")
+            fields.iter().map(|field| record.text(*field)).collect::<Vec<_>>().join(" ")
         };
         records.iter().map(line).collect()
     }
 
-    fn two_servers() -> Look {
+    fn two_servers() -> Sample {
         let first = server("a", &[region("t", "", 10, 1), region("t", "m", 20, 2), region("n:u", "", 1, 4)]);
         let second = server("b", &[region("t", "x", 5, 8)]);
-        look(&[first, second, server("idle", &[])])
+        sample(&[first, second, server("idle", &[])])
     }
 
     #[test]
     fn lines_are_sums_over_regions() {
-        let look = two_servers();
-        let all = |mode: Mode, fields: &[Field]| shown(&mode.records(&look, &[]), fields);
+        let sample = two_servers();
+        let all = |mode: Mode, fields: &[Field]| shown(&mode.records(&sample, &[]), fields);
         let sums = [Field::RegionCount, Field::StoreFiles];
         assert_eq!(
             all(Mode::Namespace, &[&[Field::Namespace][..], &sums].concat()),
@@ -244,14 +244,14 @@ mod tests {
     fn users_and_clients_count_each_other() {
         let mut busy = server("a", &[]);
         busy.server_load.user_loads = vec![user("ann", &["h1", "h2"]), user("bob", &["h2"])];
-        let look = look(&[busy]);
-        let users = Mode::User.records(&look, &[]);
+        let sample = sample(&[busy]);
+        let users = Mode::User.records(&sample, &[]);
         assert_eq!(shown(&users, &[Field::User, Field::ClientCount]), ["ann 2", "bob 1"]);
-        let clients = Mode::Client.records(&look, &[]);
+        let clients = Mode::Client.records(&sample, &[]);
         assert_eq!(shown(&clients, &[Field::Client, Field::UserCount]), ["h1 1", "h2 2"]);
         let (mode, filters) = Mode::Client.drill_down(&clients[1]).unwrap();
         assert_eq!(
-            shown(&mode.records(&look, &filters), &[Field::User, Field::ClientCount]),
+            shown(&mode.records(&sample, &filters), &[Field::User, Field::ClientCount]),
             ["ann 1", "bob 1"]
         );
     }
@@ -262,26 +262,26 @@ mod tests {
     }
 
     #[test]
-    fn filters_that_a_line_does_not_have_are_asked_of_what_it_is_made_of() {
-        let look = two_servers();
+    fn filters_on_other_fields_apply_to_the_aggregated_records() {
+        let sample = two_servers();
         let filters = [Filter::parse("TABLE==t", &[Field::Table], Case::Matters).unwrap()];
-        let servers = Mode::RegionServer.records(&look, &filters);
+        let servers = Mode::RegionServer.records(&sample, &filters);
         assert_eq!(shown(&servers, &[Field::RegionServer, Field::RegionCount]), ["a:16020 2", "b:16020 1"]);
     }
 
     #[test]
-    fn a_closer_look_shows_what_the_line_was_made_of() {
-        let look = two_servers();
+    fn drill_down_shows_what_the_line_aggregates() {
+        let sample = two_servers();
         let steps = [
             (Mode::Namespace, 0, Mode::Table, vec!["t"]),
             (Mode::Table, 0, Mode::Region, vec!["t", "t", "t"]),
             (Mode::RegionServer, 0, Mode::Region, vec!["t", "t", "u"]),
         ];
         for (from, line, to, tables) in steps {
-            let (mode, filters) = from.drill_down(&from.records(&look, &[])[line]).unwrap();
+            let (mode, filters) = from.drill_down(&from.records(&sample, &[])[line]).unwrap();
             assert_eq!(mode, to);
-            assert_eq!(shown(&mode.records(&look, &filters), &[Field::Table]), tables);
+            assert_eq!(shown(&mode.records(&sample, &filters), &[Field::Table]), tables);
         }
-        assert!(Mode::Region.drill_down(&Mode::Region.records(&look, &[])[0]).is_none());
+        assert!(Mode::Region.drill_down(&Mode::Region.records(&sample, &[])[0]).is_none());
     }
 }

@@ -1,57 +1,57 @@
-//! A line that is typed: how often to look, or a filter.
+//! The input line: a delay or a filter.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::value::Case;
 
-/// What is asked.
+/// The kind of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum PromptKind {
     Delay,
     Filter(Case),
 }
 
-impl Question {
+impl PromptKind {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Question::Delay => "seconds between two looks: ",
-            Question::Filter(Case::Ignored) => "filter (case ignored): ",
-            Question::Filter(Case::Matters) => "filter (case matters): ",
+            PromptKind::Delay => "seconds between two updates: ",
+            PromptKind::Filter(Case::Ignored) => "filter (case ignored): ",
+            PromptKind::Filter(Case::Matters) => "filter (case matters): ",
         }
     }
 }
 
-/// The line, and what was typed before.
+/// The input line and its history.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Prompt {
-    pub(super) question: Question,
+    pub(super) kind: PromptKind,
     pub(super) text: String,
     before: Vec<String>,
-    /// How far back it is in what was typed before.
+    /// Position in the history: 0 for new input, 1 for the most recent entry.
     back: usize,
 }
 
-/// What came of a key.
+/// The result of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
-    More,
-    /// It was given up.
-    Nothing,
+pub(super) enum PromptResult {
+    Pending,
+    /// The user cancelled.
+    Canceled,
     Text(String),
 }
 
 impl Prompt {
-    pub(super) fn new(question: Question, before: &[String]) -> Prompt {
-        let before = if question == Question::Delay { Vec::new() } else { before.to_vec() };
-        Prompt { question, text: String::new(), before, back: 0 }
+    pub(super) fn new(kind: PromptKind, before: &[String]) -> Prompt {
+        let before = if kind == PromptKind::Delay { Vec::new() } else { before.to_vec() };
+        Prompt { kind, text: String::new(), before, back: 0 }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(super) fn key(&mut self, key: KeyEvent) -> PromptResult {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Enter if self.text.is_empty() => return Typed::Nothing,
-            KeyCode::Enter => return Typed::Text(std::mem::take(&mut self.text)),
-            KeyCode::Esc => return Typed::Nothing,
+            KeyCode::Enter if self.text.is_empty() => return PromptResult::Canceled,
+            KeyCode::Enter => return PromptResult::Text(std::mem::take(&mut self.text)),
+            KeyCode::Esc => return PromptResult::Canceled,
             KeyCode::Char('u') if with_control => self.text.clear(),
             KeyCode::Char(sign) if !with_control && !sign.is_control() => self.text.push(sign),
             KeyCode::Backspace => {
@@ -61,7 +61,7 @@ impl Prompt {
             KeyCode::Down => self.recall(self.back.saturating_sub(1)),
             _ => {}
         }
-        Typed::More
+        PromptResult::Pending
     }
 
     fn recall(&mut self, back: usize) {

@@ -1,4 +1,4 @@
-//! A line of the table: values by field; and lines made of several.
+//! A line of the table: values by field. Also aggregates several lines into one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,9 @@ impl Record {
         self.0.insert(field, value);
     }
 
-    /// As it is shown; nothing where it has no such value.
-    pub(super) fn shown(&self, field: Field) -> String {
-        self.get(field).map(Value::shown).unwrap_or_default()
+    /// The displayed value; empty if the record lacks the field.
+    pub(super) fn text(&self, field: Field) -> String {
+        self.get(field).map(Value::text).unwrap_or_default()
     }
 
     fn add(&mut self, other: &Record) {
@@ -36,28 +36,28 @@ impl Record {
         }
     }
 
-    /// No more than these fields.
+    /// A copy with only these fields.
     fn only(&self, fields: &[Field]) -> Record {
         let kept = self.0.iter().filter(|(field, _)| fields.contains(field));
         Record::of(kept.map(|(field, value)| (*field, value.clone())))
     }
 }
 
-/// One record for each combination of values of `keys`, with the sums of `fields`; in the order of the keys.
+/// One record per combination of values of `keys`, with the sums of `fields`, ordered by the keys.
 pub(super) fn sums(records: &[Record], keys: &[Field], fields: &[Field]) -> Vec<Record> {
     let mut groups: BTreeMap<Vec<String>, Record> = BTreeMap::new();
     for record in records {
-        let key = keys.iter().map(|key| record.shown(*key)).collect();
+        let key = keys.iter().map(|key| record.text(*key)).collect();
         groups.entry(key).or_default().add(&record.only(fields));
     }
     groups.into_values().collect()
 }
 
-/// How many different values of `field` there are for each value of `key`.
+/// The number of distinct values of `field` for each value of `key`.
 pub(super) fn distinct(records: &[Record], key: Field, field: Field) -> BTreeMap<String, u64> {
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for record in records {
-        seen.entry(record.shown(key)).or_default().insert(record.shown(field));
+        seen.entry(record.text(key)).or_default().insert(record.text(field));
     }
     seen.into_iter().map(|(key, values)| (key, values.len() as u64)).collect()
 }
@@ -79,9 +79,9 @@ mod tests {
         let records = [record("t", "a", 1, 1.4), record("u", "a", 2, 0.0), record("t", "b", 4, 1.4)];
         let fields = [Field::Table, Field::StoreFiles, Field::Requests];
         let sums = sums(&records, &[Field::Table], &fields);
-        let shown: Vec<Vec<String>> =
-            sums.iter().map(|sum| fields.map(|field| sum.shown(field)).to_vec()).collect();
-        assert_eq!(shown, [["t", "5", "3"], ["u", "2", "0"]]);
+        let text: Vec<Vec<String>> =
+            sums.iter().map(|sum| fields.map(|field| sum.text(field)).to_vec()).collect();
+        assert_eq!(text, [["t", "5", "3"], ["u", "2", "0"]]);
         assert_eq!(sums[0].get(Field::RegionServer), None);
         let servers = distinct(&records, Field::Table, Field::RegionServer);
         assert_eq!(servers.into_iter().collect::<Vec<_>>(), [("t".to_string(), 2), ("u".to_string(), 1)]);

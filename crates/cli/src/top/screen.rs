@@ -1,5 +1,5 @@
-//! The screen: summary, status and table, or a list in their place. Whatever does not fit is cut, down to one
-//! character.
+//! The screen: summary, status and table, or a list in their place. Text that does not fit is
+//! truncated, down to a screen of one character.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -10,26 +10,26 @@ use super::app::{App, Screen};
 use super::mode::Mode;
 use super::words;
 
-/// Lines of the table that the summary makes room for.
+/// Minimum number of table lines. The summary shrinks to leave room for them.
 const LINES_MIN: u16 = 3;
 
 const PLAIN: Style = Style::new();
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws what is open.
+/// Draws the open screen.
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let area = frame.area();
     match &app.screen {
         Screen::Table | Screen::Prompt(_) => table(frame, area, app),
         Screen::Help(first) => help(frame.buffer_mut(), area, app, *first),
         Screen::Modes(at) => modes(frame.buffer_mut(), area, *at),
-        Screen::Fields { at, is_held } => fields(frame.buffer_mut(), area, app, *at, *is_held),
+        Screen::Fields { at, is_moving } => fields(frame.buffer_mut(), area, app, *at, *is_moving),
         Screen::Filters => filters(frame.buffer_mut(), area, app),
     }
 }
 
-/// A line of the screen; nothing if the screen ends before it.
+/// Draws a line, unless it is below the screen.
 fn put(buffer: &mut Buffer, area: Rect, line: u16, text: &str, style: Style) {
     if line < area.height {
         buffer.set_stringn(area.x, area.y + line, text, usize::from(area.width), style);
@@ -37,7 +37,7 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, text: &str, style: Style) {
 }
 
 fn table(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
-    let summary = words::summary(&app.look.summary);
+    let summary = words::summary(&app.sample.summary);
     let room = usize::from(area.height.saturating_sub(LINES_MIN + 2));
     let shown = summary.len().min(room) as u16;
     for (line, text) in (0..shown).zip(&summary) {
@@ -45,7 +45,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
     }
     status(frame, area, shown, app);
     app.set_page(usize::from(area.height.saturating_sub(shown + 2)));
-    let fields = app.view.shown();
+    let fields = app.view.visible_fields();
     let fields = fields.get(app.column..).unwrap_or_default();
     let width = usize::from(area.width);
     let head = format!("{:width$}", app.view.widths.head(fields));
@@ -57,12 +57,12 @@ fn table(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
     }
 }
 
-/// The question that is open, else what is to be told, else what is shown.
+/// Draws the open prompt, or else a message, or else the description of the view.
 fn status(frame: &mut Frame<'_>, area: Rect, line: u16, app: &App) {
     match (&app.screen, &app.message) {
         (Screen::Prompt(prompt), _) => {
-            let text = format!("{}{}", prompt.question.text(), prompt.text);
-            // The end of what is typed is what one looks at.
+            let text = format!("{}{}", prompt.kind.text(), prompt.text);
+            // Show the end of the input, where the user types.
             let width = usize::from(area.width).saturating_sub(1);
             let cut = text.chars().count().saturating_sub(width);
             let shown: String = text.chars().skip(cut).collect();
@@ -77,7 +77,7 @@ fn status(frame: &mut Frame<'_>, area: Rect, line: u16, app: &App) {
     }
 }
 
-/// Heads, and as many items as fit below them with the one of the cursor among them.
+/// Draws heading lines, and below them as many items as fit, including the selected one.
 fn list(buffer: &mut Buffer, area: Rect, heads: &[String], items: &[String], at: Option<usize>) {
     let for_items = u16::from(!items.is_empty());
     let heads_shown = heads.len().min(usize::from(area.height.saturating_sub(for_items)));
@@ -100,18 +100,18 @@ fn help(buffer: &mut Buffer, area: Rect, app: &App, first: usize) {
 }
 
 fn modes(buffer: &mut Buffer, area: Rect, at: usize) {
-    let heads = ["Mode: a letter, or Enter for the line of the cursor".to_string()];
+    let heads = ["Mode: press a letter, or Enter for the selected line".to_string()];
     let items: Vec<String> = Mode::ALL.iter().map(|(letter, mode)| format!("{letter}  {mode}")).collect();
     list(buffer, area, &heads, &items, Some(at));
 }
 
-fn fields(buffer: &mut Buffer, area: Rect, app: &App, at: usize, is_held: bool) {
+fn fields(buffer: &mut Buffer, area: Rect, app: &App, at: usize, is_moving: bool) {
     let heads = [
         format!("Fields of {} mode, sorted by {}", app.view.mode, app.view.sort.head()),
-        "d shows or hides, s sorts, right takes a field to move it, left puts it down, q ends".to_string(),
+        "d: show or hide; s: sort; right: pick up a field to move it; left: drop it; q: back".to_string(),
     ];
     let items = app.view.fields.iter().enumerate().map(|(number, (field, shown))| {
-        let held = if is_held && number == at { '>' } else { ' ' };
+        let held = if is_moving && number == at { '>' } else { ' ' };
         let mark = if *shown { '*' } else { ' ' };
         format!("{held}{mark} {:<12} {}", field.head(), field.meaning())
     });
@@ -119,7 +119,7 @@ fn fields(buffer: &mut Buffer, area: Rect, app: &App, at: usize, is_held: bool) 
 }
 
 fn filters(buffer: &mut Buffer, area: Rect, app: &App) {
-    let heads = ["Filters; any key ends".to_string()];
+    let heads = ["Filters (any key: back)".to_string()];
     let items: Vec<String> = app.view.filters.iter().map(ToString::to_string).collect();
     list(buffer, area, &heads, &items, None);
 }
@@ -180,15 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn questions_and_failures_stand_in_the_line_of_the_status() {
+    fn prompts_and_failures_replace_the_status_line() {
         let mut app = app(Mode::Table);
-        app.fail("nobody answers");
-        assert_eq!(drawn(&mut app, 80, 12)[7], "the last look failed, trying again: nobody answers");
+        app.fail("no response");
+        assert_eq!(drawn(&mut app, 80, 12)[7], "the last update failed, retrying: no response");
         press(&mut app, "oTABLE=t");
         assert_eq!(drawn(&mut app, 80, 12)[7], "filter (case ignored): TABLE=t");
         assert_eq!(drawn(&mut app, 10, 2)[0], ": TABLE=t");
         press(&mut app, "[enter]F");
-        assert_eq!(drawn(&mut app, 80, 3)[..2], ["Filters; any key ends", "TABLE=t"]);
+        assert_eq!(drawn(&mut app, 80, 3)[..2], ["Filters (any key: back)", "TABLE=t"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where looks come from: the active master, which is asked for what is shown and no more.
+//! Samples of the cluster from the active master. Requests only the sections that are shown.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use base::env::Env;
 use client::{Client, ClientOptions, Registry};
 
 use super::TopArguments;
-use super::cluster::{Look, OPTIONS, Watch};
+use super::cluster::{OPTIONS, Sample, Sampler};
 use super::words;
 
-/// Time for the master to answer: a person waits, and the next look comes anyhow.
+/// Time limit for the master's response. The user is waiting, and the next update follows anyway.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Tries after the first of one look.
+/// Retries per sample.
 const RETRIES_MAX: u32 = 1;
 
-/// The cluster, and what was seen of it last.
+/// A connection to the cluster, and the previous sample's counters.
 pub(super) struct Source {
     env: Env,
     client: Client,
-    watch: Watch,
+    sampler: Sampler,
 }
 
 impl Source {
@@ -31,32 +31,33 @@ impl Source {
             ..ClientOptions::default()
         };
         let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
-        Ok(Source { env, client, watch: Watch::default() })
+        Ok(Source { env, client, sampler: Sampler::default() })
     }
 
-    /// Looks now.
+    /// Samples the cluster now.
     ///
     /// # Errors
-    /// A line for a person. What was seen before is kept.
-    pub(super) async fn look(&mut self) -> Result<Look, String> {
+    /// A message for the user. The counters of earlier samples remain.
+    pub(super) async fn sample(&mut self) -> Result<Sample, String> {
         let options = OPTIONS.map(|option| option as i32).to_vec();
         let request = proto::GetClusterStatusRequest { options };
-        let asked = self.client.admin();
-        let asked = asked.call_master("GetClusterStatus", &request);
-        // The parts have limits of their own; together they shall not be longer than one.
-        let answer: Option<client::Result<proto::GetClusterStatusResponse>> =
-            self.env.timeout(TIMEOUT, asked).await;
-        let answer = answer.ok_or_else(|| format!("no answer within {} s", TIMEOUT.as_secs()))?;
-        let answer = answer.map_err(|error| words::failure(&error))?;
-        Ok(self.watch.look(&answer.cluster_status, self.env.clock.now_ms()))
+        let call = self.client.admin();
+        let call = call.call_master("GetClusterStatus", &request);
+        // The client limits each part of the call. This limits the sum.
+        let response: Option<client::Result<proto::GetClusterStatusResponse>> =
+            self.env.timeout(TIMEOUT, call).await;
+        let response =
+            response.ok_or_else(|| format!("no response from the master within {} s", TIMEOUT.as_secs()))?;
+        let response = response.map_err(|error| words::failure(&error))?;
+        Ok(self.sampler.sample(&response.cluster_status, self.env.clock.now_ms()))
     }
 
-    /// Waits, then looks.
+    /// Waits, then samples the cluster.
     ///
     /// # Errors
-    /// As [`Source::look`].
-    pub(super) async fn look_after(&mut self, pause: Duration) -> Result<Look, String> {
+    /// As [`Source::sample`].
+    pub(super) async fn sample_after(&mut self, pause: Duration) -> Result<Sample, String> {
         self.env.clock.sleep(pause).await;
-        self.look().await
+        self.sample().await
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal: drawn on, listened to, and given back as it was, whatever happens.
+//! The terminal: drawing, input, and restoration on every exit.
 
 use std::time::Duration;
 
@@ -7,20 +7,21 @@ use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures_util::StreamExt;
 use ratatui::DefaultTerminal;
 
-use super::app::{App, Step};
-use super::cluster::Look;
+use super::app::{App, KeyAction};
+use super::cluster::Sample;
 use super::screen;
 use super::source::Source;
 
-/// The terminal as long as it is ours. It is given back when this is dropped, and by a panic before it is told.
+/// The terminal in raw mode. It is restored when this is dropped, and before a panic message is
+/// printed.
 struct Terminal(DefaultTerminal);
 
 impl Terminal {
     fn open() -> Result<Terminal, String> {
-        // Sets the hook for panics, too.
+        // This also sets the panic hook.
         ratatui::try_init().map(Terminal).map_err(|error| {
             ratatui::restore();
-            format!("cannot take the terminal over: {error}")
+            format!("cannot initialize the terminal: {error}")
         })
     }
 
@@ -33,7 +34,8 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = self.0.show_cursor();
-        // A panic gave it back, and told what happened: to do so once more would put the cursor over that.
+        // A panic has restored the terminal and printed its message. A second restoration would
+        // move the cursor over the message.
         if !std::thread::panicking() {
             ratatui::restore();
         }
@@ -41,47 +43,47 @@ impl Drop for Terminal {
 }
 
 /// The app on a terminal.
-struct Session {
+struct TerminalSession {
     terminal: Terminal,
     app: App,
     events: EventStream,
     ends: BoxFuture<'static, ()>,
 }
 
-impl Session {
-    /// Draws, and does what keys say, until one quits or wants to look at once. Nothing is lost if it is dropped
-    /// before.
-    async fn input(&mut self) -> Result<Step, String> {
+impl TerminalSession {
+    /// Draws the screen and handles keys, until a key requests to quit or to update now.
+    /// Cancel-safe.
+    async fn input(&mut self) -> Result<KeyAction, String> {
         loop {
             self.terminal.draw(&mut self.app)?;
             let event = tokio::select! {
                 biased;
-                () = &mut self.ends => return Ok(Step::Quit),
+                () = &mut self.ends => return Ok(KeyAction::Quit),
                 event = self.events.next() => event,
             };
-            let step = match event {
+            let action = match event {
                 Some(Ok(Event::Key(key))) if key.kind != KeyEventKind::Release => self.app.key(key),
-                // A new size, say, which is drawn.
-                Some(Ok(_)) => Step::Stay,
+                // For example a new size of the terminal, which needs a redraw.
+                Some(Ok(_)) => KeyAction::Continue,
                 Some(Err(error)) => return Err(format!("cannot read from the terminal: {error}")),
-                None => Step::Quit,
+                None => KeyAction::Quit,
             };
-            if step != Step::Stay {
-                return Ok(step);
+            if action != KeyAction::Continue {
+                return Ok(action);
             }
         }
     }
 
-    fn take(&mut self, told: Result<Look, String>) {
-        match told {
-            Ok(look) => self.app.take(look),
+    fn handle_sample(&mut self, result: Result<Sample, String>) {
+        match result {
+            Ok(sample) => self.app.set_sample(sample),
             Err(why) => self.app.fail(&why),
         }
     }
 }
 
-/// Shows the app until somebody quits, `ends` is ready, or the last of `iterations` looks was there for as long as the
-/// others. The first one was made.
+/// Shows the app until the user quits, `ends` is ready, or the last of `iterations` samples was
+/// shown for the delay. The first sample is already in the app.
 ///
 /// # Errors
 /// If the terminal fails.
@@ -92,17 +94,17 @@ pub(super) async fn run(
     iterations: Option<u64>,
 ) -> Result<(), String> {
     let mut pause = app.delay;
-    let mut session = Session { terminal: Terminal::open()?, app, events: EventStream::new(), ends };
-    let mut looks = 1;
-    while iterations.is_none_or(|all| looks <= all) {
+    let mut session = TerminalSession { terminal: Terminal::open()?, app, events: EventStream::new(), ends };
+    let mut samples = 1;
+    while iterations.is_none_or(|all| samples <= all) {
         tokio::select! {
-            step = session.input() => match step? {
-                Step::Quit => return Ok(()),
-                Step::Look | Step::Stay => pause = Duration::ZERO,
+            action = session.input() => match action? {
+                KeyAction::Quit => return Ok(()),
+                KeyAction::Sample | KeyAction::Continue => pause = Duration::ZERO,
             },
-            told = source.look_after(pause) => {
-                session.take(told);
-                looks += 1;
+            result = source.sample_after(pause) => {
+                session.handle_sample(result);
+                samples += 1;
                 pause = session.app.delay;
             }
         }

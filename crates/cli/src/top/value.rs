@@ -1,8 +1,8 @@
-//! One value of a field: shown, read, compared, added up.
+//! The value of a field: formatting, parsing, comparison, addition.
 
 use std::cmp::Ordering;
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -14,12 +14,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether columns of it line up at their right side.
+    /// Whether columns of this kind are aligned right.
     pub(super) fn is_number(self) -> bool {
         self != Kind::Text
     }
 
-    /// Reads what a person wrote to compare values with; sizes may have a unit, which is MB else.
+    /// Parses a value of a filter. Sizes may have a unit; the default is MB.
     pub(super) fn read(self, text: &str) -> Option<Value> {
         let text = text.trim();
         Some(match self {
@@ -37,7 +37,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Units of sizes, and how many megabytes they are.
+/// Units of sizes, in megabytes.
 const UNITS: [(&str, f64); 5] =
     [("MB", 1.0), ("GB", 1024.0), ("TB", 1048576.0), ("PB", 1073741824.0), ("KB", 1.0 / 1024.0)];
 
@@ -48,33 +48,33 @@ fn megabytes(text: &str) -> Option<f64> {
     Some(number(digits.trim())? * factor)
 }
 
-/// A value.
+/// A value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(String),
     Count(u64),
-    /// Of a second.
+    /// Per second.
     Rate(f64),
     Megabytes(f64),
-    /// 1 for all.
+    /// From 0 to 1.
     Share(f64),
     Percent(f64),
 }
 
 impl Value {
-    /// As it stands in the table.
-    pub(super) fn shown(&self) -> String {
+    /// The value as shown in the table.
+    pub(super) fn text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
             Value::Count(count) => count.to_string(),
             Value::Rate(rate) => format!("{rate:.0}"),
-            Value::Megabytes(size) => size_shown(*size),
+            Value::Megabytes(size) => format_size(*size),
             Value::Share(share) => format!("{share:.2}"),
             Value::Percent(percent) => format!("{percent:.2}%"),
         }
     }
 
-    /// Takes a value of the same field in. Texts of different records have no sum: the first stays.
+    /// Adds a value of the same field. Text has no sum: the first one remains.
     pub(super) fn add(&mut self, other: &Value) {
         match (self, other) {
             (Value::Count(sum), Value::Count(more)) => *sum = sum.saturating_add(*more),
@@ -86,7 +86,8 @@ impl Value {
         }
     }
 
-    /// Smaller values first. Rates count as they are shown: what looks equal is.
+    /// Orders smaller values first. Rates are compared as displayed, so rates that look equal are
+    /// equal.
     pub(super) fn compare(&self, other: &Value, case: Case) -> Ordering {
         match (self, other) {
             (Value::Text(one), Value::Text(two)) => match case {
@@ -98,21 +99,21 @@ impl Value {
             (Value::Megabytes(one), Value::Megabytes(two))
             | (Value::Share(one), Value::Share(two))
             | (Value::Percent(one), Value::Percent(two)) => one.total_cmp(two),
-            // Values of one field are of one kind.
+            // All values of a field have the same kind.
             _ => Ordering::Equal,
         }
     }
 }
 
-/// Whether large and small letters differ.
+/// Whether comparisons are case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Matters,
     Ignored,
 }
 
-/// With one digit behind the point and the largest unit that leaves one before it.
-fn size_shown(megabytes: f64) -> String {
+/// Formats a size with one decimal, in the largest unit in which it is at least 1.
+fn format_size(megabytes: f64) -> String {
     let fits = UNITS[..4].iter().rev().find(|(_, factor)| megabytes >= *factor);
     let (unit, factor) = fits.unwrap_or(&UNITS[0]);
     format!("{:.1}{unit}", megabytes / factor)
@@ -134,12 +135,12 @@ mod tests {
             (Value::Percent(33.333), "33.33%"),
         ];
         for (value, expected) in shown {
-            assert_eq!(value.shown(), expected);
+            assert_eq!(value.text(), expected);
         }
     }
 
     #[test]
-    fn what_a_person_writes_is_read_by_kind() {
+    fn input_is_parsed_by_kind() {
         assert_eq!(Kind::Megabytes.read("1.5GB"), Some(Value::Megabytes(1536.0)));
         assert_eq!(Kind::Megabytes.read("512 kb"), Some(Value::Megabytes(0.5)));
         assert_eq!(Kind::Megabytes.read("7"), Some(Value::Megabytes(7.0)));

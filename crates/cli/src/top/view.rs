@@ -1,8 +1,8 @@
-//! Which lines and columns of a look are shown, and in which order.
+//! The lines and columns to show, and their order.
 
 use std::cmp::Ordering;
 
-use super::cluster::Look;
+use super::cluster::Sample;
 use super::columns::Widths;
 use super::field::Field;
 use super::filter::Filter;
@@ -10,7 +10,7 @@ use super::mode::Mode;
 use super::record::Record;
 use super::value::Case;
 
-/// Which end of the values is on top.
+/// The sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     HighFirst,
@@ -26,21 +26,21 @@ impl Order {
     }
 }
 
-/// What a person chose to see.
+/// The user's settings of the display.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     pub(super) mode: Mode,
-    /// All fields of the mode in the order chosen, and whether each is shown.
+    /// All fields of the mode in the chosen order, and whether each is shown.
     pub(super) fields: Vec<(Field, bool)>,
     pub(super) sort: Field,
     pub(super) order: Order,
     pub(super) filters: Vec<Filter>,
-    /// Columns become wider as they need it; narrower only when asked.
+    /// Widths of columns. They grow automatically and shrink only on request.
     pub(super) widths: Widths,
 }
 
 impl View {
-    /// A mode as hbtop shows it first: what is asked for most is on top.
+    /// The default view of a mode, as in hbtop: sorted by request rate, highest first.
     pub(super) fn new(mode: Mode) -> View {
         View {
             mode,
@@ -52,21 +52,21 @@ impl View {
         }
     }
 
-    /// The columns, in their order.
-    pub(super) fn shown(&self) -> Vec<Field> {
+    /// The visible columns, in their order.
+    pub(super) fn visible_fields(&self) -> Vec<Field> {
         self.fields.iter().filter(|(_, shown)| *shown).map(|(field, _)| *field).collect()
     }
 
-    /// Shows `fields` first and nothing else.
+    /// Shows only `fields`, in this order.
     pub(super) fn show_only(&mut self, fields: &[Field]) {
         let rest = self.fields.iter().filter(|(field, _)| !fields.contains(field));
         let rest: Vec<_> = rest.map(|(field, _)| (*field, false)).collect();
         self.fields = fields.iter().map(|field| (*field, true)).chain(rest).collect();
     }
 
-    /// The lines of a look; those that compare equal stay in their natural order.
-    pub(super) fn lines(&self, look: &Look) -> Vec<Record> {
-        let mut lines = self.mode.records(look, &self.filters);
+    /// The lines of a sample. Lines that compare equal keep their original order.
+    pub(super) fn lines(&self, sample: &Sample) -> Vec<Record> {
+        let mut lines = self.mode.records(sample, &self.filters);
         lines.sort_by(|one, two| match self.order {
             Order::HighFirst => compare(two, one, self.sort),
             Order::LowFirst => compare(one, two, self.sort),
@@ -75,7 +75,7 @@ impl View {
     }
 }
 
-/// A record without the field is less than all others.
+/// Compares two records. A record without the field is less than all others.
 fn compare(one: &Record, two: &Record, field: Field) -> Ordering {
     match (one.get(field), two.get(field)) {
         (Some(one), Some(two)) => one.compare(two, Case::Matters),
@@ -85,13 +85,13 @@ fn compare(one: &Record, two: &Record, field: Field) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cluster::tests::{look, region, server};
+    use super::super::cluster::tests::{region, sample, server};
     use super::*;
 
     fn starts(view: &View) -> Vec<String> {
         let regions =
             [region("t", "a", 0, 2), region("t", "b", 0, 1), region("t", "c", 0, 2), region("u", "d", 0, 9)];
-        view.lines(&look(&[server("h", &regions)])).iter().map(|line| line.shown(Field::StartKey)).collect()
+        view.lines(&sample(&[server("h", &regions)])).iter().map(|line| line.text(Field::StartKey)).collect()
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
     fn chosen_fields_come_first_and_alone() {
         let mut view = View::new(Mode::Table);
         view.show_only(&[Field::Requests, Field::Table]);
-        assert_eq!(view.shown(), [Field::Requests, Field::Table]);
+        assert_eq!(view.visible_fields(), [Field::Requests, Field::Table]);
         assert_eq!(view.fields.len(), Mode::Table.fields().len());
     }
 }

@@ -1,11 +1,11 @@
-//! The lines over the table, and what is told of failures.
+//! The lines above the table, and messages about failures.
 
 use std::time::Duration;
 
 use super::cluster::Summary;
 use super::view::{Order, View};
 
-/// The lines of the summary, hbtop's.
+/// The lines of the summary, as in hbtop.
 pub(super) fn summary(summary: &Summary) -> [String; 7] {
     let Summary { live_servers, dead_servers, regions, regions_in_transition, .. } = summary;
     [
@@ -27,7 +27,7 @@ fn time_of_day(ms: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
-/// What is shown, in a line.
+/// The status line: mode, order and filters.
 pub(super) fn view(view: &View) -> String {
     let order = match view.order {
         Order::HighFirst => "high first",
@@ -38,45 +38,45 @@ pub(super) fn view(view: &View) -> String {
     format!("{} mode, by {} ({order}){filters}; h for help", view.mode, view.sort.head())
 }
 
-/// A failure in one harmless line.
+/// A failure as one line of printable ASCII.
 pub(super) fn failure(error: &client::Error) -> String {
-    // How often it was tried is of no interest where it is tried for ever.
-    let told = match error {
+    // Polling continues forever, so the number of attempts is irrelevant.
+    let result = match error {
         client::Error::Exhausted { last, .. } => last.to_string(),
         error => error.to_string(),
     };
-    let first = told.lines().next().unwrap_or_default();
+    let first = result.lines().next().unwrap_or_default();
     first.chars().map(|sign| if sign.is_ascii_graphic() { sign } else { ' ' }).collect()
 }
 
-/// Seconds as they were given.
+/// A delay as the user wrote it.
 pub(super) fn seconds(delay: Duration) -> String {
     format!("{} s", delay.as_secs_f64())
 }
 
-/// The keys, and what they do.
+/// The keys and their actions.
 pub(super) const KEYS: [(&str, &str); 15] = [
     ("m", "choose the mode"),
     ("f", "choose, order and sort by fields"),
     ("R", "reverse the order"),
-    ("o", "add a filter, whatever the case of letters"),
-    ("O", "add a filter, case matters"),
+    ("o", "add a filter, ignoring case"),
+    ("O", "add a case-sensitive filter"),
     ("F ^o", "show the filters"),
     ("=", "clear the filters"),
-    ("i", "look closer at the line of the cursor"),
+    ("i", "show the details of the selected line"),
     ("up down", "move the cursor; also k and j"),
-    ("left right", "move the columns"),
-    ("PgUp PgDn", "a page up or down; also Home, End"),
-    ("s d", "how often to look"),
-    ("X", "fit the columns again"),
-    ("Enter", "look now"),
+    ("left right", "scroll the columns"),
+    ("PgUp PgDn", "scroll by a page; also Home, End"),
+    ("s d", "set the delay between updates"),
+    ("X", "shrink the columns to fit"),
+    ("Enter", "update now"),
     ("q Esc", "quit; from other screens: back"),
 ];
 
-/// What is above the list of keys.
+/// The lines above the list of keys.
 pub(super) fn help(delay: Duration) -> Vec<String> {
     vec![
-        format!("A look every {}.", seconds(delay)),
-        "Filters: FIELD=PART, FIELD==VALUE, also < <= > >=, ! before it for the opposite.".to_string(),
+        format!("Updates every {}.", seconds(delay)),
+        "Filters: FIELD=PART, FIELD==VALUE, also < <= > >=; a leading ! negates.".to_string(),
     ]
 }

@@ -1,4 +1,4 @@
-//! Namespaces.
+//! Administration of namespaces.
 
 use cell::schema::{NamespaceDescriptor, TableName};
 
@@ -6,7 +6,7 @@ use super::{Admin, malformed};
 use crate::error::Result;
 
 impl Admin {
-    /// Makes a namespace.
+    /// Creates a namespace.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -18,7 +18,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Gives a namespace other settings.
+    /// Replaces the settings of a namespace.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -30,7 +30,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Removes a namespace without tables.
+    /// Deletes an empty namespace.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -41,7 +41,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// A namespace.
+    /// A namespace's descriptor.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -68,7 +68,7 @@ impl Admin {
     ///
     /// # Errors
     /// [`Error`](crate::Error).
-    pub async fn list_tables_of(&self, namespace: &str) -> Result<Vec<TableName>> {
+    pub async fn list_namespace_tables(&self, namespace: &str) -> Result<Vec<TableName>> {
         let request = proto::ListTableNamesByNamespaceRequest { namespace_name: namespace.to_string() };
         let answer: proto::ListTableNamesByNamespaceResponse =
             self.call_master("ListTableNamesByNamespace", &request).await?;

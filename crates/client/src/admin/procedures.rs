@@ -1,10 +1,10 @@
-//! Procedures of the master, and the removal of expired snapshots.
+//! The master's procedures, and the cleanup of expired snapshots.
 
 use super::Admin;
 use crate::Result;
 
 impl Admin {
-    /// All procedures that the master knows: those that run, and those that ended lately.
+    /// All procedures known to the master: running ones, and recently ended ones.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -14,8 +14,8 @@ impl Admin {
         Ok(answer.procedure)
     }
 
-    /// Requests that a procedure ends without success; returns whether the master accepts that.
-    /// One that has begun is left alone unless `may_interrupt`.
+    /// Requests the abort of a procedure; returns whether the master accepts that. A procedure that
+    /// has started is not aborted unless `may_interrupt`.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -25,7 +25,7 @@ impl Admin {
         Ok(answer.is_procedure_aborted)
     }
 
-    /// Whether expired snapshots are removed.
+    /// Whether expired snapshots are deleted automatically.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -36,7 +36,7 @@ impl Admin {
         Ok(answer.enabled)
     }
 
-    /// Has expired snapshots removed or not; returns what was.
+    /// Enables or disables the deletion of expired snapshots; returns the previous setting.
     ///
     /// # Errors
     /// [`crate::Error`].

@@ -1,4 +1,4 @@
-//! Regions: split, merge, open, close and move; and the chores behind them.
+//! Regions: split, merge, assign, unassign and move; and the related chores of the master.
 
 use bytes::Bytes;
 use cell::region::{RegionInfo, ServerName, encoded_name_of};
@@ -10,7 +10,7 @@ use super::Admin;
 use crate::error::Result;
 
 impl Admin {
-    /// The regions of a table in order, as `hbase:meta` has them now.
+    /// The regions of a table in order, from `hbase:meta`.
     ///
     /// # Errors
     /// [`crate::Error::TableNotFound`] and others.
@@ -19,7 +19,7 @@ impl Admin {
         Ok(located.iter().map(|location| location.region.clone()).collect())
     }
 
-    /// The region of a full or an encoded name; `None` if no table has it.
+    /// The region with a full or an encoded name; `None` if no table has it.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -35,7 +35,8 @@ impl Admin {
         Ok(None)
     }
 
-    /// Splits a region at `row`, or in its middle. Its daughters are served when it returns.
+    /// Splits a region at `row`, or at a row that the server selects. The daughters are online when
+    /// this returns.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -49,8 +50,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Merges regions, by their encoded names; unless `forcible` each must lie beside the next. The new region is served
-    /// when it returns.
+    /// Merges regions, given their encoded names. Unless `forcible`, they must be adjacent. The
+    /// merged region is online when this returns.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -67,7 +68,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Opens a region that is closed.
+    /// Opens a closed region.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -85,7 +86,7 @@ impl Admin {
         self.call_master("UnassignRegion", &request).await.map(|_: proto::UnassignRegionResponse| ())
     }
 
-    /// Moves a region to a server, or to any other than its own.
+    /// Moves a region to `server`, or to any other server.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -95,11 +96,11 @@ impl Admin {
         self.call_master("MoveRegion", &request).await.map(|_: proto::MoveRegionResponse| ())
     }
 
-    /// Has the master carry out a repair of Grampus by its name, for one region if it names one. Returns what was done, as
-    /// text.
+    /// Runs a Grampus repair by its name on the master, for one region if given. Returns a textual
+    /// report.
     ///
     /// # Errors
-    /// [`crate::Error`]; HBase knows no such repairs.
+    /// [`crate::Error`]; HBase has no such repairs.
     pub async fn repair(&self, name: &str, region: Option<&str>) -> Result<String> {
         let argument = |region: &str| proto::NameStringPair { name: "region".into(), value: region.into() };
         let procedure = proto::ProcedureDescription {
@@ -114,7 +115,7 @@ impl Admin {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Whether regions may be split, or merged.
+    /// Whether splits, or merges, of regions are enabled.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -125,7 +126,7 @@ impl Admin {
         Ok(answer.enabled)
     }
 
-    /// Allows or forbids splits, or merges; returns what was.
+    /// Enables or disables splits, or merges; returns the previous setting.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -140,7 +141,7 @@ impl Admin {
         Ok(answer.prev_value.first().copied().unwrap_or_default())
     }
 
-    /// Whether the catalog janitor runs by itself.
+    /// Whether the catalog janitor runs automatically.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -151,7 +152,7 @@ impl Admin {
         Ok(answer.value)
     }
 
-    /// Has the catalog janitor run by itself or not; returns what was.
+    /// Enables or disables the catalog janitor; returns the previous setting.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -162,7 +163,7 @@ impl Admin {
         Ok(answer.prev_value())
     }
 
-    /// Has the catalog janitor look now; returns how much there was to tidy up.
+    /// Runs the catalog janitor now; returns the number of entries that it cleaned up.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -172,7 +173,7 @@ impl Admin {
         Ok(answer.scan_result())
     }
 
-    /// Whether the cleaner runs by itself.
+    /// Whether the cleaner runs automatically.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -183,7 +184,7 @@ impl Admin {
         Ok(answer.value)
     }
 
-    /// Has the cleaner run by itself or not; returns what was.
+    /// Enables or disables the cleaner; returns the previous setting.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -194,7 +195,7 @@ impl Admin {
         Ok(answer.prev_value())
     }
 
-    /// Has the cleaner look now; whether it did.
+    /// Runs the cleaner now; returns whether it ran.
     ///
     /// # Errors
     /// [`crate::Error`].
@@ -205,7 +206,7 @@ impl Admin {
     }
 }
 
-/// A region by what a person calls it: its full name or its encoded one.
+/// A region specifier for a full or an encoded name.
 fn specifier(name: &Bytes) -> proto::RegionSpecifier {
     let kind = match name.ends_with(b".") || name.contains(&b',') {
         true => RegionSpecifierType::RegionName,

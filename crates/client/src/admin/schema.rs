@@ -1,4 +1,4 @@
-//! Changes of tables that are there.
+//! Schema changes of existing tables.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
@@ -7,7 +7,8 @@ use super::Admin;
 use crate::error::Result;
 
 impl Admin {
-    /// Gives a table another descriptor: attributes, settings and families. All its regions have it when this returns.
+    /// Replaces a table's descriptor: attributes, settings and families. All regions use it when
+    /// this returns.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -40,7 +41,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// Gives a family of a table another descriptor.
+    /// Replaces the descriptor of a table's family.
     ///
     /// # Errors
     /// [`Error`](crate::Error).
@@ -72,7 +73,7 @@ impl Admin {
         self.wait_for(answer.proc_id).await
     }
 
-    /// How many regions of a table have not taken over its last change yet, and how many it has.
+    /// Number of regions that have not applied the last change yet, and total number of regions.
     ///
     /// # Errors
     /// [`Error`](crate::Error).

@@ -1,4 +1,4 @@
-//! Snapshots.
+//! Administration of snapshots.
 
 use cell::schema::TableName;
 use proto::SnapshotDescription;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::retry::backoff;
 
 impl Admin {
-    /// Notes which files a table has now; its memstores are flushed before, unless `skip_flush`. `ttl_s` are the seconds
-    /// that the snapshot is to live, 0 for ever.
+    /// Takes a snapshot of a table: records its current files. Flushes the memstores first, unless
+    /// `skip_flush`. `ttl_s` is the snapshot's time to live in seconds, 0 for no limit.
     ///
     /// # Errors
     /// [`Error`].
@@ -30,7 +30,7 @@ impl Admin {
         }
     }
 
-    /// Asks masters that have no procedures for snapshots.
+    /// Polls a master that does not use procedures for snapshots.
     async fn wait_for_snapshot(&self, snapshot: SnapshotDescription) -> Result<()> {
         let (env, options) = (self.client.env(), self.client.options());
         let deadline = env.clock.monotonic() + options.procedure_timeout;
@@ -60,7 +60,7 @@ impl Admin {
         Ok(answer.snapshots)
     }
 
-    /// Removes a snapshot.
+    /// Deletes a snapshot.
     ///
     /// # Errors
     /// [`Error`].
@@ -70,7 +70,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Puts a disabled table back to a snapshot, or makes a new one of that name out of it.
+    /// Restores a disabled table to a snapshot, or creates a table of that name from it.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,19 +1,19 @@
-//! The columns' endpoint of the fake: it counts rows and gives their keys, as few at a time as wanted.
+//! The fake's column endpoint: counts rows and returns their keys, with limited response sizes.
 
 use bytes::Bytes;
 use prost::Message;
+use proto::exception::{Answer, JavaException, class};
 use proto::grampus::{
     AggregateRequest, AggregateResponse, Group, Rows, SelectRequest, SelectResponse, State as Found, Vector,
     Work,
 };
 use proto::{CoprocessorServiceRequest, CoprocessorServiceResponse, NameBytesPair};
 use rpc::Reply;
-use wire::exception::{Answer, JavaException, class};
 
 use super::fake::{Node, reply};
 
 impl Node {
-    /// Answers an `ExecService`.
+    /// Handles an `ExecService` call.
     pub(super) fn endpoint(&self, request: CoprocessorServiceRequest) -> Answer<Reply> {
         let mut state = self.state.lock().unwrap();
         let call = request.call;

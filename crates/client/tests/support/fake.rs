@@ -1,5 +1,5 @@
-//! A cluster that does as it is told: one table, its regions on any of several servers, answers cut as small as
-//! wanted, failures on order.
+//! A fake cluster with one table. Tests control which server serves each region, the response
+//! sizes, and failures.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use cell::schema::TableName;
 use cell::{CellOrder, KeyValue};
 use client::{Client, ClientOptions, Registry};
 use prost::Message;
+use proto::exception::{Answer, JavaException, class};
 use proto::{
     CoprocessorServiceRequest, FlushRegionRequest, FlushRegionResponse, GetMetaRegionLocationsResponse,
     GetRequest, GetResponse, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
     RegionLocation, ResultOrException, ScanRequest, ScanResponse,
 };
-use rpc::{Call, Failure, Reply, Server, ServerOptions, Service};
+use rpc::{Call, Reply, Server, ServerOptions, Service};
 use wire::convert::{from_proto, specified_region};
-use wire::exception::{Answer, JavaException, class};
 use wire::meta::{self, TableState};
 
-/// Rows by key, each with its cells.
+/// Rows by key.
 type Rows = BTreeMap<Bytes, Vec<KeyValue>>;
 
 pub struct Fake {
@@ -40,31 +40,31 @@ pub struct Fake {
 pub struct State {
     /// The table's rows.
     pub rows: Rows,
-    /// The table's regions and which server each is on.
+    /// The table's regions, and the index of each region's server.
     pub regions: Vec<(RegionInfo, usize)>,
-    /// What `table:state` says; `None` for no such table.
+    /// State in `table:state`; `None` if the table does not exist.
     pub table_state: Option<TableState>,
-    /// Failures of coming calls of a method for regions other than that of `hbase:meta`.
+    /// Failures of the next calls of a method, except for the region of `hbase:meta`.
     pub faults: VecDeque<(&'static str, JavaException)>,
-    /// One call in so many fails by itself, 0 for none.
+    /// On average one in this many calls fails; 0 for none.
     pub fault_every: u64,
-    /// Cells in one answer to a scan.
+    /// Maximum number of cells in one scan response.
     pub cells_max: usize,
-    /// The region that is split, at this key, when it is to be flushed.
+    /// Before a flush, the region that contains this key is split at it.
     pub split_at_flush: Option<Bytes>,
-    /// Rows after which a call of the columns' endpoint answers and says where to go on.
+    /// Maximum number of rows per call of the column endpoint; the response then has a resume row.
     pub endpoint_rows_max: usize,
-    /// The region that is split, at this key, before it answers a call of an endpoint.
+    /// Before an endpoint call, the region that contains this key is split at it.
     pub split_at_endpoint: Option<Bytes>,
-    /// Regions that were flushed, by their first rows.
+    /// Start keys of flushed regions.
     pub flushed: Vec<Bytes>,
-    /// Calls by method; `Meta` counts those for `hbase:meta`.
+    /// Number of calls per method; `Meta` counts calls for `hbase:meta`.
     pub calls: HashMap<String, usize>,
     scanners: HashMap<u64, Cursor>,
     random: u64,
 }
 
-/// A scanner: the cells that are left, row by row.
+/// A scanner: the remaining cells, by row.
 struct Cursor {
     region: String,
     rest: VecDeque<Vec<KeyValue>>,
@@ -73,7 +73,8 @@ struct Cursor {
 }
 
 impl Fake {
-    /// `servers` servers, the table's regions between `splits` dealt out to them.
+    /// A cluster with `servers` servers. The table's regions, split at `splits`, are distributed
+    /// round-robin.
     pub async fn new(servers: usize, splits: &[&'static str]) -> Fake {
         let env = base::testing::env(11);
         let table = TableName::parse("t").unwrap();
@@ -129,7 +130,7 @@ impl Fake {
         self.state.lock().unwrap()
     }
 
-    /// How often each of these was called.
+    /// Number of calls of each method.
     pub fn calls(&self, what: &[&str]) -> Vec<usize> {
         let state = self.state();
         what.iter().map(|what| state.called(what)).collect()
@@ -140,7 +141,7 @@ impl Fake {
         server_name(&self.ports, at)
     }
 
-    /// Ends a server with its connections.
+    /// Stops a server and its connections.
     pub async fn stop(&self, at: usize) {
         self.servers[at].stop().await;
     }
@@ -155,7 +156,7 @@ impl State {
         *self.calls.entry(what.to_string()).or_default() += 1;
     }
 
-    /// Calls of a method so far.
+    /// Number of calls of a method so far.
     pub fn called(&self, what: &str) -> usize {
         self.calls.get(what).copied().unwrap_or(0)
     }
@@ -167,7 +168,7 @@ impl State {
         }
     }
 
-    /// The failure that is due, if one is.
+    /// Returns the next injected failure, if any.
     pub(super) fn fault(&mut self, method: &str) -> Answer<()> {
         self.ordered_fault(method)?;
         if self.fault_every == 0 || !self.roll().is_multiple_of(self.fault_every) {
@@ -183,7 +184,7 @@ impl State {
             _ => &[class::REGION_TOO_BUSY, class::NOT_SERVING_REGION, class::IO_EXCEPTION][..],
         };
         let class = classes[(self.roll() % classes.len() as u64) as usize];
-        Err(JavaException::new(class, "by order"))
+        Err(JavaException::new(class, "injected"))
     }
 
     fn roll(&mut self) -> u64 {
@@ -198,7 +199,7 @@ impl State {
         let table = self.regions.first().map(|(region, _)| region.table.clone());
         for (region, at) in &self.regions {
             let open = meta::row::put_open(region, &server_name(ports, *at), 2);
-            let name = meta::row::put_region(region, meta::RegionStateText::Open);
+            let name = meta::row::put_region(region, meta::MetaRegionState::Open);
             let mut cells: Vec<KeyValue> = open.cells.into_iter().chain(name.cells).collect();
             sort(&mut cells);
             rows.insert(meta::region_row(region), cells);
@@ -230,7 +231,7 @@ impl State {
         Ok(())
     }
 
-    /// Puts two regions in the place of one, the second one on the first server.
+    /// Replaces a region by two daughters; the second one is on the first server.
     pub(super) fn split(&mut self, region: &RegionInfo, key: Bytes) {
         let daughter = |start_key, end_key| {
             RegionInfo::new(region.table.clone(), start_key, end_key, region.region_id + 100)
@@ -274,7 +275,7 @@ impl State {
         Ok(())
     }
 
-    /// The cells of a scan in one region, row by row in the order wanted.
+    /// The cells of a scan in one region, by row, in scan order.
     fn cursor(&self, rows: &Rows, region: &RegionInfo, scan: &Scan) -> Cursor {
         let order = region.table.order();
         let mut found: Vec<_> =
@@ -318,14 +319,14 @@ pub(super) struct Node {
     pub(super) state: Arc<Mutex<State>>,
 }
 
-/// Its `ClientMetaService`.
+/// The server's `ClientMetaService`.
 struct Bootstrap(Node);
 
 impl Service for Bootstrap {
     fn name(&self) -> &'static str {
         "ClientMetaService"
     }
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
         assert_eq!(&*call.method, "GetMetaRegionLocations");
         let meta = RegionLocation {
             region_info: (&RegionInfo::meta()).into(),
@@ -337,41 +338,31 @@ impl Service for Bootstrap {
     }
 }
 
-/// Its `AdminService`.
+/// The server's `AdminService`.
 struct Regions(Node);
 
 impl Service for Regions {
     fn name(&self) -> &'static str {
         "AdminService"
     }
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
         assert_eq!(&*call.method, "FlushRegion");
         let request = FlushRegionRequest::decode(call.param).unwrap();
         let flushed = self.0.state.lock().unwrap().flush(&request.region, self.0.at);
         let answer = flushed.map(|()| Reply::message(FlushRegionResponse::default().encode_to_vec()));
-        Box::pin(std::future::ready(answer.map_err(failure)))
+        Box::pin(std::future::ready(answer))
     }
 }
 
-fn failure(exception: JavaException) -> Failure {
-    Failure {
-        class: exception.class,
-        message: exception.message,
-        do_not_retry: exception.do_not_retry,
-        location: exception.location,
-        server_overloaded: exception.server_overloaded,
-    }
-}
-
-/// Its `ClientService`.
+/// The server's `ClientService`.
 struct RowService(Node);
 
 impl Service for RowService {
     fn name(&self) -> &'static str {
         "ClientService"
     }
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
-        Box::pin(std::future::ready(self.0.answer(&call).map_err(failure)))
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
+        Box::pin(std::future::ready(self.0.answer(&call)))
     }
 }
 
@@ -384,7 +375,7 @@ impl Node {
             "Multi" => self.multi(MultiRequest::decode(param).unwrap(), cells),
             "Scan" => self.scan(ScanRequest::decode(param).unwrap()),
             "ExecService" => self.endpoint(CoprocessorServiceRequest::decode(param).unwrap()),
-            other => panic!("{other} is not asked"),
+            other => panic!("unexpected method {other}"),
         }
     }
 
@@ -438,7 +429,8 @@ impl Node {
         Ok(reply(MultiResponse { region_action_result: results, ..Default::default() }, encode(&found)))
     }
 
-    /// The entries of one region's actions, last one first: their order is the server's own. Their cells follow suit.
+    /// The entries of one region's actions in reverse order, because a server may choose the order.
+    /// Their cells are in the same order.
     fn region_action(
         &self,
         state: &mut State,
@@ -504,7 +496,7 @@ impl Node {
             return Ok(reply(ScanResponse { scanner_id: Some(id), ..Default::default() }, Bytes::new()));
         }
         let mut response = ScanResponse { scanner_id: Some(id), ..Default::default() };
-        // Any number below the limit, none too: then the answer is a heartbeat.
+        // A random number up to the limit. If it is 0, the response is a heartbeat.
         let cells_max = match state.cells_max {
             _ if !request.client_handles_partials() => usize::MAX,
             usize::MAX => usize::MAX,
@@ -523,12 +515,12 @@ impl Node {
     }
 }
 
-/// Whole rows in an answer.
+/// Number of complete rows in a response.
 fn complete_rows(response: &ScanResponse) -> usize {
     response.partial_flag_per_result.iter().filter(|partial| !**partial).count()
 }
 
-/// Takes up to `cells_max` cells off a cursor: rows, batches of rows, and pieces where the limit cuts.
+/// Takes up to `cells_max` cells off a cursor, as rows, batches, and parts at the limit.
 fn fill(
     response: &mut ScanResponse,
     cursor: &mut Cursor,

@@ -1,4 +1,4 @@
-//! What the tests of the client share.
+//! Helpers shared by the client's tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

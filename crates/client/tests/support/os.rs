@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 pub fn env() -> Env {
     let clock = OsClock::new();
-    // Not from the clock: two clients made at once must not give their operations the same names.
+    // Not seeded from the clock: two clients created at the same time must not use the same nonces.
     let random = SeededRandom::new(RandomState::new().hash_one(clock.now_ms()));
     Env {
         clock: Arc::new(clock),

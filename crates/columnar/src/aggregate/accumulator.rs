@@ -1,4 +1,4 @@
-//! States of one aggregate for all groups, side by side.
+//! States of one aggregate for all groups, in columnar layout.
 
 use bytes::Bytes;
 
@@ -6,67 +6,67 @@ use crate::aggregate::{Aggregate, Distinct, Function, Moments, Overflow, Quantil
 use crate::value::{Kind, Value, compare_reals};
 use crate::vector::{Values, Vector};
 
-/// What the allocator and the sharing of it add to a byte string.
+/// Allocator and reference counting overhead of a byte string.
 const ALLOCATION_BYTES: usize = 32;
 
-/// States of one aggregate by group.
+/// States of one aggregate, indexed by group.
 pub(crate) enum Accumulator {
     Rows(Vec<u64>),
     Count(Vec<u64>),
     WholeSum(Vec<(u64, i128)>),
     RealSum(Vec<(u64, f64)>),
-    /// Least or greatest values.
+    /// Smallest or greatest values; the flag is true for greatest.
     WholeExtreme(bool, Vec<Option<i64>>),
     RealExtreme(bool, Vec<Option<f64>>),
     DecimalExtreme(bool, Vec<Option<i128>>),
-    RawExtreme(bool, Owners<Option<Bytes>>),
-    /// Of numbers divided by this.
+    RawExtreme(bool, HeapStates<Option<Bytes>>),
+    /// States of numbers that are divided by this divisor.
     Moments(f64, Vec<Moments>),
-    Distinct(Owners<Distinct>),
-    Quantiles(f64, Owners<Quantiles>),
+    Distinct(HeapStates<Distinct>),
+    Quantiles(f64, HeapStates<Quantiles>),
 }
 
-/// States that have memory of their own.
-pub(crate) struct Owners<T> {
+/// States that own heap memory.
+pub(crate) struct HeapStates<T> {
     states: Vec<T>,
-    // Of all states, beside the list.
+    // Heap bytes that the states own, excluding the list.
     bytes: usize,
 }
 
-/// What has memory of its own.
-pub(crate) trait Owner {
-    /// Bytes of it.
-    fn owned(&self) -> usize;
+/// A state that may own heap memory.
+pub(crate) trait HeapSize {
+    /// Bytes of this memory.
+    fn heap_size(&self) -> usize;
 }
 
-impl Owner for Option<Bytes> {
-    fn owned(&self) -> usize {
+impl HeapSize for Option<Bytes> {
+    fn heap_size(&self) -> usize {
         self.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION_BYTES)
     }
 }
 
-impl Owner for Distinct {
-    fn owned(&self) -> usize {
+impl HeapSize for Distinct {
+    fn heap_size(&self) -> usize {
         self.heap_len()
     }
 }
 
-impl Owner for Quantiles {
-    fn owned(&self) -> usize {
+impl HeapSize for Quantiles {
+    fn heap_size(&self) -> usize {
         self.heap_len()
     }
 }
 
-impl<T: Owner + Default + Clone> Owners<T> {
-    fn new() -> Owners<T> {
-        Owners { states: Vec::new(), bytes: 0 }
+impl<T: HeapSize + Default + Clone> HeapStates<T> {
+    fn new() -> HeapStates<T> {
+        HeapStates { states: Vec::new(), bytes: 0 }
     }
 
     fn change(&mut self, group: usize, change: impl FnOnce(&mut T)) {
         let state = &mut self.states[group];
-        let before = state.owned();
+        let before = state.heap_size();
         change(state);
-        self.bytes = self.bytes + state.owned() - before;
+        self.bytes = self.bytes + state.heap_size() - before;
     }
 
     fn heap_bytes(&self) -> usize {
@@ -75,7 +75,7 @@ impl<T: Owner + Default + Clone> Owners<T> {
 }
 
 impl Accumulator {
-    /// Without groups; `kind` is the column's.
+    /// An accumulator without groups, for a column of `kind`.
     pub(crate) fn new(aggregate: &Aggregate, kind: Option<Kind>) -> Accumulator {
         let divisor = match kind {
             Some(Kind::Decimal { scale }) => 10_f64.powi(i32::from(scale)),
@@ -92,16 +92,16 @@ impl Accumulator {
                 Accumulator::DecimalExtreme(is_max, Vec::new())
             }
             (Function::Min | Function::Max, Some(Kind::Raw)) => {
-                Accumulator::RawExtreme(is_max, Owners::new())
+                Accumulator::RawExtreme(is_max, HeapStates::new())
             }
             (Function::Min | Function::Max, _) => Accumulator::WholeExtreme(is_max, Vec::new()),
             (Function::Variance, _) => Accumulator::Moments(divisor, Vec::new()),
-            (Function::Distinct, _) => Accumulator::Distinct(Owners::new()),
-            (Function::Quantiles, _) => Accumulator::Quantiles(divisor, Owners::new()),
+            (Function::Distinct, _) => Accumulator::Distinct(HeapStates::new()),
+            (Function::Quantiles, _) => Accumulator::Quantiles(divisor, HeapStates::new()),
         }
     }
 
-    /// Makes room for so many groups.
+    /// Extends the lists to this number of groups.
     pub(crate) fn grow(&mut self, groups: usize) {
         match self {
             Accumulator::Rows(states) | Accumulator::Count(states) => states.resize(groups, 0),
@@ -110,14 +110,14 @@ impl Accumulator {
             Accumulator::WholeExtreme(_, states) => states.resize(groups, None),
             Accumulator::RealExtreme(_, states) => states.resize(groups, None),
             Accumulator::DecimalExtreme(_, states) => states.resize(groups, None),
-            Accumulator::RawExtreme(_, of) => of.states.resize(groups, None),
+            Accumulator::RawExtreme(_, heap) => heap.states.resize(groups, None),
             Accumulator::Moments(_, states) => states.resize(groups, Moments::default()),
-            Accumulator::Distinct(of) => of.states.resize(groups, Distinct::default()),
-            Accumulator::Quantiles(_, of) => of.states.resize(groups, Quantiles::default()),
+            Accumulator::Distinct(heap) => heap.states.resize(groups, Distinct::default()),
+            Accumulator::Quantiles(_, heap) => heap.states.resize(groups, Quantiles::default()),
         }
     }
 
-    /// Adds the values of `rows`, each to the group at the same place of `groups`. A count of rows is given no vector.
+    /// Adds the values of `rows`; `groups` has the group of each row. A row count has no vector.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -127,75 +127,80 @@ impl Accumulator {
         rows: &[u32],
         groups: &[u32],
     ) -> Result<(), Overflow> {
+        debug_assert_eq!(rows.len(), groups.len(), "each row has a group");
         let Some(vector) = vector else {
             if let Accumulator::Rows(counts) = self {
                 groups.iter().for_each(|group| counts[*group as usize] += 1);
             }
             return Ok(());
         };
-        let there = rows
+        let present = rows
             .iter()
             .zip(groups)
             .map(|(row, group)| (*row as usize, *group as usize))
             .filter(|(row, _)| vector.has(*row));
         match (self, vector.values()) {
-            (Accumulator::Count(counts), _) => there.for_each(|(_, group)| counts[group] += 1),
+            (Accumulator::Count(counts), _) => present.for_each(|(_, group)| counts[group] += 1),
             (Accumulator::WholeSum(sums), Values::Whole(values)) => {
-                // A sum of 2^64 values of 64 bits has at most 128.
-                there.for_each(|(row, group)| {
+                // A sum of 2^64 values of 64 bits has at most 128 bits.
+                present.for_each(|(row, group)| {
                     sums[group].0 += 1;
                     sums[group].1 += i128::from(values[row]);
                 });
             }
             (Accumulator::WholeSum(sums), Values::Decimal(values)) => {
-                for (row, group) in there {
+                for (row, group) in present {
                     sums[group].0 += 1;
                     sums[group].1 = sums[group].1.checked_add(values[row]).ok_or(Overflow)?;
                 }
             }
-            (Accumulator::RealSum(sums), Values::Real(values)) => there.for_each(|(row, group)| {
+            (Accumulator::RealSum(sums), Values::Real(values)) => present.for_each(|(row, group)| {
                 sums[group].0 += 1;
                 sums[group].1 += values[row];
             }),
             (Accumulator::WholeExtreme(is_max, states), Values::Whole(values)) => {
-                there.for_each(|(row, group)| raise(&mut states[group], values[row], *is_max, i64::cmp));
+                present.for_each(|(row, group)| {
+                    update_extreme(&mut states[group], values[row], *is_max, i64::cmp)
+                });
             }
             (Accumulator::RealExtreme(is_max, states), Values::Real(values)) => {
-                there.for_each(|(row, group)| {
-                    raise(&mut states[group], values[row], *is_max, |left, right| {
+                present.for_each(|(row, group)| {
+                    update_extreme(&mut states[group], values[row], *is_max, |left, right| {
                         compare_reals(*left, *right)
                     });
                 })
             }
             (Accumulator::DecimalExtreme(is_max, states), Values::Decimal(values)) => {
-                there.for_each(|(row, group)| raise(&mut states[group], values[row], *is_max, i128::cmp));
+                present.for_each(|(row, group)| {
+                    update_extreme(&mut states[group], values[row], *is_max, i128::cmp)
+                });
             }
-            (Accumulator::RawExtreme(is_max, of), Values::Raw(raws)) => there.for_each(|(row, group)| {
+            (Accumulator::RawExtreme(is_max, heap), Values::Raw(raws)) => present.for_each(|(row, group)| {
                 let raw = raws.get(row);
-                if is_behind(raw, of.states[group].as_ref(), *is_max) {
-                    of.change(group, |state| *state = Some(Bytes::copy_from_slice(raw)));
+                if is_better(raw, heap.states[group].as_ref(), *is_max) {
+                    heap.change(group, |state| *state = Some(Bytes::copy_from_slice(raw)));
                 }
             }),
-            (Accumulator::Moments(divisor, states), _) => there.for_each(|(row, group)| {
+            (Accumulator::Moments(divisor, states), _) => present.for_each(|(row, group)| {
                 if let Some(number) = number(vector, row, *divisor) {
                     states[group].add(number);
                 }
             }),
-            (Accumulator::Distinct(of), _) => {
-                there.for_each(|(row, group)| of.change(group, |state| state.add(&vector.get(row))));
+            (Accumulator::Distinct(heap), _) => {
+                present.for_each(|(row, group)| heap.change(group, |state| state.add(&vector.get(row))));
             }
-            (Accumulator::Quantiles(divisor, of), _) => there.for_each(|(row, group)| {
+            (Accumulator::Quantiles(divisor, heap), _) => present.for_each(|(row, group)| {
                 if let Some(number) = number(vector, row, *divisor) {
-                    of.change(group, |state| state.add(number));
+                    heap.change(group, |state| state.add(number));
                 }
             }),
-            // The request was checked: a column has one kind.
+            // A checked request has one kind per column.
             _ => {}
         }
         Ok(())
     }
 
-    /// Adds to the only group what `rows` rows count that nobody looked at.
+    /// Adds a count of rows that were not read to the only group.
     pub(crate) fn add_rows(&mut self, rows: u64) {
         if let Accumulator::Rows(counts) = self {
             counts[0] += rows;
@@ -213,14 +218,16 @@ impl Accumulator {
             Accumulator::DecimalExtreme(is_max, states) => {
                 extreme(*is_max, states[group].map(Value::Decimal))
             }
-            Accumulator::RawExtreme(is_max, of) => extreme(*is_max, of.states[group].clone().map(Value::Raw)),
+            Accumulator::RawExtreme(is_max, heap) => {
+                extreme(*is_max, heap.states[group].clone().map(Value::Raw))
+            }
             Accumulator::Moments(_, states) => State::Variance(states[group]),
-            Accumulator::Distinct(of) => State::Distinct(of.states[group].clone()),
-            Accumulator::Quantiles(_, of) => State::Quantiles(of.states[group].clone()),
+            Accumulator::Distinct(heap) => State::Distinct(heap.states[group].clone()),
+            Accumulator::Quantiles(_, heap) => State::Quantiles(heap.states[group].clone()),
         }
     }
 
-    /// Checks that no sum has more digits than can be kept.
+    /// Checks that all sums have at most 38 digits.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -231,7 +238,8 @@ impl Accumulator {
         }
     }
 
-    /// Takes the states of the same aggregate over other rows; `to` has the own group of each of theirs.
+    /// Adds the states of the same aggregate over other rows. `to` maps their groups to groups of
+    /// this accumulator.
     ///
     /// # Errors
     /// [`Overflow`].
@@ -251,20 +259,20 @@ impl Accumulator {
                 each(own, other, to, |own, (count, sum)| *own = (own.0 + count, own.1 + sum));
             }
             (Accumulator::WholeExtreme(is_max, own), Accumulator::WholeExtreme(_, other)) => {
-                each_value(own, other, to, |own, value| raise(own, value, *is_max, i64::cmp));
+                each_value(own, other, to, |own, value| update_extreme(own, value, *is_max, i64::cmp));
             }
             (Accumulator::RealExtreme(is_max, own), Accumulator::RealExtreme(_, other)) => {
                 let compare = |left: &f64, right: &f64| compare_reals(*left, *right);
-                each_value(own, other, to, |own, value| raise(own, value, *is_max, compare));
+                each_value(own, other, to, |own, value| update_extreme(own, value, *is_max, compare));
             }
             (Accumulator::DecimalExtreme(is_max, own), Accumulator::DecimalExtreme(_, other)) => {
-                each_value(own, other, to, |own, value| raise(own, value, *is_max, i128::cmp));
+                each_value(own, other, to, |own, value| update_extreme(own, value, *is_max, i128::cmp));
             }
             (Accumulator::RawExtreme(is_max, own), Accumulator::RawExtreme(_, other)) => {
                 for (raw, group) in other.states.into_iter().zip(to) {
                     let group = *group as usize;
                     if let Some(raw) = raw
-                        && is_behind(&raw, own.states[group].as_ref(), *is_max)
+                        && is_better(&raw, own.states[group].as_ref(), *is_max)
                     {
                         own.change(group, |state| *state = Some(raw));
                     }
@@ -281,12 +289,12 @@ impl Accumulator {
                 let states = other.states.iter().zip(to);
                 states.for_each(|(other, group)| own.change(*group as usize, |state| state.merge(other)));
             }
-            _ => unreachable!("both are of one aggregate"),
+            _ => unreachable!("both accumulators have the same aggregate"),
         }
         Ok(())
     }
 
-    /// Bytes of memory that it takes.
+    /// Heap bytes of this accumulator.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Accumulator::Rows(states) | Accumulator::Count(states) => list_bytes(states),
@@ -295,10 +303,10 @@ impl Accumulator {
             Accumulator::WholeExtreme(_, states) => list_bytes(states),
             Accumulator::RealExtreme(_, states) => list_bytes(states),
             Accumulator::DecimalExtreme(_, states) => list_bytes(states),
-            Accumulator::RawExtreme(_, of) => of.heap_bytes(),
+            Accumulator::RawExtreme(_, heap) => heap.heap_bytes(),
             Accumulator::Moments(_, states) => list_bytes(states),
-            Accumulator::Distinct(of) => of.heap_bytes(),
-            Accumulator::Quantiles(_, of) => of.heap_bytes(),
+            Accumulator::Distinct(heap) => heap.heap_bytes(),
+            Accumulator::Quantiles(_, heap) => heap.heap_bytes(),
         }
     }
 }
@@ -307,12 +315,12 @@ fn list_bytes<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
-/// Puts each of `other` to the own one of its group.
+/// Applies `put` to each entry of `other` and the own entry of its group.
 fn each<T>(own: &mut [T], other: Vec<T>, to: &[u32], put: impl Fn(&mut T, T)) {
     other.into_iter().zip(to).for_each(|(other, group)| put(&mut own[*group as usize], other));
 }
 
-/// The same for those that are there.
+/// Like [`each`], for the entries that are not `None`.
 fn each_value<T>(own: &mut [Option<T>], other: Vec<Option<T>>, to: &[u32], put: impl Fn(&mut Option<T>, T)) {
     for (other, group) in other.into_iter().zip(to) {
         if let Some(value) = other {
@@ -321,12 +329,17 @@ fn each_value<T>(own: &mut [Option<T>], other: Vec<Option<T>>, to: &[u32], put: 
     }
 }
 
-/// Whether bytes are better than the best so far.
-fn is_behind(raw: &[u8], best: Option<&Bytes>, is_max: bool) -> bool {
+/// Whether `raw` is better than the best value so far.
+fn is_better(raw: &[u8], best: Option<&Bytes>, is_max: bool) -> bool {
     best.is_none_or(|best| if is_max { raw > best.as_ref() } else { raw < best.as_ref() })
 }
 
-fn raise<T>(best: &mut Option<T>, value: T, is_max: bool, compare: impl Fn(&T, &T) -> std::cmp::Ordering) {
+fn update_extreme<T>(
+    best: &mut Option<T>,
+    value: T,
+    is_max: bool,
+    compare: impl Fn(&T, &T) -> std::cmp::Ordering,
+) {
     let is_better = |best: &T| {
         let order = compare(&value, best);
         if is_max { order.is_gt() } else { order.is_lt() }

@@ -1,34 +1,35 @@
-//! About how many different values there are: HyperLogLog with 4,096 registers, whose error is 1.6 % in one of three cases.
+//! Approximate distinct counts: HyperLogLog with 4,096 registers and a standard error of 1.6 %.
 //!
-//! Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm"
-//! (2007); small numbers by counting empty registers, as there.
+//! Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog: the analysis of a near-optimal
+//! cardinality estimation algorithm" (2007). As in the paper, small counts are estimated from the
+//! number of empty registers.
 
 use crate::value::Value;
 
-/// Bits of a hash that choose the register.
+/// Hash bits that select the register.
 const INDEX_BITS: u32 = 12;
-/// Registers.
+/// Number of registers.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
-/// Registers up to which they are kept as a list.
+/// Maximum number of registers in the sparse list.
 const SPARSE_MAX: usize = 256;
 
-/// Registers: of each the greatest number of leading zeros met, and one.
+/// Registers. Each contains one plus the greatest number of leading zeros of its hashes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distinct {
-    /// Those that are not 0, in order.
-    Few(Vec<(u16, u8)>),
-    /// All of them.
-    All(Box<[u8; REGISTERS]>),
+    /// The registers that are not 0, in order.
+    Sparse(Vec<(u16, u8)>),
+    /// All registers.
+    Dense(Box<[u8; REGISTERS]>),
 }
 
 impl Default for Distinct {
     fn default() -> Distinct {
-        Distinct::Few(Vec::new())
+        Distinct::Sparse(Vec::new())
     }
 }
 
 impl Distinct {
-    /// One value more; null is none.
+    /// Adds one value; null is ignored.
     pub fn add(&mut self, value: &Value) {
         if let Some(hash) = hash(value) {
             self.add_hash(hash);
@@ -37,49 +38,51 @@ impl Distinct {
 
     fn add_hash(&mut self, hash: u64) {
         let index = (hash >> (64 - INDEX_BITS)) as u16;
-        // The bit behind bounds the count.
+        // The added bit bounds the number of leading zeros.
         let rest = hash << INDEX_BITS | 1 << (INDEX_BITS - 1);
-        self.raise(index, rest.leading_zeros() as u8 + 1);
+        self.raise_register(index, rest.leading_zeros() as u8 + 1);
     }
 
-    /// Sets a register to at least `rank`; what is beyond the last is nothing.
-    pub fn raise(&mut self, index: u16, rank: u8) {
+    /// Sets a register to at least `rank`; an index out of range is ignored.
+    pub fn raise_register(&mut self, index: u16, rank: u8) {
         match self {
-            Distinct::All(registers) => {
+            Distinct::Dense(registers) => {
                 if let Some(register) = registers.get_mut(index as usize) {
                     *register = rank.max(*register);
                 }
             }
-            Distinct::Few(list) => match list.binary_search_by_key(&index, |(index, _)| *index) {
+            Distinct::Sparse(list) => match list.binary_search_by_key(&index, |(index, _)| *index) {
                 Ok(at) => list[at].1 = rank.max(list[at].1),
                 Err(at) if list.len() < SPARSE_MAX => list.insert(at, (index, rank)),
                 Err(_) => {
                     let mut registers = Box::new([0; REGISTERS]);
                     list.iter().for_each(|(index, rank)| registers[*index as usize % REGISTERS] = *rank);
-                    *self = Distinct::All(registers);
-                    self.raise(index, rank);
+                    *self = Distinct::Dense(registers);
+                    self.raise_register(index, rank);
                 }
             },
         }
     }
 
-    /// Those of both together.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Distinct) {
         match other {
-            Distinct::Few(list) => list.iter().for_each(|(index, rank)| self.raise(*index, *rank)),
-            Distinct::All(registers) => {
+            Distinct::Sparse(list) => {
+                list.iter().for_each(|(index, rank)| self.raise_register(*index, *rank))
+            }
+            Distinct::Dense(registers) => {
                 let all = registers.iter().enumerate().filter(|(_, rank)| **rank > 0);
-                all.for_each(|(index, rank)| self.raise(index as u16, *rank));
+                all.for_each(|(index, rank)| self.raise_register(index as u16, *rank));
             }
         }
     }
 
-    /// About how many different values were added.
+    /// Estimated number of distinct values.
     pub fn estimate(&self) -> u64 {
         let count = REGISTERS as f64;
         let ranks: Vec<u8> = match self {
-            Distinct::Few(list) => list.iter().map(|(_, rank)| *rank).collect(),
-            Distinct::All(registers) => registers.iter().copied().filter(|rank| *rank > 0).collect(),
+            Distinct::Sparse(list) => list.iter().map(|(_, rank)| *rank).collect(),
+            Distinct::Dense(registers) => registers.iter().copied().filter(|rank| *rank > 0).collect(),
         };
         let empty = (REGISTERS - ranks.len().min(REGISTERS)) as f64;
         let sum = empty + ranks.iter().map(|rank| 0.5_f64.powi(i32::from(*rank))).sum::<f64>();
@@ -89,16 +92,16 @@ impl Distinct {
         estimate.round() as u64
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Heap bytes, excluding `self`.
     pub fn heap_len(&self) -> usize {
         match self {
-            Distinct::Few(list) => list.capacity() * 4,
-            Distinct::All(_) => REGISTERS,
+            Distinct::Sparse(list) => list.capacity() * 4,
+            Distinct::Dense(_) => REGISTERS,
         }
     }
 }
 
-/// A hash that is the same on all servers: FNV-1a over the value's bytes, mixed by the end of splitmix64.
+/// A hash that is equal on all servers: FNV-1a over the value's bytes, finalized as in splitmix64.
 fn hash(value: &Value) -> Option<u64> {
     let bytes = |bytes: &[u8]| {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

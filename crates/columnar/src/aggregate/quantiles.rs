@@ -1,18 +1,21 @@
-//! About which numbers the quantiles are: counts in buckets whose bounds grow by a factor, so that what is told is within 1 %.
+//! Approximate quantiles: counts in buckets with exponentially growing bounds. The relative error
+//! is at most 1 %.
 //!
-//! Source: Masson, Rim, Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees" (2019).
+//! Source: Masson, Rim, Lee, "DDSketch: a fast and fully-mergeable quantile sketch with
+//! relative-error guarantees" (2019).
 
 use std::collections::BTreeMap;
 
-/// What is told is at most this far from the number that it stands for, as a share of it.
+/// Maximum relative error of a reported quantile.
 pub const ERROR: f64 = 0.01;
-/// Makes the numbers of buckets of small values positive.
+/// Offset that makes the numbers of buckets of small values positive.
 const SHIFT: i32 = 1 << 20;
 
 /// Counts of numbers by bucket.
 ///
-/// Bucket 0 is 0; bucket `b > 0` has the numbers from `g^(b - SHIFT - 1)` up to `g^(b - SHIFT)` with `g = (1 + ERROR) / (1 - ERROR)`;
-/// negative buckets have the negative numbers. What is no number is not counted; infinite ones are in the last buckets.
+/// Bucket 0 counts zeros. Bucket `b > 0` counts numbers from `g^(b - SHIFT - 1)` to
+/// `g^(b - SHIFT)`, where `g = (1 + ERROR) / (1 - ERROR)`. Negative buckets count negative numbers.
+/// NaN is not counted; infinities are in the outermost buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     buckets: BTreeMap<i32, u64>,
@@ -20,36 +23,36 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// One number more.
+    /// Adds one number.
     pub fn add(&mut self, value: f64) {
         if let Some(bucket) = bucket(value) {
             self.add_to(bucket, 1);
         }
     }
 
-    /// So many numbers more in a bucket.
+    /// Adds `count` numbers to a bucket.
     pub fn add_to(&mut self, bucket: i32, count: u64) {
         let own = self.buckets.entry(bucket).or_default();
         *own = own.saturating_add(count);
         self.count = self.count.saturating_add(count);
     }
 
-    /// Those of both together.
+    /// Adds the numbers of `other`.
     pub fn merge(&mut self, other: &Quantiles) {
         other.buckets().for_each(|(bucket, count)| self.add_to(bucket, count));
     }
 
-    /// The buckets that have numbers, in order, with how many.
+    /// Non-empty buckets and their counts, in order.
     pub fn buckets(&self) -> impl Iterator<Item = (i32, u64)> {
         self.buckets.iter().map(|(bucket, count)| (*bucket, *count))
     }
 
-    /// How many numbers there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// About the number that a share (0 to 1) of all is not greater than; `None` without any.
+    /// The approximate quantile at `share` (0 to 1); `None` if there are no numbers.
     pub fn at(&self, share: f64) -> Option<f64> {
         let rank = (share.clamp(0.0, 1.0) * self.count.saturating_sub(1) as f64) as u64;
         let mut before = 0;
@@ -62,7 +65,7 @@ impl Quantiles {
         None
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Heap bytes, excluding `self`.
     pub fn heap_len(&self) -> usize {
         self.buckets.len() * 24
     }
@@ -84,7 +87,7 @@ fn bucket(value: f64) -> Option<i32> {
     Some(if value < 0.0 { -bucket } else { bucket })
 }
 
-/// The number that is as far from both bounds of a bucket, by shares.
+/// The number with the same relative distance to both bounds of a bucket.
 fn middle(bucket: i32) -> f64 {
     if bucket == 0 {
         return 0.0;

@@ -1,15 +1,17 @@
-//! What `org.apache.hadoop.hbase.util.Bytes` writes: big endian, two's complement. Phoenix' `UNSIGNED_` types are the same.
+//! Encodings of `org.apache.hadoop.hbase.util.Bytes`: big-endian, two's complement. Phoenix's
+//! `UNSIGNED_` types are the same.
 //!
-//! A decimal is its scale, which may be negative, in 4 bytes, and then as many of the unscaled number as it needs.
+//! A decimal is a 4-byte scale, which may be negative, followed by the unscaled number in as many
+//! bytes as it needs.
 
 use super::Encoding;
 use super::decimal::{Digits, Fault, scaled};
 
-/// Bytes of an unscaled number that are looked at. Bringing one to digits takes the square of its length, and one that is longer
-/// has more than a thousand digits, which no column keeps.
+/// Maximum bytes of an unscaled number. Conversion to decimal digits takes quadratic time, and a
+/// longer number has more than a thousand digits, which no column accepts.
 const UNSCALED_BYTES_MAX: usize = 512;
 
-/// What is counted at once where a number is brought to digits, and its digits.
+/// Divisor for the conversion to decimal digits, and its number of digits.
 const CHUNK: u64 = 1_000_000_000;
 const CHUNK_DIGITS: u32 = 9;
 
@@ -64,12 +66,13 @@ pub(super) fn decimal(bytes: &[u8], scale: u8) -> Result<i128, Fault> {
     digits(limbs).scaled(fill != 0, exponent, scale)
 }
 
-/// The number without its sign in parts of 32 bits, the greatest first; of a negative one, `fill` has all bits.
+/// The absolute value in 32-bit limbs, most significant first. `fill` is 0xff for a negative
+/// number, else 0.
 fn magnitude(bytes: &[u8], fill: u8) -> Result<Vec<u32>, Fault> {
     if bytes.len() > UNSCALED_BYTES_MAX {
         return Err(Fault::Digits);
     }
-    // A part more for what taking the complement may carry.
+    // An extra limb for the carry of the two's complement.
     let mut limbs = vec![0];
     let (odd, whole) = bytes.split_at(bytes.len() % 4);
     limbs.push(odd.iter().fold(0, |limb, byte| limb << 8 | u32::from(byte ^ fill)));
@@ -91,7 +94,7 @@ fn digits(mut limbs: Vec<u32>) -> Digits {
         let mut rest = 0;
         for limb in &mut limbs {
             let part = rest << 32 | u64::from(*limb);
-            // Less than 2^32, because the rest is less than what is divided by.
+            // Less than 2^32, because `rest` is less than the divisor.
             *limb = (part / CHUNK) as u32;
             rest = part % CHUNK;
         }
@@ -130,7 +133,8 @@ pub(super) fn write_real(encoding: Encoding, value: f64) -> Option<Vec<u8>> {
     }
 }
 
-/// The bits of a number in single precision, if it is one; Java's one NaN for all of them.
+/// The bits of a number in single precision; `None` if it has none. All NaNs become Java's
+/// canonical NaN.
 pub(super) fn float_bits(value: f64) -> Option<u32> {
     let single = value as f32;
     match value.is_nan() {
@@ -139,14 +143,14 @@ pub(super) fn float_bits(value: f64) -> Option<u32> {
     }
 }
 
-/// The bits of a number, with Java's one NaN for all of them.
+/// The bits of a number. All NaNs become Java's canonical NaN.
 pub(super) fn double_bits(value: f64) -> u64 {
     if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() }
 }
 
 pub(super) fn write_decimal(unscaled: i128, scale: u8) -> Vec<u8> {
     let wide = unscaled.to_be_bytes();
-    // A byte that repeats the sign of the next one says nothing.
+    // Skip leading bytes that only repeat the sign of the next byte.
     let needless =
         wide.windows(2).take_while(|pair| matches!((pair[0], pair[1]), (0, ..0x80) | (0xff, 0x80..))).count();
     let mut bytes = i32::from(scale).to_be_bytes().to_vec();
@@ -158,7 +162,7 @@ pub(super) fn write_decimal(unscaled: i128, scale: u8) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A scale and an unscaled number, read at the scale 2.
+    /// Decodes a scale and an unscaled number at scale 2.
     fn read(own: i32, unscaled: &[u8]) -> Result<i128, Fault> {
         decimal(&[&own.to_be_bytes()[..], unscaled].concat(), 2)
     }
@@ -179,15 +183,15 @@ mod tests {
         assert_eq!(read(2, &[&[0xff; 100][..], &[0xfe]].concat()), Ok(-2));
         assert_eq!(read(2, &[0xff; 600]), Ok(-1));
         assert_eq!(read(2, &[&[0; 600][..], &[0x80]].concat()), Ok(128));
-        // 2^128, and -(2^128).
+        // 2^128 and -(2^128).
         assert_eq!(read(2, &[&[1][..], &[0; 16]].concat()), Err(Fault::Digits));
         assert_eq!(read(2, &[&[0xff][..], &[0; 16]].concat()), Err(Fault::Digits));
         assert_eq!(read(2, &[&[1][..], &[0; 513]].concat()), Err(Fault::Digits));
     }
 
     #[test]
-    fn zeros_behind_a_point_far_to_the_left() {
-        // 7 and a thousand zeros behind it, in parts of 8 bits.
+    fn zeros_after_a_point_far_to_the_left() {
+        // 7 followed by a thousand zeros, in base 256.
         let mut number = vec![7u8];
         for _ in 0..1000 {
             let mut carry = 0;

@@ -1,11 +1,11 @@
-//! Decimals of other writers, brought to the scale of a column: exactly, or not at all.
+//! Conversion of decimals to the scale of a column: exact, or an error.
 //!
-//! A value comes as digits from the left, or as a number and a power of ten. Its size is bounded before anything is multiplied, so
-//! that an exponent of a thousand million costs no more than one of three.
+//! The input is a sequence of digits, or an integer and a power of ten. Its magnitude is bounded
+//! before any multiplication, so an exponent of a billion costs no more than an exponent of three.
 
 use crate::column::DECIMAL_DIGITS_MAX;
 
-/// Powers of ten up to that of [`DECIMAL_DIGITS_MAX`].
+/// Powers of ten up to 10^[`DECIMAL_DIGITS_MAX`].
 const POWERS: [u128; DECIMAL_DIGITS_MAX as usize + 1] = {
     let mut powers = [1; DECIMAL_DIGITS_MAX as usize + 1];
     let mut at = 1;
@@ -16,18 +16,18 @@ const POWERS: [u128; DECIMAL_DIGITS_MAX as usize + 1] = {
     powers
 };
 
-/// Digits that 64 bits hold in any case.
+/// Number of digits that always fit in 64 bits.
 const SHORT_DIGITS: usize = 18;
 
-/// The least number that has too many digits.
+/// The smallest number with too many digits.
 const BOUND: u128 = POWERS[DECIMAL_DIGITS_MAX as usize];
 
-/// Why bytes are no decimal of a column.
+/// Reason why bytes are not a decimal of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// They are no number.
+    /// They are not a number.
     Form,
-    /// Digits behind the point that the scale does not keep.
+    /// More digits after the decimal point than the scale allows.
     Scale,
     /// More than [`DECIMAL_DIGITS_MAX`] digits.
     Digits,
@@ -38,7 +38,7 @@ pub(super) fn fits(unscaled: i128) -> bool {
     unscaled.unsigned_abs() < BOUND
 }
 
-/// The unscaled number, at `scale`, of `magnitude` times ten to the power of `exponent`.
+/// The unscaled number, at `scale`, of `magnitude * 10^exponent`.
 pub(super) fn scaled(negative: bool, magnitude: u128, exponent: i64, scale: u8) -> Result<i128, Fault> {
     if magnitude == 0 {
         return Ok(0);
@@ -55,12 +55,13 @@ pub(super) fn scaled(negative: bool, magnitude: u128, exponent: i64, scale: u8) 
     if moved >= BOUND {
         return Err(Fault::Digits);
     }
-    // Below the bound, which is less than the greatest number of this type.
+    // Below the bound, which is less than `i128::MAX`.
     let unscaled = moved as i128;
     Ok(if negative { -unscaled } else { unscaled })
 }
 
-/// The quotient, if nothing is left over. Mostly both are short, and 128 bits take several times as long.
+/// The quotient if the remainder is 0. Usually both fit in 64 bits; a 128-bit division is several
+/// times slower.
 fn divided(magnitude: u128, power: u128) -> Option<u128> {
     match (u64::try_from(magnitude), u64::try_from(power)) {
         (Ok(magnitude), Ok(power)) => magnitude.is_multiple_of(power).then(|| (magnitude / power).into()),
@@ -68,18 +69,18 @@ fn divided(magnitude: u128, power: u128) -> Option<u128> {
     }
 }
 
-/// A number that comes digit by digit, from the left.
+/// A number that is read digit by digit, from the left.
 #[derive(Default)]
 pub(super) struct Digits {
     significant: u128,
     count: u64,
-    /// Zeros that came behind those.
+    /// Zeros after the significant digits so far.
     zeros: u64,
     too_many: bool,
 }
 
 impl Digits {
-    /// Those of a text, `0` to `9`, of which there are so many.
+    /// Reads `count` digits from text, `0` to `9`.
     pub(super) fn of_text<'a>(digits: impl Iterator<Item = &'a u8>, count: usize) -> Digits {
         if count <= SHORT_DIGITS {
             return Self::short(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')));
@@ -89,7 +90,7 @@ impl Digits {
         long
     }
 
-    /// Those of pairs, 0 to 99.
+    /// Reads pairs of digits, 0 to 99.
     pub(super) fn of_pairs(pairs: impl ExactSizeIterator<Item = u8>) -> Digits {
         if 2 * pairs.len() <= SHORT_DIGITS {
             return Self::short(pairs.fold(0, |number, pair| number * 100 + u64::from(pair)));
@@ -107,7 +108,7 @@ impl Digits {
         Digits { significant: number.into(), count, zeros: 0, too_many: false }
     }
 
-    /// Takes a digit, 0 to 9.
+    /// Appends a digit, 0 to 9.
     pub(super) fn push(&mut self, digit: u8) {
         if digit == 0 {
             self.zeros += u64::from(self.significant != 0);
@@ -122,30 +123,30 @@ impl Digits {
         (self.count, self.zeros) = (count, 0);
     }
 
-    /// The number without zeros at its end, and how many these are; `None` if it has more than [`DECIMAL_DIGITS_MAX`] digits. Of
-    /// a short number the zeros may be left in.
+    /// The number without trailing zeros, and their count; `None` if it has more than
+    /// [`DECIMAL_DIGITS_MAX`] digits. A short number may still contain the zeros.
     pub(super) fn number(&self) -> Option<(u128, i64)> {
         (!self.too_many).then_some((self.significant, i64::try_from(self.zeros).unwrap_or(i64::MAX)))
     }
 
-    /// The unscaled number, at `scale`, if the last digit counts ten to the power of `exponent`.
+    /// The unscaled number, at `scale`, if the last digit has weight `10^exponent`.
     pub(super) fn scaled(&self, negative: bool, exponent: i64, scale: u8) -> Result<i128, Fault> {
         let (magnitude, zeros) = self.number().ok_or(Fault::Digits)?;
         scaled(negative, magnitude, exponent.saturating_add(zeros), scale)
     }
 }
 
-/// A number that is not 0 as 0.PPPP... times a hundred to the power of an exponent, with pairs of digits P, of which neither the
-/// first nor the last is 0. OrderedBytes and Phoenix both write it so.
+/// A non-zero number as 0.PPPP... * 100^exponent. Each P is a pair of digits; the first and the
+/// last pair are not 0. OrderedBytes and Phoenix both use this form.
 pub(super) struct Pairs {
     pub(super) exponent: i64,
     pub(super) pairs: Vec<u8>,
-    /// Digits without zeros at either end.
+    /// Number of digits without leading and trailing zeros.
     pub(super) significant: usize,
 }
 
 impl Pairs {
-    /// Those of `magnitude`, which is not 0, times ten to the power of `exponent`.
+    /// Converts `magnitude * 10^exponent`; `magnitude` is not 0.
     pub(super) fn new(mut magnitude: u128, exponent: i64) -> Pairs {
         debug_assert!(magnitude != 0, "zero has no first digit");
         let mut exponent = exponent;
@@ -155,7 +156,8 @@ impl Pairs {
         }
         let significant = magnitude.ilog10() as usize + 1;
         let mut pairs = Vec::new();
-        // A pair ends where the point is, so a number that ends one place off gets a zero.
+        // Pairs are aligned to the decimal point. A number that ends within a pair gets a trailing
+        // zero.
         if exponent.rem_euclid(2) == 1 {
             pairs.push((magnitude % 10 * 10) as u8);
             magnitude /= 10;
@@ -174,7 +176,7 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    /// The number of a text of digits, times ten to the power of `exponent`, at `scale`.
+    /// The number of a text of digits times `10^exponent`, at `scale`.
     fn digits(text: &str, exponent: i64, scale: u8) -> Result<i128, Fault> {
         let mut digits = Digits::default();
         text.bytes().for_each(|digit| digits.push(digit - b'0'));
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents_far_off() {
+    fn extreme_exponents() {
         assert_eq!(scaled(false, 1, i64::MAX, 38), Err(Fault::Digits));
         assert_eq!(scaled(false, 1, i64::MIN, 0), Err(Fault::Scale));
         assert_eq!(scaled(false, 1, 38, 0), Err(Fault::Digits));

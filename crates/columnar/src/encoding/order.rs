@@ -1,32 +1,34 @@
-//! Where the bytes of values lie that are between two others, so that a condition on a part of a row key is a range of rows.
+//! Converts a range of values to ranges of encoded bytes, so that a condition on a part of a row
+//! key becomes a range of rows.
 //!
-//! It may be more than one place: OrderedBytes writes a value ascending or descending, and who reads is not told which; numbers of
-//! `Bytes` have those less than zero behind the others. What is outside of all places is no value between the two. What is inside
-//! mostly is one.
+//! The result may be several spans. An OrderedBytes value may be ascending or descending, and the
+//! column does not declare which. In `Bytes` encodings negative numbers sort after the others.
+//! Bytes outside all spans never encode a value in the range. Bytes inside a span usually do.
 //!
-//! Numbers of any length (`encodeNumeric`) are taken to be written as HBase does it: without pairs of zeros at either end.
+//! Variable-length numbers (`encodeNumeric`) are assumed to be in HBase's form, without zero pairs
+//! at either end.
 
 use std::ops::Bound;
 
 use super::{Encoding, Family, ordered};
 use crate::value::{Kind, Value};
 
-/// Bytes from a first to a last.
+/// A range of encoded bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where they begin.
+    /// The lower bound.
     pub lower: Bound<Vec<u8>>,
-    /// Where they end.
+    /// The upper bound.
     pub upper: Bound<Vec<u8>>,
 }
 
 impl Span {
-    /// From a first to a last one, both of them in it.
+    /// The range from `first` to `last`, inclusive.
     pub fn including(first: Vec<u8>, last: Vec<u8>) -> Span {
         Span { lower: Bound::Included(first), upper: Bound::Included(last) }
     }
 
-    /// The only bytes that are in it, if they are the only ones.
+    /// The only value in the span, if there is exactly one.
     pub fn point(&self) -> Option<&[u8]> {
         match (&self.lower, &self.upper) {
             (Bound::Included(first), Bound::Included(last)) if first == last => Some(first),
@@ -34,7 +36,7 @@ impl Span {
         }
     }
 
-    /// Whether bytes are in it.
+    /// Whether the span contains `bytes`.
     pub fn contains(&self, bytes: &[u8]) -> bool {
         let begins = match &self.lower {
             Bound::Unbounded => true,
@@ -45,28 +47,31 @@ impl Span {
             && match &self.upper {
                 Bound::Unbounded => true,
                 Bound::Included(last) => bytes <= &last[..],
-                Bound::Excluded(behind) => bytes < &behind[..],
+                Bound::Excluded(end) => bytes < &end[..],
             }
     }
 }
 
 impl Encoding {
-    /// Where the bytes of all values between two lie, none of which is null: in no place if there are no such values. `None` if
-    /// they lie anywhere, or a bound is of another kind.
+    /// The spans that contain the encoded form of every non-null value between two bounds; empty if
+    /// there are no such values. `None` if the values may be anywhere, or if a bound has another
+    /// kind.
     pub fn spans(self, lower: Bound<&Value>, upper: Bound<&Value>, scale: u8) -> Option<Vec<Span>> {
         match self.kind(scale) {
-            Kind::Whole => self.spans_of_whole(taken(lower, Value::whole)?, taken(upper, Value::whole)?),
+            Kind::Whole => {
+                self.spans_of_whole(map_bound(lower, Value::whole)?, map_bound(upper, Value::whole)?)
+            }
             Kind::Real => {
                 let real = |value: &Value| if let Value::Real(value) = value { Some(*value) } else { None };
                 let (first, last) =
-                    (real::Key::first(taken(lower, real)?), real::Key::last(taken(upper, real)?));
+                    (real::Key::first(map_bound(lower, real)?), real::Key::last(map_bound(upper, real)?));
                 self.spans_of_real(first, last)
             }
             Kind::Decimal { .. } => {
                 let is_decimal = |value: &Value| matches!(value, Value::Decimal(_)).then_some(());
-                taken(lower, is_decimal)?;
-                taken(upper, is_decimal)?;
-                let written = |bound: Bound<&Value>| match bound {
+                map_bound(lower, is_decimal)?;
+                map_bound(upper, is_decimal)?;
+                let write_bound = |bound: Bound<&Value>| match bound {
                     Bound::Unbounded => Bound::Unbounded,
                     Bound::Included(value) => {
                         self.write(value, scale).map_or(Bound::Unbounded, Bound::Included)
@@ -77,17 +82,19 @@ impl Encoding {
                 };
                 match self {
                     Encoding::PhoenixDecimal => {
-                        Some(vec![Span { lower: written(lower), upper: written(upper) }])
+                        Some(vec![Span { lower: write_bound(lower), upper: write_bound(upper) }])
                     }
-                    Encoding::OrderedDecimal => {
-                        Some(either_way(ordered::NUMERIC_HEADERS, written(lower), written(upper)))
-                    }
+                    Encoding::OrderedDecimal => Some(spans_of_both_orders(
+                        ordered::NUMERIC_HEADERS,
+                        write_bound(lower),
+                        write_bound(upper),
+                    )),
                     _ => None,
                 }
             }
             Kind::Raw => {
                 let raw = |value: &Value| value.raw().map(<[u8]>::to_vec);
-                self.spans_of_raw(taken(lower, raw)?, taken(upper, raw)?)
+                self.spans_of_raw(map_bound(lower, raw)?, map_bound(upper, raw)?)
             }
         }
     }
@@ -112,17 +119,17 @@ impl Encoding {
             Bound::Excluded(value) => value.checked_sub(1).map(|next| next.min(greatest)),
         };
         let (Some(first), Some(last)) = (first, last) else { return Some(Vec::new()) };
-        let written = |value: i64| self.write(&Value::Whole(value), 0).expect("a number within the width");
+        let write = |value: i64| self.write(&Value::Whole(value), 0).expect("a number within the width");
         let span =
-            |first: i64, last: i64| (first <= last).then(|| Span::including(written(first), written(last)));
+            |first: i64, last: i64| (first <= last).then(|| Span::including(write(first), write(last)));
         match family {
             Family::Phoenix => Some(span(first, last).into_iter().collect()),
-            Family::Ordered => Some(span(first, last).map(turned_too).unwrap_or_default()),
+            Family::Ordered => Some(span(first, last).map(with_descending).unwrap_or_default()),
             Family::Bytes if self == Encoding::BytesBoolean => {
-                // All bytes but one are true.
+                // All byte values except 0 are true.
                 let truths = [(0, 0, 0), (1, 1, u8::MAX)];
-                let wanted = truths.iter().filter(|(truth, ..)| (first..=last).contains(truth));
-                Some(wanted.map(|(_, first, last)| Span::including(vec![*first], vec![*last])).collect())
+                let selected = truths.iter().filter(|(truth, ..)| (first..=last).contains(truth));
+                Some(selected.map(|(_, first, last)| Span::including(vec![*first], vec![*last])).collect())
             }
             Family::Bytes => {
                 Some([span(first.max(0), last), span(first, last.min(-1))].into_iter().flatten().collect())
@@ -137,7 +144,7 @@ impl Encoding {
         }
         let (Some(first), Some(last)) = (first, last) else { return Some(Vec::new()) };
         if self == Encoding::OrderedDouble {
-            return Some(if first > last { Vec::new() } else { turned_too(numeric(first, last)) });
+            return Some(if first > last { Vec::new() } else { with_descending(numeric(first, last)) });
         }
         let is_single =
             matches!(self, Encoding::BytesFloat | Encoding::OrderedFloat32 | Encoding::PhoenixFloat);
@@ -154,22 +161,23 @@ impl Encoding {
         Some(spans)
     }
 
-    /// Of numbers by the bits that are ordered as they are.
+    /// Spans of numbers, from key bits whose order is the numeric order.
     fn spans_of_bits(self, first: u64, last: u64, width: u32) -> Vec<Span> {
         let bytes = |bits: u64| bits.to_be_bytes()[(u64::BITS - width) as usize / 8..].to_vec();
         let greatest = u64::MAX >> (u64::BITS - width);
         match self.family() {
-            // One more, which makes a NaN of those that Java has not the first of all.
+            // Phoenix stores the bits plus 1. A NaN that Java does not produce therefore wraps
+            // around to the first position.
             Family::Phoenix => {
                 let first = if first == 0 { 0 } else { first.saturating_add(1).min(greatest) };
                 vec![Span::including(bytes(first), bytes(last.saturating_add(1).min(greatest)))]
             }
             Family::Ordered => {
-                let written = self.write(&Value::Real(0.0), 0).expect("zero");
-                let with_header = |bits: u64| [&written[..1], &bytes(bits)].concat();
-                turned_too(Span::including(with_header(first), with_header(last)))
+                let zero = self.write(&Value::Real(0.0), 0).expect("zero");
+                let with_header = |bits: u64| [&zero[..1], &bytes(bits)].concat();
+                with_descending(Span::including(with_header(first), with_header(last)))
             }
-            // The sign, and the size of negative ones too.
+            // `Bytes`: positive numbers in ascending order, then negative ones in descending order.
             _ => {
                 let sign = 1 << (width - 1);
                 let mut spans = Vec::new();
@@ -190,8 +198,9 @@ impl Encoding {
             Encoding::Raw => Some(vec![Span { lower, upper }]),
             Encoding::PhoenixChar => Some(vec![padded(lower, upper)]),
             Encoding::OrderedString => {
-                // What is up to a byte 0 is text; there is none between it and the same with that byte.
-                let up_to_zero = |mut value: Vec<u8>| match value.iter().position(|byte| *byte == 0) {
+                // A bound that contains a zero byte cannot be encoded. Its prefix before that byte
+                // can, and no text lies between the two.
+                let until_zero = |mut value: Vec<u8>| match value.iter().position(|byte| *byte == 0) {
                     Some(at) => {
                         value.truncate(at);
                         (value, true)
@@ -201,43 +210,49 @@ impl Encoding {
                 let write = |value| write(value).expect("text without a byte 0");
                 let lower = match lower {
                     Bound::Unbounded => Bound::Unbounded,
-                    Bound::Included(value) => match up_to_zero(value) {
+                    Bound::Included(value) => match until_zero(value) {
                         (value, false) => Bound::Included(write(value)),
                         (value, true) => Bound::Excluded(write(value)),
                     },
-                    Bound::Excluded(value) => Bound::Excluded(write(up_to_zero(value).0)),
+                    Bound::Excluded(value) => Bound::Excluded(write(until_zero(value).0)),
                 };
                 let upper = match upper {
                     Bound::Unbounded => Bound::Unbounded,
-                    Bound::Included(value) => Bound::Included(write(up_to_zero(value).0)),
-                    Bound::Excluded(value) => match up_to_zero(value) {
+                    Bound::Included(value) => Bound::Included(write(until_zero(value).0)),
+                    Bound::Excluded(value) => match until_zero(value) {
                         (value, false) => Bound::Excluded(write(value)),
                         (value, true) => Bound::Included(write(value)),
                     },
                 };
-                Some(either_way(ordered::STRING_HEADERS, lower, upper))
+                Some(spans_of_both_orders(ordered::STRING_HEADERS, lower, upper))
             }
-            // A byte that is the last of a value is less than any that is not: only of one length they are in order.
+            // The last byte of a value has no continuation bit, so only values of equal length are
+            // in order.
             Encoding::OrderedBlob => match (lower, upper) {
                 (Bound::Included(one), Bound::Included(other)) if one == other => {
-                    let written = write(one).expect("all bytes can be written");
-                    Some(turned_too(Span::including(written.clone(), written)))
+                    let encoded = write(one).expect("all bytes can be written");
+                    Some(with_descending(Span::including(encoded.clone(), encoded)))
                 }
                 _ => None,
             },
             Encoding::OrderedBlobCopy => {
                 let write = |value| write(value).expect("all bytes can be written");
                 let (lower, upper) = (lower.map(write), upper.map(write));
-                let [ascending, _] = both_ways(ordered::BLOB_COPY_HEADERS, lower.clone(), upper.clone());
-                // Descending ones have an end, and no byte 0.
-                let ended = |bound: Bound<Vec<u8>>| match bound {
+                let [ascending, _] =
+                    ascending_and_descending(ordered::BLOB_COPY_HEADERS, lower.clone(), upper.clone());
+                // Descending values have a terminator and contain no zero byte.
+                let terminated = |bound: Bound<Vec<u8>>| match bound {
                     Bound::Included(bytes) | Bound::Excluded(bytes) if bytes.contains(&0) => Bound::Unbounded,
                     bound => bound.map(|mut bytes| {
                         bytes.push(0);
                         bytes
                     }),
                 };
-                let [_, descending] = both_ways(ordered::BLOB_COPY_HEADERS, ended(lower), ended(upper));
+                let [_, descending] = ascending_and_descending(
+                    ordered::BLOB_COPY_HEADERS,
+                    terminated(lower),
+                    terminated(upper),
+                );
                 Some(vec![ascending, descending])
             }
             _ => None,
@@ -245,8 +260,8 @@ impl Encoding {
     }
 }
 
-/// The value of a bound; `None` if it has none of the kind.
-fn taken<T>(bound: Bound<&Value>, take: impl Fn(&Value) -> Option<T>) -> Option<Bound<T>> {
+/// Applies `take` to the value of a bound; `None` if `take` fails.
+fn map_bound<T>(bound: Bound<&Value>, take: impl Fn(&Value) -> Option<T>) -> Option<Bound<T>> {
     Some(match bound {
         Bound::Unbounded => Bound::Unbounded,
         Bound::Included(value) => Bound::Included(take(value)?),
@@ -254,41 +269,47 @@ fn taken<T>(bound: Bound<&Value>, take: impl Fn(&Value) -> Option<T>) -> Option<
     })
 }
 
-/// Ascending bytes, and those of the same values descending. No value's bytes are the beginning of another's.
-fn turned_too(ascending: Span) -> Vec<Span> {
-    let turned = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|bytes| turned(bytes));
-    let descending = Span { lower: turned(&ascending.upper), upper: turned(&ascending.lower) };
+/// A span of ascending values, and the span of the same values in descending order. No encoded
+/// value is a prefix of another.
+fn with_descending(ascending: Span) -> Vec<Span> {
+    let inverted = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|bytes| inverted(bytes));
+    let descending = Span { lower: inverted(&ascending.upper), upper: inverted(&ascending.lower) };
     vec![ascending, descending]
 }
 
-fn turned(bytes: &[u8]) -> Vec<u8> {
+fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 
-/// The same of bounds that may be none, where values begin with one of some headers.
-fn either_way(headers: (u8, u8), lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Vec<Span> {
-    both_ways(headers, lower, upper).into()
+/// Like [`with_descending`], for bounds that may be missing. Values begin with one of the
+/// `headers`, which then serve as bounds.
+fn spans_of_both_orders(headers: (u8, u8), lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Vec<Span> {
+    ascending_and_descending(headers, lower, upper).into()
 }
 
-fn both_ways((first, last): (u8, u8), lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> [Span; 2] {
+fn ascending_and_descending(
+    (first, last): (u8, u8),
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+) -> [Span; 2] {
     let or = |bound: &Bound<Vec<u8>>, without: Bound<Vec<u8>>| match bound {
         Bound::Unbounded => without,
         bound => bound.clone(),
     };
-    let turned = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|bytes| turned(bytes));
+    let inverted = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|bytes| inverted(bytes));
     [
         Span {
             lower: or(&lower, Bound::Included(vec![first])),
             upper: or(&upper, Bound::Excluded(vec![last + 1])),
         },
         Span {
-            lower: or(&turned(&upper), Bound::Included(vec![!last])),
-            upper: or(&turned(&lower), Bound::Excluded(vec![!first + 1])),
+            lower: or(&inverted(&upper), Bound::Included(vec![!last])),
+            upper: or(&inverted(&lower), Bound::Excluded(vec![!first + 1])),
         },
     ]
 }
 
-/// Text that spaces follow, which are greater than some characters.
+/// The span of text with padding spaces, which sort after some characters.
 fn padded(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Span {
     let lower = match lower {
         Bound::Excluded(value) => Bound::Included(value),
@@ -299,7 +320,8 @@ fn padded(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Span {
         Bound::Included(value) => (value, true),
         Bound::Excluded(value) => (value, false),
     };
-    // What a value begins with is less than it, and followed by a space may be greater.
+    // A prefix of `end` is less than `end`. Padded with spaces it may sort after `end`, if `end`
+    // continues with a smaller byte than a space.
     let least = if let Bound::Included(least) = &lower { &least[..] } else { &[] };
     let shorter = (0..end.len() + usize::from(is_included)).map(|length| &end[..length]);
     let furthest = shorter.filter(|text| *text >= least).map(|text| [text, b"!"].concat()).max();
@@ -309,19 +331,20 @@ fn padded(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Span {
     Span { lower, upper: Bound::Excluded(end) }
 }
 
-/// Numbers of any length that are read as the nearest of double precision: up to those which are read as the next.
+/// The span of variable-length numbers that round to a double in the range. It extends to the
+/// adjacent doubles, because numbers between two doubles may round to either.
 fn numeric(first: real::Key, last: real::Key) -> Span {
-    let written = |key: real::Key| {
+    let encode = |key: real::Key| {
         Encoding::OrderedDouble.write(&Value::Real(key.value()), 0).expect("all reals can be written")
     };
-    Span::including(written(first.before()), written(last.next()))
+    Span::including(encode(first.before()), encode(last.next()))
 }
 
-/// Bits that are ordered as reals are.
+/// Keys whose order is the order of real numbers.
 mod real {
     use std::ops::Bound;
 
-    /// Negative NaN, negative numbers, -0, 0, positive numbers, NaN.
+    /// Key order: negative NaN, negative numbers, -0, 0, positive numbers, NaN.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Key(pub u64);
 
@@ -338,7 +361,8 @@ mod real {
             f64::from_bits(if self.0 & SIGN == 0 { !self.0 } else { self.0 ^ SIGN })
         }
 
-        /// The first that meets a lower bound. Zeros are equal; all NaN are, and greater than what else there is.
+        /// The first key that satisfies a lower bound. The two zeros are equal. All NaNs are equal,
+        /// and greater than all numbers.
         pub fn first(bound: Bound<f64>) -> Option<Key> {
             match bound {
                 Bound::Unbounded => Some(Key::of(f64::NEG_INFINITY)),
@@ -349,7 +373,7 @@ mod real {
             }
         }
 
-        /// The last that meets an upper bound.
+        /// The last key that satisfies an upper bound.
         pub fn last(bound: Bound<f64>) -> Option<Key> {
             match bound {
                 Bound::Unbounded => Some(Key(u64::MAX)),
@@ -360,7 +384,7 @@ mod real {
             }
         }
 
-        /// The number before it; the least for the least.
+        /// The preceding number; negative infinity and NaN are returned unchanged.
         pub fn before(self) -> Key {
             if self.value().is_nan() { self } else { Key((self.0 - 1).max(Key::of(f64::NEG_INFINITY).0)) }
         }
@@ -369,7 +393,7 @@ mod real {
             Key(self.0.saturating_add(1))
         }
 
-        /// The first of single precision that is not before it.
+        /// The first single-precision key that is not before this key.
         pub fn single_from(self) -> u32 {
             match self.single() {
                 (key, single) if single.is_nan() || f64::from(single) >= self.value() => key,
@@ -377,18 +401,19 @@ mod real {
             }
         }
 
-        /// The last of single precision that is not behind it.
+        /// The last single-precision key that is not after this key.
         pub fn single_up_to(self) -> u32 {
             match self.single() {
                 (_, single) if single.is_nan() && self.0 & SIGN != 0 => u32::MAX,
-                // Up to the last before negative infinity.
+                // The last NaN before negative infinity.
                 (_, single) if single.is_nan() => !f32::NEG_INFINITY.to_bits() - 1,
                 (key, single) if f64::from(single) <= self.value() => key,
                 (key, _) => key - 1,
             }
         }
 
-        /// The nearest of single precision, by its bits in order; of all NaN of a sign the first.
+        /// Key and value of the nearest single-precision number. For a NaN, the key is the first
+        /// NaN key of its sign.
         fn single(self) -> (u32, f32) {
             let single = self.value() as f32;
             let key = match (single.is_nan(), self.0 & SIGN == 0) {
@@ -403,7 +428,7 @@ mod real {
         }
     }
 
-    /// All that is from one to another; if NaN are among it, those with a sign too.
+    /// The range from `first` to `last`. If it contains NaNs, negative NaNs are added.
     pub fn with_negative_nans(first: Key, last: Key) -> impl Iterator<Item = (Key, Key)> {
         let has_nans = first <= last && last > Key::of(f64::INFINITY);
         let negative = has_nans.then(|| (Key(0), Key(Key::of(f64::NEG_INFINITY).0 - 1)));

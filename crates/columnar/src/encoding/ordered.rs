@@ -1,7 +1,8 @@
-//! What `org.apache.hadoop.hbase.util.OrderedBytes` writes: a header that says what follows, and bytes that are ordered as the
-//! values are. A descending value has all its bits turned, the header's too, by which it is known.
+//! Encodings of `org.apache.hadoop.hbase.util.OrderedBytes`: a header for the type, then bytes in
+//! value order. A descending value has all bits inverted, including the header, which identifies
+//! it.
 //!
-//! Numbers of any length are in `numeric`.
+//! Variable-length numbers are in `numeric`.
 
 mod numeric;
 
@@ -12,7 +13,8 @@ use super::bytes::{double_bits, float_bits};
 
 pub(super) use numeric::{decimal, double, write_decimal};
 
-// Source: the constants of OrderedBytes. They are an order across types: null, numbers, text, blobs.
+// Source: the constants of OrderedBytes. They define an order across types: null, numbers, text,
+// blobs.
 const NULL: u8 = 0x05;
 const FIXED_INT8: u8 = 0x29;
 const FIXED_INT16: u8 = 0x2a;
@@ -23,16 +25,16 @@ const FIXED_FLOAT64: u8 = 0x31;
 const TEXT: u8 = 0x34;
 const BLOB_VAR: u8 = 0x37;
 const BLOB_COPY: u8 = 0x38;
-/// The first and the last header of values of a kind.
+/// The first and the last header of the values of a type.
 pub(super) const NUMERIC_HEADERS: (u8, u8) = numeric::HEADERS;
 pub(super) const STRING_HEADERS: (u8, u8) = (TEXT, TEXT);
 pub(super) const BLOB_COPY_HEADERS: (u8, u8) = (BLOB_COPY, BLOB_COPY);
-/// Behind text, and behind a descending blob copy.
+/// Terminator of text, and of a descending blob copy.
 const END: u8 = 0;
 
-/// Set in all bytes of a blob but the last.
+/// Set in all bytes of a blob except the last.
 const BLOB_CONTINUES: u8 = 0x80;
-/// Bits of a blob in each of its bytes.
+/// Data bits in each byte of a blob.
 const BLOB_BITS: usize = 7;
 
 pub(super) fn is_null(bytes: &[u8]) -> bool {
@@ -43,7 +45,7 @@ pub(super) fn write_null() -> Vec<u8> {
     vec![NULL]
 }
 
-/// What is behind the header of a value of fixed width, ascending.
+/// The bytes after the header of a fixed-width value, in ascending form.
 #[inline]
 fn fixed<const WIDTH: usize>(header: u8, bytes: &[u8]) -> Option<[u8; WIDTH]> {
     let (first, rest) = bytes.split_first()?;
@@ -75,7 +77,7 @@ pub(super) fn int64(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(fixed(FIXED_INT64, bytes)?) ^ i64::MIN)
 }
 
-// Of a negative number all bits are turned, of others the sign alone.
+// Negative numbers have all bits inverted, other numbers only the sign bit.
 
 #[inline]
 pub(super) fn float32(bytes: &[u8]) -> Option<f64> {
@@ -105,7 +107,7 @@ pub(super) fn blob_copy(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Descending bytes up to their end, which is nowhere else.
+/// Descending bytes up to their terminator, which occurs only at the end.
 fn until_end(descending: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (last, rest) = descending.split_last()?;
     let ends = *last == !END && !rest.contains(&!END);
@@ -125,7 +127,7 @@ pub(super) fn blob(bytes: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut value = Vec::with_capacity(length);
-    // Bits that are no whole byte yet.
+    // Bits that do not form a complete byte yet.
     let (mut bits, mut count) = (0u16, 0);
     for (at, part) in parts.iter().enumerate() {
         let part = part ^ turned;
@@ -140,11 +142,11 @@ pub(super) fn blob(bytes: &[u8]) -> Option<Vec<u8>> {
             bits &= (1 << count) - 1;
         }
     }
-    // What fills the last part up is 0.
+    // The padding bits of the last part are 0.
     (bits == 0).then_some(value)
 }
 
-/// How many parts a blob of so many bytes has: one at least.
+/// Number of parts of a blob of `length` bytes; at least 1.
 fn blob_parts(length: usize) -> usize {
     (length * 8).div_ceil(BLOB_BITS).max(1)
 }
@@ -192,7 +194,7 @@ pub(super) fn write_blob(value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1 + parts);
     bytes.push(BLOB_VAR);
     for part in 0..parts {
-        // The part's bits lie in this byte and the next.
+        // The part's bits are in this byte and the next.
         let (at, shift) = (part * BLOB_BITS / 8, part * BLOB_BITS % 8);
         let two = [value.get(at), value.get(at + 1)].map(|byte| byte.copied().unwrap_or(0));
         let bits = (u16::from_be_bytes(two) << shift >> 9) as u8;
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_the_encodings_own() {
+    fn values_have_the_header_of_their_encoding() {
         assert_eq!(int8(&[FIXED_INT8, 0x80]), Some(0));
         assert_eq!(int8(&[FIXED_INT16, 0x80]), None);
         assert_eq!(int8(&[FIXED_INT8, 0x80, 0]), None);
@@ -229,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_has_no_part_too_many() {
+    fn a_blob_has_no_excess_parts() {
         assert_eq!(blob(&[BLOB_VAR, 0]), Some(vec![]));
         assert_eq!(blob(&[BLOB_VAR]), None);
-        assert_eq!(blob(&[BLOB_VAR, 0x80, 0x80]), None, "it goes on");
-        assert_eq!(blob(&[BLOB_VAR, 0x01, 0x40]), None, "it ended before");
-        assert_eq!(blob(&[BLOB_VAR, 0x80, 0x01]), None, "it is filled up with a bit");
+        assert_eq!(blob(&[BLOB_VAR, 0x80, 0x80]), None, "the last part has a continuation bit");
+        assert_eq!(blob(&[BLOB_VAR, 0x01, 0x40]), None, "a part follows the last one");
+        assert_eq!(blob(&[BLOB_VAR, 0x80, 0x01]), None, "a padding bit is set");
         let mut nine = [0x80; 10];
         (nine[0], nine[9]) = (BLOB_VAR, 0);
-        assert_eq!(blob(&nine), None, "seven bytes have eight parts");
+        assert_eq!(blob(&nine), None, "7 bytes have 8 parts");
     }
 }

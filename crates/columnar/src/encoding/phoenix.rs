@@ -1,19 +1,21 @@
-//! What the types of Apache Phoenix write, as long as the column is ascending: bytes that are ordered as the values are.
+//! Encodings of Apache Phoenix's types in ascending columns: the bytes are in value order.
 //!
-//! Each value has one form here, so that a comparison can be a range of row keys: what Phoenix would not have written is refused,
-//! even where Phoenix would read it.
+//! Each value has exactly one form here, so that a comparison can be a range of row keys. Forms
+//! that Phoenix does not write are rejected, even if Phoenix would read them.
 
 use super::Encoding;
 use super::bytes::{double_bits, float_bits};
 use super::decimal::{Digits, Fault, Pairs};
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 const MILLISECOND_NS: i64 = 1_000_000;
 
-// DECIMAL: sign and exponent 1 | pairs of digits | 102 if negative, and less than 21 bytes so far.
+// DECIMAL: sign and exponent 1 | pairs of digits | 102 if negative and shorter than 21 bytes so
+// far.
 //
-// A positive number 0.PPPP * 100^E has the exponent byte 192 + E and the bytes 1 + P; a negative one 63 - E and 101 - P.
-// Source: PDataType's EXP_BYTE_OFFSET, POS_DIGIT_OFFSET, NEG_DIGIT_OFFSET, NEG_TERMINAL_BYTE, ZERO_BYTE, MAX_BIG_DECIMAL_BYTES.
+// A positive number 0.PPPP * 100^E has the exponent byte 192 + E and the bytes 1 + P. A negative
+// one has 63 - E and 101 - P. Source: PDataType's EXP_BYTE_OFFSET, POS_DIGIT_OFFSET,
+// NEG_DIGIT_OFFSET, NEG_TERMINAL_BYTE, ZERO_BYTE, MAX_BIG_DECIMAL_BYTES.
 const DECIMAL_ZERO: u8 = 0x80;
 const POSITIVE_EXPONENT: i64 = 192;
 const NEGATIVE_EXPONENT: i64 = 63;
@@ -57,7 +59,7 @@ pub(super) fn timestamp(bytes: &[u8]) -> Option<i64> {
     if nanoseconds >= MILLISECOND_NS {
         return None;
     }
-    // The first of all times has milliseconds that are too many, taken alone.
+    // For the earliest timestamp, the milliseconds alone would overflow.
     let milliseconds = i128::from(bigint(milliseconds)?);
     i64::try_from(milliseconds * i128::from(MILLISECOND_NS) + i128::from(nanoseconds)).ok()
 }
@@ -74,7 +76,7 @@ pub(super) fn double(bytes: &[u8]) -> Option<f64> {
     Some(f64::from_bits((stored ^ (!stored >> 63 | i64::MIN)) as u64))
 }
 
-/// The text without the spaces behind it; `None` of nothing.
+/// The text without trailing spaces; `None` for no bytes.
 #[inline]
 pub(super) fn char(bytes: &[u8]) -> Option<&[u8]> {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
@@ -103,20 +105,20 @@ pub(super) fn decimal(bytes: &[u8], scale: u8) -> Result<i128, Fault> {
     }
 }
 
-/// Digits, and the power of ten that the last of them counts.
-struct Placed {
+/// Digits, and the base-10 exponent of the last one.
+struct ScaledDigits {
     digits: Digits,
     exponent: i64,
 }
 
-impl Placed {
+impl ScaledDigits {
     fn scaled(&self, negative: bool, scale: u8) -> Result<i128, Fault> {
         self.digits.scaled(negative, self.exponent, scale)
     }
 }
 
-/// The number of bytes that `pair` makes pairs of digits of: neither the first nor the last pair is 0.
-fn pairs_of(bytes: &[u8], exponent: i64, pair: impl Fn(u8) -> u8) -> Result<Placed, Fault> {
+/// Decodes pairs of digits with `pair`. The first and the last pair must not be 0.
+fn pairs_of(bytes: &[u8], exponent: i64, pair: impl Fn(u8) -> u8) -> Result<ScaledDigits, Fault> {
     let ends = [bytes.first(), bytes.last()];
     if ends.iter().any(|end| end.is_none_or(|byte| pair(*byte) == 0))
         || bytes.iter().any(|byte| pair(*byte) > 99)
@@ -124,7 +126,7 @@ fn pairs_of(bytes: &[u8], exponent: i64, pair: impl Fn(u8) -> u8) -> Result<Plac
         return Err(Fault::Form);
     }
     let digits = Digits::of_pairs(bytes.iter().map(|byte| pair(*byte)));
-    Ok(Placed { digits, exponent: 2 * (exponent - bytes.len() as i64) })
+    Ok(ScaledDigits { digits, exponent: 2 * (exponent - bytes.len() as i64) })
 }
 
 pub(super) fn write_whole(encoding: Encoding, value: i64) -> Option<Vec<u8>> {
@@ -176,12 +178,13 @@ pub(super) fn write_decimal(unscaled: i128, scale: u8) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// An exponent byte, if it is of the half of all bytes that has the sign.
+/// An exponent byte, if it is in the half of the byte range that has the sign.
 fn in_half(exponent: i64, half: u8) -> Option<u8> {
     u8::try_from(exponent).ok().filter(|byte| byte & 0x80 == half)
 }
 
-/// Without padding, for the column's length is not known here; `None` of what would not be read as it was.
+/// Not padded, because the column's length is unknown here. `None` for text that would not be read
+/// back unchanged.
 pub(super) fn write_char(value: &[u8]) -> Option<Vec<u8>> {
     value.last().is_some_and(|last| *last != b' ').then(|| value.to_vec())
 }
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_are_no_part_of_a_char() {
+    fn trailing_spaces_are_not_part_of_a_char() {
         assert_eq!(char(b" a b  "), Some(&b" a b"[..]));
         assert_eq!(char(b"   "), Some(&b""[..]));
         assert_eq!(char(b""), None);

@@ -1,12 +1,14 @@
-//! Numbers as people and the shell write them, and as Java's `Long.parseLong`, `Double.parseDouble` and `BigDecimal` take them:
-//! a sign if need be, digits, a point, an exponent. Nothing stands before or behind them, no blank either.
+//! Numbers as text, as the HBase shell writes them and as Java's `Long.parseLong`,
+//! `Double.parseDouble` and `BigDecimal` accept them: optional sign, digits, decimal point,
+//! exponent. Nothing may precede or follow them, not even a blank.
 //!
-//! Not taken, though Java does: digits of other scripts, hexadecimal numbers, and `f` or `d` behind a number.
+//! Unlike Java, this does not accept non-ASCII digits, hexadecimal numbers, and a trailing `f` or
+//! `d`.
 
 use super::Encoding;
 use super::decimal::{Digits, Fault};
 
-/// Exponents are counted up to this, which is far beyond all that fit.
+/// Exponents are clamped to this, which is far out of range.
 const EXPONENT_MAX: i64 = 1 << 40;
 
 pub(super) fn long(text: &[u8]) -> Option<i64> {
@@ -14,7 +16,7 @@ pub(super) fn long(text: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    // Below zero, where there is room for one more than above.
+    // Accumulate as a negative number, which has a larger range.
     let below = digits.iter().try_fold(0i64, |number, digit| match digit {
         b'0'..=b'9' => number.checked_mul(10)?.checked_sub(i64::from(digit - b'0')),
         _ => None,
@@ -49,7 +51,7 @@ pub(super) fn decimal(text: &[u8], scale: u8) -> Result<i128, Fault> {
     digits.scaled(negative, number.exponent.saturating_sub(behind), scale)
 }
 
-/// Whether there is a minus, and what is behind the sign.
+/// Whether there is a minus sign, and the text after the sign.
 fn signed(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', rest @ ..] => (true, rest),
@@ -58,7 +60,7 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// A number without its sign, in its parts; of digits before and behind the point there is at least one.
+/// The parts of a number without its sign; there is at least one digit before or after the point.
 struct Number<'a> {
     whole: &'a [u8],
     fraction: &'a [u8],
@@ -80,7 +82,7 @@ impl Number<'_> {
     }
 }
 
-/// An exponent; one beyond [`EXPONENT_MAX`] is that.
+/// An exponent, clamped to [`EXPONENT_MAX`].
 fn exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = signed(text);
     if digits.is_empty() || !are_digits(digits) {
@@ -111,7 +113,7 @@ pub(super) fn write_real(encoding: Encoding, value: f64) -> Option<Vec<u8>> {
     let text = match value {
         f64::INFINITY => "Infinity".to_string(),
         f64::NEG_INFINITY => "-Infinity".to_string(),
-        // With an exponent where it would be long without.
+        // Debug format, which uses an exponent where plain digits would be long.
         value => format!("{value:?}"),
     };
     Some(text.into_bytes())
@@ -120,7 +122,7 @@ pub(super) fn write_real(encoding: Encoding, value: f64) -> Option<Vec<u8>> {
 pub(super) fn write_decimal(unscaled: i128, scale: u8) -> Vec<u8> {
     let scale = usize::from(scale);
     let sign = if unscaled < 0 { "-" } else { "" };
-    // A digit before the point at least.
+    // At least one digit before the decimal point.
     let digits = format!("{:0>width$}", unscaled.unsigned_abs(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let point = if scale == 0 { "" } else { "." };

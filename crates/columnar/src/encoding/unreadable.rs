@@ -1,4 +1,4 @@
-//! What is said of bytes that are no value.
+//! Error messages for bytes that are not a value.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use super::Encoding;
 use super::decimal::Fault;
 use crate::column::DECIMAL_DIGITS_MAX;
 
-/// Bytes of a value that an error shows.
+/// Maximum number of bytes that an error shows.
 const QUOTED_BYTES_MAX: usize = 32;
 
-/// Bytes that are no value of their column's encoding.
+/// Bytes that are not a value of their column's encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
@@ -18,11 +18,11 @@ impl Encoding {
     #[cold]
     pub(super) fn unreadable(self, bytes: &[u8], fault: Fault) -> Unreadable {
         let reason = match (fault, self.width()) {
-            (Fault::Scale, _) => ", it has more digits behind the point than the column: declare it with a larger scale".to_string(),
+            (Fault::Scale, _) => ", it has more digits after the decimal point than the column: declare it with a larger scale".to_string(),
             (Fault::Digits, _) => format!(", it has more than {DECIMAL_DIGITS_MAX} digits"),
             (Fault::Form, Some(width)) if width != bytes.len() => format!(", it has {} bytes, not {width}", bytes.len()),
             (Fault::Form, _) if self == Encoding::PhoenixTimestamp => {
-                ", it is no time between the years 1678 and 2262, or its nanoseconds are a millisecond or more".to_string()
+                ", it is not a time between the years 1678 and 2262, or its nanoseconds are a millisecond or more".to_string()
             }
             (Fault::Form, _) => String::new(),
         };
@@ -31,11 +31,11 @@ impl Encoding {
 
     #[cold]
     pub(super) fn other_kind(self, wanted: &str) -> Unreadable {
-        Unreadable(format!("{} is no encoding of {wanted}", self.name()))
+        Unreadable(format!("{} is not an encoding of {wanted}", self.name()))
     }
 }
 
-/// The first of the bytes as HBase shows them: what is printable as it is, the others as `\x` and two digits.
+/// The first bytes in HBase's notation: printable ASCII unchanged, others as `\x` and two digits.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes.iter().take(QUOTED_BYTES_MAX) {

@@ -1,4 +1,4 @@
-//! Numbers for the different values of a column.
+//! Numbers for the distinct values of a column.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,23 @@ use crate::strings::Raws;
 use crate::value::{Kind, Value};
 use crate::vector::{Values, Vector};
 
-/// No number yet, in tables of one batch.
+/// Marks an entry without a number in a batch's table.
 const NONE: u32 = u32::MAX;
-/// What the allocator and the sharing of it add to a byte string.
+/// Allocator and reference counting overhead of a byte string.
 const ALLOCATION_BYTES: usize = 48;
 
-/// Gives each different value of one column a number, from 0 on; null has one too.
+/// Numbers the distinct values of one column from 0; null has a number too.
 pub(super) struct Interner {
-    known: Known,
+    known: NumberTable,
     values: Vec<Value>,
     null: Option<u32>,
     raw_bytes: usize,
-    // Of one batch: numbers by place in a dictionary, or by distance from the least value.
+    // Lookup table of the current batch: numbers by dictionary code, or by distance from the
+    // smallest value.
     table: Vec<u32>,
 }
 
-enum Known {
+enum NumberTable {
     Whole(HashMap<i64, u32>),
     Real(HashMap<u64, u32>),
     Decimal(HashMap<i128, u32>),
@@ -34,10 +35,10 @@ enum Known {
 impl Interner {
     pub(super) fn new(kind: Kind) -> Interner {
         let known = match kind {
-            Kind::Whole => Known::Whole(HashMap::new()),
-            Kind::Real => Known::Real(HashMap::new()),
-            Kind::Decimal { .. } => Known::Decimal(HashMap::new()),
-            Kind::Raw => Known::Raw(HashMap::new()),
+            Kind::Whole => NumberTable::Whole(HashMap::new()),
+            Kind::Real => NumberTable::Real(HashMap::new()),
+            Kind::Decimal { .. } => NumberTable::Decimal(HashMap::new()),
+            Kind::Raw => NumberTable::Raw(HashMap::new()),
         };
         Interner { known, values: Vec::new(), null: None, raw_bytes: 0, table: Vec::new() }
     }
@@ -52,15 +53,16 @@ impl Interner {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let known = match &self.known {
-            Known::Whole(known) => table_bytes::<(i64, u32)>(known.capacity()),
-            Known::Real(known) => table_bytes::<(u64, u32)>(known.capacity()),
-            Known::Decimal(known) => table_bytes::<(i128, u32)>(known.capacity()),
-            Known::Raw(known) => table_bytes::<(Bytes, u32)>(known.capacity()),
+            NumberTable::Whole(known) => table_bytes::<(i64, u32)>(known.capacity()),
+            NumberTable::Real(known) => table_bytes::<(u64, u32)>(known.capacity()),
+            NumberTable::Decimal(known) => table_bytes::<(i128, u32)>(known.capacity()),
+            NumberTable::Raw(known) => table_bytes::<(Bytes, u32)>(known.capacity()),
         };
         known + self.values.capacity() * size_of::<Value>() + self.raw_bytes
     }
 
-    /// Takes the values of another one of the same kind; the own number of each of theirs.
+    /// Adds the values of another interner of the same kind. Returns the own number of each of its
+    /// values.
     pub(super) fn absorb(&mut self, other: &Interner) -> Vec<u32> {
         let number = |value: &Value| match value {
             Value::Null => self.null(),
@@ -72,7 +74,7 @@ impl Interner {
         other.values.iter().map(number).collect()
     }
 
-    /// The numbers of the values of `rows`; replaces `numbers`.
+    /// Stores the numbers of the values of `rows` in `numbers` and replaces its contents.
     pub(super) fn numbers(&mut self, vector: &Vector, rows: &[u32], numbers: &mut Vec<u32>) {
         numbers.clear();
         match vector.values() {
@@ -115,7 +117,8 @@ impl Interner {
         }
     }
 
-    /// Looks up each value of a batch once: `at` is less than `width`, and the same for the same values.
+    /// Looks up each distinct value of a batch once. `at` is less than `width`, and equal for equal
+    /// values.
     fn by_table(
         &mut self,
         vector: &Vector,
@@ -150,7 +153,7 @@ impl Interner {
     }
 
     fn whole(&mut self, value: i64) -> u32 {
-        let Known::Whole(known) = &mut self.known else { unreachable!("a column has one kind") };
+        let NumberTable::Whole(known) = &mut self.known else { unreachable!("a column has one kind") };
         *known.entry(value).or_insert_with(|| {
             self.values.push(Value::Whole(value));
             self.values.len() as u32 - 1
@@ -158,8 +161,8 @@ impl Interner {
     }
 
     fn real(&mut self, value: f64) -> u32 {
-        let Known::Real(known) = &mut self.known else { unreachable!("a column has one kind") };
-        // Values that are equal are one group: both zeros, and all that are no number.
+        let NumberTable::Real(known) = &mut self.known else { unreachable!("a column has one kind") };
+        // Equal values are one group: both zeros, and all NaNs.
         let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
         *known.entry(value.to_bits()).or_insert_with(|| {
             self.values.push(Value::Real(value));
@@ -168,7 +171,7 @@ impl Interner {
     }
 
     fn decimal(&mut self, value: i128) -> u32 {
-        let Known::Decimal(known) = &mut self.known else { unreachable!("a column has one kind") };
+        let NumberTable::Decimal(known) = &mut self.known else { unreachable!("a column has one kind") };
         *known.entry(value).or_insert_with(|| {
             self.values.push(Value::Decimal(value));
             self.values.len() as u32 - 1
@@ -176,7 +179,7 @@ impl Interner {
     }
 
     fn raw(&mut self, value: &[u8]) -> u32 {
-        let Known::Raw(known) = &mut self.known else { unreachable!("a column has one kind") };
+        let NumberTable::Raw(known) = &mut self.known else { unreachable!("a column has one kind") };
         if let Some(number) = known.get(value) {
             return *number;
         }
@@ -188,7 +191,8 @@ impl Interner {
     }
 }
 
-/// The least value and the number of different ones there can be, if a table for them is not much larger than the batch.
+/// The smallest value and the width of the value range, if a table for it is not much larger than
+/// the batch.
 fn narrow(vector: &Vector, rows: usize) -> Option<(i64, usize)> {
     let (Value::Whole(least), Value::Whole(greatest)) = vector.bounds()? else { return None };
     let width = usize::try_from(greatest.checked_sub(*least)?).ok()?.checked_add(1)?;

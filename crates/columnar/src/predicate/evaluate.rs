@@ -1,4 +1,4 @@
-//! Conditions over vectors: for which rows they are true, and for which false.
+//! Evaluation of conditions over vectors: the rows for which they are true, and false.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -10,12 +10,12 @@ use crate::strings::Raws;
 use crate::value::{Value, compare_reals};
 use crate::vector::{Bounds, Values, Vector};
 
-/// What a condition is for each row: true, false, or neither where null is in the way.
+/// Result of a condition for each row: true, false, or unknown because of null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Truth {
-    /// True.
+    /// Rows for which it is true.
     pub yes: Bits,
-    /// False.
+    /// Rows for which it is false.
     pub no: Bits,
 }
 
@@ -25,12 +25,12 @@ impl Truth {
         if is_true { Truth { yes: some, no: none } } else { Truth { yes: none, no: some } }
     }
 
-    /// Neither for any row.
+    /// Unknown for all rows.
     fn unknown(len: usize) -> Truth {
         Truth { yes: Bits::zeros(len), no: Bits::zeros(len) }
     }
 
-    /// True where `yes` is and there is a value, false elsewhere where there is one.
+    /// Of the rows with a value: true if `yes` is set, else false.
     fn of(mut yes: Bits, present: Option<&Bits>) -> Truth {
         let mut no = match present {
             Some(present) => {
@@ -45,7 +45,8 @@ impl Truth {
 }
 
 impl Predicate {
-    /// What it is for each of `len` rows of `columns`, which it was [checked](Predicate::check) for.
+    /// Evaluates the condition for `len` rows of `columns`, for which it passed
+    /// [`Predicate::check`].
     pub fn evaluate(&self, len: usize, columns: &[Arc<Vector>]) -> Truth {
         match self {
             Predicate::All(parts) => {
@@ -86,12 +87,12 @@ impl Predicate {
         }
     }
 
-    /// Whether it is true where there are no columns that it could name.
+    /// Whether the condition holds if there are no columns.
     pub fn holds_without_columns(&self) -> bool {
         self.evaluate(1, &[]).yes.get(0)
     }
 
-    /// Whether it can be true for a row, as far as the least and greatest values of `columns` tell.
+    /// Whether the condition can hold for a row, given the bounds of `columns`.
     pub fn may_hold(&self, columns: &[Bounds]) -> bool {
         match self {
             Predicate::All(parts) => parts.iter().all(|part| part.may_hold(columns)),
@@ -111,7 +112,7 @@ impl Predicate {
 fn may_compare(bounds: &Bounds, operator: Operator, value: &Value) -> bool {
     let (least, greatest) = match bounds {
         Bounds::Unknown => return true,
-        Bounds::Nothing => return false,
+        Bounds::AllNull => return false,
         Bounds::Between(least, greatest) => (least, greatest),
     };
     let (Some(low), Some(high)) = (least.compare(value), greatest.compare(value)) else { return false };
@@ -133,15 +134,15 @@ fn compare(column: &Vector, operator: Operator, value: &Value) -> Truth {
             Bits::of(len, |row| operator.holds(compare_reals(values[row], value)))
         }
         (Values::Raw(raws), Value::Raw(value)) => {
-            of_raws(raws, |raw| operator.holds(raw.cmp(value.as_ref())))
+            match_raws(raws, |raw| operator.holds(raw.cmp(value.as_ref())))
         }
-        // With null, and with what the check did not let pass.
+        // A comparison with null, or one that `check` rejects.
         _ => return Truth::unknown(len),
     };
     Truth::of(yes, column.present())
 }
 
-/// One loop for each operator: the compiler makes vector instructions of each.
+/// A separate loop for each operator, so that the compiler vectorizes each.
 fn compare_numbers<T: Ord + Copy>(values: &[T], operator: Operator, value: T) -> Bits {
     let len = values.len();
     match operator {
@@ -154,12 +155,12 @@ fn compare_numbers<T: Ord + Copy>(values: &[T], operator: Operator, value: T) ->
     }
 }
 
-/// Looks once at each different string where they are in a dictionary.
-fn of_raws(raws: &Raws, holds: impl Fn(&[u8]) -> bool) -> Bits {
+/// With a dictionary, tests each distinct string once.
+fn match_raws(raws: &Raws, holds: impl Fn(&[u8]) -> bool) -> Bits {
     match raws {
         Raws::Coded { codes, dictionary } => {
-            let known: Vec<bool> = (0..dictionary.len()).map(|code| holds(dictionary.get(code))).collect();
-            Bits::of(codes.len(), |row| known[codes[row] as usize])
+            let matches: Vec<bool> = (0..dictionary.len()).map(|code| holds(dictionary.get(code))).collect();
+            Bits::of(codes.len(), |row| matches[codes[row] as usize])
         }
         Raws::Plain(strings) => Bits::of(strings.len(), |row| holds(strings.get(row))),
     }
@@ -192,12 +193,12 @@ fn is_in(column: &Vector, values: &[Value]) -> Truth {
     let len = column.len();
     let yes = match column.values() {
         Values::Whole(of) => {
-            let wanted: HashSet<i64> = values.iter().filter_map(Value::whole).collect();
-            Bits::of(len, |row| wanted.contains(&of[row]))
+            let listed: HashSet<i64> = values.iter().filter_map(Value::whole).collect();
+            Bits::of(len, |row| listed.contains(&of[row]))
         }
         Values::Raw(raws) => {
-            let wanted: HashSet<&[u8]> = values.iter().filter_map(Value::raw).collect();
-            of_raws(raws, |raw| wanted.contains(raw))
+            let listed: HashSet<&[u8]> = values.iter().filter_map(Value::raw).collect();
+            match_raws(raws, |raw| listed.contains(raw))
         }
         _ => {
             let mut yes = Bits::zeros(len);
@@ -206,7 +207,7 @@ fn is_in(column: &Vector, values: &[Value]) -> Truth {
         }
     };
     let mut truth = Truth::of(yes, column.present());
-    // Not among the others, but perhaps the one that is not known.
+    // A value that is not in the list may still equal the unknown one.
     if values.contains(&Value::Null) {
         truth.no = Bits::zeros(len);
     }
@@ -215,7 +216,7 @@ fn is_in(column: &Vector, values: &[Value]) -> Truth {
 
 fn like(column: &Vector, pattern: &Pattern) -> Truth {
     match column.values() {
-        Values::Raw(raws) => Truth::of(of_raws(raws, |raw| pattern.matches(raw)), column.present()),
+        Values::Raw(raws) => Truth::of(match_raws(raws, |raw| pattern.matches(raw)), column.present()),
         _ => Truth::unknown(column.len()),
     }
 }

@@ -1,7 +1,7 @@
-//! Patterns of SQL's LIKE, over bytes that are UTF-8 mostly.
+//! Patterns of SQL's LIKE, over bytes that are usually UTF-8.
 
-/// A pattern, taken apart at `%`: the first segment begins the text and the last one ends it, those between follow each other.
-/// A single one is all of it.
+/// A pattern, split at `%`. The first segment matches at the start of the text, the last one at its
+/// end, and the others in sequence between them. A single segment matches the whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     segments: Vec<Segment>,
@@ -10,7 +10,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Segment {
     parts: Vec<Part>,
-    // Of a segment of literals only: for each of its first bytes, how many of the last of them are the first ones too.
+    // For a segment that is one literal: for each prefix, the length of its longest proper border.
     borders: Vec<usize>,
 }
 
@@ -21,20 +21,21 @@ enum Part {
     One,
 }
 
-/// Bytes of a character at most.
+/// Maximum number of bytes of a character.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 impl Pattern {
-    /// Takes a pattern apart: `%` for any bytes, `_` for one character, what follows `escape` for itself.
+    /// Parses a pattern: `%` matches any bytes, `_` one character, and a byte after `escape`
+    /// itself.
     pub fn new(pattern: &[u8], escape: Option<u8>) -> Pattern {
         let mut segments = vec![Segment::default()];
         let mut bytes = pattern.iter();
         while let Some(byte) = bytes.next() {
             let is_first = segments.len() == 1;
-            let parts = &mut segments.last_mut().expect("there is one at least").parts;
+            let parts = &mut segments.last_mut().expect("there is at least one segment").parts;
             match byte {
                 byte if Some(*byte) == escape => push(parts, *bytes.next().unwrap_or(byte)),
-                // Several are as one, and cost no more.
+                // Consecutive `%` are equivalent to one.
                 b'%' if parts.is_empty() && !is_first => {}
                 b'%' => segments.push(Segment::default()),
                 b'_' => parts.push(Part::One),
@@ -45,10 +46,10 @@ impl Pattern {
         Pattern { segments }
     }
 
-    /// What stands before a byte that means itself in [`to_bytes`](Pattern::to_bytes).
+    /// Escape byte in the result of [`to_bytes`](Pattern::to_bytes).
     pub const ESCAPE: u8 = b'\\';
 
-    /// The pattern as it is written.
+    /// The pattern in text form, with every literal byte escaped.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -67,14 +68,14 @@ impl Pattern {
         bytes
     }
 
-    /// Whether all of `text` is like it. Takes as long as the text is, and for a segment with `_` between two `%` no more than the
-    /// product of both lengths.
+    /// Whether the pattern matches all of `text`. Takes time linear in the length of the text. A
+    /// segment with `_` between two `%` takes at most the product of both lengths.
     pub fn matches(&self, text: &[u8]) -> bool {
-        let (first, rest) = self.segments.split_first().expect("there is one at least");
+        let (first, rest) = self.segments.split_first().expect("there is at least one segment");
         let Some(mut at) = first.end_at(text, 0) else { return false };
         let Some((last, between)) = rest.split_last() else { return at == text.len() };
         for segment in between {
-            // The first place is as good as any: what follows has the most left.
+            // The leftmost match is sufficient: it leaves the most text for the rest.
             let Some(end) = segment.find(text, at) else { return false };
             at = end;
         }
@@ -90,7 +91,8 @@ fn push(parts: &mut Vec<Part>, byte: u8) {
 }
 
 impl Segment {
-    /// Source: Knuth, Morris, Pratt, "Fast pattern matching in strings" (1977).
+    /// Computes the failure function of Knuth, Morris, Pratt, "Fast pattern matching in strings"
+    /// (1977).
     fn find_borders(&mut self) {
         let [Part::Literal(literal)] = &self.parts[..] else { return };
         let mut borders = vec![0];
@@ -104,7 +106,7 @@ impl Segment {
         self.borders = borders;
     }
 
-    /// Where it ends that begins at `at`, if it does.
+    /// End of the segment if it matches at `at`.
     fn end_at(&self, text: &[u8], at: usize) -> Option<usize> {
         self.parts.iter().try_fold(at, |at, part| match part {
             Part::Literal(literal) => text[at..].starts_with(literal).then_some(at + literal.len()),
@@ -112,7 +114,7 @@ impl Segment {
         })
     }
 
-    /// The first place from `at` on where it ends.
+    /// End of the first match at or after `at`.
     fn find(&self, text: &[u8], at: usize) -> Option<usize> {
         let [Part::Literal(literal)] = &self.parts[..] else {
             return characters(text, at).find_map(|at| self.end_at(text, at));
@@ -130,7 +132,7 @@ impl Segment {
         None
     }
 
-    /// Whether it ends the text, and begins not before `at`.
+    /// Whether the segment matches at the end of the text, starting at or after `at`.
     fn ends(&self, text: &[u8], at: usize) -> bool {
         let lens = self.parts.iter().map(|part| match part {
             Part::Literal(literal) => (literal.len(), literal.len()),
@@ -148,12 +150,12 @@ impl Segment {
     }
 }
 
-/// Where characters begin from `at` on, and the end.
+/// Character starts from `at`, and the end of the text.
 fn characters(text: &[u8], at: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(at), |at| character_len(&text[*at..]).map(|len| at + len))
 }
 
-/// Bytes of the first character; of what is no UTF-8, one.
+/// Bytes of the first character; 1 for invalid UTF-8.
 fn character_len(text: &[u8]) -> Option<usize> {
     let first = *text.first()?;
     let len = match first {
@@ -202,7 +204,7 @@ mod tests {
             ("%abab%c", "abaababc", true),
             ("ab%ab", "aba", false),
             ("%ab%", "", false),
-            // A character is one, wherever a search for it begins.
+            // Search must not start within a character.
             ("%__6%", "日6", false),
             ("%__6", "日6", false),
             ("%_6%", "日6", true),
@@ -217,7 +219,7 @@ mod tests {
     fn long_texts_take_bounded_time() {
         let text = "a".repeat(20_000);
         assert!(!like(&"%a".repeat(50).add_b(), &text));
-        // The product of both would be some minutes.
+        // Quadratic time would take minutes.
         let text = "a".repeat(16 << 20);
         assert!(!like(&format!("%{}b%", "a".repeat(4000)), &text));
         assert!(like(&format!("%{}%", "a".repeat(4000)), &text));

@@ -1,19 +1,19 @@
-//! `BigDecimalColumnInterpreter`: values are decimal numbers (four bytes of scale, then the unscaled number), rounded to two
-//! places behind the point, and so is every product.
+//! `BigDecimalColumnInterpreter`: values are decimal numbers (4 bytes of scale, then the unscaled
+//! number). Values and products are rounded to two decimal places.
 
 use std::cmp::Ordering;
 
 use prost::Message;
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
 use super::decimal::{self, Decimal};
 use super::interpreter::Interpreter;
 
-/// What Java says to a value that is no number.
+/// Java's message for a value that is not a number.
 const NO_DECIMAL: &str = "Cannot invoke \"java.math.BigDecimal.setScale(int, java.math.RoundingMode)\" because the return value of \
      \"org.apache.hadoop.hbase.PrivateCellUtil.getValueAsBigDecimal(org.apache.hadoop.hbase.Cell)\" is null";
 
-/// Places behind the point.
+/// Decimal places.
 const PLACES: i32 = 2;
 
 pub(super) struct BigDecimal;
@@ -24,10 +24,10 @@ impl Interpreter for BigDecimal {
     fn read(value: &[u8]) -> Answer<Option<Decimal>> {
         match Decimal::read(value).and_then(|decimal| decimal.round_to(PLACES)) {
             Ok(decimal) => Ok(Some(decimal)),
-            Err(decimal::Misfit::Short) => Err(JavaException::io(NO_DECIMAL)),
-            // HBase computes with as many digits as its heap has room for.
-            Err(decimal::Misfit::Long) => Err(JavaException::do_not_retry(format!(
-                "a decimal number has more than {} digits, which cannot be aggregated",
+            Err(decimal::DecimalError::Short) => Err(JavaException::io(NO_DECIMAL)),
+            // HBase computes with as many digits as its heap allows.
+            Err(decimal::DecimalError::Long) => Err(JavaException::do_not_retry(format!(
+                "cannot aggregate: a decimal number has more than {} digits",
                 decimal::DIGITS_MAX
             ))),
         }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_decimal_ends_the_call() {
+    fn an_invalid_decimal_ends_the_call() {
         for short in [&[][..], &[0], &[0, 0, 0, 2]] {
             let error = BigDecimal::read(short).unwrap_err();
             assert_eq!((&error.class[..], &error.message[..]), ("java.io.IOException", NO_DECIMAL));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_is_what_java_says() {
+    fn the_smallest_number_is_javas() {
         assert_eq!(BigDecimal::encode(&BigDecimal::smallest()), [0x0a, 5, 0, 0, 1, 0x45, 49]);
     }
 }

@@ -1,14 +1,16 @@
-//! Decimal numbers as HBase writes them: four bytes of scale, then the unscaled number in two's complement, big-endian.
+//! Decimal numbers in HBase's encoding: 4 bytes of scale, then the unscaled number in big-endian
+//! two's complement.
 //!
-//! Digits are bounded, for what is read comes from cells: bringing a number to another scale costs the square of its length.
+//! The number of digits is limited, because the input is untrusted: changing the scale takes time
+//! quadratic in the length.
 
 use std::cmp::Ordering;
 
 use super::integer::Integer;
 
-/// Digits that a number may have, as it is stored and as it is rounded.
+/// Maximum number of digits, both stored and after rounding.
 pub(super) const DIGITS_MAX: u64 = 4096;
-/// Bytes that surely hold more of them.
+/// Number of bytes that always contain more digits than that.
 const UNSCALED_LEN_MAX: usize = 2048;
 
 /// A decimal number: an integer divided by a power of ten.
@@ -18,10 +20,10 @@ pub(super) struct Decimal {
     scale: i32,
 }
 
-/// Why bytes are no number that can be computed with.
+/// Reason why bytes cannot be used as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misfit {
-    /// There are not enough of them.
+pub(super) enum DecimalError {
+    /// Too few bytes.
     Short,
     /// The number has too many digits.
     Long,
@@ -32,14 +34,14 @@ impl Decimal {
         Decimal { unscaled: Integer::Small(unscaled), scale }
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Decimal, Misfit> {
-        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or(Misfit::Short)?;
+    pub(super) fn read(bytes: &[u8]) -> Result<Decimal, DecimalError> {
+        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or(DecimalError::Short)?;
         match unscaled.len() {
-            0 => Err(Misfit::Short),
+            0 => Err(DecimalError::Short),
             1..=UNSCALED_LEN_MAX => {
                 Ok(Decimal { unscaled: Integer::from_bytes(unscaled), scale: i32::from_be_bytes(*scale) })
             }
-            _ => Err(Misfit::Long),
+            _ => Err(DecimalError::Long),
         }
     }
 
@@ -47,35 +49,35 @@ impl Decimal {
         [&self.scale.to_be_bytes()[..], &self.unscaled.to_bytes()].concat()
     }
 
-    /// The same number with so many places behind the point, halves rounded to the even neighbour.
-    pub(super) fn round_to(self, places: i32) -> Result<Decimal, Misfit> {
+    /// Rounds to `places` decimal places, half to even.
+    pub(super) fn round_to(self, places: i32) -> Result<Decimal, DecimalError> {
         let further = i64::from(places) - i64::from(self.scale);
         let (least, most) = self.unscaled.digits();
         let unscaled = match u64::try_from(further) {
             Ok(0) => self.unscaled,
             Ok(_) if self.unscaled.is_zero() => self.unscaled,
-            Ok(up) if least + up > DIGITS_MAX => return Err(Misfit::Long),
+            Ok(up) if least + up > DIGITS_MAX => return Err(DecimalError::Long),
             Ok(up) => self.unscaled.scale_up(up),
-            // Less than a tenth.
+            // Less than 0.1 units of the last place.
             Err(_) if most < further.unsigned_abs() => Integer::Small(0),
             Err(_) => self.unscaled.scale_down(further.unsigned_abs()),
         };
         Ok(Decimal { unscaled, scale: places })
     }
 
-    /// The order of two numbers of one scale.
+    /// Compares two numbers with the same scale.
     pub(super) fn compare(&self, other: &Decimal) -> Ordering {
         debug_assert_eq!(self.scale, other.scale);
         self.unscaled.cmp(&other.unscaled)
     }
 
-    /// The sum of two numbers of one scale.
+    /// Adds two numbers with the same scale.
     pub(super) fn add(&self, other: &Decimal) -> Decimal {
         debug_assert_eq!(self.scale, other.scale);
         Decimal { unscaled: self.unscaled.add(&other.unscaled), scale: self.scale }
     }
 
-    /// The product of two numbers with `places` behind the point, rounded to as many.
+    /// Multiplies two numbers with `places` decimal places; the result is rounded to `places`.
     pub(super) fn multiply(&self, other: &Decimal, places: i32) -> Decimal {
         debug_assert_eq!((self.scale, other.scale), (places, places));
         let unscaled = self.unscaled.multiply(&other.unscaled).scale_down(places.unsigned_abs().into());
@@ -87,7 +89,7 @@ impl Decimal {
 mod tests {
     use super::*;
 
-    fn rounded(unscaled: i128, scale: i32) -> Result<Decimal, Misfit> {
+    fn rounded(unscaled: i128, scale: i32) -> Result<Decimal, DecimalError> {
         Decimal::new(unscaled, scale).round_to(2)
     }
 
@@ -108,8 +110,8 @@ mod tests {
         ] {
             assert_eq!(rounded(unscaled, scale), Ok(Decimal::new(expected, 2)), "{unscaled} {scale}");
         }
-        assert_eq!(rounded(1, i32::MIN), Err(Misfit::Long));
-        assert_eq!(rounded(1, -10_000), Err(Misfit::Long));
+        assert_eq!(rounded(1, i32::MIN), Err(DecimalError::Long));
+        assert_eq!(rounded(1, -10_000), Err(DecimalError::Long));
         assert!(rounded(1, -4000).is_ok());
     }
 
@@ -123,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back() {
+    fn decimals_round_trip_as_bytes() {
         let bytes = [0, 0, 0, 2, 0xfe, 0x0c];
         assert_eq!(Decimal::read(&bytes).unwrap().to_bytes(), bytes);
-        assert_eq!(Decimal::read(&bytes[..4]), Err(Misfit::Short));
+        assert_eq!(Decimal::read(&bytes[..4]), Err(DecimalError::Short));
     }
 }

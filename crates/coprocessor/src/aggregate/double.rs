@@ -1,13 +1,13 @@
-//! `DoubleColumnInterpreter`: values of eight bytes are floating-point numbers, others are passed over.
+//! `DoubleColumnInterpreter`: 8-byte values are floating-point numbers, others are skipped.
 
 use std::cmp::Ordering;
 
 use prost::Message;
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use super::interpreter::Interpreter;
 
-/// The smallest positive number, which is what Java calls `Double.MIN_VALUE`.
+/// The smallest positive number, Java's `Double.MIN_VALUE`.
 const MIN_VALUE: f64 = f64::from_bits(1);
 
 pub(super) struct Double;
@@ -19,7 +19,7 @@ impl Interpreter for Double {
         Ok(value.try_into().ok().map(f64::from_be_bytes))
     }
 
-    /// Java's order: -0.0 is smaller than 0.0, and what is no number is equal to itself and greater than all that are.
+    /// Java's order: -0.0 is less than 0.0; NaN equals itself and is greater than all numbers.
     fn compare(left: &f64, right: &f64) -> Ordering {
         match (left.is_nan(), right.is_nan()) {
             (false, false) => left.total_cmp(right),

@@ -1,42 +1,43 @@
-//! What is kept of the cells of a scan: a few numbers, whatever the scan's length.
+//! The state kept for the cells of a scan: a few numbers, regardless of the scan's length.
 //!
-//! A scanner gives rows, or pieces of rows where the scan has a batch. HBase adds up some of its sums piece by piece and
-//! others cell by cell, which shows in floating-point numbers; so does this.
+//! A scanner returns rows, or parts of rows if the scan has a batch size. HBase adds up some sums
+//! part by part and others cell by cell, which affects floating-point results. This code does the
+//! same.
 
 use std::cmp::Ordering;
 
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
 use super::interpreter::{Interpreter, add};
 
-/// What is kept of cells.
+/// Aggregate state over cells.
 pub(super) trait Fold: Clone + Send + 'static {
-    /// Takes a cell's value.
+    /// Adds a cell's value.
     ///
     /// # Errors
-    /// Of a value that ends the call.
+    /// If the value is invalid, which ends the call.
     fn cell(&mut self, value: &[u8]) -> Answer<()>;
 
-    /// A row ended, or a piece of one.
-    fn end_piece(&mut self) {}
+    /// Called at the end of a row, or of a part of one.
+    fn end_part(&mut self) {}
 
-    /// The answer, after so many pieces.
+    /// The response, after this number of parts.
     ///
     /// # Errors
-    /// Where HBase fails to make one.
-    fn answer(self, pieces: u64) -> Answer<proto::AggregateResponse>;
+    /// If HBase fails to build a response.
+    fn finish(self, parts: u64) -> Answer<proto::AggregateResponse>;
 }
 
-fn response(first_part: Vec<Vec<u8>>, pieces: Option<u64>) -> proto::AggregateResponse {
+fn response(first_part: Vec<Vec<u8>>, parts: Option<u64>) -> proto::AggregateResponse {
     proto::AggregateResponse {
         first_part: first_part.into_iter().map(Into::into).collect(),
-        second_part: pieces.map(|pieces| pieces.to_be_bytes().to_vec().into()),
+        second_part: parts.map(|parts| parts.to_be_bytes().to_vec().into()),
     }
 }
 
-/// The largest number, or the smallest one: of several that are equal, the first.
+/// The greatest or the smallest number; the first of several equal ones.
 pub(super) struct Extreme<I: Interpreter> {
-    // What the order of a number to the best one must be to be better.
+    // A number is better if its order compared with the best one equals this.
     better: Ordering,
     best: Option<I::Number>,
 }
@@ -67,12 +68,12 @@ impl<I: Interpreter> Fold for Extreme<I> {
         Ok(())
     }
 
-    fn answer(self, _pieces: u64) -> Answer<proto::AggregateResponse> {
+    fn finish(self, _parts: u64) -> Answer<proto::AggregateResponse> {
         Ok(response(self.best.iter().map(I::encode).collect(), None))
     }
 }
 
-/// The sum, and for an average the number of pieces.
+/// The sum; for an average also the number of parts.
 pub(super) struct Sum<I: Interpreter> {
     sum: Option<I::Number>,
     is_average: bool,
@@ -100,91 +101,92 @@ impl<I: Interpreter> Fold for Sum<I> {
         Ok(())
     }
 
-    fn answer(self, pieces: u64) -> Answer<proto::AggregateResponse> {
-        let pieces = (self.is_average && self.sum.is_some()).then_some(pieces);
-        Ok(response(self.sum.iter().map(I::encode).collect(), pieces))
+    fn finish(self, parts: u64) -> Answer<proto::AggregateResponse> {
+        let parts = (self.is_average && self.sum.is_some()).then_some(parts);
+        Ok(response(self.sum.iter().map(I::encode).collect(), parts))
     }
 }
 
-/// Sums of the pieces' sums and of their squares.
+/// Sum of the parts' sums, and sum of their squares.
 pub(super) struct Deviation<I: Interpreter> {
     sum: Option<I::Number>,
     squares: Option<I::Number>,
-    piece: Option<I::Number>,
+    part: Option<I::Number>,
 }
 
 impl<I: Interpreter> Deviation<I> {
     pub(super) fn new() -> Deviation<I> {
-        Deviation { sum: None, squares: None, piece: None }
+        Deviation { sum: None, squares: None, part: None }
     }
 }
 
 impl<I: Interpreter> Clone for Deviation<I> {
     fn clone(&self) -> Deviation<I> {
-        Deviation { sum: self.sum.clone(), squares: self.squares.clone(), piece: self.piece.clone() }
+        Deviation { sum: self.sum.clone(), squares: self.squares.clone(), part: self.part.clone() }
     }
 }
 
 impl<I: Interpreter> Fold for Deviation<I> {
     fn cell(&mut self, value: &[u8]) -> Answer<()> {
-        self.piece = add::<I>(self.piece.take(), I::read(value)?);
+        self.part = add::<I>(self.part.take(), I::read(value)?);
         Ok(())
     }
 
-    fn end_piece(&mut self) {
-        let piece = self.piece.take();
-        let square = piece.as_ref().map(|piece| I::multiply(piece, piece));
-        self.sum = add::<I>(self.sum.take(), piece);
+    fn end_part(&mut self) {
+        let part = self.part.take();
+        let square = part.as_ref().map(|part| I::multiply(part, part));
+        self.sum = add::<I>(self.sum.take(), part);
         self.squares = add::<I>(self.squares.take(), square);
     }
 
-    fn answer(self, pieces: u64) -> Answer<proto::AggregateResponse> {
+    fn finish(self, parts: u64) -> Answer<proto::AggregateResponse> {
         let sums = [self.sum, self.squares];
-        let pieces = sums[0].is_some().then_some(pieces);
-        Ok(response(sums.iter().flatten().map(I::encode).collect(), pieces))
+        let parts = sums[0].is_some().then_some(parts);
+        Ok(response(sums.iter().flatten().map(I::encode).collect(), parts))
     }
 }
 
-/// Sums of values and of weights, by which the client finds the region and the row of the median.
+/// Sums of values and of weights, from which the client determines the region and row of the
+/// median.
 ///
-/// HBase's does not look which column a cell is of, so both are sums over all of them; without a column for weights their sum
-/// is the smallest number.
+/// Like HBase, this does not distinguish the cells' columns, so both sums are over all cells.
+/// Without a weight column the sum of weights is the smallest number.
 pub(super) struct Median<I: Interpreter> {
     sum: Option<I::Number>,
-    piece: Option<I::Number>,
+    part: Option<I::Number>,
     is_weighted: bool,
 }
 
 impl<I: Interpreter> Median<I> {
     pub(super) fn new(is_weighted: bool) -> Median<I> {
-        Median { sum: None, piece: None, is_weighted }
+        Median { sum: None, part: None, is_weighted }
     }
 }
 
 impl<I: Interpreter> Clone for Median<I> {
     fn clone(&self) -> Median<I> {
-        Median { sum: self.sum.clone(), piece: self.piece.clone(), is_weighted: self.is_weighted }
+        Median { sum: self.sum.clone(), part: self.part.clone(), is_weighted: self.is_weighted }
     }
 }
 
 impl<I: Interpreter> Fold for Median<I> {
     fn cell(&mut self, value: &[u8]) -> Answer<()> {
-        self.piece = add::<I>(self.piece.take(), I::read(value)?);
+        self.part = add::<I>(self.part.take(), I::read(value)?);
         Ok(())
     }
 
-    fn end_piece(&mut self) {
-        self.sum = add::<I>(self.sum.take(), self.piece.take());
+    fn end_part(&mut self) {
+        self.sum = add::<I>(self.sum.take(), self.part.take());
     }
 
-    fn answer(self, _pieces: u64) -> Answer<proto::AggregateResponse> {
+    fn finish(self, _parts: u64) -> Answer<proto::AggregateResponse> {
         let Some(sum) = self.sum else { return Err(JavaException::io(I::NOTHING_TO_ENCODE)) };
         let weights = if self.is_weighted { I::encode(&sum) } else { I::encode(&I::smallest()) };
         Ok(response(vec![I::encode(&sum), weights], None))
     }
 }
 
-/// The number of pieces that have cells.
+/// Number of parts that have cells.
 #[derive(Clone)]
 pub(super) struct Count(pub(super) u64);
 
@@ -193,11 +195,11 @@ impl Fold for Count {
         Ok(())
     }
 
-    fn end_piece(&mut self) {
+    fn end_part(&mut self) {
         self.0 += 1;
     }
 
-    fn answer(self, _pieces: u64) -> Answer<proto::AggregateResponse> {
+    fn finish(self, _parts: u64) -> Answer<proto::AggregateResponse> {
         Ok(response(vec![self.0.to_be_bytes().to_vec()], None))
     }
 }

@@ -1,11 +1,11 @@
-//! Integers without end: what sums and products of decimal numbers need, and no more.
+//! Arbitrary-precision integers, with only the operations that sums and products of decimals need.
 //!
-//! Most fit 128 bits and are computed as such; the others are magnitudes in limbs of 32 bits. A number has one form: large is
-//! only what does not fit.
+//! Most numbers fit in 128 bits and are computed as such. Others are magnitudes in 32-bit limbs.
+//! The representation is unique: a number is large only if it does not fit in 128 bits.
 
 use std::cmp::Ordering;
 
-/// The greatest power of ten in a limb, and its exponent.
+/// The greatest power of ten that fits in a limb, and its exponent.
 const LIMB_POWER: u32 = 1_000_000_000;
 const LIMB_DIGITS: u64 = 9;
 
@@ -16,16 +16,16 @@ pub(super) enum Integer {
     Large(Large),
 }
 
-/// One that does not fit 128 bits.
+/// A number that does not fit in 128 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Large {
     negative: bool,
-    // The magnitude, little-endian, without zeros at the end.
+    // The magnitude, least significant limb first, without trailing zeros.
     limbs: Vec<u32>,
 }
 
 impl Integer {
-    /// From two's complement, big-endian, of any length. No bytes are zero.
+    /// Decodes big-endian two's complement of any length. Empty input is zero.
     pub(super) fn from_bytes(bytes: &[u8]) -> Integer {
         let fill = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xff } else { 0 };
         if bytes.len() <= size_of::<i128>() {
@@ -47,12 +47,12 @@ impl Integer {
         Integer::of(fill != 0, limbs)
     }
 
-    /// Two's complement, big-endian, as short as it can be: at least one byte.
+    /// Encodes in big-endian two's complement with the fewest bytes; at least one.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let bytes: Vec<u8> = match self {
             Integer::Small(number) => number.to_be_bytes().to_vec(),
             Integer::Large(large) => {
-                // One limb more, so that there is room for the sign.
+                // An extra limb, so that the sign bit fits.
                 let mut limbs = [&large.limbs[..], &[0]].concat();
                 if large.negative {
                     negate(&mut limbs);
@@ -60,8 +60,8 @@ impl Integer {
                 limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()).collect()
             }
         };
-        let says_nothing = |pair: &[u8]| matches!((pair[0], pair[1] & 0x80), (0, 0) | (0xff, 0x80));
-        let start = bytes.windows(2).take_while(|pair| says_nothing(pair)).count();
+        let is_redundant = |pair: &[u8]| matches!((pair[0], pair[1] & 0x80), (0, 0) | (0xff, 0x80));
+        let start = bytes.windows(2).take_while(|pair| is_redundant(pair)).count();
         bytes[start..].to_vec()
     }
 
@@ -69,16 +69,16 @@ impl Integer {
         *self == Integer::Small(0)
     }
 
-    /// Decimal digits that the magnitude has at least, and at most.
+    /// Lower and upper bound of the number of decimal digits.
     pub(super) fn digits(&self) -> (u64, u64) {
         let bits = match self {
             Integer::Small(number) => u64::from(128 - number.unsigned_abs().leading_zeros()),
             Integer::Large(large) => {
-                let last = large.limbs.last().expect("large ones have limbs");
+                let last = large.limbs.last().expect("large numbers have limbs");
                 large.limbs.len() as u64 * 32 - u64::from(last.leading_zeros())
             }
         };
-        // log10(2) lies between 0.30102 and 0.30103.
+        // log10(2) is between 0.30102 and 0.30103.
         (bits.saturating_sub(1) * 30102 / 100_000 + 1, bits * 30103 / 100_000 + 1)
     }
 
@@ -107,14 +107,14 @@ impl Integer {
         Integer::of(self.is_negative() != other.is_negative(), product(&self.magnitude(), &other.magnitude()))
     }
 
-    /// Times a power of ten.
+    /// Multiplies by `10^exponent`.
     pub(super) fn scale_up(&self, exponent: u64) -> Integer {
         let mut scaled = self.clone();
         for_limbs(exponent, |power| scaled = scaled.multiply(&Integer::Small(i128::from(power))));
         scaled
     }
 
-    /// Divided by a power of ten; halves go to the even neighbour.
+    /// Divides by `10^exponent`, rounding half to even.
     pub(super) fn scale_down(&self, exponent: u64) -> Integer {
         let Some(but_one) = exponent.checked_sub(1) else { return self.clone() };
         let mut limbs = self.magnitude();
@@ -131,7 +131,7 @@ impl Integer {
     fn of(negative: bool, mut limbs: Vec<u32>) -> Integer {
         let used = limbs.iter().rposition(|limb| *limb != 0).map_or(0, |last| last + 1);
         limbs.truncate(used);
-        // The smallest number of 128 bits has a magnitude that no positive one has.
+        // The magnitude of `i128::MIN` does not fit in a positive `i128`.
         let fits = |magnitude: u128| match negative {
             false => i128::try_from(magnitude).ok(),
             true => 0i128.checked_sub_unsigned(magnitude),
@@ -181,7 +181,7 @@ impl PartialOrd for Integer {
     }
 }
 
-/// Calls `work` with powers of ten whose product has this exponent.
+/// Calls `work` with powers of ten whose product is `10^exponent`.
 fn for_limbs(exponent: u64, mut work: impl FnMut(u32)) {
     (0..exponent / LIMB_DIGITS).for_each(|_| work(LIMB_POWER));
     match (exponent % LIMB_DIGITS) as u32 {
@@ -197,7 +197,7 @@ fn negate(limbs: &mut [u32]) {
     }
 }
 
-/// Of any two magnitudes, zeros at their ends or not.
+/// Compares magnitudes, which may have trailing zeros.
 fn compare_limbs(left: &[u32], right: &[u32]) -> Ordering {
     let longer = left.len().max(right.len());
     let limb = |limbs: &[u32], at: usize| limbs.get(at).copied().unwrap_or(0);
@@ -221,7 +221,7 @@ fn sum(left: &[u32], right: &[u32]) -> Vec<u32> {
     sum
 }
 
-/// `left - right`, which is not negative.
+/// `left - right`; must not be negative.
 fn difference(left: &[u32], right: &[u32]) -> Vec<u32> {
     let mut borrow = false;
     let subtract = |(at, limb): (usize, &u32)| {
@@ -246,7 +246,7 @@ fn product(left: &[u32], right: &[u32]) -> Vec<u32> {
     product
 }
 
-/// Divides in place; what is left over.
+/// Divides in place; returns the remainder.
 fn divide(limbs: &mut [u32], divisor: u32) -> u32 {
     let mut rest = 0u64;
     for limb in limbs.iter_mut().rev() {
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// The same number in limbs, whatever its size.
+    /// The number in limbs, regardless of its size.
     fn large(number: i128) -> Integer {
         Integer::Large(Large { negative: number < 0, limbs: Integer::Small(number).magnitude() })
     }
@@ -272,7 +272,7 @@ mod tests {
         proptest::collection::vec(any::<u8>(), 1..40)
     }
 
-    /// All of two's complement, as long as needed for any of the tests.
+    /// Two's complement, extended to a length that is sufficient for all tests.
     fn wide(integer: &Integer) -> [u8; 96] {
         let bytes = integer.to_bytes();
         let mut wide = [if bytes[0] & 0x80 == 0 { 0 } else { 0xff }; 96];

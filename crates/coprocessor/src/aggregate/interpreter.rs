@@ -1,41 +1,41 @@
-//! What a column interpreter is: how values of cells are numbers, and how those are compared, added and written.
+//! Column interpreters: decoding of values to numbers, and comparing, adding and encoding numbers.
 
 use std::cmp::Ordering;
 
-use wire::exception::Answer;
+use proto::exception::Answer;
 
-/// Numbers of one kind. HBase's `ColumnInterpreter`, whose type of a cell's value and that of a sum are the same in all that
-/// its client has.
+/// A kind of numbers, like HBase's `ColumnInterpreter`. In HBase's own interpreters the types of
+/// values and sums are equal.
 pub(super) trait Interpreter: Send + Sync + 'static {
     /// A number.
     type Number: Clone + Send + Sync;
 
-    /// The number that a cell's value is; `None` for those that are passed over.
+    /// Decodes a cell's value; `None` if the value is skipped.
     ///
     /// # Errors
-    /// Of a value that ends the call.
+    /// If the value is invalid, which ends the call.
     fn read(value: &[u8]) -> Answer<Option<Self::Number>>;
 
-    /// The order of two numbers.
+    /// Compares two numbers.
     fn compare(left: &Self::Number, right: &Self::Number) -> Ordering;
 
-    /// Their sum.
+    /// Adds two numbers.
     fn add(left: &Self::Number, right: &Self::Number) -> Self::Number;
 
-    /// Their product.
+    /// Multiplies two numbers.
     fn multiply(left: &Self::Number, right: &Self::Number) -> Self::Number;
 
-    /// What HBase takes for the smallest number.
+    /// The smallest number according to HBase.
     fn smallest() -> Self::Number;
 
-    /// The message that carries a number.
+    /// Encodes a number as a protobuf message.
     fn encode(number: &Self::Number) -> Vec<u8>;
 
-    /// What Java says where a number should be encoded and there is none.
+    /// Java's message when it encodes a missing number.
     const NOTHING_TO_ENCODE: &str;
 }
 
-/// The sum of two numbers, where a missing one adds nothing.
+/// The sum of two optional numbers; `None` adds nothing.
 pub(super) fn add<I: Interpreter>(left: Option<I::Number>, right: Option<I::Number>) -> Option<I::Number> {
     match (left, right) {
         (Some(left), Some(right)) => Some(I::add(&left, &right)),

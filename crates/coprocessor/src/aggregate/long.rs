@@ -1,9 +1,10 @@
-//! `LongColumnInterpreter`: values of eight bytes are integers, others are passed over. Sums wrap, as Java's do.
+//! `LongColumnInterpreter`: 8-byte values are integers, others are skipped. Sums wrap around as in
+//! Java.
 
 use std::cmp::Ordering;
 
 use prost::Message;
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use super::interpreter::Interpreter;
 

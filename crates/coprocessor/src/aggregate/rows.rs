@@ -1,24 +1,24 @@
-//! Rows of a scanner, folded. What a filter takes back is as if it had not been there.
+//! Folds the rows of a scanner. Rows that a filter rolls back are not counted.
 
 use cell::Cell;
-use engine::scanner::{RegionScanner, ResultEnd, ResultSink, Room};
-use wire::exception::{Answer, JavaException};
+use engine::scanner::{RegionScanner, ResultEnd, ResultSink, SinkMemory};
+use proto::exception::{Answer, JavaException};
 
 use super::fold::Fold;
 
-/// Folds the results that a scanner writes.
+/// Result sink that folds the cells.
 pub(super) struct Rows<F> {
     fold: F,
-    // Results so far.
-    pieces: u64,
-    // Both before the current row.
+    // Number of results so far.
+    parts: u64,
+    // Both values before the current row.
     row_start: (F, u64),
-    // Of the last result. It may not be: what was written of it was taken back.
+    // Row of the last result; empty if that was rolled back.
     row: Vec<u8>,
     is_row_whole: bool,
-    // A value that ends the call was met; it counts when its result ends.
+    // Error of an invalid value. It takes effect when the result ends.
     failed: Option<JavaException>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl<F: Fold> Rows<F> {
@@ -26,44 +26,45 @@ impl<F: Fold> Rows<F> {
         Rows {
             row_start: (fold.clone(), 0),
             fold,
-            pieces: 0,
+            parts: 0,
             row: Vec::new(),
             is_row_whole: false,
             failed: None,
-            is_over: false,
+            has_ended: false,
         }
     }
 
-    /// The answer to what `scanner` has given to its end.
+    /// The response after `scanner` has reached its end.
     ///
     /// # Errors
-    /// Of a value that ended the call; where HBase fails to make an answer.
-    pub(super) fn answer(self, scanner: &RegionScanner) -> Answer<proto::AggregateResponse> {
+    /// If an invalid value ended the call, or if HBase fails to build a response.
+    pub(super) fn finish(self, scanner: &RegionScanner) -> Answer<proto::AggregateResponse> {
         match self.failed {
             Some(failed) => Err(failed),
             None => {
-                let pieces = self.pieces + u64::from(!self.ends_with(scanner.last_row()));
-                self.fold.answer(pieces)
+                let parts = self.parts + u64::from(!self.ends_with(scanner.last_row()));
+                self.fold.finish(parts)
             }
         }
     }
 
-    /// The exception of a value that ended the call.
+    /// The exception for an invalid value that ended the call.
     pub(super) fn failed(self) -> Option<JavaException> {
         self.failed
     }
 
-    /// Whether the last result was known to be the last one. HBase's averages count calls of its scanner, which says of each
-    /// result whether there may be more: if so, one more call finds out that there are none.
+    /// Whether the scanner knew that the last result was the last one. HBase's averages count
+    /// scanner calls. If a result may be followed by another, one more call is needed to find the
+    /// end.
     fn ends_with(&self, last_row: &[u8]) -> bool {
         self.is_row_whole && self.row == last_row
     }
 }
 
 impl<F: Fold> ResultSink for Rows<F> {
-    fn begin_result(&mut self, goes_on: bool) {
-        if !goes_on {
-            self.row_start = (self.fold.clone(), self.pieces);
+    fn begin_result(&mut self, continues_row: bool) {
+        if !continues_row {
+            self.row_start = (self.fold.clone(), self.parts);
         }
         self.row.clear();
     }
@@ -78,27 +79,27 @@ impl<F: Fold> ResultSink for Rows<F> {
     }
 
     fn end_result(&mut self, end: ResultEnd) {
-        self.fold.end_piece();
-        self.pieces += 1;
+        self.fold.end_part();
+        self.parts += 1;
         self.is_row_whole = !end.partial;
-        self.is_over = self.failed.is_some();
+        self.has_ended = self.failed.is_some();
     }
 
     fn rollback_row(&mut self) {
-        (self.fold, self.pieces) = self.row_start.clone();
+        (self.fold, self.parts) = self.row_start.clone();
         self.row.clear();
         self.is_row_whole = false;
-        if !self.is_over {
+        if !self.has_ended {
             self.failed = None;
         }
     }
 
-    /// Nothing that would be sent.
+    /// Nothing is sent to the client.
     fn bytes(&self) -> usize {
         0
     }
 
-    fn room(&mut self) -> Room {
-        if self.is_over { Room::Over } else { Room::Enough }
+    fn memory(&mut self) -> SinkMemory {
+        if self.has_ended { SinkMemory::Exceeded } else { SinkMemory::Enough }
     }
 }

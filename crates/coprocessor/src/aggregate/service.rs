@@ -1,4 +1,4 @@
-//! Which method of the service does what, and what its answer looks like.
+//! The service's methods and their responses.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::request::{self, Interpreters};
 use super::rows::Rows;
 use crate::call::{Call, Response, decode, unknown_method};
 use crate::error::{Error, Result};
-use crate::reading::Reading;
+use crate::scan::EndpointScan;
 
 pub(crate) const SERVICE: &str = "AggregateService";
 
 const RESPONSE: &str = "org.apache.hadoop.hbase.protobuf.generated.AggregateProtos$AggregateResponse";
 
-/// What is asked of numbers.
+/// A numeric aggregate.
 #[derive(Clone, Copy)]
 enum Aggregate {
     Max,
@@ -32,7 +32,7 @@ enum Aggregate {
     Median,
 }
 
-/// Answers a call of the service.
+/// Handles a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
     let aggregate = match &call.call.method_name[..] {
         "GetMax" => Aggregate::Max,
@@ -78,16 +78,16 @@ async fn aggregate_by<I: Interpreter>(
     }
 }
 
-/// Folds what a scan gives, on a thread of low priority.
+/// Folds the results of a scan, on a low-priority thread.
 async fn fold<F: Fold>(fold: F, region: &Arc<Region>, call: Call<'_>, scan: Scan) -> Result<Response> {
-    let mut reading = Reading::begin(region, &scan, call)?;
+    let mut scanning = EndpointScan::open(region, &scan, call)?;
     let work = async move {
         let mut rows = Rows::new(fold);
-        match reading.drive(&mut rows).await {
-            Ok(()) => Ok(rows.answer(reading.scanner())?),
+        match scanning.drive(&mut rows).await {
+            Ok(()) => Ok(rows.finish(scanning.scanner())?),
             Err(error) => Err(rows.failed().map_or(error, Error::Refused)),
         }
     };
-    let answer = call.background.run(work).await?;
-    Ok(Response { class: RESPONSE, message: answer.encode_to_vec() })
+    let response = call.background.run(work).await?;
+    Ok(Response { class: RESPONSE, message: response.encode_to_vec() })
 }

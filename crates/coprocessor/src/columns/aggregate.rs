@@ -1,4 +1,4 @@
-//! Groups of rows and what is found of them.
+//! Aggregation of rows into groups.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,82 +7,83 @@ use base::budget::Budget;
 use base::env::TaskClass;
 use columnar::{Aggregation, Aggregator, Batch, Bounds, Predicate, Refusal};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, Looked, Taken, Unit};
+use engine::columns::{BatchSink, ColumnScan, ReadStats, TakenRows, Unit};
 use prost::Message;
+use proto::exception::JavaException;
 use proto::grampus::{AggregateRequest, AggregateResponse};
 use wire::convert::columns::{request, state};
-use wire::exception::JavaException;
 
-use super::room::{Fits, Room};
-use super::turns::Turns;
+use super::group_memory::{GroupMemory, GrowResult};
+use super::unit_queue::UnitQueue;
 use crate::error::{Error, Result};
 
-/// Memory that the groups of one call may take before it answers; putting the answer together takes some times as much.
+/// Group memory at which a call answers. Building the response takes a multiple of that.
 const GROUPS_BYTES_MAX: usize = 32 << 20;
-/// Time after the end of a call's time in which a unit may be ended that was begun. No unit takes that long, but for values and
-/// conditions that are made for it.
+/// Time after the call's deadline in which a unit in progress may be completed. Only values and
+/// conditions crafted for this purpose take longer.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Answers a request; computes for long. Its groups are counted among `answers`.
+/// Handles a request; CPU-intensive. The groups are charged to `response_budget`.
 pub(super) async fn aggregate(
     region: &Arc<Region>,
     request: &AggregateRequest,
-    answer_by: Duration,
-    answers: &Arc<Budget>,
+    respond_by: Duration,
+    response_budget: &Arc<Budget>,
 ) -> Result<Vec<u8>> {
     let mut rows = super::rows(request.rows.as_ref())?;
     let mut plan =
         request::aggregation(&rows, &request.group_by, &request.aggregate).map_err(JavaException::from)?;
-    // Of several versions, cells of columns that nothing is asked of make rows too.
-    plan = if rows.versions <= 1 { plan.of_used_columns() } else { plan.of_different_columns() };
+    // With several versions, the cells of unused columns also create rows.
+    plan = if rows.versions <= 1 { plan.without_unused_columns() } else { plan.with_distinct_columns() };
     rows.columns.clone_from(&plan.columns);
-    let scan = ColumnScan::new(region, super::wanted(&rows))?;
-    let units = scan.plan().await?;
-    let asked = request.groups_bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
-    let bytes_max = asked.map_or(GROUPS_BYTES_MAX, |bytes| bytes.min(GROUPS_BYTES_MAX));
+    let scan = ColumnScan::new(region, super::query(&rows))?;
+    let plan_units = scan.plan().await?;
+    let requested = request.groups_bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes_max = requested.map_or(GROUPS_BYTES_MAX, |bytes| bytes.min(GROUPS_BYTES_MAX));
     let job = Arc::new(Job {
         region: region.clone(),
         scan,
-        turns: Turns::new(units, answer_by),
-        // A task that has nothing yet is given some room whatever was asked for.
-        room: Room::new(answers, bytes_max.max(ROOM_BYTES_MIN)),
+        units: UnitQueue::new(plan_units, respond_by),
+        // The minimum lets tasks start, regardless of the requested limit.
+        memory: GroupMemory::new(response_budget, bytes_max.max(MEMORY_BYTES_MIN)),
         bytes_max,
-        found: Mutex::new(Found {
+        merged: Mutex::new(MergedGroups {
             groups: Aggregator::new(Arc::new(plan.clone())),
-            looked: Looked::default(),
+            stats: ReadStats::default(),
             matched: 0,
         }),
         plan: Arc::new(plan),
     });
-    // Ends the others when this one is dropped.
+    // Stops the other tasks when this future is dropped.
     let stop = StopOnDrop(job.clone());
     job.run().await;
     drop(stop);
-    if let Some(error) = job.turns.failed() {
+    if let Some(error) = job.units.failed() {
         return Err(error);
     }
-    job.answer()
+    job.encode_response()
 }
 
-/// Groups that a call may have before it is told that they are too many: those of a unit are not many less.
-const ROOM_BYTES_MIN: usize = 8 << 20;
+/// Minimum group memory at which it is full. The groups of a single unit may be almost as
+/// large.
+const MEMORY_BYTES_MIN: usize = 8 << 20;
 
-/// One aggregation, done by several tasks.
+/// An aggregation by several tasks.
 struct Job {
     region: Arc<Region>,
     scan: ColumnScan,
     plan: Arc<Aggregation>,
-    turns: Turns,
-    // Of the groups of all tasks.
-    room: Room,
+    units: UnitQueue,
+    // Memory of the groups of all tasks.
+    memory: GroupMemory,
     bytes_max: usize,
-    found: Mutex<Found>,
+    merged: Mutex<MergedGroups>,
 }
 
-/// What those tasks found that are done.
-struct Found {
+/// Merged results of the tasks that have ended.
+struct MergedGroups {
     groups: Aggregator,
-    looked: Looked,
+    stats: ReadStats,
     matched: u64,
 }
 
@@ -90,24 +91,24 @@ struct StopOnDrop(Arc<Job>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.turns.give_up();
+        self.0.units.cancel();
     }
 }
 
 impl Job {
-    /// Works on all units: a task on each core, this one among them.
+    /// Processes all units with one task per core, including the current task.
     async fn run(self: &Arc<Self>) {
-        let tasks = cores().min(self.turns.len());
-        let others: Vec<_> = (1..tasks)
+        let task_count = cores().min(self.units.len());
+        let tasks: Vec<_> = (1..task_count)
             .map(|_| {
                 let job = self.clone();
                 self.region.env().spawn(TaskClass::Scan, async move { job.work().await })
             })
             .collect();
         self.work().await;
-        for other in others {
-            if other.await.is_err() {
-                self.turns.fail(JavaException::do_not_retry("a part of the aggregation was given up").into());
+        for task in tasks {
+            if task.await.is_err() {
+                self.units.fail(JavaException::do_not_retry("a task of the aggregation was aborted").into());
             }
         }
     }
@@ -116,48 +117,52 @@ impl Job {
         let mut worker = Worker {
             job: self,
             groups: Aggregator::new(self.plan.clone()),
-            looked: Looked::default(),
+            stats: ReadStats::default(),
             matched: 0,
             bytes: 0,
             unit: 0,
-            leaves_off: false,
+            stops_in_unit: false,
         };
-        while let Some((at, unit)) = self.turns.take(&*self.region.env().clock) {
+        while let Some((at, unit)) = self.units.take(&*self.region.env().clock) {
             if let Err(error) = worker.read(at, unit).await {
-                return self.turns.fail(error.into());
+                return self.units.fail(error.into());
             }
             tokio::task::yield_now().await;
         }
-        let Worker { groups, looked, matched, .. } = worker;
-        let mut found = self.found();
-        if let Err(overflow) = found.groups.absorb(groups) {
-            self.turns.fail(refused(overflow));
+        let Worker { groups, stats, matched, .. } = worker;
+        let mut merged = self.merged();
+        if let Err(overflow) = merged.groups.absorb(groups) {
+            self.units.fail(overflow_error(overflow));
         }
-        found.looked.add(&looked);
-        found.matched += matched;
+        merged.stats.add(&stats);
+        merged.matched += matched;
     }
 
-    /// The answer, which is written group by group: messages take several times what they are made of.
-    fn answer(&self) -> Result<Vec<u8>> {
-        let found = self.found();
-        found.groups.check().map_err(refused)?;
-        let mut answer = Vec::new();
-        let mut put =
-            |part: AggregateResponse| part.encode(&mut answer).expect("memory has no end of its own");
-        for (key, states) in found.groups.groups() {
-            put(AggregateResponse { group: vec![state::group_message(&key, &states)], ..Default::default() });
+    /// Encodes the response group by group, because messages take several times the memory of the
+    /// groups.
+    fn encode_response(&self) -> Result<Vec<u8>> {
+        let merged = self.merged();
+        merged.groups.check().map_err(overflow_error)?;
+        let mut response = Vec::new();
+        let mut append =
+            |part: AggregateResponse| part.encode(&mut response).expect("encoding to a vector succeeds");
+        for (key, states) in merged.groups.groups() {
+            append(AggregateResponse {
+                group: vec![state::group_message(&key, &states)],
+                ..Default::default()
+            });
         }
-        put(AggregateResponse {
+        append(AggregateResponse {
             group: Vec::new(),
-            resume_row: self.turns.rest(),
-            work: Some(super::work(&found.looked, found.matched)),
+            resume_row: self.units.resume_row(),
+            work: Some(super::work(&merged.stats, merged.matched)),
         });
-        Ok(answer)
+        Ok(response)
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
-        // Who panicked here has failed the call.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn merged(&self) -> MutexGuard<'_, MergedGroups> {
+        // A task that panicked while it held the lock has failed the call.
+        self.merged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,13 +170,13 @@ impl Job {
 struct Worker<'a> {
     job: &'a Job,
     groups: Aggregator,
-    looked: Looked,
+    stats: ReadStats,
     matched: u64,
-    // Of the groups, as was told last.
+    // Last reported memory of the groups.
     bytes: usize,
-    // The one at work.
+    // Index of the current unit.
     unit: usize,
-    leaves_off: bool,
+    stops_in_unit: bool,
 }
 
 impl Worker<'_> {
@@ -179,22 +184,23 @@ impl Worker<'_> {
         let job = self.job;
         self.unit = at;
         let read = job.scan.read(unit, self).await?;
-        self.looked.add(&read.looked);
+        self.stats.add(&read.stats);
         if let Some(row) = read.next_row {
-            job.turns.go_on_at(row);
+            job.units.set_resume_row(row);
         }
         Ok(())
     }
 
-    /// Looks whether there is time and memory to go on, and stops if it can where there is none.
-    fn look(&mut self) -> std::result::Result<(), engine::Error> {
-        let (turns, clock) = (&self.job.turns, &*self.job.region.env().clock);
-        if turns.is_given_up() || turns.is_over_by(clock, GRACE) {
-            turns.fail(JavaException::do_not_retry("a part of the rows takes too long").into());
-            return Err(engine::Error::bad_request("given up"));
+    /// Checks time and memory. If they are exhausted, stops at the next possible row, or fails the
+    /// call.
+    fn check_limits(&mut self) -> std::result::Result<(), engine::Error> {
+        let (units, clock) = (&self.job.units, &*self.job.region.env().clock);
+        if units.is_canceled() || units.is_expired_by(clock, GRACE) {
+            units.fail(JavaException::do_not_retry("the time limit was exceeded in a unit of rows").into());
+            return Err(engine::Error::bad_request("canceled"));
         }
-        if self.bytes > self.job.bytes_max || turns.is_over(clock) {
-            self.leaves_off = turns.leave_off(self.unit);
+        if self.bytes > self.job.bytes_max || units.is_expired(clock) {
+            self.stops_in_unit = units.stop_at_last_unit(self.unit);
         }
         Ok(())
     }
@@ -205,18 +211,18 @@ impl BatchSink for Worker<'_> {
         self.job.plan.predicate.as_ref().is_none_or(|predicate| predicate.may_hold(bounds))
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<TakenRows, engine::Error> {
         let (job, bytes) = (self.job, &mut self.bytes);
         let added = self.groups.add_while(batch, |now| {
             let before = std::mem::replace(bytes, now);
-            match job.room.grow(before, now) {
-                Ok(Fits::Yes) => true,
-                Ok(Fits::Full) => {
-                    job.turns.stop();
+            match job.memory.grow(before, now) {
+                Ok(GrowResult::Continue) => true,
+                Ok(GrowResult::Full) => {
+                    job.units.stop();
                     true
                 }
-                Err(no_room) => {
-                    job.turns.fail(no_room.into());
+                Err(error) => {
+                    job.units.fail(error.into());
                     false
                 }
             }
@@ -224,10 +230,10 @@ impl BatchSink for Worker<'_> {
         self.matched += match added {
             Ok(matched) => matched,
             Err(Refusal::Overflow(overflow)) => return Err(engine::Error::bad_request(overflow.to_string())),
-            Err(Refusal::GivenUp) => return Err(engine::Error::bad_request("given up")),
+            Err(Refusal::Canceled) => return Err(engine::Error::bad_request("canceled")),
         };
-        self.look()?;
-        Ok(if self.leaves_off { Taken::Until(batch.len) } else { Taken::All })
+        self.check_limits()?;
+        Ok(if self.stops_in_unit { TakenRows::Until(batch.len) } else { TakenRows::All })
     }
 
     fn rows(&mut self, rows: u64) {
@@ -241,13 +247,13 @@ impl BatchSink for Worker<'_> {
         true
     }
 
-    fn goes_on(&mut self) -> std::result::Result<bool, engine::Error> {
-        self.look()?;
-        Ok(!self.leaves_off)
+    fn wants_more(&mut self) -> std::result::Result<bool, engine::Error> {
+        self.check_limits()?;
+        Ok(!self.stops_in_unit)
     }
 }
 
-fn refused(overflow: columnar::aggregate::Overflow) -> Error {
+fn overflow_error(overflow: columnar::aggregate::Overflow) -> Error {
     JavaException::do_not_retry(overflow.to_string()).into()
 }
 

@@ -1,159 +1,162 @@
-//! Rows of typed columns. Answers follow each other as rows do; within one answer a row may stand elsewhere.
+//! Selection of rows with typed columns. Successive responses are in row order; rows within a
+//! response are not ordered.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::budget::{Budget, Share};
+use base::budget::{Budget, BudgetShare};
 use base::env::Clock;
 use bytes::Bytes;
-use columnar::{Batch, Bits, Bounds, Predicate, Used, Values, Vector};
+use columnar::{Batch, Bits, Bounds, ColumnMapping, Predicate, Values, Vector};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, Looked, Taken};
+use engine::columns::{BatchSink, ColumnScan, ReadStats, TakenRows};
 use prost::Message;
+use proto::exception::JavaException;
 use proto::grampus::{self, SelectRequest, SelectResponse};
-use wire::convert::columns::request::RowsWanted;
+use wire::convert::columns::request::RowQuery;
 use wire::convert::columns::value_message;
-use wire::exception::JavaException;
 
 use super::ResumeRow;
-use super::turns::Turns;
+use super::unit_queue::UnitQueue;
 use crate::error::Result;
 
-/// Bytes of values after which a call answers.
+/// Bytes of values at which a call answers.
 const BYTES_MAX: usize = 16 << 20;
 
-/// What a value of bytes takes beside them while an answer is made.
+/// Overhead of a byte string while a response is built.
 const VALUE_BYTES: usize = 48;
 
-/// Answers a request; computes for long. What it gathers is counted among `answers`.
+/// Handles a request; CPU-intensive. The collected values are charged to `response_budget`.
 pub(super) async fn select(
     region: &Arc<Region>,
     request: &SelectRequest,
-    answer_by: Duration,
-    answers: &Arc<Budget>,
+    respond_by: Duration,
+    response_budget: &Arc<Budget>,
 ) -> Result<Vec<u8>> {
-    Ok(respond(region, request, answer_by, answers).await?.encode_to_vec())
+    Ok(respond(region, request, respond_by, response_budget).await?.encode_to_vec())
 }
 
 async fn respond(
     region: &Arc<Region>,
     request: &SelectRequest,
-    answer_by: Duration,
-    answers: &Arc<Budget>,
+    respond_by: Duration,
+    response_budget: &Arc<Budget>,
 ) -> Result<SelectResponse> {
     let mut rows = super::rows(request.rows.as_ref())?;
-    let give = checked(&mut rows, request)?;
-    let scan = ColumnScan::new(region, super::wanted(&rows))?;
+    let returned = check(&mut rows, request)?;
+    let scan = ColumnScan::new(region, super::query(&rows))?;
     let clock = &*region.env().clock;
-    let turns = Turns::new(scan.plan().await?, answer_by);
+    let units = UnitQueue::new(scan.plan().await?, respond_by);
     let bytes_max = request.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
     let mut selected = Selected {
         predicate: rows.predicate.as_ref(),
-        give: &give,
-        vectors: give.iter().map(|_| Gathered::default()).collect(),
+        returned: &returned,
+        vectors: returned.iter().map(|_| CollectedColumn::default()).collect(),
         rows: 0,
         limit: request.limit.unwrap_or(u64::MAX),
         bytes: 0,
-        // Every call comes further.
+        // At least 1, so that every call makes progress.
         bytes_max: bytes_max.map_or(BYTES_MAX, |bytes| bytes.clamp(1, BYTES_MAX)),
-        share: Share::of(answers),
-        has_room: true,
-        turns: &turns,
+        share: BudgetShare::of(response_budget),
+        has_memory: true,
+        units: &units,
         clock,
     };
-    let mut looked = Looked::default();
+    let mut stats = ReadStats::default();
     while !selected.is_full()
-        && let Some((_, unit)) = turns.take(clock)
+        && let Some((_, unit)) = units.take(clock)
     {
         let read = scan.read(unit, &mut selected).await?;
-        looked.add(&read.looked);
+        stats.add(&read.stats);
         if let Some(row) = read.next_row {
-            turns.go_on_at(row);
+            units.set_resume_row(row);
             break;
         }
         tokio::task::yield_now().await;
     }
-    let resume_row: ResumeRow = if selected.rows >= selected.limit { None } else { turns.rest() };
+    let resume_row: ResumeRow = if selected.rows >= selected.limit { None } else { units.resume_row() };
     let matched = selected.rows;
     let vectors = selected.vectors.into_iter().map(|vector| vector.message(matched as usize)).collect();
     Ok(SelectResponse {
         rows: Some(matched),
         vector: vectors,
         resume_row,
-        work: Some(super::work(&looked, matched)),
+        work: Some(super::work(&stats, matched)),
     })
 }
 
-/// Checks what is asked for, and leaves out columns that are neither given nor looked at; the places of those that are given.
-fn checked(rows: &mut RowsWanted, request: &SelectRequest) -> Result<Vec<usize>> {
+/// Validates the request, and removes columns that are neither returned nor read. Returns the
+/// indexes of the returned columns.
+fn check(rows: &mut RowQuery, request: &SelectRequest) -> Result<Vec<usize>> {
     if let Some(predicate) = &rows.predicate {
         predicate.check(&rows.columns).map_err(JavaException::do_not_retry)?;
     }
-    let mut give: Vec<usize> = request.give.iter().map(|at| *at as usize).collect();
-    if give.len() > rows.columns.len() {
-        return Err(JavaException::do_not_retry("more columns are to be given than there are").into());
+    let mut returned: Vec<usize> = request.give.iter().map(|at| *at as usize).collect();
+    if returned.len() > rows.columns.len() {
+        return Err(JavaException::do_not_retry("more columns are requested than exist").into());
     }
-    if let Some(at) = give.iter().find(|at| **at >= rows.columns.len()) {
+    if let Some(at) = returned.iter().find(|at| **at >= rows.columns.len()) {
         return Err(
-            JavaException::do_not_retry(format!("column {at} is to be given, which is not there")).into()
+            JavaException::do_not_retry(format!("column {at} is requested, but it does not exist")).into()
         );
     }
-    let used = used(rows, &give);
-    rows.columns = used.select(&rows.columns);
-    rows.predicate = rows.predicate.take().map(|predicate| predicate.of_columns(&used));
-    give.iter_mut().for_each(|at| *at = used.place(*at));
-    Ok(give)
+    let mapping = column_mapping(rows, &returned);
+    rows.columns = mapping.select(&rows.columns);
+    rows.predicate = rows.predicate.take().map(|predicate| predicate.remap(&mapping));
+    returned.iter_mut().for_each(|at| *at = mapping.position(*at));
+    Ok(returned)
 }
 
-/// Columns that are given or looked at; of several versions all, for their cells make rows.
-fn used(rows: &RowsWanted, give: &[usize]) -> Used {
+/// The columns that are returned or read. With several versions all columns, because their cells
+/// create rows.
+fn column_mapping(rows: &RowQuery, returned: &[usize]) -> ColumnMapping {
     if rows.versions > 1 {
-        return Used::of(0..rows.columns.len(), &rows.columns);
+        return ColumnMapping::new(0..rows.columns.len(), &rows.columns);
     }
-    let mut places = rows.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
-    places.extend(give);
-    Used::of(places, &rows.columns)
+    let mut positions = rows.predicate.as_ref().map(Predicate::columns).unwrap_or_default();
+    positions.extend(returned);
+    ColumnMapping::new(positions, &rows.columns)
 }
 
-/// Rows that met the condition.
+/// Rows that satisfied the predicate.
 struct Selected<'a> {
     predicate: Option<&'a Predicate>,
-    give: &'a [usize],
-    vectors: Vec<Gathered>,
+    returned: &'a [usize],
+    vectors: Vec<CollectedColumn>,
     rows: u64,
     limit: u64,
     bytes: usize,
     bytes_max: usize,
-    // Of the memory of all answers.
-    share: Share,
-    has_room: bool,
-    turns: &'a Turns,
+    // Share of the budget for all responses.
+    share: BudgetShare,
+    has_memory: bool,
+    units: &'a UnitQueue,
     clock: &'a dyn Clock,
 }
 
 impl Selected<'_> {
     fn is_full(&self) -> bool {
-        self.rows >= self.limit || self.bytes >= self.bytes_max || !self.has_room
+        self.rows >= self.limit || self.bytes >= self.bytes_max || !self.has_memory
     }
 
-    /// How many of `rows` are taken until the answer is full, one at least.
-    fn fit(&self, batch: &Batch<'_>, rows: &[u32]) -> usize {
-        let room = usize::try_from(self.limit - self.rows).unwrap_or(usize::MAX);
-        let rows = &rows[..rows.len().min(room)];
+    /// Number of `rows` to take until the response is full; at least one if the limit allows.
+    fn count_fitting(&self, batch: &Batch<'_>, rows: &[u32]) -> usize {
+        let rows_left = usize::try_from(self.limit - self.rows).unwrap_or(usize::MAX);
+        let rows = &rows[..rows.len().min(rows_left)];
         let (mut count, mut bytes) = (0, self.bytes);
         for row in rows {
             if count > 0 && bytes >= self.bytes_max {
                 break;
             }
             bytes +=
-                self.give.iter().map(|at| value_bytes(&batch.columns[*at], *row as usize)).sum::<usize>();
+                self.returned.iter().map(|at| value_bytes(&batch.columns[*at], *row as usize)).sum::<usize>();
             count += 1;
         }
         count
     }
 }
 
-/// About how many bytes of an answer a value is.
+/// Approximate bytes of a value in a response.
 fn value_bytes(vector: &Vector, row: usize) -> usize {
     match vector.values() {
         Values::Whole(_) | Values::Real(_) => 8,
@@ -167,32 +170,33 @@ impl BatchSink for Selected<'_> {
         self.predicate.is_none_or(|predicate| predicate.may_hold(bounds))
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> std::result::Result<TakenRows, engine::Error> {
         let mut rows = Vec::new();
         batch.select(self.predicate, &mut rows);
-        let taken = self.fit(batch, &rows);
+        let taken = self.count_fitting(batch, &rows);
         let until = rows.get(taken).map(|row| *row as usize);
         rows.truncate(taken);
         let before = self.bytes;
-        for (gathered, at) in self.vectors.iter_mut().zip(self.give) {
-            self.bytes += gathered.add(&batch.columns[*at], &rows);
+        for (collected, at) in self.vectors.iter_mut().zip(self.returned) {
+            self.bytes += collected.add(&batch.columns[*at], &rows);
         }
         self.rows += rows.len() as u64;
-        // Once as values, once as a message.
-        let memory = 2 * (self.bytes - before) + rows.len() * self.give.len() * VALUE_BYTES;
+        debug_assert!(self.rows <= self.limit, "no more rows are selected than requested");
+        // Counted twice: as values and as a message.
+        let memory = 2 * (self.bytes - before) + rows.len() * self.returned.len() * VALUE_BYTES;
         if !self.share.take_large(memory) {
             self.share.force(memory);
-            self.has_room = false;
+            self.has_memory = false;
         }
         Ok(match until {
-            Some(row) => Taken::Until(row),
-            None if self.is_full() || self.turns.is_over(self.clock) => Taken::Until(batch.len),
-            None => Taken::All,
+            Some(row) => TakenRows::Until(row),
+            None if self.is_full() || self.units.is_expired(self.clock) => TakenRows::Until(batch.len),
+            None => TakenRows::All,
         })
     }
 
     fn rows(&mut self, rows: u64) {
-        // Nothing is given of them but how many there are.
+        // Only their number is returned.
         if self.predicate.is_none_or(Predicate::holds_without_columns) {
             self.rows = self.rows.saturating_add(rows).min(self.limit);
         }
@@ -202,21 +206,21 @@ impl BatchSink for Selected<'_> {
         true
     }
 
-    fn goes_on(&mut self) -> std::result::Result<bool, engine::Error> {
-        Ok(!self.is_full() && !self.turns.is_over(self.clock))
+    fn wants_more(&mut self) -> std::result::Result<bool, engine::Error> {
+        Ok(!self.is_full() && !self.units.is_expired(self.clock))
     }
 }
 
-/// Values of one column.
+/// Collected values of one column.
 #[derive(Default)]
-struct Gathered {
+struct CollectedColumn {
     vector: grampus::Vector,
     absent: Vec<usize>,
     rows: usize,
 }
 
-impl Gathered {
-    /// Takes the values of `rows`; tells about how many bytes they are.
+impl CollectedColumn {
+    /// Adds the values of `rows`; returns their approximate size in bytes.
     fn add(&mut self, vector: &Vector, rows: &[u32]) -> usize {
         let mut bytes = 0;
         for row in rows {
@@ -243,6 +247,7 @@ impl Gathered {
     }
 
     fn message(mut self, rows: usize) -> grampus::Vector {
+        debug_assert_eq!(self.rows, rows, "each column has all selected rows");
         if !self.absent.is_empty() {
             let mut absent = Bits::zeros(rows);
             self.absent.iter().for_each(|row| absent.set(*row));

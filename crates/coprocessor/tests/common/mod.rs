@@ -1,4 +1,4 @@
-//! A region over files in memory, and its endpoints.
+//! A region with in-memory files, and its endpoints.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use cell::query::{CellSelection, FamilyColumns, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use coprocessor::{Endpoints, Error};
-use engine::budget::{ByCallOnly, MemstoreBudget};
+use engine::budget::{MemstoreBudget, NoMaintenance};
 use engine::region::RegionOptions;
 use engine::scanner::BlockLoader;
 use engine::{Opening, Region, RegionServices};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use prost::Message;
+use proto::exception::{Answer, JavaException};
 use wal::{Log, LogOptions};
-use wire::exception::{Answer, JavaException};
 
-/// Where the interpreters of HBase's client are.
+/// Package of the interpreters of HBase's client.
 pub const INTERPRETERS: &str = "org.apache.hadoop.hbase.client.coprocessor.";
 
-/// For all answers at once.
-pub const ANSWERS_BYTES: usize = 24 << 20;
+/// Budget for all responses.
+pub const RESPONSE_BUDGET_BYTES: usize = 24 << 20;
 
 pub struct World {
     pub env: Env,
     pub region: Arc<Region>,
     pub endpoints: Endpoints,
-    pub answers: Arc<Budget>,
+    pub response_budget: Arc<Budget>,
 }
 
-/// A region of a table with the family `f`, which keeps three versions and small blocks.
+/// A region of a table with the family `f`, with three versions and small blocks.
 pub async fn world(fs: Arc<dyn FileSystem>, env: Env) -> World {
     let root = RootDir::new(FilePath::root());
     let name = TableName::parse("t").unwrap();
@@ -50,10 +50,11 @@ pub async fn world(fs: Arc<dyn FileSystem>, env: Env) -> World {
         env: env.clone(),
         fs: fs.clone(),
         root,
+        tracker: Arc::new(layout::RenameTracker),
         log,
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget: Arc::new(MemstoreBudget::unlimited()),
-        maintenance: Arc::new(ByCallOnly),
+        maintenance: Arc::new(NoMaintenance),
         options: Arc::new(RegionOptions::default()),
         instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         nonces: Arc::default(),
@@ -62,12 +63,12 @@ pub async fn world(fs: Arc<dyn FileSystem>, env: Env) -> World {
     let index = Arc::new(wal::recovery::scan(&*fs, &[]).await.unwrap());
     let entries = Box::new(wal::recovery::read_region(fs.clone(), index, &info.encoded_name()));
     let region = Region::open(services, Opening { info, table, entries }).await.unwrap();
-    let answers = Budget::new(ANSWERS_BYTES);
-    World { endpoints: Endpoints::new(env.clone(), answers.clone()), answers, env, region }
+    let response_budget = Budget::new(RESPONSE_BUDGET_BYTES);
+    World { endpoints: Endpoints::new(env.clone(), response_budget.clone()), response_budget, env, region }
 }
 
 impl World {
-    /// Puts cells of a row: qualifier, timestamp, value.
+    /// Puts cells into a row: qualifier, timestamp, value.
     pub async fn put(&self, row: &str, cells: &[(&str, i64, &[u8])]) {
         let key_value = |(qualifier, timestamp, value): &(&str, i64, &[u8])| {
             KeyValue::new(row.as_bytes(), b"f", qualifier.as_bytes(), *timestamp, CellType::Put, value)
@@ -75,7 +76,7 @@ impl World {
         self.change(Mutation::put(bytes(row), cells.iter().map(key_value).collect())).await;
     }
 
-    /// Deletes what a marker hides.
+    /// Writes a delete marker.
     pub async fn delete(&self, row: &str, qualifier: &str, timestamp: i64, kind: CellType) {
         let marker = KeyValue::new(row.as_bytes(), b"f", qualifier.as_bytes(), timestamp, kind, b"");
         self.change(Mutation::delete(bytes(row), vec![marker])).await;
@@ -85,23 +86,23 @@ impl World {
         self.region.batch(vec![mutation]).await.remove(0).unwrap();
     }
 
-    /// Asks AggregateService by an interpreter of HBase's client.
-    pub async fn ask(
+    /// Calls AggregateService with an interpreter of HBase's client.
+    pub async fn query(
         &self,
         method: &str,
         interpreter: &str,
         scan: &Scan,
     ) -> Answer<proto::AggregateResponse> {
-        self.ask_with(method, &request(interpreter, scan).encode_to_vec()).await
+        self.query_with(method, &request(interpreter, scan).encode_to_vec()).await
     }
 
-    /// Asks AggregateService with any bytes.
-    pub async fn ask_with(&self, method: &str, request: &[u8]) -> Answer<proto::AggregateResponse> {
+    /// Calls AggregateService with any request bytes.
+    pub async fn query_with(&self, method: &str, request: &[u8]) -> Answer<proto::AggregateResponse> {
         let response = self.call("AggregateService", method, request).await?;
-        Ok(proto::AggregateResponse::decode(&response[..]).expect("an answer of the service"))
+        Ok(proto::AggregateResponse::decode(&response[..]).expect("a response of the service"))
     }
 
-    /// The bytes of an answer.
+    /// Calls a service; returns the bytes of the response.
     pub async fn call(&self, service: &str, method: &str, request: &[u8]) -> Answer<Vec<u8>> {
         let response = self.endpoints.call(&self.region, &call(service, method, request), None).await;
         response.map(|response| response.message).map_err(refused)
@@ -118,7 +119,7 @@ pub fn call(service: &str, method: &str, request: &[u8]) -> proto::CoprocessorSe
     }
 }
 
-/// A request for a scan, by an interpreter of HBase's client.
+/// A request with a scan and an interpreter of HBase's client.
 pub fn request(interpreter: &str, scan: &Scan) -> proto::AggregateRequest {
     proto::AggregateRequest {
         interpreter_class_name: format!("{INTERPRETERS}{interpreter}ColumnInterpreter"),
@@ -127,15 +128,15 @@ pub fn request(interpreter: &str, scan: &Scan) -> proto::AggregateRequest {
     }
 }
 
-/// The exception that an endpoint itself answers with.
+/// The exception that the endpoint itself returned.
 pub fn refused(error: Error) -> JavaException {
     match error {
         Error::Refused(exception) => exception,
-        Error::Region(error) => panic!("the region says: {error}"),
+        Error::Region(error) => panic!("error of the region: {error}"),
     }
 }
 
-/// A scan of one column of all rows.
+/// A scan of one column over all rows.
 pub fn column(qualifier: &str) -> Scan {
     let columns = vec![FamilyColumns { family: "f".into(), qualifiers: Some(vec![bytes(qualifier)]) }];
     Scan { selection: CellSelection { columns, ..CellSelection::default() }, ..Scan::default() }
@@ -145,7 +146,7 @@ pub fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// Runs `test` on a runtime whose time passes only when all wait.
+/// Runs `test` on a runtime with paused time, which advances only when all tasks wait.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

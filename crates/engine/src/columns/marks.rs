@@ -1,8 +1,9 @@
-//! Where the rows of a stretch are in its vectors, found without their keys.
+//! Finds the rows of a stretch in its vectors, without storing all row keys.
 //!
-//! Vectors know values and not whose they are. To find a row's place in them, or the row at a place, some rows are marked with
-//! their places when the stretch is walked over, about one a block; from the mark in front of it a row is found by a walk over
-//! cells that it shares a block with. Who looks for single rows reads those blocks anyway.
+//! Vectors contain values, but not the rows that they belong to. To find the place of a row, or the
+//! row at a place, some rows are marked with their places when the stretch is read, about one per
+//! block. A row is found by reading on from the mark before it, through cells of the same block. A
+//! query for single rows reads those blocks anyway.
 
 use bytes::Bytes;
 use cell::KeyBuf;
@@ -13,29 +14,32 @@ use crate::columns::plan::{RowRange, Stretch};
 use crate::columns::reading::Reading;
 use crate::error::Result;
 
-/// Rows of a stretch with their places, in order; its first row is one of them.
+/// Some rows of a stretch with their places, in order. The first row of the stretch is one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     rows: Strings,
     places: Vec<u32>,
 }
 
-/// Cells of a row after which the next row is sought: a row may have very many.
+/// Number of cells of a row after which the next row is sought, because a row may have very many
+/// cells.
 const STEPS_MAX: usize = 64;
 
 impl Marks {
-    /// Marks a row, behind those before it.
+    /// Adds a mark after the previous ones.
     pub(super) fn push(&mut self, row: &[u8], place: usize) {
+        let place = u32::try_from(place).expect("a stretch has far less than 2^32 rows");
+        debug_assert!(self.places.last().is_none_or(|last| *last < place), "marks are in the order of rows");
         self.rows.push(row);
-        self.places.push(u32::try_from(place).expect("a stretch has far less than 2^32 rows"));
+        self.places.push(place);
     }
 
-    /// Bytes of memory beside the value itself.
+    /// Bytes of memory in addition to the value itself.
     pub(super) fn heap_len(&self) -> usize {
         self.rows.heap_len() + self.places.capacity() * size_of::<u32>()
     }
 
-    /// The last mark for whose row and place `is_before` holds; it holds for those before it.
+    /// The last mark for which `is_before` holds. It must hold for all marks before that one.
     fn last_where(&self, is_before: impl Fn(&[u8], usize) -> bool) -> Option<(&[u8], usize)> {
         let (mut low, mut high) = (0, self.places.len());
         while low < high {
@@ -49,58 +53,58 @@ impl Marks {
     }
 }
 
-/// Finds rows of a stretch, faster where they are asked for in order.
-pub(super) struct Finder<'a> {
+/// Finds rows of a stretch. Faster if they are requested in order.
+pub(super) struct RowFinder<'a> {
     marks: &'a Marks,
-    // Rows of the stretch.
+    // Number of rows of the stretch.
     len: usize,
     stop: &'a [u8],
     cursor: Cursor,
-    // Of the row that the cursor is in.
+    // Place of the row at the cursor.
     place: usize,
 }
 
-/// Where a row is, or would be.
+/// The place of a row, or where it would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Rows in front of it.
+pub(super) struct RowPlace {
+    /// Number of rows before it.
     pub(super) place: usize,
-    /// Whether it is there.
+    /// Whether the stretch has the row.
     pub(super) is_there: bool,
 }
 
-impl<'a> Finder<'a> {
-    /// Of the rows `range` of a stretch, `len` of which there are.
-    pub(super) fn new(stretch: &Stretch, range: &'a RowRange, marks: &'a Marks, len: usize) -> Finder<'a> {
-        Finder { marks, len, stop: &range.stop, cursor: stretch.file.reader().cursor(), place: 0 }
+impl<'a> RowFinder<'a> {
+    /// A finder for the rows `range` of a stretch, which has `len` rows.
+    pub(super) fn new(stretch: &Stretch, range: &'a RowRange, marks: &'a Marks, len: usize) -> RowFinder<'a> {
+        RowFinder { marks, len, stop: &range.stop, cursor: stretch.file.reader().cursor(), place: 0 }
     }
 
     /// Finds a row.
     ///
     /// # Errors
-    /// What reading the file can fail with.
-    pub(super) async fn find(&mut self, row: &[u8], reading: &mut Reading) -> Result<Found> {
-        let behind = Found { place: self.len, is_there: false };
+    /// Those of reading the file.
+    pub(super) async fn find(&mut self, row: &[u8], reading: &mut Reading) -> Result<RowPlace> {
+        let after = RowPlace { place: self.len, is_there: false };
         if !self.stop.is_empty() && row >= self.stop {
-            return Ok(behind);
+            return Ok(after);
         }
         let Some((mark, place)) = self.marks.last_where(|mark, _| mark <= row) else {
-            return Ok(Found { place: 0, is_there: false });
+            return Ok(RowPlace { place: 0, is_there: false });
         };
         self.approach(mark, place, |here, _| here <= row, reading).await?;
         while let Some(here) = self.row() {
             if here >= row {
-                return Ok(Found { place: self.place, is_there: here == row });
+                return Ok(RowPlace { place: self.place, is_there: here == row });
             }
             self.next_row(reading).await?;
         }
-        Ok(behind)
+        Ok(after)
     }
 
-    /// The row at a place; `None` behind the last.
+    /// The row at a place; `None` after the last one.
     ///
     /// # Errors
-    /// What reading the file can fail with.
+    /// Those of reading the file.
     pub(super) async fn row_at(&mut self, wanted: usize, reading: &mut Reading) -> Result<Option<Bytes>> {
         let mark = self.marks.last_where(|_, place| place <= wanted);
         let Some((mark, place)) = mark.filter(|_| wanted < self.len) else { return Ok(None) };
@@ -111,7 +115,7 @@ impl<'a> Finder<'a> {
         Ok(self.row().map(Bytes::copy_from_slice))
     }
 
-    /// Goes to a marked row, unless the cursor is at it or behind, where `may_stay`.
+    /// Moves to a marked row. Stays if the cursor is at it or after it, and `may_stay` holds.
     async fn approach(
         &mut self,
         mark: &[u8],
@@ -127,7 +131,7 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// The row that the cursor is in, if it is one of the stretch's.
+    /// The row at the cursor, if it is in the stretch.
     fn row(&self) -> Option<&[u8]> {
         let row = self.cursor.cell()?.row();
         (self.stop.is_empty() || row < self.stop).then_some(row)
@@ -151,8 +155,8 @@ impl<'a> Finder<'a> {
                 return Ok(());
             }
         }
-        let behind = [&row[..], &[0]].concat();
-        self.seek(&behind, reading).await
+        let after = [&row[..], &[0]].concat();
+        self.seek(&after, reading).await
     }
 
     async fn seek(&mut self, row: &[u8], reading: &mut Reading) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Rows as a scan gives them: the way of all rows that are no stretch of one file.
+//! Collects the rows of a scan into vectors. Used for all rows that are not read from a stretch.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,47 +7,49 @@ use cell::Cell;
 use columnar::strings::Strings;
 use columnar::{Batch, Column, Vector};
 
-use crate::columns::rows::Rows;
-use crate::columns::scan::{BatchSink, Taken};
+use crate::columns::rows::RowsBuilder;
+use crate::columns::scan::{BatchSink, TakenRows};
 use crate::columns::versions::Versions;
 use crate::error::Error;
 use crate::scanner::{Limits, ResultEnd, ResultSink};
 
-/// Rows of a batch at most, and values; the last row of a scan's may go beyond, where it has several versions.
+/// Maximum numbers of rows and values in a batch. The last row may exceed them if it has several
+/// versions.
 const BATCH_ROWS: usize = 4096;
 const BATCH_VALUES: usize = 1 << 20;
-/// Bytes of cells, wanted or not, that a batch is made of, and of values that are made of them.
+/// Maximum bytes of the cells, wanted or not, from which a batch is built, and of the values built
+/// from them.
 const BATCH_BYTES: usize = 16 << 20;
-/// A part of a batch that is not worth to be filled.
+/// A batch counts as full when at most 1/N of it is free.
 const BATCH_REST: usize = 8;
-/// The least that a cell counts in a scan: its lengths, time and kind.
+/// Minimum bytes of a cell in a scan: its lengths, timestamp and type.
 const CELL_BYTES_MIN: usize = 24;
 
-/// Takes the results of a scan.
-pub(super) struct Merged {
-    rows: Rows,
-    // Of all rows so far.
+/// Receives the results of a scan.
+pub(super) struct RowCollector {
+    rows: RowsBuilder,
+    // Keys of all rows so far.
     keys: Strings,
     columns: usize,
-    // Of cells, wanted or not.
+    // Bytes of cells, wanted or not.
     bytes: usize,
-    // Where more than the newest version is wanted.
+    // Set if more than the newest version is wanted.
     versions: Option<Versions>,
-    // The first value that could not be read: sinks cannot fail.
+    // The first value that could not be read. Stored, because methods of a sink return no error.
     failed: Option<Error>,
 }
 
 /// Rows that were merged.
 pub(super) struct MergedRows {
-    /// Their keys. Those of several versions of a row are the same.
+    /// The row keys. Several versions of a row have the same key.
     pub(super) keys: Strings,
-    /// A vector of each column; none where there are none.
+    /// One vector per column.
     pub(super) vectors: Vec<Arc<Vector>>,
 }
 
 impl MergedRows {
-    /// Gives some of the rows to a sink, which there are vectors of.
-    pub(super) fn give(&self, rows: Range<usize>, sink: &mut dyn BatchSink) -> Result<Taken, Error> {
+    /// Passes some of the rows to a sink. There must be vectors.
+    pub(super) fn pass_to(&self, rows: Range<usize>, sink: &mut dyn BatchSink) -> Result<TakenRows, Error> {
         if rows == (0..self.keys.len()) {
             return sink.batch(&Batch { len: rows.len(), columns: &self.vectors, rows: None });
         }
@@ -56,11 +58,11 @@ impl MergedRows {
     }
 }
 
-impl Merged {
-    /// Takes rows of `columns`, with so many versions of each.
-    pub(super) fn new(columns: &[Column], versions: u32) -> Merged {
-        Merged {
-            rows: Rows::new(columns),
+impl RowCollector {
+    /// Collects `columns`, with this many versions of each.
+    pub(super) fn new(columns: &[Column], versions: u32) -> RowCollector {
+        RowCollector {
+            rows: RowsBuilder::new(columns),
             keys: Strings::default(),
             columns: columns.len(),
             bytes: 0,
@@ -69,19 +71,20 @@ impl Merged {
         }
     }
 
-    /// What a scan may give until it is asked whether the batch [is full](Merged::is_full): as much as fits into the batch if of
-    /// all that has copies there are all of them, and each cell of several versions has a time of its own. Mostly that is not so,
-    /// and then there is room for more.
+    /// Limits of a scan until the next check whether the batch [is full](RowCollector::is_full).
+    /// They assume the worst case: that all bytes have the maximum number of copies, and that each
+    /// cell of several versions has its own timestamp. Usually this is not so, and then the batch
+    /// has room for more.
     pub(super) fn limits(&self) -> Limits {
-        let (rows, bytes) = self.room();
+        let (rows, bytes) = self.remaining();
         let bytes = bytes / self.rows.copies_max();
         let bytes = if self.versions.is_some() { bytes.min(rows * CELL_BYTES_MIN) } else { bytes };
         Limits { rows: rows.max(1) as u64, bytes: bytes.max(1) as u64, ..Limits::default() }
     }
 
     /// Rows and bytes until the batch is full.
-    fn room(&self) -> (usize, usize) {
-        let (rows, bytes) = self.versions.as_ref().map(Versions::gathered).unwrap_or_default();
+    fn remaining(&self) -> (usize, usize) {
+        let (rows, bytes) = self.versions.as_ref().map(Versions::collected).unwrap_or_default();
         let rows = self.rows_max().saturating_sub(self.rows.len() + rows);
         (rows, BATCH_BYTES.saturating_sub(self.bytes.max(self.value_bytes() + bytes)))
     }
@@ -94,25 +97,26 @@ impl Merged {
         self.rows.bytes() + self.keys.bytes_len()
     }
 
-    /// Whether a batch is to be made before more rows are read.
+    /// Whether to build a batch before reading more rows.
     pub(super) fn is_full(&self) -> bool {
-        let (rows, bytes) = self.room();
+        let (rows, bytes) = self.remaining();
         self.failed.is_some() || rows <= self.rows_max() / BATCH_REST || bytes <= BATCH_BYTES / BATCH_REST
     }
 
-    /// Whether values take as much as those of a batch.
+    /// Whether the values are as large as a batch.
     pub(super) fn is_large(&self) -> bool {
         self.value_bytes() >= BATCH_BYTES
     }
 
-    /// The vectors of all rows so far, and begins anew. Not while a row goes on.
+    /// Takes the vectors of all rows so far. Must not be called within a row.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] if a value was not as its column says.
+    /// [`Error::BadRequest`] if a value does not fit the type of its column.
     pub(super) fn take(&mut self) -> Result<MergedRows, Error> {
         self.unfold();
         self.bytes = 0;
-        let (_, vectors) = self.rows.take();
+        let (facts, vectors) = self.rows.take();
+        debug_assert!(self.failed.is_some() || self.keys.len() == facts.rows, "each row has a key");
         match self.failed.take() {
             Some(error) => Err(error),
             None => Ok(MergedRows {
@@ -129,18 +133,18 @@ impl Merged {
         for _ in before..self.rows.len() {
             self.keys.push(versions.row());
         }
-        self.note(unfolded);
+        self.record_failure(unfolded);
     }
 
-    fn note(&mut self, taken: Result<(), Error>) {
+    fn record_failure(&mut self, taken: Result<(), Error>) {
         if let Err(error) = taken {
             self.failed.get_or_insert(error);
         }
     }
 }
 
-impl ResultSink for Merged {
-    fn begin_result(&mut self, _goes_on: bool) {}
+impl ResultSink for RowCollector {
+    fn begin_result(&mut self, _continues_row: bool) {}
 
     fn cell(&mut self, cell: &Cell<'_>) {
         if self.failed.is_some() {
@@ -153,24 +157,24 @@ impl ResultSink for Merged {
         }
         if let Some(versions) = &mut self.versions {
             let added = versions.add(cell, &self.rows);
-            return self.note(added);
+            return self.record_failure(added);
         }
         if !self.rows.is_current(cell.row()) {
             self.keys.push(cell.row());
             let begun = self.rows.begin(cell.row());
-            self.note(begun);
+            self.record_failure(begun);
         }
         let taken = self.rows.cell(cell);
-        self.note(taken);
+        self.record_failure(taken);
     }
 
     fn end_result(&mut self, _end: ResultEnd) {}
 
-    /// A row that did not fit into the limits comes again, whole. Of the newest version the values that are there are passed over
-    /// then.
+    /// A row that exceeded the limits comes again from its start. If only the newest version is
+    /// wanted, values that were already taken are skipped then.
     fn rollback_row(&mut self) {
         if let Some(versions) = &mut self.versions {
-            versions.forget();
+            versions.discard();
         }
     }
 
@@ -182,12 +186,12 @@ impl ResultSink for Merged {
 #[cfg(test)]
 mod tests {
     use cell::{CellType, KeyValue};
-    use columnar::{Encoding, Place};
+    use columnar::{ColumnLocation, Encoding};
 
     use super::*;
 
-    /// Gives rows of one cell as a scan does, until the batch is full; how many.
-    fn fill(merged: &mut Merged, row: impl Fn(usize) -> KeyValue) -> usize {
+    /// Passes rows of one cell as a scan does, until the batch is full. Returns how many.
+    fn fill(merged: &mut RowCollector, row: impl Fn(usize) -> KeyValue) -> usize {
         let mut rows = 0;
         while !merged.is_full() {
             let mut limits = merged.limits();
@@ -203,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_however_many_columns_have_the_same_bytes() {
-        let raw = |place| Column { place, encoding: Encoding::Raw, scale: 0 };
-        let of_cell = raw(Place::Cell { family: "f".into(), qualifier: "q".into() });
-        let of_row = |at: usize| raw(Place::RowBytes { offset: at % 3, length: None });
+    fn a_batch_is_bounded_if_many_columns_share_bytes() {
+        let raw = |location| Column { location, encoding: Encoding::Raw, scale: 0 };
+        let of_cell = raw(ColumnLocation::Cell { family: "f".into(), qualifier: "q".into() });
+        let of_row = |at: usize| raw(ColumnLocation::RowBytes { offset: at % 3, length: None });
         let row = |key_len: usize, value_len: usize| {
             move |at: usize| {
                 let key = format!("{at:0key_len$}");
@@ -225,16 +229,16 @@ mod tests {
                 (vec![of_cell.clone(); 1024], row(8, 16 << 10)),
                 ((0..1024).map(of_row).collect(), row(16 << 10, 16 << 10)),
             ] {
-                let mut merged = Merged::new(&columns, versions);
-                // The last row may be beyond, which is as large as a batch here.
+                let mut merged = RowCollector::new(&columns, versions);
+                // The last row, which is as large as a batch here, may exceed the limit.
                 assert!((1..3).contains(&fill(&mut merged, row)));
                 let found = merged.take().unwrap();
                 let bytes: usize = found.vectors.iter().map(|vector| vector.heap_len()).sum();
                 assert!(bytes < 3 * BATCH_BYTES, "{bytes}");
             }
-            // What is small is not cut smaller than it needs to be.
+            // Batches of small rows are not smaller than necessary.
             let columns: Vec<Column> = (0..64).map(of_row).collect();
-            let rows = fill(&mut Merged::new(&columns, versions), row(8, 80));
+            let rows = fill(&mut RowCollector::new(&columns, versions), row(8, 80));
             assert!((BATCH_ROWS / 8 * 7..=BATCH_ROWS).contains(&rows), "{rows}");
         }
     }

@@ -1,4 +1,4 @@
-//! Rows of a stretch that something else has cells of: a memstore, or another file.
+//! Finds the rows of a stretch that have cells elsewhere: in a memstore or another file.
 
 use std::sync::Arc;
 
@@ -12,11 +12,13 @@ use crate::error::Result;
 use crate::scanner::{Order, Source, may_have_rows};
 use crate::store::{StoreFile, StoreView};
 
-/// Such rows of a stretch up to which the rest is read from its vectors, and they one by one.
+/// Maximum number of such rows for which the vectors of the stretch are used; the rows are then
+/// read one by one.
 pub(super) const ROWS_MAX: usize = 512;
 
-/// The rows in `range` that anything but `file` has cells of, in order; `None` if they are many.
-pub(super) async fn rows_of_others(
+/// The rows in `range` that have cells in `view` outside of `file`, in order. `None` if they are
+/// many.
+pub(super) async fn rows_in_other_sources(
     range: &RowRange,
     file: &Arc<StoreFile>,
     view: &StoreView,

@@ -1,4 +1,4 @@
-//! Rows of one stretch: from its vectors, but for those that others have cells of.
+//! Reads rows of one stretch: from its vectors, except rows that have cells elsewhere.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,28 +6,29 @@ use std::sync::Arc;
 use bytes::Bytes;
 use columnar::{Batch, Bits, Vector, slices};
 
-use crate::columns::marks::{Finder, Marks};
+use crate::columns::marks::{Marks, RowFinder};
 use crate::columns::merged::MergedRows;
-use crate::columns::others::rows_of_others;
+use crate::columns::others::rows_in_other_sources;
 use crate::columns::plan::{RowRange, Stretch};
 use crate::columns::reading::Reading;
-use crate::columns::scan::{BatchSink, ColumnScan, Looked, ReadUnit};
-use crate::columns::stretch::{Known, Shelf};
+use crate::columns::scan::{BatchSink, ColumnScan, ReadStats, ReadUnit};
+use crate::columns::stretch::{CachedStretch, StretchCache};
 use crate::error::Result;
 
-/// Where the rows that are asked for are in the vectors of their stretch.
-struct Places {
+/// The places of the wanted rows in the vectors of their stretch.
+struct PartPlaces {
     range: Range<usize>,
-    // Of those rows that others have cells of, in order, each once.
+    // Places of rows that have cells elsewhere, in order, each once.
     others: Vec<usize>,
 }
 
-impl Places {
+impl PartPlaces {
     fn count(&self) -> usize {
         self.range.len() - self.others.len()
     }
 
-    /// A bit for each row of the stretch, where it is not all of them.
+    /// One bit per row of the stretch, set for rows to read from vectors. `None` if these are all
+    /// rows.
     fn bits(&self, len: usize) -> Option<Bits> {
         if self.others.is_empty() && self.range == (0..len) {
             return None;
@@ -41,8 +42,9 @@ impl Places {
 }
 
 impl ColumnScan {
-    /// Reads rows of a stretch; `None`, and nothing given to the sink, where the scanner is to read them: because their cells need
-    /// its judgement, or the vectors cannot be had or are not worth it.
+    /// Reads rows of a stretch. Returns `None`, with the sink unchanged, if a scan must read them:
+    /// because the retention rules may drop some of their cells, or because the vectors cannot be
+    /// built or are not worth building.
     pub(super) async fn read_part(
         &self,
         rows: &RowRange,
@@ -52,68 +54,71 @@ impl ColumnScan {
     ) -> Result<Option<ReadUnit>> {
         let mut reading = Reading::new(self.region().loader());
         let (view, read_point) = (&self.view().stores[store], self.read_point());
-        let others = rows_of_others(rows, &stretch.file, view, read_point, &mut reading).await?;
+        let others = rows_in_other_sources(rows, &stretch.file, view, read_point, &mut reading).await?;
         let Some(others) = others else { return Ok(None) };
-        let columns = &self.wanted().columns;
-        let shelf = Shelf::of(self.region().loader(), stretch);
-        let mut known = shelf.known(columns);
-        let may_take = |known: &Known| known.facts.is_none_or(|facts| self.may_take(&facts, store));
-        if known.is_of_no_use || !may_take(&known) || !known.fits_memory() {
+        let columns = &self.query().columns;
+        let cache = StretchCache::of(self.region().loader(), stretch);
+        let mut cached = cache.entries(columns);
+        let may_use =
+            |cached: &CachedStretch| cached.facts.is_none_or(|facts| self.may_use_stretch(&facts, store));
+        if cached.is_unusable || !may_use(&cached) || !cached.fits_memory() {
             return Ok(None);
         }
-        let is_of_use = columns.is_empty() || known.facts.is_none() || sink.may_use(&known.bounds());
+        let is_of_use = columns.is_empty() || cached.facts.is_none() || sink.may_use(&cached.bounds());
         let is_whole = *rows == stretch.rows;
-        let is_known = match is_of_use {
-            true => known.is_complete(),
+        let is_cached = match is_of_use {
+            true => cached.is_complete(),
             false => true,
         };
         let needs_marks = !is_whole || !others.is_empty();
         let wants_marks = needs_marks || sink.may_stop();
-        let mut looked = Looked::default();
-        if !is_known || (wants_marks && known.marks().is_none()) {
+        let mut stats = ReadStats::default();
+        if !is_cached || (wants_marks && cached.marks().is_none()) {
             if !is_whole {
-                // To walk over a stretch for a part of it is not worth it.
+                // It does not pay to read a whole stretch for a part of it.
                 return Ok(None);
             }
-            shelf.build(if is_of_use { columns } else { &[] }, &mut known, &mut reading).await?;
-            if known.is_of_no_use || !may_take(&known) || !known.fits_memory() {
+            cache.build(if is_of_use { columns } else { &[] }, &mut cached, &mut reading).await?;
+            if cached.is_unusable || !may_use(&cached) || !cached.fits_memory() {
                 return Ok(None);
             }
-            looked.built = 1;
+            stats.built = 1;
         }
         let Some(merged) = self.merge_rows(&others).await? else { return Ok(None) };
-        let part = Part { rows, stretch, known: &known, len: known.facts.map_or(0, |facts| facts.rows) };
+        let part =
+            StretchPart { rows, stretch, cached: &cached, len: cached.facts.map_or(0, |facts| facts.rows) };
         let places = part.places(&others, needs_marks, &mut reading).await?;
         let mut next_row = None;
         if !is_of_use || columns.is_empty() {
-            looked.skipped = places.count() as u64;
+            stats.skipped = places.count() as u64;
             if is_of_use {
                 sink.rows(places.count() as u64);
             }
         } else {
-            let until = self.give_vectors(&part, &places, sink).await?;
-            let given = until.unwrap_or(places.range.end);
-            let passed = places.others.partition_point(|other| *other < given);
-            looked.in_vectors = (given - places.range.start - passed) as u64;
+            let until = self.pass_vectors(&part, &places, sink).await?;
+            let end = until.unwrap_or(places.range.end);
+            let passed = places.others.partition_point(|other| *other < end);
+            stats.in_vectors = (end - places.range.start - passed) as u64;
             if let Some(until) = until {
                 next_row = part.row_at(until, &mut reading).await?;
             }
         }
-        looked.merged = self.give_before(&merged, next_row.as_ref(), sink)?;
-        Ok(Some(ReadUnit { looked, next_row }))
+        stats.merged = self.pass_before(&merged, next_row.as_ref(), sink)?;
+        Ok(Some(ReadUnit { stats, next_row }))
     }
 
-    /// Gives rows of the vectors, some at a time; the first one that was not taken, if the sink wants no more.
-    async fn give_vectors(
+    /// Passes rows of the vectors in slices. Returns the first row that was not taken, if the sink
+    /// wants no more.
+    async fn pass_vectors(
         &self,
-        part: &Part<'_>,
-        places: &Places,
+        part: &StretchPart<'_>,
+        places: &PartPlaces,
         sink: &mut dyn BatchSink,
     ) -> Result<Option<usize>> {
         let vectors: Vec<Arc<Vector>> =
-            part.known.vectors.iter().flatten().map(|vector| vector.unpack()).collect();
+            part.cached.vectors.iter().flatten().map(|vector| vector.unpack()).collect();
         let bits = places.bits(part.len);
-        let ranges = slices::cut(&vectors, places.range.clone());
+        let ranges = slices::slice_ranges(&vectors, places.range.clone());
         if let [_] = ranges[..] {
             let taken = sink.batch(&Batch { len: part.len, columns: &vectors, rows: bits.as_ref() })?;
             return Ok(taken.until(0..places.range.end));
@@ -131,8 +136,8 @@ impl ColumnScan {
         Ok(None)
     }
 
-    /// Gives those of merged rows that are before a row, all of them; how many.
-    fn give_before(
+    /// Passes all merged rows before a row. Returns how many.
+    fn pass_before(
         &self,
         merged: &MergedRows,
         before: Option<&Bytes>,
@@ -141,28 +146,28 @@ impl ColumnScan {
         let len = merged.keys.len();
         let is_before = |row: &usize| before.is_none_or(|before| merged.keys.get(*row) < &before[..]);
         let count = (0..len).take_while(is_before).count();
-        self.give_whole(merged, 0..count, sink)?;
+        self.pass_all(merged, 0..count, sink)?;
         Ok(count as u64)
     }
 }
 
-/// Rows of a stretch, of which all is known that is needed.
-struct Part<'a> {
+/// Rows of a stretch for which all necessary entries are known.
+struct StretchPart<'a> {
     rows: &'a RowRange,
     stretch: &'a Stretch,
-    known: &'a Known,
-    // Rows of the stretch.
+    cached: &'a CachedStretch,
+    // Number of rows of the stretch.
     len: usize,
 }
 
-impl Part<'_> {
-    fn finder<'m>(&'m self, marks: &'m Marks) -> Finder<'m> {
-        Finder::new(self.stretch, &self.stretch.rows, marks, self.len)
+impl StretchPart<'_> {
+    fn finder<'m>(&'m self, marks: &'m Marks) -> RowFinder<'m> {
+        RowFinder::new(self.stretch, &self.stretch.rows, marks, self.len)
     }
 
-    async fn places(&self, others: &[Bytes], needs_marks: bool, reading: &mut Reading) -> Result<Places> {
-        let Some(marks) = self.known.marks().filter(|_| needs_marks) else {
-            return Ok(Places { range: 0..self.len, others: Vec::new() });
+    async fn places(&self, others: &[Bytes], needs_marks: bool, reading: &mut Reading) -> Result<PartPlaces> {
+        let Some(marks) = self.cached.marks().filter(|_| needs_marks) else {
+            return Ok(PartPlaces { range: 0..self.len, others: Vec::new() });
         };
         let mut finder = self.finder(marks);
         let start = match self.rows.start > self.stretch.rows.start {
@@ -180,12 +185,12 @@ impl Part<'_> {
             true => self.len,
             false => finder.find(&self.rows.stop, reading).await?.place,
         };
-        Ok(Places { range: start..end.max(start), others: places })
+        Ok(PartPlaces { range: start..end.max(start), others: places })
     }
 
     /// The row at a place.
     async fn row_at(&self, place: usize, reading: &mut Reading) -> Result<Option<Bytes>> {
-        let marks = self.known.marks().expect("who may stop has them built");
+        let marks = self.cached.marks().expect("marks are built for a sink that may stop");
         self.finder(marks).row_at(place, reading).await
     }
 }

@@ -1,4 +1,4 @@
-//! Which rows are read in which way.
+//! Plans how each row is read.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use cell::EndKey;
 use cell::query::TimeRange;
 use cell::range::min_end;
 use columnar::Column;
-use hfile::{Catalog, CatalogEntry, SidecarPlace};
+use hfile::{Catalog, CatalogEntry, SidecarLocation};
 
 use crate::columns::others::ROWS_MAX;
 use crate::columns::reading::Reading;
@@ -16,87 +16,90 @@ use crate::error::Result;
 use crate::scanner::Stop;
 use crate::store::StoreFile;
 
-/// Data blocks whose rows are a stretch: at HBase's usual size of blocks 8 MiB of cells, so that what is done once for a
-/// stretch costs little a row, and its vectors are small against any cache.
+/// Data blocks per stretch. With HBase's default block size a stretch has 8 MiB of cells: enough
+/// that its fixed costs are small per row, and little enough that its vectors are small compared
+/// with any cache.
 const STRETCH_BLOCKS: usize = 128;
 
-/// Stretches of a file in one plan: some tens of GiB of cells. Its index is read no further, and the rest is planned by whoever
-/// goes on there.
+/// Maximum stretches of a file in one plan, for tens of GiB of cells. The index of the file is read
+/// no further; the caller plans the remaining rows later.
 pub const STRETCHES_MAX: usize = 4096;
 
-/// What is asked of the rows of a region.
+/// The rows and columns that a query wants from a region.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
-    /// The columns, at most one value a row each.
+pub struct ColumnQuery {
+    /// The columns, each with at most one value per row.
     pub columns: Vec<Column>,
-    /// Versions of each column: of more than one, each time that a cell was written at is a row.
+    /// Versions of each column. If more than one, each timestamp of a row's cells becomes a row.
     pub versions: u32,
-    /// Families whose cells make a row, each once; without any, all.
+    /// Families whose cells make rows, without duplicates. Empty for all families.
     pub families: Vec<Bytes>,
-    /// The first row; empty for the region's.
+    /// The first row. Empty for the first row of the region.
     pub start_row: Bytes,
-    /// The row behind the last; empty for all.
+    /// The row after the last one. Empty for no bound.
     pub stop_row: Bytes,
-    /// Only cells of these timestamps.
+    /// Only cells with these timestamps.
     pub time_range: TimeRange,
 }
 
-/// The rows that are wanted, cut into units, in order.
+/// The wanted rows as a list of units, in order.
 #[derive(Clone, Default)]
 pub struct Plan {
     /// The units.
     pub units: Vec<Unit>,
-    /// The first row that is not in them, where they would be too many.
+    /// The first row that is not in the units, if the plan is not complete.
     pub next_row: Option<Bytes>,
 }
 
-/// Some rows of a region, to be read in one go.
+/// A range of rows that one task reads.
 #[derive(Clone)]
 pub struct Unit {
     pub(super) rows: RowRange,
-    pub(super) way: Way,
+    pub(super) method: ReadMethod,
 }
 
 /// How rows are read.
 #[derive(Clone)]
-pub(super) enum Way {
-    /// As every scan reads them.
+pub(super) enum ReadMethod {
+    /// By a scan.
     Merged,
-    /// From the vectors of a stretch, if they are of use.
+    /// From the vectors of a stretch, if they can be used.
     Stretch(Stretch),
-    /// Not at all: all there is to know is that there are so many.
+    /// Not at all: only the number of rows is wanted, and it is known.
     Counted(u64),
 }
 
-/// Rows of a file between two data blocks, of which a unit may be a part.
+/// The rows of a file from the start of one data block to the start of a later one. A unit may
+/// cover only a part of them.
 #[derive(Clone)]
 pub(super) struct Stretch {
     pub(super) file: Arc<StoreFile>,
-    /// Where the data block is that it begins in.
+    /// Offset of the data block in which it begins.
     pub(super) offset: u64,
     pub(super) rows: RowRange,
-    /// Where the directory of its columns is, if the file has a sidecar.
-    pub(super) directory: Option<SidecarPlace>,
+    /// Location of the directory of its columns, if the file has a sidecar.
+    pub(super) directory: Option<SidecarLocation>,
 }
 
 impl Unit {
-    /// The first row that may be in it; empty for the first of the table.
+    /// The first row that may be in the unit. Empty for the first row of the table.
     pub fn start_row(&self) -> &Bytes {
         &self.rows.start
     }
 
-    /// What of it lies in `range`; nothing if it can only be had whole.
+    /// The part of the unit that is in `range`. `None` if that is empty, or if the unit is
+    /// indivisible.
     fn within(&self, range: &RowRange) -> Option<Unit> {
         if range.contains(&self.rows) {
             return Some(self.clone());
         }
         let rows = self.rows.within(range);
-        let has_parts = !matches!(self.way, Way::Counted(_)) && !rows.is_empty();
-        has_parts.then(|| Unit { rows, way: self.way.clone() })
+        let has_parts = !matches!(self.method, ReadMethod::Counted(_)) && !rows.is_empty();
+        has_parts.then(|| Unit { rows, method: self.method.clone() })
     }
 }
 
-/// Rows from `start` on and before `stop`; empty ones are no bounds.
+/// Rows from `start` (inclusive) to `stop` (exclusive). An empty bound is no bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RowRange {
     pub(super) start: Bytes,
@@ -114,22 +117,24 @@ impl RowRange {
         RowRange { start: (&self.start).max(&other.start).clone(), stop }
     }
 
-    /// Whether all rows of `other` are in it.
+    /// Whether all rows of `other` are in this range.
     pub(super) fn contains(&self, other: &RowRange) -> bool {
         self.start <= other.start && EndKey(&other.stop) <= EndKey(&self.stop)
     }
 }
 
-/// Cuts `range` into units, in order: those of the first file, then of the next ones where it has nothing; the rest is merged.
-/// Of a stretch that reaches beyond the range there is a unit for the part within.
+/// Cuts `range` into units, in order. Units of the first file come first; gaps between them are
+/// filled with units of the next files, and the rest is merged. A stretch that reaches beyond the
+/// range gives a unit for the part inside.
 ///
-/// No unit has much more than a stretch of any file, for whoever began one has to end it.
+/// A task must finish the unit that it has begun, so no unit has much more than one stretch of any
+/// file.
 pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) {
     if range.is_empty() {
         return;
     }
     let Some((first, others)) = files.split_first() else {
-        units.push(Unit { rows: range, way: Way::Merged });
+        units.push(Unit { rows: range, method: ReadMethod::Merged });
         return;
     };
     let mut start = range.start.clone();
@@ -141,7 +146,7 @@ pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) 
         let Some(unit) = unit.within(&range) else { continue };
         fill(RowRange { start, stop: unit.rows.start.clone() }, others, units);
         start = unit.rows.stop.clone();
-        match is_gap(&unit, others) {
+        match is_filled_by_others(&unit, others) {
             true => fill(unit.rows, others, units),
             false => units.push(unit),
         }
@@ -152,21 +157,23 @@ pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) 
     fill(RowRange { start, stop: range.stop }, others, units);
 }
 
-/// Whether a unit is but a gap around rows of others, to be filled by their units: two stretches of a file begin in it, so that it
-/// has one of them whole, or it has very many rows that are counted. Of a small file it may have all.
-fn is_gap(unit: &Unit, others: &[Vec<Unit>]) -> bool {
+/// Whether a unit is a gap that units of other files should fill. This is so if two stretches of
+/// another file begin in it, so that it contains one of them whole; or if it contains a unit with a
+/// known count of very many rows. A unit may contain all of a small file.
+fn is_filled_by_others(unit: &Unit, others: &[Vec<Unit>]) -> bool {
     let RowRange { start, stop } = &unit.rows;
-    let is_counted = |other: &Unit| matches!(other.way, Way::Counted(rows) if rows > ROWS_MAX as u64);
+    let is_counted =
+        |other: &Unit| matches!(other.method, ReadMethod::Counted(rows) if rows > ROWS_MAX as u64);
     let has_others = |units: &Vec<Unit>| {
         let from = units.partition_point(|other| other.rows.start <= *start);
         let inside = units[from..].iter().take_while(|other| stop.is_empty() || other.rows.start < *stop);
         inside.clone().nth(1).is_some() || inside.take(1).any(is_counted)
     };
-    // What is counted is so as a whole, and alone.
-    !matches!(unit.way, Way::Counted(_)) && others.iter().any(has_others)
+    // A counted unit is indivisible, and no other file has rows in it.
+    !matches!(unit.method, ReadMethod::Counted(_)) && others.iter().any(has_others)
 }
 
-/// The rows that a store has of a file, from the first to the last.
+/// The rows of the file's part that the store has, from the first to the last.
 pub(super) fn rows_of(file: &StoreFile) -> Option<RowRange> {
     let start = Bytes::copy_from_slice(file.reader().first_row()?);
     let rows = RowRange { start, stop: rows_end(file) };
@@ -178,29 +185,30 @@ pub(super) fn rows_of(file: &StoreFile) -> Option<RowRange> {
     })
 }
 
-/// The row right behind the last of a file, whatever of it the store has.
+/// The smallest row after the last row of the whole file.
 fn rows_end(file: &StoreFile) -> Bytes {
     [file.reader().last_row().unwrap_or_default(), &[0]].concat().into()
 }
 
-/// Where stretches of a file begin, in order.
+/// Where the stretches of a file begin, in order.
 #[derive(Default)]
-struct Starts {
-    list: Vec<Start>,
-    // The first row behind those that are wanted, where there are more.
+struct StretchStarts {
+    list: Vec<StretchStart>,
+    // The first row after the last stretch in `list`, if more were wanted.
     next_row: Option<Bytes>,
-    // Whether the last one is the last of the file.
+    // Whether the last stretch in `list` is the last one of the file.
     is_end: bool,
 }
 
-struct Start {
+struct StretchStart {
     offset: u64,
     row: Bytes,
-    directory: Option<SidecarPlace>,
+    directory: Option<SidecarLocation>,
 }
 
-/// Stretches of a file, in order, from the one that the first row of `range` is in: each begins with the first row that the index
-/// tells of it, or the catalog of its sidecar. At most `max`; then the first row behind them, too.
+/// The stretches of a file, in order, from the one that contains the first row of `range`. The
+/// first row of each is from the index of the file, or from the catalog of its sidecar. At most
+/// `max`; `next_row` is then the first row after them.
 pub(super) async fn stretches(
     file: &Arc<StoreFile>,
     range: &RowRange,
@@ -209,35 +217,35 @@ pub(super) async fn stretches(
 ) -> Result<Plan> {
     let Some(rows) = rows_of(file) else { return Ok(Plan::default()) };
     let starts = match sidecar::catalog(file, reading).await? {
-        Some(catalog) => starts_in(&catalog, range, max),
+        Some(catalog) => starts_by_catalog(&catalog, range, max),
         None => starts_by_index(file, range, max, reading).await?,
     };
-    // The last one is only where the one before it ends, unless the file does.
+    // The last start only marks the end of the stretch before it, unless the file ends with it.
     let end = starts.is_end.then(|| rows_end(file));
     let stops = starts.list.iter().skip(1).map(|start| start.row.clone()).chain(end);
-    let unit = |(start, stop): (&Start, Bytes)| {
-        let Start { offset, directory, .. } = *start;
+    let unit = |(start, stop): (&StretchStart, Bytes)| {
+        let StretchStart { offset, directory, .. } = *start;
         let rows = RowRange { start: start.row.clone(), stop };
         let stretch = Stretch { file: file.clone(), offset, rows: rows.clone(), directory };
-        Unit { rows, way: Way::Stretch(stretch) }
+        Unit { rows, method: ReadMethod::Stretch(stretch) }
     };
     let units = starts.list.iter().zip(stops).map(unit).filter_map(|unit| unit.within(&rows)).collect();
     Ok(Plan { units, next_row: starts.next_row })
 }
 
-fn starts_in(catalog: &Catalog, range: &RowRange, max: usize) -> Starts {
+fn starts_by_catalog(catalog: &Catalog, range: &RowRange, max: usize) -> StretchStarts {
     let entries = &catalog.entries;
     let from = entries.partition_point(|entry| entry.start_row <= range.start).saturating_sub(1);
     let is_wanted = |entry: &CatalogEntry| range.stop.is_empty() || entry.start_row < range.stop;
     let wanted = entries[from..].iter().take_while(|entry| is_wanted(entry)).count();
-    // And where the last one ends.
+    // One more, where the last one ends.
     let until = (from + wanted.min(max) + 1).min(entries.len());
-    let start = |entry: &CatalogEntry| Start {
+    let start = |entry: &CatalogEntry| StretchStart {
         offset: entry.block_offset,
         row: entry.start_row.clone(),
         directory: Some(entry.directory),
     };
-    Starts {
+    StretchStarts {
         list: entries[from..until].iter().map(start).collect(),
         next_row: (wanted > max).then(|| entries[from + max].start_row.clone()),
         is_end: until == entries.len() && until == from + wanted.min(max),
@@ -249,8 +257,8 @@ async fn starts_by_index(
     range: &RowRange,
     max: usize,
     reading: &mut Reading,
-) -> Result<Starts> {
-    let mut starts = Starts::default();
+) -> Result<StretchStarts> {
+    let mut starts = StretchStarts::default();
     let mut outline = file.reader().outline(STRETCH_BLOCKS, &range.start);
     let mut is_enough = false;
     while !is_enough && !starts.is_end {
@@ -264,11 +272,13 @@ async fn starts_by_index(
                 let row = cell::key::row(key);
                 is_enough = !range.stop.is_empty() && row >= &range.stop[..];
                 match starts.list.last_mut() {
-                    // A row of very many blocks begins but once.
+                    // A row of very many blocks begins only once.
                     Some(last) if last.row == row => last.offset = offset,
-                    _ => {
-                        starts.list.push(Start { offset, row: Bytes::copy_from_slice(row), directory: None })
-                    }
+                    _ => starts.list.push(StretchStart {
+                        offset,
+                        row: Bytes::copy_from_slice(row),
+                        directory: None,
+                    }),
                 }
                 if !is_enough && starts.list.len() > max {
                     starts.next_row = Some(starts.list[max].row.clone());

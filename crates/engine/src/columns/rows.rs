@@ -1,55 +1,58 @@
-//! Cells in order become vectors: of each row the first cell of each wanted column.
+//! Builds vectors from cells in order: for each row, the first cell of each wanted column.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 use cell::{Cell, CellType};
-use columnar::{Column, Place, Unreadable, VectorBuilder};
+use columnar::{Column, ColumnLocation, Unreadable, VectorBuilder};
 
-use crate::columns::kept::Facts;
+use crate::columns::entry::StretchFacts;
 use crate::error::{Error, Result};
 
-/// What a value takes beside its bytes, or a row that has none.
+/// Memory of a value in addition to its bytes, or of a null.
 pub(super) const VALUE_BYTES: usize = 12;
 
-/// Bytes of values, and of what a row takes beside them, that are gathered at most. Batches end long before, but not within a row.
-const GATHERED_BYTES_MAX: usize = 256 << 20;
+/// Maximum bytes of collected values and of the memory for their rows. Batches are much smaller,
+/// but they do not end within a row.
+const COLLECTED_BYTES_MAX: usize = 256 << 20;
 
-/// Takes cells row by row and builds a vector of each column.
-pub(super) struct Rows {
+/// Receives cells row by row, and builds a vector for each column.
+pub(super) struct RowsBuilder {
     builders: Vec<VectorBuilder>,
-    // Builders of cells, in the order of cells.
-    cells: Vec<Target>,
-    // Builders of parts of the row key.
-    of_row: Vec<usize>,
+    // Columns of cells, in the order of cells.
+    cells: Vec<CellColumn>,
+    // Builders for parts of the row key.
+    row_builders: Vec<usize>,
     row: Vec<u8>,
-    // Where in `cells` the next cell of the row may be.
+    // Index in `cells` of the first column that the next cell of the row may belong to.
     next: usize,
-    facts: Facts,
-    // Of all values as they were written, in each column that has them.
+    facts: StretchFacts,
+    // Bytes of all values as they were written, counted once per column that has them.
     bytes: usize,
-    // Columns of one cell, at most.
-    of_cell_max: usize,
+    // Maximum number of columns with the same cell.
+    columns_per_cell_max: usize,
     // The column of the last value that could not be read.
     unreadable: Option<usize>,
 }
 
-struct Target {
+struct CellColumn {
     family: Bytes,
     qualifier: Bytes,
     builder: usize,
 }
 
-impl Rows {
-    pub(super) fn new(columns: &[Column]) -> Rows {
+impl RowsBuilder {
+    pub(super) fn new(columns: &[Column]) -> RowsBuilder {
         let mut cells = Vec::new();
-        let mut of_row = Vec::new();
+        let mut row_builders = Vec::new();
         for (builder, column) in columns.iter().enumerate() {
-            match &column.place {
-                Place::Cell { family, qualifier } => {
-                    cells.push(Target { family: family.clone(), qualifier: qualifier.clone(), builder });
+            match &column.location {
+                ColumnLocation::Cell { family, qualifier } => {
+                    cells.push(CellColumn { family: family.clone(), qualifier: qualifier.clone(), builder });
                 }
-                Place::RowBytes { .. } | Place::RowPart { .. } => of_row.push(builder),
+                ColumnLocation::RowBytes { .. } | ColumnLocation::RowPart { .. } => {
+                    row_builders.push(builder)
+                }
             }
         }
         cells.sort_by(|left, right| {
@@ -59,75 +62,77 @@ impl Rows {
                 right.builder,
             ))
         });
-        let is_same =
-            |one: &Target, next: &Target| (&one.family, &one.qualifier) == (&next.family, &next.qualifier);
-        Rows {
-            of_cell_max: cells.chunk_by(is_same).map(<[Target]>::len).max().unwrap_or(0),
+        let is_same = |one: &CellColumn, next: &CellColumn| {
+            (&one.family, &one.qualifier) == (&next.family, &next.qualifier)
+        };
+        RowsBuilder {
+            columns_per_cell_max: cells.chunk_by(is_same).map(<[CellColumn]>::len).max().unwrap_or(0),
             builders: columns.iter().map(VectorBuilder::new).collect(),
             cells,
-            of_row,
+            row_builders,
             row: Vec::new(),
             next: 0,
-            facts: Facts::none(),
+            facts: StretchFacts::none(),
             bytes: 0,
             unreadable: None,
         }
     }
 
-    /// The place of the column whose value was the last that could not be read.
+    /// Index of the column of the last value that could not be read.
     pub(super) fn unreadable(&self) -> Option<usize> {
         self.unreadable
     }
 
-    /// Whether the cell is of one of the columns.
-    pub(super) fn want(&self, cell: &Cell<'_>) -> bool {
+    /// Whether the cell belongs to a wanted column.
+    pub(super) fn wants(&self, cell: &Cell<'_>) -> bool {
         let name = (cell.family(), cell.qualifier());
         self.cells.binary_search_by(|target| (&target.family[..], &target.qualifier[..]).cmp(&name)).is_ok()
     }
 
-    /// About how many bytes of memory the vectors take so far.
+    /// Estimated memory of the vectors so far, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes + self.facts.rows * self.builders.len() * VALUE_BYTES
     }
 
-    /// Bytes of all values so far, each as often as a column has it.
+    /// Bytes of all values so far, counted once per column that has them.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How often, at most, bytes of cells become bytes of values: of row keys one is kept beside the parts that columns have.
+    /// Maximum number of copies of a byte of a cell in the values. A row key is copied once itself,
+    /// and at most once for each column of a part of it.
     pub(super) fn copies_max(&self) -> usize {
-        self.of_cell_max.max(self.of_row.len() + 1)
+        self.columns_per_cell_max.max(self.row_builders.len() + 1)
     }
 
-    /// Whether so many rows of one key are too many.
+    /// Checks whether `count` rows with the key `row` are too many.
     ///
     /// # Errors
     /// [`Error::BadRequest`] if they are.
     pub(super) fn check_rows(&self, row: &[u8], count: usize) -> Result<()> {
-        let bytes = self.builders.len() * VALUE_BYTES + row.len() * (self.of_row.len() + 1);
+        let bytes = self.builders.len() * VALUE_BYTES + row.len() * (self.row_builders.len() + 1);
         check_bytes(row, bytes.saturating_mul(count))
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub(super) fn len(&self) -> usize {
         self.facts.rows
     }
 
-    pub(super) fn facts(&self) -> Facts {
+    pub(super) fn facts(&self) -> StretchFacts {
         self.facts
     }
 
-    /// Whether `row` is the one of the last cell.
+    /// Whether `row` is the row of the last cell.
     #[inline]
     pub(super) fn is_current(&self, row: &[u8]) -> bool {
         self.facts.rows > 0 && self.row == row
     }
 
-    /// A row begins.
+    /// Begins a row.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] where its key is not as a column says.
+    /// [`Error::BadRequest`] if its key does not fit the type of a column.
     pub(super) fn begin(&mut self, row: &[u8]) -> Result<()> {
         let rows = self.facts.rows;
         for target in &self.cells {
@@ -137,9 +142,9 @@ impl Rows {
         self.row.extend_from_slice(row);
         self.next = 0;
         self.facts.rows += 1;
-        for at in &self.of_row {
+        for at in &self.row_builders {
             let builder = &mut self.builders[*at];
-            match builder.column().place.of_row(row) {
+            match builder.column().location.find_in_row(row) {
                 Some(part) => {
                     self.bytes += part.len();
                     if let Err(unreadable) = builder.push(part) {
@@ -153,19 +158,20 @@ impl Rows {
         check_bytes(&self.row, self.bytes)
     }
 
-    /// A cell of the current row, behind those before it.
+    /// Adds the next cell of the current row.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] where its value is not as its column says.
+    /// [`Error::BadRequest`] if its value does not fit the type of its column.
     #[inline]
     pub(super) fn cell(&mut self, cell: &Cell<'_>) -> Result<()> {
+        debug_assert!(self.row == cell.row(), "a cell belongs to the row that was begun last");
         let timestamp = cell.timestamp();
         let facts = &mut self.facts;
         facts.seq_id_max = facts.seq_id_max.max(cell.seq_id);
         facts.timestamps = (facts.timestamps.0.min(timestamp), facts.timestamps.1.max(timestamp));
         facts.is_plain &= cell.kind() == CellType::Put && cell.tags.is_empty();
         if cell.kind() != CellType::Put {
-            // What deletes has no value; where it stands nobody asks for the vectors.
+            // A delete has no value. Vectors of rows with deletes are not used.
             return Ok(());
         }
         while let Some(target) = self.cells.get(self.next) {
@@ -190,9 +196,9 @@ impl Rows {
         Ok(())
     }
 
-    /// The vectors, in the order of the columns, and begins anew.
-    pub(super) fn take(&mut self) -> (Facts, Vec<columnar::Vector>) {
-        let facts = std::mem::replace(&mut self.facts, Facts::none());
+    /// Takes the facts, and the vectors in the order of the columns.
+    pub(super) fn take(&mut self) -> (StretchFacts, Vec<columnar::Vector>) {
+        let facts = std::mem::replace(&mut self.facts, StretchFacts::none());
         self.bytes = 0;
         let builders = self.builders.iter_mut().map(|builder| {
             let fresh = VectorBuilder::new(builder.column());
@@ -200,25 +206,26 @@ impl Rows {
         });
         let vectors = builders.map(|mut builder| {
             builder.fill(facts.rows);
+            debug_assert!(builder.len() == facts.rows, "each column has one value or null per row");
             builder.finish()
         });
         (facts, vectors.collect())
     }
 }
 
-/// Whether what is gathered, `row` the last of it, takes too many bytes.
+/// Checks the bytes of the collected rows, of which `row` is the last one.
 ///
 /// # Errors
-/// [`Error::BadRequest`] if it does.
+/// [`Error::BadRequest`] if they are too many.
 #[inline]
 pub(super) fn check_bytes(row: &[u8], bytes: usize) -> Result<()> {
-    if bytes <= GATHERED_BYTES_MAX {
+    if bytes <= COLLECTED_BYTES_MAX {
         return Ok(());
     }
     Err(bad_row(
         row,
         &format!(
-            "what is asked of it takes more than {GATHERED_BYTES_MAX} bytes: ask for fewer columns, or versions"
+            "the requested values take more than {COLLECTED_BYTES_MAX} bytes (request fewer columns or versions)"
         ),
     ))
 }

@@ -1,14 +1,15 @@
-//! Vectors of a stretch from the column sidecar of its file: no cell is looked at.
+//! Builds the vectors of a stretch from the column sidecar of its file, without reading cells.
 //!
-//! A sidecar says nothing that the cells do not say. Where it cannot be read they are, and the log says so.
+//! A sidecar contains nothing that the cells do not contain. If it cannot be read, the cells are
+//! read instead, and this is logged.
 
 use std::sync::Arc;
 
-use columnar::{Column, Packed, Place, Vector, VectorBuilder};
-use hfile::{Catalog, Directory, SidecarPlace, Strip};
+use columnar::{Column, ColumnLocation, Packed, Vector, VectorBuilder};
+use hfile::{Catalog, Directory, SidecarLocation, Strip};
 use tracing::warn;
 
-use crate::columns::kept::Facts;
+use crate::columns::entry::StretchFacts;
 use crate::columns::marks::Marks;
 use crate::columns::plan::Stretch;
 use crate::columns::reading::Reading;
@@ -16,26 +17,26 @@ use crate::error::{Error, Result};
 use crate::scanner::Stop;
 use crate::store::StoreFile;
 
-/// Rows of a strip after which others may run.
-const ROWS_A_SLICE: usize = 16 << 10;
+/// Rows of a strip between two pauses for other tasks.
+const ROWS_PER_SLICE: usize = 16 << 10;
 
 /// The catalog of a file, if it has a sidecar.
 ///
 /// # Errors
-/// The file system's.
+/// Those of the file system.
 pub(super) async fn catalog(file: &StoreFile, reading: &mut Reading) -> Result<Option<Catalog>> {
     let found = read(file, reading, |reading| file.reader().catalog(reading.blocks())).await?;
     Ok(found.flatten().filter(|catalog| !catalog.entries.is_empty()))
 }
 
-/// Reads a part of a sidecar; `None` where it is damaged.
+/// Reads a part of a sidecar; `None` if it is damaged.
 async fn read<T>(
     file: &StoreFile,
     reading: &mut Reading,
     step: impl Fn(&Reading) -> std::result::Result<T, Stop>,
 ) -> Result<Option<T>> {
     let unusable = |error: &dyn std::error::Error| {
-        warn!(file = %file.reader().path(), %error, "a column sidecar cannot be used; its cells are read instead");
+        warn!(file = %file.reader().path(), %error, "cannot use column sidecar; reading cells instead");
     };
     loop {
         match step(reading) {
@@ -65,21 +66,21 @@ pub(super) struct Sidecar<'a> {
     directory: Directory,
 }
 
-/// What a column has in a stretch.
-pub(super) enum Found {
+/// The result for one column of a stretch.
+pub(super) enum StripResult {
     /// Its values.
     Vector(Arc<Packed>),
-    /// One that is not as the column says.
+    /// One of its values does not fit the type of the column.
     Unreadable,
-    /// Nothing that can be used.
+    /// The sidecar is damaged.
     Damaged,
 }
 
 impl<'a> Sidecar<'a> {
-    /// That of a stretch, if it has one that tells of all its cells.
+    /// The sidecar of a stretch, if it has one that can be read.
     ///
     /// # Errors
-    /// The file system's.
+    /// Those of the file system.
     pub(super) async fn of(stretch: &'a Stretch, reading: &mut Reading) -> Result<Option<Sidecar<'a>>> {
         let Some(place) = stretch.directory else { return Ok(None) };
         let file = &stretch.file;
@@ -88,22 +89,22 @@ impl<'a> Sidecar<'a> {
         Ok(directory.map(|directory| Sidecar { stretch, directory }))
     }
 
-    /// What is known of the cells.
-    pub(super) fn facts(&self) -> Facts {
+    /// Facts about the cells.
+    pub(super) fn facts(&self) -> StretchFacts {
         let Directory { rows, is_plain, seq_id_max, timestamps, .. } = self.directory;
         let assigned = self.stretch.file.reader().assigned_seq_id();
         let timestamps = (timestamps.min, timestamps.max);
-        Facts { rows, is_plain, seq_id_max: assigned.unwrap_or(seq_id_max), timestamps }
+        StretchFacts { rows, is_plain, seq_id_max: assigned.unwrap_or(seq_id_max), timestamps }
     }
 
-    /// Where some of the rows are.
+    /// Places of some of the rows.
     pub(super) fn marks(&self) -> Marks {
         let mut marks = Marks::default();
-        self.directory.marks.iter().for_each(|mark| marks.push(&mark.row, mark.place as usize));
+        self.directory.marks.iter().for_each(|mark| marks.push(&mark.row, mark.row_index as usize));
         marks
     }
 
-    /// Whether vectors can be had from it.
+    /// Whether it can provide vectors.
     pub(super) fn has_strips(&self) -> bool {
         self.directory.has_strips()
     }
@@ -111,28 +112,28 @@ impl<'a> Sidecar<'a> {
     /// The vector of a column.
     ///
     /// # Errors
-    /// The file system's.
-    pub(super) async fn vector(&self, column: &Column, reading: &mut Reading) -> Result<Found> {
+    /// Those of the file system.
+    pub(super) async fn vector(&self, column: &Column, reading: &mut Reading) -> Result<StripResult> {
         let rows = self.directory.rows;
-        let place = match &column.place {
-            Place::Cell { family, qualifier } if *family == self.directory.family => {
+        let place = match &column.location {
+            ColumnLocation::Cell { family, qualifier } if *family == self.directory.family => {
                 self.directory.strip(qualifier)
             }
-            Place::Cell { .. } => None,
-            Place::RowBytes { .. } | Place::RowPart { .. } => self.directory.row_keys,
+            ColumnLocation::Cell { .. } => None,
+            ColumnLocation::RowBytes { .. } | ColumnLocation::RowPart { .. } => self.directory.row_keys,
         };
         let Some(place) = place else {
-            return Ok(Found::Vector(packed(Vector::nulls(column.kind(), rows))));
+            return Ok(StripResult::Vector(packed(Vector::nulls(column.kind(), rows))));
         };
         match self.strip(place, reading).await? {
-            Some(strip) => Ok(built(column, &strip)
+            Some(strip) => Ok(vector_of(column, &strip)
                 .await
-                .map_or(Found::Unreadable, |vector| Found::Vector(packed(vector)))),
-            None => Ok(Found::Damaged),
+                .map_or(StripResult::Unreadable, |vector| StripResult::Vector(packed(vector)))),
+            None => Ok(StripResult::Damaged),
         }
     }
 
-    async fn strip(&self, place: SidecarPlace, reading: &mut Reading) -> Result<Option<Strip>> {
+    async fn strip(&self, place: SidecarLocation, reading: &mut Reading) -> Result<Option<Strip>> {
         let (file, rows) = (&self.stretch.file, self.directory.rows);
         read(file, reading, |reading| file.reader().strip(place, rows, reading.blocks())).await
     }
@@ -142,21 +143,24 @@ fn packed(vector: Vector) -> Arc<Packed> {
     Arc::new(Packed::new(vector))
 }
 
-/// The vector of a strip's values; `None` if one is not as the column says.
-async fn built(column: &Column, strip: &Strip) -> Option<Vector> {
+/// The vector of a strip's values; `None` if one does not fit the type of the column.
+async fn vector_of(column: &Column, strip: &Strip) -> Option<Vector> {
     let mut builder = VectorBuilder::new(column);
     for (row, value) in strip.values().enumerate() {
-        let value = match column.place {
-            Place::Cell { .. } => value,
-            Place::RowBytes { .. } | Place::RowPart { .. } => value.and_then(|key| column.place.of_row(key)),
+        let value = match column.location {
+            ColumnLocation::Cell { .. } => value,
+            ColumnLocation::RowBytes { .. } | ColumnLocation::RowPart { .. } => {
+                value.and_then(|key| column.location.find_in_row(key))
+            }
         };
         match value {
             Some(value) => builder.push(value).ok()?,
             None => builder.push_null(),
         }
-        if row % ROWS_A_SLICE == ROWS_A_SLICE - 1 {
+        if row % ROWS_PER_SLICE == ROWS_PER_SLICE - 1 {
             tokio::task::yield_now().await;
         }
     }
+    debug_assert!(builder.len() == strip.rows(), "a vector has one value or null per row");
     Some(builder.finish())
 }

@@ -1,58 +1,60 @@
-//! The vectors of a stretch: kept ones, and those that are built now.
+//! The vectors of a stretch: cached ones, and those that are built now.
 
 use std::sync::Arc;
 
 use cell::KeyBuf;
 use columnar::{Bounds, Column, Kind, Packed};
 
-use crate::columns::kept::{CutBy, Facts, Kept};
+use crate::columns::entry::{CachedEntry, StretchFacts, StretchSource};
 use crate::columns::marks::Marks;
 use crate::columns::plan::Stretch;
 use crate::columns::reading::Reading;
-use crate::columns::rows::{Rows, VALUE_BYTES};
-use crate::columns::sidecar::{Found, Sidecar};
+use crate::columns::rows::{RowsBuilder, VALUE_BYTES};
+use crate::columns::sidecar::{Sidecar, StripResult};
 use crate::error::Result;
 use crate::scanner::{BlockLoader, Stop};
 
-/// Cells after which others may run: some hundred microseconds.
-const CELLS_A_SLICE: usize = 16 << 10;
+/// Cells between two pauses for other tasks: a few hundred microseconds.
+const CELLS_PER_SLICE: usize = 16 << 10;
 
-/// Cells after which a row is marked, where rows are not read by blocks.
-const CELLS_A_MARK: usize = 512;
+/// Cells between two marks, where rows are not read by blocks.
+const CELLS_PER_MARK: usize = 512;
 
-/// Bytes of the vectors of a stretch that are built at once; of larger values, or more columns, nothing is kept.
+/// Maximum bytes of the vectors of a stretch that are built together. If more are needed, because
+/// values are large or columns many, none is cached.
 const VECTORS_BYTES_MAX: usize = 256 << 20;
 
-/// What is known of a stretch.
-pub(super) struct Known {
-    /// Of all its cells, if anything of it is kept.
-    pub(super) facts: Option<Facts>,
-    /// [`Kept::Rows`], if it is.
-    pub(super) rows: Option<Arc<Kept>>,
-    /// Vectors of the columns that were asked for.
+/// What the cache has of a stretch.
+pub(super) struct CachedStretch {
+    /// Facts about all its cells, if any entry is cached.
+    pub(super) facts: Option<StretchFacts>,
+    /// The [`CachedEntry::Rows`] entry, if cached.
+    pub(super) rows: Option<Arc<CachedEntry>>,
+    /// Vectors of the wanted columns.
     pub(super) vectors: Vec<Option<Arc<Packed>>>,
-    /// One of the columns cannot be read from the stretch by itself.
-    pub(super) is_of_no_use: bool,
+    /// One of the columns cannot be read from the stretch alone.
+    pub(super) is_unusable: bool,
 }
 
-impl Known {
-    /// Where rows are.
+impl CachedStretch {
+    /// Where the rows are.
     pub(super) fn marks(&self) -> Option<&Marks> {
         match self.rows.as_deref() {
-            Some(Kept::Rows(_, marks)) => Some(marks),
+            Some(CachedEntry::Rows(_, marks)) => Some(marks),
             _ => None,
         }
     }
 
-    /// What is known of the values of each column.
+    /// The bounds of the values of each column.
     pub(super) fn bounds(&self) -> Vec<Bounds> {
         let bounds =
             |vector: &Option<Arc<Packed>>| vector.as_ref().map_or(Bounds::Unknown, |vector| vector.bounds());
         self.vectors.iter().map(bounds).collect()
     }
 
-    /// Whether the vectors may be unpacked together, as far as they are known: each takes memory for all rows, if only one has a
-    /// value, and values may be large.
+    /// Whether all vectors fit into memory when they are unpacked. A vector takes memory for all
+    /// rows, even if only one has a value, and values may be large. A vector of unknown size counts
+    /// as one of nulls.
     pub(super) fn fits_memory(&self) -> bool {
         let without = self.facts.map_or(0, |facts| facts.rows).saturating_mul(VALUE_BYTES);
         let bytes = |vector: &Option<Arc<Packed>>| {
@@ -62,190 +64,197 @@ impl Known {
             <= VECTORS_BYTES_MAX
     }
 
-    /// Whether the vectors of all columns are there.
+    /// Whether the vectors of all columns are cached.
     pub(super) fn is_complete(&self) -> bool {
         self.facts.is_some() && self.vectors.iter().all(Option::is_some)
     }
 }
 
-/// Where the vectors of a stretch are kept.
-pub(super) struct Shelf<'a> {
+/// The cache entries of a stretch.
+pub(super) struct StretchCache<'a> {
     loader: &'a BlockLoader,
     stretch: &'a Stretch,
 }
 
-impl<'a> Shelf<'a> {
-    pub(super) fn of(loader: &'a BlockLoader, stretch: &'a Stretch) -> Shelf<'a> {
-        Shelf { loader, stretch }
+impl<'a> StretchCache<'a> {
+    pub(super) fn of(loader: &'a BlockLoader, stretch: &'a Stretch) -> StretchCache<'a> {
+        StretchCache { loader, stretch }
     }
 
-    /// What is kept of `columns`.
-    pub(super) fn known(&self, columns: &[Column]) -> Known {
+    /// The cached entries of `columns`.
+    pub(super) fn entries(&self, columns: &[Column]) -> CachedStretch {
         let rows = self.get(None);
         let mut facts = rows.as_ref().and_then(|rows| rows.facts());
-        let (mut vectors, mut is_of_no_use) = (Vec::new(), false);
+        let (mut vectors, mut is_unusable) = (Vec::new(), false);
         for column in columns {
-            let kept = self.get(Some(column));
-            facts = facts.or(kept.as_ref().and_then(|kept| kept.facts()));
-            vectors.push(match kept.as_deref() {
-                Some(Kept::Vector(_, vector)) => Some(vector.clone()),
-                Some(Kept::OfNoUse) => {
-                    is_of_no_use = true;
+            let entry = self.get(Some(column));
+            facts = facts.or(entry.as_ref().and_then(|entry| entry.facts()));
+            vectors.push(match entry.as_deref() {
+                Some(CachedEntry::Vector(_, vector)) => Some(vector.clone()),
+                Some(CachedEntry::Unusable) => {
+                    is_unusable = true;
                     None
                 }
                 _ => None,
             });
         }
-        Known { facts, rows, vectors, is_of_no_use }
+        CachedStretch { facts, rows, vectors, is_unusable }
     }
 
-    /// The file and its cut.
-    fn of_file(&self) -> (u64, CutBy) {
-        let cut = if self.stretch.directory.is_some() { CutBy::Catalog } else { CutBy::Index };
-        (self.stretch.file.reader().file_id(), cut)
+    /// The file, and the source of its stretches.
+    fn file_and_source(&self) -> (u64, StretchSource) {
+        let source =
+            if self.stretch.directory.is_some() { StretchSource::Catalog } else { StretchSource::Index };
+        (self.stretch.file.reader().file_id(), source)
     }
 
-    fn get(&self, column: Option<&Column>) -> Option<Arc<Kept>> {
-        let (file_id, cut) = self.of_file();
-        let number = self.loader.vector_numbers().known(file_id, cut, column)?;
+    fn get(&self, column: Option<&Column>) -> Option<Arc<CachedEntry>> {
+        let (file_id, source) = self.file_and_source();
+        let number = self.loader.vector_numbers().get(file_id, source, column)?;
         self.loader.vector(number, self.stretch.offset)
     }
 
-    fn keep(&self, column: Option<&Column>, kept: Kept) -> Arc<Kept> {
-        let (file_id, cut) = self.of_file();
-        let number = self.loader.vector_numbers().given(file_id, cut, column);
-        let kept = Arc::new(kept);
-        self.loader.keep_vector(number, self.stretch.offset, kept.clone());
-        kept
+    fn store(&self, column: Option<&Column>, entry: CachedEntry) -> Arc<CachedEntry> {
+        let (file_id, source) = self.file_and_source();
+        let number = self.loader.vector_numbers().get_or_assign(file_id, source, column);
+        let entry = Arc::new(entry);
+        self.loader.cache_vector(number, self.stretch.offset, entry.clone());
+        entry
     }
 
-    /// Has the vectors of those `columns` of which `known` has none: from the file's column sidecar where there is one, else by a
-    /// walk over the cells.
+    /// Adds the vectors of those `columns` that `cached` lacks: from the file's column sidecar if
+    /// it has one, otherwise from the cells.
     ///
     /// # Errors
-    /// What reading the file can fail with.
+    /// Those of reading the file.
     pub(super) async fn build(
         &self,
         columns: &[Column],
-        known: &mut Known,
+        cached: &mut CachedStretch,
         reading: &mut Reading,
     ) -> Result<()> {
+        debug_assert!(
+            columns.is_empty() || columns.len() == cached.vectors.len(),
+            "each wanted column has a place for its vector"
+        );
         if let Some(sidecar) = Sidecar::of(self.stretch, reading).await?
-            && self.build_from(&sidecar, columns, known, reading).await?
+            && self.build_from(&sidecar, columns, cached, reading).await?
         {
             return Ok(());
         }
-        self.build_from_cells(columns, known, reading).await
+        self.build_from_cells(columns, cached, reading).await
     }
 
-    /// The same from a sidecar; whether all was there.
+    /// Builds the vectors from a sidecar. Returns whether it had them all.
     async fn build_from(
         &self,
         sidecar: &Sidecar<'_>,
         columns: &[Column],
-        known: &mut Known,
+        cached: &mut CachedStretch,
         reading: &mut Reading,
     ) -> Result<bool> {
         let facts = sidecar.facts();
         if facts.is_plain && !sidecar.has_strips() {
             return Ok(false);
         }
-        known.facts = Some(facts);
-        known.rows = Some(self.keep(None, Kept::Rows(facts, sidecar.marks())));
+        cached.facts = Some(facts);
+        cached.rows = Some(self.store(None, CachedEntry::Rows(facts, sidecar.marks())));
         if !facts.is_plain {
             return Ok(true);
         }
         for (at, column) in columns.iter().enumerate() {
-            if known.vectors[at].is_some() {
+            if cached.vectors[at].is_some() {
                 continue;
             }
-            if !known.fits_memory() {
-                // Nor would a walk over the cells.
-                known.is_of_no_use = true;
+            if !cached.fits_memory() {
+                // The cells would not fit either.
+                cached.is_unusable = true;
                 return Ok(true);
             }
             match sidecar.vector(column, reading).await? {
-                Found::Vector(vector) => {
-                    self.keep(Some(column), Kept::Vector(facts, vector.clone()));
-                    known.vectors[at] = Some(vector);
+                StripResult::Vector(vector) => {
+                    self.store(Some(column), CachedEntry::Vector(facts, vector.clone()));
+                    cached.vectors[at] = Some(vector);
                 }
-                Found::Unreadable => {
-                    self.keep(Some(column), Kept::OfNoUse);
-                    known.is_of_no_use = true;
+                StripResult::Unreadable => {
+                    self.store(Some(column), CachedEntry::Unusable);
+                    cached.is_unusable = true;
                     return Ok(true);
                 }
-                Found::Damaged => return Ok(false),
+                StripResult::Damaged => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    /// Walks over the cells of the stretch, keeps the vectors of those `columns` of which `known` has none, and where rows are, and
-    /// adds them to what is known. Where the cells turn out not to be plain, there are no vectors.
+    /// Reads the cells of the stretch. Builds the vectors of those `columns` that `cached` lacks
+    /// and the marks of its rows, caches them, and adds them to `cached`. If cells are not plain,
+    /// no vectors are built.
     ///
-    /// Where a value is not as its column says, or values are very large, that is kept and known: newer cells elsewhere, or the time
-    /// that is asked for, may hide it, so it is for the scanner to tell.
+    /// If a value does not fit the type of its column, or values are very large, this fact is
+    /// cached and added to `cached`. It is no error here: newer cells elsewhere or the wanted time
+    /// range may hide the value, so a scanner must decide.
     ///
     /// # Errors
-    /// What reading the file can fail with.
+    /// Those of reading the file.
     async fn build_from_cells(
         &self,
         columns: &[Column],
-        known: &mut Known,
+        cached: &mut CachedStretch,
         reading: &mut Reading,
     ) -> Result<()> {
-        let is_missing = |at: &usize| known.vectors[*at].is_none();
+        let is_missing = |at: &usize| cached.vectors[*at].is_none();
         let missing: Vec<usize> = (0..columns.len()).filter(is_missing).collect();
         let wanted: Vec<Column> = missing.iter().map(|at| columns[*at].clone()).collect();
-        let mut walk = Walk::new(&wanted);
-        if walk.over(self.stretch, reading).await? == Walked::OfNoUse {
-            for column in walk.of_no_use(&wanted) {
-                self.keep(Some(column), Kept::OfNoUse);
+        let mut pass = CellPass::new(&wanted);
+        if pass.run(self.stretch, reading).await? == PassEnd::Unusable {
+            for column in pass.unusable_columns(&wanted) {
+                self.store(Some(column), CachedEntry::Unusable);
             }
-            known.is_of_no_use = true;
+            cached.is_unusable = true;
             return Ok(());
         }
-        let (facts, vectors) = walk.rows.take();
-        known.facts = Some(facts);
-        known.rows = Some(self.keep(None, Kept::Rows(facts, walk.marks)));
+        let (facts, vectors) = pass.rows.take();
+        cached.facts = Some(facts);
+        cached.rows = Some(self.store(None, CachedEntry::Rows(facts, pass.marks)));
         if facts.is_plain {
             for (at, vector) in missing.into_iter().zip(vectors) {
                 let vector = Arc::new(Packed::new(vector));
-                self.keep(Some(&columns[at]), Kept::Vector(facts, vector.clone()));
-                known.vectors[at] = Some(vector);
+                self.store(Some(&columns[at]), CachedEntry::Vector(facts, vector.clone()));
+                cached.vectors[at] = Some(vector);
             }
         }
         Ok(())
     }
 }
 
-/// A walk over the cells of a stretch.
-struct Walk {
-    rows: Rows,
+/// One pass through the cells of a stretch.
+struct CellPass {
+    rows: RowsBuilder,
     marks: Marks,
     cells_unmarked: usize,
 }
 
-/// How it ended.
+/// How a pass ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Walked {
-    /// At the stretch's end, or where it was seen that the cells are not plain.
-    Through,
-    /// Where a value could not be read, or they became too large.
-    OfNoUse,
+enum PassEnd {
+    /// At the end of the stretch, or because the cells are not plain.
+    Finished,
+    /// Because a value could not be read, or the values are too large.
+    Unusable,
 }
 
-impl Walk {
-    fn new(columns: &[Column]) -> Walk {
-        Walk { rows: Rows::new(columns), marks: Marks::default(), cells_unmarked: CELLS_A_MARK }
+impl CellPass {
+    fn new(columns: &[Column]) -> CellPass {
+        CellPass { rows: RowsBuilder::new(columns), marks: Marks::default(), cells_unmarked: CELLS_PER_MARK }
     }
 
-    async fn over(&mut self, stretch: &Stretch, reading: &mut Reading) -> Result<Walked> {
+    async fn run(&mut self, stretch: &Stretch, reading: &mut Reading) -> Result<PassEnd> {
         let stop = &stretch.rows.stop[..];
         let mut cursor = stretch.file.reader().cursor();
         let start = KeyBuf::first_on_row(&stretch.rows.start);
         let mut is_sought = false;
-        let mut cells_left = CELLS_A_SLICE;
+        let mut cells_left = CELLS_PER_SLICE;
         loop {
             let step = match is_sought {
                 false => cursor.seek(start.as_slice(), reading.blocks()),
@@ -260,43 +269,43 @@ impl Walk {
                 }
             }
             is_sought = true;
-            // Whole rows of one block first; what is left of it cell by cell.
-            if let Some(mut run) = cursor.run(stop) {
-                self.cells_unmarked = CELLS_A_MARK;
-                while let Some(cell) = run.cell() {
+            // First the whole rows of the block, then the rest cell by cell.
+            if let Some(mut slice) = cursor.row_slice(stop) {
+                self.cells_unmarked = CELLS_PER_MARK;
+                while let Some(cell) = slice.cell() {
                     if self.take(&cell).is_err() {
-                        return Ok(self.ended());
+                        return Ok(self.end());
                     }
-                    run.next();
+                    slice.next();
                     cells_left = cells_left.saturating_sub(1);
                 }
-                cursor.resume(&run);
+                cursor.resume(&slice);
             }
-            let Some(cell) = cursor.cell() else { return Ok(Walked::Through) };
+            let Some(cell) = cursor.cell() else { return Ok(PassEnd::Finished) };
             if !self.rows.is_current(cell.row()) && !stop.is_empty() && cell.row() >= stop {
-                return Ok(Walked::Through);
+                return Ok(PassEnd::Finished);
             }
             self.cells_unmarked += 1;
             if self.take(&cell).is_err() || self.rows.heap_bytes() > VECTORS_BYTES_MAX {
-                return Ok(self.ended());
+                return Ok(self.end());
             }
             if !self.rows.facts().is_plain {
-                return Ok(Walked::Through);
+                return Ok(PassEnd::Finished);
             }
             cells_left = cells_left.saturating_sub(1);
             if cells_left == 0 {
-                cells_left = CELLS_A_SLICE;
+                cells_left = CELLS_PER_SLICE;
                 tokio::task::yield_now().await;
             }
         }
     }
 
     /// # Errors
-    /// Only where a value is not as its column says.
+    /// Only if a value does not fit the type of its column.
     #[inline]
     fn take(&mut self, cell: &cell::Cell<'_>) -> Result<()> {
         if !self.rows.is_current(cell.row()) {
-            if self.cells_unmarked >= CELLS_A_MARK {
+            if self.cells_unmarked >= CELLS_PER_MARK {
                 self.cells_unmarked = 0;
                 self.marks.push(cell.row(), self.rows.len());
             }
@@ -305,14 +314,15 @@ impl Walk {
         self.rows.cell(cell)
     }
 
-    /// Where values are no more taken: of cells that are not plain nobody wants any.
-    fn ended(&self) -> Walked {
-        if self.rows.facts().is_plain { Walked::OfNoUse } else { Walked::Through }
+    /// How the pass ended at a value that was not accepted. Cells that are not plain need no
+    /// values.
+    fn end(&self) -> PassEnd {
+        if self.rows.facts().is_plain { PassEnd::Unusable } else { PassEnd::Finished }
     }
 
-    /// The columns because of which the walk was of no use: that of the value that could not be read, or else those that may
-    /// have large ones.
-    fn of_no_use<'c>(&self, columns: &'c [Column]) -> Vec<&'c Column> {
+    /// The columns that made the pass useless: the column of the value that could not be read, or
+    /// else those whose values may be large.
+    fn unusable_columns<'c>(&self, columns: &'c [Column]) -> Vec<&'c Column> {
         match self.rows.unreadable() {
             Some(at) => vec![&columns[at]],
             None => columns.iter().filter(|column| column.kind() == Kind::Raw).collect(),
@@ -322,28 +332,28 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use columnar::{Encoding, Place, VectorBuilder};
+    use columnar::{ColumnLocation, Encoding, VectorBuilder};
 
     use super::*;
 
     #[test]
     fn many_vectors_of_large_values_do_not_fit() {
         let rows = 64;
-        let place = Place::RowBytes { offset: 0, length: None };
-        let mut builder = VectorBuilder::new(&Column { place, encoding: Encoding::Raw, scale: 0 });
+        let location = ColumnLocation::RowBytes { offset: 0, length: None };
+        let mut builder = VectorBuilder::new(&Column { location, encoding: Encoding::Raw, scale: 0 });
         for row in 0..rows {
             builder.push(&[row as u8; 16 << 10]).unwrap();
         }
         let vector = Arc::new(Packed::new(builder.finish()));
-        let known = |vectors| Known {
-            facts: Some(Facts { rows, ..Facts::none() }),
+        let cached = |vectors| CachedStretch {
+            facts: Some(StretchFacts { rows, ..StretchFacts::none() }),
             rows: None,
             vectors,
-            is_of_no_use: false,
+            is_unusable: false,
         };
-        // As wide as requests may be: of these values some hundred are as much as may be built.
-        assert!(known(vec![None; 1024]).fits_memory());
-        assert!(known(vec![Some(vector.clone()); 100]).fits_memory());
-        assert!(!known(vec![Some(vector); 500]).fits_memory());
+        // 1024 columns is the widest request. About 256 of these 1 MiB vectors reach the limit.
+        assert!(cached(vec![None; 1024]).fits_memory());
+        assert!(cached(vec![Some(vector.clone()); 100]).fits_memory());
+        assert!(!cached(vec![Some(vector); 500]).fits_memory());
     }
 }

@@ -1,21 +1,24 @@
-//! The run that gets rid of most files, of these the smallest (HBase: `ExploringCompactionPolicy`).
+//! Selects the run that removes the most files, and of these the smallest (HBase:
+//! `ExploringCompactionPolicy`).
 
 use crate::compaction::facts::{FileFacts, bytes_of};
-use crate::compaction::select::Run;
+use crate::compaction::select::FileRun;
 use crate::compaction::settings::Settings;
 
-/// A store that may be stuck takes another run only if it is so much better: files are rewritten for it.
+/// If the store may be stuck, a run replaces the best one so far only if it is better by this
+/// factor, because its files have to be rewritten.
 const BETTER_BY: f64 = 1.05;
 
-/// Chooses among `files` a run of at least `files_min`. Where the store may be stuck, for it has so many files that
-/// flushes wait, the run that gets rid of most files for a byte, or the smallest there is.
+/// Selects a run of at least `files_min` of `files`. A store may be stuck if flushes wait because
+/// of its number of files. It then gets the run that removes the most files per byte, or else the
+/// smallest one.
 pub fn select(
     settings: &Settings,
     files: &[FileFacts],
     files_min: usize,
     off_peak: bool,
     may_be_stuck: bool,
-) -> Run {
+) -> FileRun {
     let (mut best, mut smallest): (Option<Candidate>, Option<Candidate>) = (None, None);
     for start in 0..files.len() {
         for count in files_min.max(1)..=settings.files_max.min(files.len() - start) {
@@ -36,7 +39,7 @@ pub fn select(
         }
     }
     let chosen = best.or(if may_be_stuck { smallest } else { None });
-    chosen.map_or_else(Run::default, |chosen| Run {
+    chosen.map_or_else(FileRun::default, |chosen| FileRun {
         start: chosen.start,
         count: chosen.count,
         boundaries: Vec::new(),

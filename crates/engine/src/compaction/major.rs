@@ -1,35 +1,37 @@
-//! When a store is due to be rewritten as a whole (HBase: `shouldPerformMajorCompaction`).
+//! When a major compaction of a store is due (HBase: `shouldPerformMajorCompaction`).
 //!
-//! The period differs from store to store, so that they are not all due at once after a restart; by how much follows from
-//! the name of the oldest file, so that it is the same after every restart.
+//! The period differs from store to store, so that they are not all due simultaneously after a
+//! restart. The difference derives from the name of the oldest file, so that it is the same after
+//! every restart.
 
 use crate::compaction::date_tiered;
-use crate::compaction::facts::{FileFacts, Moment};
+use crate::compaction::facts::{FileFacts, SelectionTime};
 use crate::compaction::settings::{Policy, Settings};
 
 /// Whether a major compaction of `files` is due.
-pub fn is_due(settings: &Settings, files: &[FileFacts], moment: Moment) -> bool {
+pub fn is_due(settings: &Settings, files: &[FileFacts], time: SelectionTime) -> bool {
     let Some(oldest) = files.first() else { return false };
     let period_ms = period_ms(settings, &oldest.name);
     let written_ms = files.iter().map(|file| file.modified_ms as i64).min().unwrap_or(0);
-    // A period below zero is one that is over.
-    if period_ms == 0 || written_ms <= 0 || written_ms >= moment.now_ms.saturating_sub(period_ms) {
+    // A negative period has always elapsed.
+    if period_ms == 0 || written_ms <= 0 || written_ms >= time.now_ms.saturating_sub(period_ms) {
         return false;
     }
     match (settings.policy, files) {
-        (Policy::DateTiered, _) => date_tiered::is_worth_rewriting(settings, files, moment),
-        (_, [only]) => is_over_in_part(only, moment),
+        (Policy::DateTiered, _) => date_tiered::is_worth_rewriting(settings, files, time),
+        (_, [only]) => is_partly_expired(only, time),
         _ => true,
     }
 }
 
-/// Whether a single file holds a cell that is over. Otherwise it would be written as it is.
-fn is_over_in_part(file: &FileFacts, moment: Moment) -> bool {
-    let age_ms = moment.now_ms.saturating_sub(file.min_timestamp);
-    moment.ttl_ms.is_some_and(|ttl_ms| age_ms > ttl_ms)
+/// Whether a single file has an expired cell. Otherwise it would be rewritten unchanged.
+fn is_partly_expired(file: &FileFacts, time: SelectionTime) -> bool {
+    let age_ms = time.now_ms.saturating_sub(file.min_timestamp);
+    time.ttl_ms.is_some_and(|ttl_ms| age_ms > ttl_ms)
 }
 
-/// Milliseconds from one major compaction to the next of the store whose oldest file has this name; 0 for never.
+/// Milliseconds between major compactions of the store whose oldest file has this name; 0 for
+/// never.
 pub fn period_ms(settings: &Settings, oldest_name: &str) -> i64 {
     let (period, jitter) = (settings.major_period_ms, settings.major_jitter);
     if period <= 0 || jitter <= 0.0 {
@@ -67,9 +69,9 @@ fn java_random(seed: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Answers of a JVM: `"".hashCode()`, `"abc".hashCode()`, and `new Random(seed).nextDouble()`.
+    /// Results of a JVM: `"".hashCode()`, `"abc".hashCode()`, and `new Random(seed).nextDouble()`.
     #[test]
-    fn chance_is_that_of_java() {
+    fn random_numbers_equal_those_of_java() {
         let hashes = ["", "abc", "0123456789abcdef0123456789abcdef"].map(java_hash);
         assert_eq!(hashes, [0, 96354, -1_783_317_168]);
         assert_eq!(java_random(0), 0.730967787376657);
@@ -78,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_lies_around_its_mean_and_depends_on_the_name() {
+    fn the_period_is_near_its_mean_and_depends_on_the_name() {
         let settings = Settings { major_period_ms: 1000, major_jitter: 0.5, ..Settings::default() };
         let periods: Vec<i64> = (0..100_u128)
             .map(|n| period_ms(&settings, &format!("{:032x}", n * 0x9E37_79B9_7F4A_7C15_u128)))

@@ -1,4 +1,5 @@
-//! The choice of files against a naive restatement of HBase's rules, and HBase's own examples.
+//! Compares the selection of files with a naive version of HBase's rules, and with HBase's own
+//! examples.
 
 mod examples;
 mod naive;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::compaction::settings::WindowSettings;
 
-/// Files whose sizes and times are small numbers, so that all limits are met.
+/// Files with small sizes and times, so that all limits are reached.
 fn file() -> impl Strategy<Value = FileFacts> {
     let times = (0..40_i64, 0..10_i64, 1..40_u64);
     (1..60_u64, 0..20_u64, times, any::<[bool; 3]>(), 0..12_u8).prop_map(
@@ -76,25 +77,25 @@ fn store() -> impl Strategy<Value = (Vec<FileFacts>, Vec<usize>)> {
     )
 }
 
-fn ask() -> impl Strategy<Value = Ask> {
-    any::<[bool; 3]>().prop_map(|[by_user, major, off_peak]| Ask { by_user, major, off_peak })
+fn request() -> impl Strategy<Value = SelectionRequest> {
+    any::<[bool; 3]>().prop_map(|[by_user, major, off_peak]| SelectionRequest { by_user, major, off_peak })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn choices_are_those_of_the_rules(
+    fn selections_equal_those_of_the_naive_rules(
         settings in settings(),
         (files, taken) in store(),
-        ask in ask(),
+        request in request(),
         ttl_ms in prop::option::of(1..60_i64),
     ) {
-        // A major compaction is never wanted while another runs.
-        let ask = Ask { major: ask.major && taken.is_empty(), ..ask };
-        let moment = Moment { now_ms: 50, ttl_ms };
-        let found = select(&settings, &files, &taken, ask, moment);
-        let expected = naive::select(&settings, &files, &taken, ask, moment);
+        // A major compaction is never requested while another compaction runs.
+        let request = SelectionRequest { major: request.major && taken.is_empty(), ..request };
+        let time = SelectionTime { now_ms: 50, ttl_ms };
+        let found = select(&settings, &files, &taken, request, time);
+        let expected = naive::select(&settings, &files, &taken, request, time);
         prop_assert_eq!((&found.files, &found.boundaries), (&expected.0, &expected.1));
         prop_assert!(found.files.is_sorted() && found.files.iter().all(|at| !taken.contains(at)));
         prop_assert_eq!(found.is_all && settings.policy != Policy::Fifo,
@@ -103,9 +104,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_due_is_due_by_the_rules(settings in settings(), (files, _) in store(), ttl_ms in prop::option::of(1..60_i64)) {
-        let moment = Moment { now_ms: 50, ttl_ms };
+    fn major_compactions_are_due_by_the_naive_rules(
+        settings in settings(),
+        (files, _) in store(),
+        ttl_ms in prop::option::of(1..60_i64),
+    ) {
+        let time = SelectionTime { now_ms: 50, ttl_ms };
         let settings = Settings { policy: Policy::Exploring, ..settings };
-        prop_assert_eq!(is_major_due(&settings, &files, moment), naive::is_major_due(&settings, &files, moment));
+        prop_assert_eq!(is_major_due(&settings, &files, time), naive::is_major_due(&settings, &files, time));
     }
 }

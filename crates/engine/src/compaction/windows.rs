@@ -1,26 +1,28 @@
-//! Windows of time, the newest the shortest (HBase: `ExponentialCompactionWindowFactory`).
+//! Time windows; the newest are the shortest (HBase: `ExponentialCompactionWindowFactory`).
 //!
-//! Windows of one length are aligned to multiples of it. Going back, after the one that begins at a multiple of the next
-//! length, windows are so much longer, but none that would reach back behind the age from which they grow no more.
+//! Windows of one length are aligned to multiples of it. Going back in time, windows get longer
+//! after one that begins at a multiple of the next length. None grows if it would reach back beyond
+//! the age at which growth stops.
 
 use std::cmp::Ordering;
 
 use crate::compaction::settings::WindowSettings;
 
-/// A window.
+/// A time window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     length_ms: i64,
-    // It begins at so many lengths after the epoch.
+    // Number of lengths from the epoch to its start.
     position: i64,
     per_tier: i64,
-    // Windows that begin before this have the length of the newer ones.
+    // A window that would begin before this does not grow.
     grows_until: i64,
 }
 
 impl Window {
-    /// The one that `now_ms` is in.
+    /// The window that contains `now_ms`.
     pub fn incoming(settings: &WindowSettings, now_ms: i64) -> Window {
+        debug_assert!(settings.base_ms > 0 && settings.per_tier > 1, "windows have a length and grow");
         Window {
             length_ms: settings.base_ms,
             position: now_ms / settings.base_ms,
@@ -29,7 +31,7 @@ impl Window {
         }
     }
 
-    /// The one before it.
+    /// The window before it.
     pub fn earlier(self) -> Window {
         let longer = self.length_ms.saturating_mul(self.per_tier);
         let grows =
@@ -40,7 +42,7 @@ impl Window {
         }
     }
 
-    /// Whether the window lies before the timestamp (`Less`), holds it, or lies behind it.
+    /// Whether the window is before the timestamp (`Less`), contains it, or is after it.
     pub fn compared_to(self, timestamp: i64) -> Ordering {
         let rounded = match timestamp < 0 {
             true => timestamp.checked_sub(self.length_ms - 1).unwrap_or(i64::MIN),

@@ -1,13 +1,14 @@
-//! `FilterAllFilter`: nothing passes. HBase's PerformanceEvaluation sends it; its class is one of HBase's tests.
+//! `FilterAllFilter`: nothing passes. HBase's PerformanceEvaluation uses it; its class belongs to
+//! HBase's tests.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct All;
 
 impl Evaluate for All {
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(ReturnCode::Skip)
     }
     fn filter_row(&mut self) -> bool {

@@ -1,9 +1,10 @@
-//! `ColumnPaginationFilter`: so many columns of each row, from an offset or from a column on.
+//! `ColumnPaginationFilter`: a limited number of columns of each row, from an offset or a column
+//! on.
 
 use cell::Cell;
 use cell::filter::PageStart;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct ColumnPagination {
     limit: i32,
@@ -21,14 +22,14 @@ impl Evaluate for ColumnPagination {
     fn reset(&mut self) {
         self.count = 0;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let code = match &self.from {
             PageStart::Column(_) if self.count >= self.limit => return Ok(ReturnCode::NextRow),
             PageStart::Column(column) if self.count == 0 && cell.qualifier() < &column[..] => {
                 return Ok(ReturnCode::SeekNextUsingHint);
             }
             PageStart::Column(_) => ReturnCode::IncludeAndNextCol,
-            // Java's sum of two ints.
+            // Wraps like Java's sum of two ints.
             PageStart::Offset(offset) if self.count >= offset.wrapping_add(self.limit) => {
                 return Ok(ReturnCode::NextRow);
             }

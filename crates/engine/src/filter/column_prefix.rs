@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct ColumnPrefix(pub(super) Bytes);
 
 impl Evaluate for ColumnPrefix {
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let qualifier = cell.qualifier();
         if qualifier.starts_with(&self.0) {
             return Ok(ReturnCode::Include);

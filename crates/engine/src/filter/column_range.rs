@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct ColumnRange {
     pub(super) min: Option<Bytes>,
@@ -15,7 +15,7 @@ pub(super) struct ColumnRange {
 }
 
 impl Evaluate for ColumnRange {
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let qualifier = cell.qualifier();
         match self.min.as_ref().map(|min| qualifier.cmp(min)) {
             Some(Ordering::Less) => return Ok(ReturnCode::SeekNextUsingHint),

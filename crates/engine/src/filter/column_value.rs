@@ -1,10 +1,10 @@
-//! `ColumnValueFilter`: only one column's cells, by their values.
+//! `ColumnValueFilter`: only cells of one column, by value.
 
 use cell::Cell;
 use cell::filter::Column;
 
-use super::comparator::{Compare, is_of};
-use super::{Evaluate, Judged, ReturnCode};
+use super::comparator::{Compare, is_in_column};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct ColumnValue {
     column: Column,
@@ -22,8 +22,8 @@ impl Evaluate for ColumnValue {
     fn reset(&mut self) {
         self.column_found = false;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
-        if !is_of(cell, &self.column) {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
+        if !is_in_column(cell, &self.column) {
             return Ok(if self.column_found { ReturnCode::NextRow } else { ReturnCode::NextCol });
         }
         self.column_found = true;

@@ -1,4 +1,4 @@
-//! Comparators at work: what is taken apart once a scan, so that a cell costs a comparison.
+//! Comparators, prepared once per scan, so that a cell costs only a comparison.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use cell::filter::{BitwiseOp, Column, Comparator as Data, Compare as CompareData
 
 use super::decimal::Decimal;
 use super::pattern::JavaPattern;
-use super::{Judged, Misfit};
+use super::{FilterError, FilterResult};
 use crate::error::{Error, Result};
 
 /// A comparison with a part of a cell.
@@ -31,7 +31,8 @@ enum Comparator {
 
 impl Compare {
     /// # Errors
-    /// [`Error::BadRequest`] for invalid or unsupported regular expressions, and for invalid numbers.
+    /// [`Error::BadRequest`] for invalid or unsupported regular expressions, and for invalid
+    /// numbers.
     pub(super) fn new(data: &CompareData) -> Result<Compare> {
         let comparator = match &data.comparator {
             Data::Binary(value) => Comparator::Binary(value.clone()),
@@ -42,7 +43,7 @@ impl Compare {
             Data::Bit { value, op } => Comparator::Bit { value: value.clone(), op: *op },
             Data::Long(number) => Comparator::Long(*number),
             Data::BigDecimal(bytes) => Comparator::BigDecimal(
-                Decimal::parse(bytes).map_err(|misfit| Error::bad_request(misfit.to_string()))?,
+                Decimal::parse(bytes).map_err(|error| Error::bad_request(error.to_string()))?,
             ),
             Data::Null => Comparator::Null,
             Data::Regex(pattern) => Comparator::Regex(Box::new(JavaPattern::new(pattern)?)),
@@ -56,47 +57,48 @@ impl Compare {
         matches!(&self.comparator, Comparator::Regex(pattern) if pattern.backtracks())
     }
 
-    /// Whether the bytes do not compare as wanted.
+    /// Whether the comparison with the bytes fails.
     #[inline]
-    pub(super) fn fails(&self, bytes: &[u8]) -> Judged<bool> {
+    pub(super) fn fails(&self, bytes: &[u8]) -> FilterResult<bool> {
         if self.op == CompareOp::NoOp {
             return Ok(true);
         }
-        // HBase's comparators compare themselves with the value: theirs is the left side, the operator's the right.
+        // HBase's comparators compare themselves (left) with the value (right). The operator has
+        // the value on its left side.
         let order = self.comparator.compare(bytes)?.reverse();
         Ok(!self.op.holds(order))
     }
 }
 
-/// `Equal` if it holds, else what HBase's comparators give: greater.
+/// `Equal` if it holds, otherwise `Greater`, as HBase's comparators return.
 fn equal_if(holds: bool) -> Ordering {
     if holds { Ordering::Equal } else { Ordering::Greater }
 }
 
 impl Comparator {
     #[inline]
-    fn compare(&self, bytes: &[u8]) -> Judged<Ordering> {
+    fn compare(&self, bytes: &[u8]) -> FilterResult<Ordering> {
         Ok(match self {
             Comparator::Binary(value) => value[..].cmp(bytes),
             Comparator::BinaryPrefix(value) => value[..].cmp(&bytes[..bytes.len().min(value.len())]),
             Comparator::BinaryComponent { value, offset } => {
                 let part = bytes.get(*offset..).and_then(|rest| rest.get(..value.len()));
-                value[..].cmp(part.ok_or(Misfit::Component(bytes.len()))?)
+                value[..].cmp(part.ok_or(FilterError::Component(bytes.len()))?)
             }
             Comparator::Bit { value, op } => equal_if(any_bit(value, *op, bytes)),
             Comparator::Long(number) => {
-                let theirs = bytes.try_into().map_err(|_| Misfit::LongLength(bytes.len()))?;
+                let theirs = bytes.try_into().map_err(|_| FilterError::LongLength(bytes.len()))?;
                 number.cmp(&i64::from_be_bytes(theirs))
             }
             Comparator::BigDecimal(number) => number.compare(&Decimal::parse(bytes)?)?,
             Comparator::Null => Ordering::Greater,
             Comparator::Regex(pattern) => equal_if(pattern.is_found(bytes)?),
-            Comparator::Substring(text) => equal_if(holds_text(bytes, text)),
+            Comparator::Substring(text) => equal_if(contains_text(bytes, text)),
         })
     }
 }
 
-/// Whether the operation on operands of one length gives a bit that is set.
+/// Whether the operands have equal lengths and the operation sets any bit.
 fn any_bit(value: &[u8], op: BitwiseOp, bytes: &[u8]) -> bool {
     let set = |left: u8, right: u8| match op {
         BitwiseOp::And => left & right != 0,
@@ -106,8 +108,8 @@ fn any_bit(value: &[u8], op: BitwiseOp, bytes: &[u8]) -> bool {
     value.len() == bytes.len() && value.iter().zip(bytes).any(|(left, right)| set(*left, *right))
 }
 
-/// Whether the bytes, as text in lower case, hold `text`, which is in lower case.
-fn holds_text(bytes: &[u8], text: &str) -> bool {
+/// Whether the bytes, as text in lower case, contain `text`, which is in lower case.
+fn contains_text(bytes: &[u8], text: &str) -> bool {
     if !bytes.is_ascii() {
         return String::from_utf8_lossy(bytes).to_lowercase().contains(text);
     }
@@ -119,8 +121,8 @@ fn lower_case_is(part: &[u8], lower: &[u8]) -> bool {
     part.iter().zip(lower).all(|(byte, wanted)| byte.to_ascii_lowercase() == *wanted)
 }
 
-/// Whether the cell is of the column.
+/// Whether the cell belongs to the column.
 #[inline]
-pub(super) fn is_of(cell: &Cell<'_>, column: &Column) -> bool {
+pub(super) fn is_in_column(cell: &Cell<'_>, column: &Column) -> bool {
     cell.family() == column.family && cell.qualifier() == column.qualifier
 }

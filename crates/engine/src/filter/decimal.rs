@@ -1,32 +1,34 @@
-//! Decimal numbers as HBase writes them: four bytes of scale, then the unscaled number in two's complement, big-endian.
+//! Decimal numbers in HBase's format: four bytes of scale, then the unscaled number in two's
+//! complement, big-endian.
 //!
-//! Only compared, so no library of big numbers is needed. What is compared comes from clients and cells: digits are
-//! bounded, because bringing two numbers to one scale costs the square of their length.
+//! They are only compared, so no library for big numbers is needed. Their bytes come from clients
+//! and cells, so digits are limited, because bringing two numbers to one scale costs the square of
+//! their length.
 
 use std::cmp::Ordering;
 
-use super::{Judged, Misfit};
+use super::{FilterError, FilterResult};
 
-/// Bytes of an unscaled number that is compared; some 2,400 decimal digits.
+/// Maximum bytes of an unscaled number that is compared: about 2,400 decimal digits.
 const UNSCALED_LEN_MAX: usize = 1024;
-/// What one limb holds, in decimal digits.
+/// Number of decimal digits that fit in one limb.
 const LIMB_DIGITS: u64 = 9;
 
 /// A decimal number.
 pub(super) struct Decimal {
     negative: bool,
-    // The magnitude, little-endian, without zeros at the end; empty for zero.
+    // The magnitude, little-endian, without leading zero limbs; empty for zero.
     limbs: Vec<u32>,
     scale: i32,
 }
 
 impl Decimal {
-    pub(super) fn parse(bytes: &[u8]) -> Judged<Decimal> {
-        let misfit = || Misfit::Decimal(bytes.len());
-        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or_else(misfit)?;
-        let first = *unscaled.first().ok_or_else(misfit)?;
+    pub(super) fn parse(bytes: &[u8]) -> FilterResult<Decimal> {
+        let error = || FilterError::Decimal(bytes.len());
+        let (scale, unscaled) = bytes.split_first_chunk::<4>().ok_or_else(error)?;
+        let first = *unscaled.first().ok_or_else(error)?;
         if unscaled.len() > UNSCALED_LEN_MAX {
-            return Err(misfit());
+            return Err(error());
         }
         let negative = first & 0x80 != 0;
         let mut limbs: Vec<u32> = unscaled
@@ -45,8 +47,8 @@ impl Decimal {
         Ok(Decimal { negative, limbs, scale: i32::from_be_bytes(*scale) })
     }
 
-    /// Compares as numbers: scales do not matter.
-    pub(super) fn compare(&self, other: &Decimal) -> Judged<Ordering> {
+    /// Compares by value: scales do not matter.
+    pub(super) fn compare(&self, other: &Decimal) -> FilterResult<Ordering> {
         let sign = |number: &Decimal| match (number.limbs.is_empty(), number.negative) {
             (true, _) => 0,
             (false, true) => -1,
@@ -60,8 +62,8 @@ impl Decimal {
         Ok(if left < 0 { magnitudes.reverse() } else { magnitudes })
     }
 
-    fn compare_magnitude(&self, other: &Decimal) -> Judged<Ordering> {
-        // Powers of ten that the leading digits surely lie between: far apart numbers are told by them.
+    fn compare_magnitude(&self, other: &Decimal) -> FilterResult<Ordering> {
+        // Bounds of the decimal exponents. They decide for numbers that are far apart.
         let (low, high) = self.exponents();
         let (other_low, other_high) = other.exponents();
         if high < other_low {
@@ -80,7 +82,7 @@ impl Decimal {
         Ok(order)
     }
 
-    /// Bounds of the exponent of ten of a number that is not zero.
+    /// Bounds of the decimal exponent of a number that is not zero.
     fn exponents(&self) -> (i64, i64) {
         let last = self.limbs.last().expect("not zero");
         let bits = self.limbs.len() as i64 * 32 - i64::from(last.leading_zeros());
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compare_whatever_their_scale() {
+    fn decimals_of_different_scales_compare() {
         let ordered = [
             number(-30, -1),
             number(0, -200),
@@ -159,8 +161,8 @@ mod tests {
             number(i32::MIN, 1),
         ];
         for (at, left) in ordered.iter().enumerate() {
-            for (behind, right) in ordered.iter().enumerate() {
-                assert_eq!(left.compare(right), Ok(at.cmp(&behind)), "{at} {behind}");
+            for (right_at, right) in ordered.iter().enumerate() {
+                assert_eq!(left.compare(right), Ok(at.cmp(&right_at)), "{at} {right_at}");
             }
         }
         assert_eq!(number(0, 5).compare(&number(3, 5000)), Ok(Ordering::Equal));
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn invalid_decimals_are_rejected() {
         assert!(Decimal::parse(&[0, 0, 0, 1]).is_err());
         assert!(Decimal::parse(&[]).is_err());
         assert!(Decimal::parse(&[1; 2000]).is_err());

@@ -1,12 +1,13 @@
-//! `DependentColumnFilter`: cells with a timestamp that a cell of the reference column of their row has too.
+//! `DependentColumnFilter`: cells whose timestamp a cell of the reference column in their row has
+//! too.
 
 use std::collections::HashSet;
 
 use cell::Cell;
 use cell::filter::Column;
 
-use super::comparator::{Compare, is_of};
-use super::{Evaluate, Judged, ReturnCode};
+use super::comparator::{Compare, is_in_column};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct DependentColumn {
     column: Column,
@@ -26,8 +27,8 @@ impl Evaluate for DependentColumn {
     fn reset(&mut self) {
         self.stamps.clear();
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
-        if !is_of(cell, &self.column) {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
+        if !is_in_column(cell, &self.column) {
             return Ok(ReturnCode::Include);
         }
         if let Some(compare) = &self.compare

@@ -1,8 +1,8 @@
-//! `FirstKeyOnlyFilter`: the first cell of each row; how rows are counted.
+//! `FirstKeyOnlyFilter`: the first cell of each row; used to count rows.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct FirstKeyOnly {
     pub(super) found: bool,
@@ -12,11 +12,11 @@ impl Evaluate for FirstKeyOnly {
     fn reset(&mut self) {
         self.found = false;
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let found = std::mem::replace(&mut self.found, true);
         Ok(if found { ReturnCode::NextRow } else { ReturnCode::Include })
     }
-    fn judges_rows_apart(&self) -> bool {
+    fn is_row_local(&self) -> bool {
         true
     }
 }

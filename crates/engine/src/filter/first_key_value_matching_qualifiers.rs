@@ -1,9 +1,10 @@
-//! `FirstKeyValueMatchingQualifiersFilter`: the cells of each row up to the first of one of some columns.
+//! `FirstKeyValueMatchingQualifiersFilter`: the cells of each row up to the first one in any of the
+//! given columns.
 
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct FirstKeyValueMatchingQualifiers {
     // Sorted.
@@ -21,7 +22,7 @@ impl Evaluate for FirstKeyValueMatchingQualifiers {
     fn reset(&mut self) {
         self.found = false;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         if self.found {
             return Ok(ReturnCode::NextRow);
         }

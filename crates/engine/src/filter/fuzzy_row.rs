@@ -1,19 +1,21 @@
-//! `FuzzyRowFilter`: rows that fit one of some templates, where some bytes are fixed and others may be any.
+//! `FuzzyRowFilter`: rows that match one of several templates, in which some bytes are fixed and
+//! others are wildcards.
 //!
-//! Rows that fit none are passed over by hints: per template the next row that can fit is kept, and the nearest of them is
-//! the hint. As in HBase a row shorter than a template fits if it fits as far as it goes.
+//! Rows that match none are skipped by hints: for each template the next row that can match is
+//! stored, and the nearest of them is the hint. As in HBase, a row that is shorter than a template
+//! is compared up to its own length.
 
 use cell::Cell;
 use cell::filter::FuzzyKey;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct FuzzyRow {
     keys: Vec<FuzzyKey>,
     reversed: bool,
-    // The template that fitted last is tried first.
-    last_found: usize,
-    // Per template that can fit later, the next row, the nearest last.
+    // The template that matched last is tried first.
+    last_matched: usize,
+    // For each template that can match later, the next row; the nearest is last.
     next_rows: Vec<(Vec<u8>, usize)>,
     tracking: bool,
     filter_row: bool,
@@ -25,7 +27,7 @@ impl FuzzyRow {
         FuzzyRow {
             keys,
             reversed,
-            last_found: 0,
+            last_matched: 0,
             next_rows: Vec::new(),
             tracking: false,
             filter_row: false,
@@ -33,7 +35,7 @@ impl FuzzyRow {
         }
     }
 
-    /// Replaces the next rows that are not behind `row`; whether there are any left.
+    /// Replaces the next rows that are not after `row`. Returns whether any are left.
     fn track(&mut self, row: &[u8]) -> bool {
         if !std::mem::replace(&mut self.tracking, true) {
             (0..self.keys.len()).for_each(|at| self.track_key(row, at));
@@ -49,12 +51,12 @@ impl FuzzyRow {
     }
 
     fn track_key(&mut self, row: &[u8], at: usize) {
-        if let Some(next) = next_fitting(&self.keys[at], row, self.reversed) {
+        if let Some(next) = next_matching(&self.keys[at], row, self.reversed) {
             let reversed = self.reversed;
-            let place = self.next_rows.partition_point(|(other, _)| {
+            let index = self.next_rows.partition_point(|(other, _)| {
                 if reversed { other[..] < next[..] } else { other[..] > next[..] }
             });
-            self.next_rows.insert(place, (next, at));
+            self.next_rows.insert(index, (next, at));
         }
     }
 }
@@ -63,16 +65,16 @@ impl Evaluate for FuzzyRow {
     fn reset(&mut self) {
         self.filter_row = false;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let row = cell.row();
         for step in 0..self.keys.len() {
-            let at = (self.last_found + step) % self.keys.len();
-            if fits(&self.keys[at], row) {
-                self.last_found = at;
+            let at = (self.last_matched + step) % self.keys.len();
+            if matches(&self.keys[at], row) {
+                self.last_matched = at;
                 return Ok(ReturnCode::Include);
             }
         }
-        self.last_found = 0;
+        self.last_matched = 0;
         self.filter_row = true;
         Ok(ReturnCode::SeekNextUsingHint)
     }
@@ -100,16 +102,18 @@ impl Evaluate for FuzzyRow {
     }
 }
 
-fn fits(key: &FuzzyKey, row: &[u8]) -> bool {
+fn matches(key: &FuzzyKey, row: &[u8]) -> bool {
     let parts = key.key.iter().zip(&key.fixed).zip(row);
     parts.into_iter().all(|((byte, fixed), theirs)| !fixed || byte == theirs)
 }
 
-/// The next row behind `row` (before it if reversed), which does not fit, that fits the template; `None` if there is none.
+/// The next row after `row` (before it if reversed) that matches the template; `None` if there is
+/// none. `row` itself does not match.
 ///
-/// The row's own bytes are kept up to where a fixed byte decides. Is the row's byte there on the wrong side, an earlier
-/// wildcard must move on by one. Behind that the smallest bytes follow (the greatest if reversed).
-fn next_fitting(key: &FuzzyKey, row: &[u8], reversed: bool) -> Option<Vec<u8>> {
+/// The row's own bytes are used up to where a fixed byte decides. If the row's byte is on the wrong
+/// side there, an earlier wildcard must advance by one. After that byte come the smallest bytes
+/// (the greatest if reversed).
+fn next_matching(key: &FuzzyKey, row: &[u8], reversed: bool) -> Option<Vec<u8>> {
     let (last_byte, first_byte) = if reversed { (0, u8::MAX) } else { (u8::MAX, 0) };
     let is_fixed = |at: usize| key.fixed.get(at).copied().unwrap_or(false);
     let mut next = key.key.to_vec();
@@ -145,7 +149,7 @@ fn next_fitting(key: &FuzzyKey, row: &[u8], reversed: bool) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// Cuts off what is behind the last fixed byte and the byte that moved on: shorter rows come first.
+/// Truncates `next` after the last fixed byte and the advanced byte: shorter rows come first.
 fn trim(next: &mut Vec<u8>, key: &FuzzyKey, move_on: Option<usize>) {
     let known = next.len().min(key.fixed.len());
     let fixed_len = key.fixed[..known].iter().rposition(|fixed| *fixed).map_or(0, |at| at + 1);
@@ -163,17 +167,17 @@ mod tests {
     }
 
     fn next(template: &str, row: &str, reversed: bool) -> Option<String> {
-        next_fitting(&key(template), row.as_bytes(), reversed).map(|row| row.escape_ascii().to_string())
+        next_matching(&key(template), row.as_bytes(), reversed).map(|row| row.escape_ascii().to_string())
     }
 
     #[test]
-    fn shorter_rows_fit_as_far_as_they_go() {
-        assert!(fits(&key("a?c"), b"abc") && fits(&key("a?c"), b"abcd") && fits(&key("a?c"), b"ab"));
-        assert!(!fits(&key("a?c"), b"abd") && !fits(&key("a?c"), b"b"));
+    fn short_rows_match_up_to_their_length() {
+        assert!(matches(&key("a?c"), b"abc") && matches(&key("a?c"), b"abcd") && matches(&key("a?c"), b"ab"));
+        assert!(!matches(&key("a?c"), b"abd") && !matches(&key("a?c"), b"b"));
     }
 
     #[test]
-    fn the_next_row_fits_and_is_behind() {
+    fn the_next_row_matches_and_is_after() {
         assert_eq!(next("a?c", "abb", false).as_deref(), Some("abc"));
         assert_eq!(next("a?c", "abd", false).as_deref(), Some("acc"));
         assert_eq!(next("b?", "a", false).as_deref(), Some("b"));

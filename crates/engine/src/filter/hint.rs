@@ -1,26 +1,28 @@
-//! Where a filter wants a scan to go, relative to the cell that it was asked for.
+//! The position to which a filter wants a scan to seek, relative to the cell that it was evaluated
+//! for.
 
 use std::cmp::Ordering;
 
 use cell::{Cell, CellOrder};
 
-/// A place to seek to.
+/// A position to seek to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint<'a> {
     /// The start of a row.
     Row(&'a [u8]),
-    /// The start of the column of this qualifier, in the cell's row and family.
+    /// The start of the column with this qualifier, in the cell's row and family.
     Column(&'a [u8]),
-    /// The newest version of the cell's column that is not newer than this.
+    /// The newest version of the cell's column that is not newer than this timestamp.
     Version(i64),
     /// The end of the cell's column.
     ColumnEnd,
 }
 
 impl Hint<'_> {
-    /// How the place, given for the cell `base`, compares with `cell` in the order of cells. It is never a cell's own.
+    /// Compares the position, given for the cell `base`, with `cell` in the order of cells. It is
+    /// never equal to a cell's position.
     pub(crate) fn compare_to_cell(&self, base: &Cell<'_>, cell: &Cell<'_>) -> Ordering {
-        // HBase compares hints as in any table, in `hbase:meta` too.
+        // HBase compares hints in the order of plain tables, even in `hbase:meta`.
         let row = match self {
             Hint::Row(row) => row,
             _ => base.row(),
@@ -33,14 +35,14 @@ impl Hint<'_> {
                 .then_with(|| (*qualifier).cmp(cell.qualifier()))
                 .then(Ordering::Less),
             Hint::Version(timestamp) => rows.then_with(|| columns(base, cell)).then_with(|| {
-                // The newer comes first; of one timestamp the place comes before every cell.
+                // Newer versions come first. The position comes before every cell of its timestamp.
                 cell.timestamp().cmp(timestamp).then(Ordering::Less)
             }),
             Hint::ColumnEnd => rows.then_with(|| columns(base, cell)).then(Ordering::Greater),
         }
     }
 
-    /// How two places given for the same cell compare.
+    /// Compares two positions given for the same cell.
     pub(crate) fn compare(&self, other: &Hint<'_>, base: &Cell<'_>) -> Ordering {
         match (self, other) {
             (Hint::Row(left), Hint::Row(right)) => left.cmp(right),

@@ -1,11 +1,11 @@
-//! `InclusiveStopFilter`: rows up to and with one.
+//! `InclusiveStopFilter`: rows up to and including one.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct InclusiveStop {
     stop: Bytes,
@@ -20,12 +20,12 @@ impl InclusiveStop {
 }
 
 impl Evaluate for InclusiveStop {
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
-        let behind = if self.reversed { Ordering::Less } else { Ordering::Greater };
-        self.done |= row.cmp(&self.stop) == behind;
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
+        let after = if self.reversed { Ordering::Less } else { Ordering::Greater };
+        self.done |= row.cmp(&self.stop) == after;
         Ok(self.done)
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(if self.done { ReturnCode::NextRow } else { ReturnCode::Include })
     }
     fn filter_all_remaining(&self) -> bool {

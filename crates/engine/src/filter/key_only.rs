@@ -2,16 +2,16 @@
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
-/// What the value of an included cell becomes.
+/// The form in which the value of an included cell is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueForm {
-    /// The value itself, of so many bytes.
+    /// The value itself, with this many bytes.
     Whole(u32),
-    /// Nothing.
+    /// An empty value.
     Empty,
-    /// Four bytes, a length.
+    /// The length of the value, in four bytes.
     Length([u8; 4]),
 }
 
@@ -30,13 +30,13 @@ pub(super) struct KeyOnly {
 }
 
 impl Evaluate for KeyOnly {
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(ReturnCode::Include)
     }
     fn transform(&self, value: ValueForm) -> ValueForm {
         if self.len_as_val { ValueForm::Length(value.len().to_be_bytes()) } else { ValueForm::Empty }
     }
-    fn judges_rows_apart(&self) -> bool {
+    fn is_row_local(&self) -> bool {
         true
     }
 }

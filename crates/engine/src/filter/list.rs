@@ -1,22 +1,22 @@
-//! `FilterList`: what both kinds of lists have in common. The algebra of their codes is in [`list_and`](super::list_and) and
-//! [`list_or`](super::list_or).
+//! `FilterList`: what both kinds of lists have in common. How they combine codes is in
+//! [`list_and`](super::list_and) and [`list_or`](super::list_or).
 
 use cell::Cell;
 
 use super::{Evaluate, Node, ReturnCode, ValueForm};
 
-/// The filters of a list, and what it remembers of each.
+/// The filters of a list, and the state that it keeps for each.
 pub(super) struct Children(pub(super) Vec<Child>);
 
 /// A filter of a list.
 pub(super) struct Child {
     pub(super) filter: Node,
     pub(super) hinting: bool,
-    /// Said of the current cell: go to my hint.
+    /// Returned [`ReturnCode::SeekNextUsingHint`] for the current cell.
     pub(super) hints: bool,
     /// Included the current cell.
     pub(super) included: bool,
-    /// The last code, and the key of its cell if that tells the next code.
+    /// The last code, and the key of its cell if that determines the next code.
     pub(super) previous: Option<ReturnCode>,
     pub(super) previous_key: Vec<u8>,
 }
@@ -55,7 +55,7 @@ impl Children {
         self.0.iter().all(|child| child.filter.keeps(cell))
     }
 
-    /// The filters that included the cell change its value, one after the other.
+    /// The filters that included the cell transform its value in sequence.
     pub(super) fn transform(&self, value: ValueForm) -> ValueForm {
         let included = self.0.iter().filter(|child| child.included);
         included.fold(value, |value, child| child.filter.transform(value))
@@ -65,8 +65,8 @@ impl Children {
         self.0.is_empty() || self.any(|filter| filter.is_family_essential(family))
     }
 
-    pub(super) fn judges_rows_apart(&self) -> bool {
-        self.0.iter().all(|child| child.filter.judges_rows_apart())
+    pub(super) fn is_row_local(&self) -> bool {
+        self.0.iter().all(|child| child.filter.is_row_local())
     }
 
     pub(super) fn may_end(&self) -> bool {

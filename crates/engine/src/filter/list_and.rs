@@ -1,7 +1,8 @@
-//! `FilterList` with `MUST_PASS_ALL`: every filter must let pass.
+//! `FilterList` with `MUST_PASS_ALL`: every filter must accept.
 //!
-//! Filters are asked in order until one does not include the cell; the code is the farthest jump that all allow. Hinting
-//! filters are asked nevertheless, and a hint wins over every code: the farthest of them.
+//! Filters are evaluated in order until one does not include the cell. The code has the farthest
+//! jump of all of these. The remaining hinting filters are evaluated anyway. A hint takes
+//! precedence over every code, and the farthest hint over the others.
 //!
 //! Source: HBase `FilterListWithAND`.
 
@@ -10,7 +11,7 @@ use std::cmp::Ordering;
 use cell::Cell;
 
 use super::list::Children;
-use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Hint, ReturnCode, ValueForm};
 
 pub(super) struct ListAnd {
     pub(super) children: Children,
@@ -22,8 +23,8 @@ impl Evaluate for ListAnd {
         self.children.reset();
     }
 
-    /// Every filter hears of the row, because some keep count. One that is at its end ends the question.
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    /// Evaluates every filter, because some keep counts. Stops at one that has ended.
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         let (mut filtered, mut hinting_passed) = (false, false);
         for child in &mut self.children.0 {
             if child.filter.filter_all_remaining() {
@@ -32,17 +33,17 @@ impl Evaluate for ListAnd {
             if child.filter.filter_row_key(row)? {
                 filtered = true;
             } else if child.hinting {
-                // Its cells must be seen, or it cannot say where to go.
+                // It must see the row's cells to give a hint.
                 hinting_passed = true;
             }
         }
         Ok(filtered && !hinting_passed)
     }
 
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let mut code = ReturnCode::Include;
         let mut any_hint = false;
-        // A filter that does not include the cell ends the round for all but hinting ones.
+        // After a filter that does not include the cell, only hinting ones are evaluated.
         let mut round_over = false;
         for child in &mut self.children.0 {
             child.hints = false;
@@ -53,7 +54,7 @@ impl Evaluate for ListAnd {
                 }
                 continue;
             }
-            // In this kind of list every filter changes the value of a cell that is included.
+            // In this kind of list every filter transforms the value of a cell that is included.
             child.included = true;
             if child.filter.filter_all_remaining() {
                 code = ReturnCode::NextRow;
@@ -109,8 +110,8 @@ impl Evaluate for ListAnd {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.children.is_family_essential(family)
     }
-    fn judges_rows_apart(&self) -> bool {
-        self.children.judges_rows_apart()
+    fn is_row_local(&self) -> bool {
+        self.children.is_row_local()
     }
     fn may_end(&self) -> bool {
         self.children.may_end()
@@ -123,7 +124,7 @@ impl Evaluate for ListAnd {
     }
 }
 
-/// The code of two filters that must both let pass.
+/// Combines the codes of two filters that must both accept.
 pub(super) fn merge(so_far: ReturnCode, own: ReturnCode) -> ReturnCode {
     if own == ReturnCode::SeekNextUsingHint || so_far == ReturnCode::SeekNextUsingHint {
         return ReturnCode::SeekNextUsingHint;

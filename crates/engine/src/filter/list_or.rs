@@ -1,8 +1,9 @@
-//! `FilterList` with `MUST_PASS_ONE`: one filter must let pass.
+//! `FilterList` with `MUST_PASS_ONE`: one filter must accept.
 //!
-//! Every filter is asked about every cell, except where its last code tells the answer: a filter that wanted to jump is not
-//! shown what it wanted to jump over, though the others wanted to see it. The code is the shortest jump of all, the hint the
-//! nearest, and there is none unless all have one.
+//! Every filter evaluates every cell, unless its last code determines the result: a filter that
+//! requested a jump does not see the cells before its target, which the other filters still need.
+//! The code has the shortest jump of all. The hint is the nearest one, and there is none unless all
+//! filters have one.
 //!
 //! Source: HBase `FilterListWithOR`.
 
@@ -11,7 +12,7 @@ use std::cmp::Ordering;
 use cell::Cell;
 
 use super::list::{Child, Children};
-use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Hint, ReturnCode, ValueForm};
 
 pub(super) struct ListOr {
     pub(super) children: Children,
@@ -23,8 +24,8 @@ impl Evaluate for ListOr {
         self.children.reset();
     }
 
-    /// Every filter hears of the row, because some keep count.
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    /// Evaluates every filter, because some keep counts.
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         let mut filtered = true;
         for child in &mut self.children.0 {
             if !child.filter.filter_all_remaining() && !child.filter.filter_row_key(row)? {
@@ -34,7 +35,7 @@ impl Evaluate for ListOr {
         Ok(filtered && !self.children.0.is_empty())
     }
 
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         if self.children.0.is_empty() {
             return Ok(ReturnCode::Include);
         }
@@ -49,7 +50,7 @@ impl Evaluate for ListOr {
                 Some(known) => known,
                 None => child.filter.filter_cell(cell)?,
             };
-            child.remember(cell, own);
+            child.set_previous(cell, own);
             child.included = own.includes();
             code = Some(code.map_or(own, |so_far| merge(so_far, own)));
         }
@@ -100,8 +101,8 @@ impl Evaluate for ListOr {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.children.is_family_essential(family)
     }
-    fn judges_rows_apart(&self) -> bool {
-        self.children.judges_rows_apart()
+    fn is_row_local(&self) -> bool {
+        self.children.is_row_local()
     }
     fn may_end(&self) -> bool {
         self.children.may_end()
@@ -115,11 +116,11 @@ impl Evaluate for ListOr {
 }
 
 impl Child {
-    /// What the filter would say of a cell that lies where it did not want to go.
+    /// The code of the filter for a cell before the target of its last jump.
     fn code_from_previous(&mut self, cell: &Cell<'_>, reversed: bool) -> Option<ReturnCode> {
         use ReturnCode::*;
         let code = self.previous?;
-        // The row is the same: a reset comes between two rows.
+        // The row is the same: a reset comes between rows.
         let before = Cell { key: &self.previous_key, value: &[], tags: &[], seq_id: 0 };
         match code {
             Include | Skip => None,
@@ -136,7 +137,7 @@ impl Child {
         }
     }
 
-    fn remember(&mut self, cell: &Cell<'_>, code: ReturnCode) {
+    fn set_previous(&mut self, cell: &Cell<'_>, code: ReturnCode) {
         self.previous = Some(code);
         if !matches!(code, ReturnCode::Include | ReturnCode::Skip) {
             self.previous_key.clear();
@@ -145,12 +146,12 @@ impl Child {
     }
 }
 
-/// The code of two filters of which one must let pass.
+/// Combines the codes of two filters of which one must accept.
 pub(super) fn merge(so_far: ReturnCode, own: ReturnCode) -> ReturnCode {
     if so_far == ReturnCode::SeekNextUsingHint && own == ReturnCode::SeekNextUsingHint {
         return ReturnCode::SeekNextUsingHint;
     }
     let included = so_far.includes() || own.includes();
-    // A hint that not all have is none.
+    // A hint counts only if all have one.
     ReturnCode::of(included, so_far.jump().min(own.jump()))
 }

@@ -1,13 +1,13 @@
-//! `MultiRowRangeFilter`: rows within one of some ranges; the scan jumps from one to the next.
+//! `MultiRowRangeFilter`: rows within one of several ranges; the scan jumps from one to the next.
 //!
-//! Source: HBase `MultiRowRangeFilter`, whose search through the ranges is kept to the letter.
+//! Source: HBase `MultiRowRangeFilter`, whose search through the ranges is copied exactly.
 
 use std::cmp::Ordering;
 
 use cell::Cell;
 use cell::filter::RowRange;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct MultiRowRange {
     // In the order of the scan.
@@ -20,13 +20,13 @@ pub(super) struct MultiRowRange {
     done: bool,
 }
 
-/// Where a row lies among the ranges.
-enum Place {
-    /// Before the first one.
+/// Where a row is relative to the ranges.
+enum RangePosition {
+    /// Before the first range.
     BeforeFirst,
-    /// In this one or before it; behind the last if there is none of that index.
+    /// In this range or before it; after all of them if there is none of this index.
     At(usize),
-    /// At the first row of this one, which does not belong to it.
+    /// At the first row of this range, which the range excludes.
     AtExcludedStart(usize),
 }
 
@@ -38,7 +38,7 @@ impl MultiRowRange {
         MultiRowRange { ranges, reversed, at: 0, found_first: false, code: ReturnCode::Include, done: false }
     }
 
-    /// Where the scan meets the range first, and whether that row belongs to it.
+    /// The row at which the scan enters the range, and whether the range includes it.
     fn entry<'a>(&self, range: &'a RowRange) -> (&'a [u8], bool) {
         match self.reversed {
             false => (&range.start, range.start_inclusive),
@@ -46,26 +46,26 @@ impl MultiRowRange {
         }
     }
 
-    fn place(&mut self, row: &[u8]) -> Place {
+    fn position(&mut self, row: &[u8]) -> RangePosition {
         let compare = |range: &RowRange| {
             let order = self.entry(range).0.cmp(row);
             if self.reversed { order.reverse() } else { order }
         };
         match binary_search(&self.ranges, compare) {
-            Ok(at) if self.entry(&self.ranges[at]).1 => Place::At(at),
-            Ok(at) => Place::AtExcludedStart(at),
-            Err(at) if at > 0 && self.ranges[at - 1].contains(row) => Place::At(at - 1),
-            Err(0) if !self.ranges[0].contains(row) => Place::BeforeFirst,
+            Ok(at) if self.entry(&self.ranges[at]).1 => RangePosition::At(at),
+            Ok(at) => RangePosition::AtExcludedStart(at),
+            Err(at) if at > 0 && self.ranges[at - 1].contains(row) => RangePosition::At(at - 1),
+            Err(0) if !self.ranges[0].contains(row) => RangePosition::BeforeFirst,
             Err(at) => {
                 self.found_first = true;
-                Place::At(at)
+                RangePosition::At(at)
             }
         }
     }
 }
 
-/// Java's `Collections.binarySearch`. A reversed scan's ranges are out of order where one has no end; what is found then
-/// depends on the steps.
+/// Java's `Collections.binarySearch`. The ranges of a reversed scan are out of order if one has no
+/// end; the result then depends on the steps.
 fn binary_search(ranges: &[RowRange], compare: impl Fn(&RowRange) -> Ordering) -> Result<usize, usize> {
     let (mut low, mut high) = (0, ranges.len());
     while low < high {
@@ -80,7 +80,7 @@ fn binary_search(ranges: &[RowRange], compare: impl Fn(&RowRange) -> Ordering) -
 }
 
 impl Evaluate for MultiRowRange {
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         if self.done {
             return Ok(true);
         }
@@ -88,11 +88,11 @@ impl Evaluate for MultiRowRange {
             self.code = ReturnCode::Include;
             return Ok(false);
         }
-        let place = self.place(row);
-        let (at, excluded, before) = match place {
-            Place::BeforeFirst => (0, false, true),
-            Place::At(at) => (at, false, false),
-            Place::AtExcludedStart(at) => (at, true, false),
+        let position = self.position(row);
+        let (at, excluded, before) = match position {
+            RangePosition::BeforeFirst => (0, false, true),
+            RangePosition::At(at) => (at, false, false),
+            RangePosition::AtExcludedStart(at) => (at, true, false),
         };
         if at >= self.ranges.len() {
             self.done = true;
@@ -109,7 +109,7 @@ impl Evaluate for MultiRowRange {
         self.code = if inside { ReturnCode::Include } else { ReturnCode::SeekNextUsingHint };
         Ok(false)
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(self.code)
     }
     fn filter_all_remaining(&self) -> bool {

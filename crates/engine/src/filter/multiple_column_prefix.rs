@@ -1,16 +1,17 @@
 //! `MultipleColumnPrefixFilter`: columns whose qualifiers begin with one of several prefixes.
 //!
-//! As in HBase only the greatest prefix that is not behind the qualifier counts: with `a` and `ab`, `ac` is left out.
+//! As in HBase, only the greatest prefix that is not after the qualifier counts: with `a` and `ab`,
+//! `ac` is excluded.
 
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct MultipleColumnPrefix {
     // Sorted.
     prefixes: Vec<Bytes>,
-    // The prefix to go to.
+    // The prefix to seek to.
     next: usize,
 }
 
@@ -21,18 +22,18 @@ impl MultipleColumnPrefix {
 }
 
 impl Evaluate for MultipleColumnPrefix {
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         if self.prefixes.is_empty() {
             return Ok(ReturnCode::Include);
         }
-        let behind = self.prefixes.partition_point(|prefix| &prefix[..] <= cell.qualifier());
-        if behind > 0 && cell.qualifier().starts_with(&self.prefixes[behind - 1]) {
+        let after = self.prefixes.partition_point(|prefix| &prefix[..] <= cell.qualifier());
+        if after > 0 && cell.qualifier().starts_with(&self.prefixes[after - 1]) {
             return Ok(ReturnCode::Include);
         }
-        if behind == self.prefixes.len() {
+        if after == self.prefixes.len() {
             return Ok(ReturnCode::NextRow);
         }
-        self.next = behind;
+        self.next = after;
         Ok(ReturnCode::SeekNextUsingHint)
     }
     fn next_hint<'a>(&'a mut self, _cell: &Cell<'_>) -> Option<Hint<'a>> {

@@ -1,11 +1,11 @@
-//! All filters as one type, told apart by a match.
+//! All filters as one type, dispatched by a match.
 
 use cell::Cell;
 use cell::filter::{Filter, ListOperator, SingleColumnValue as SingleColumnValueData};
 
 use super::comparator::Compare;
 use super::list::Children;
-use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Hint, ReturnCode, ValueForm};
 use super::{
     all, column_count_get, column_pagination, column_prefix, column_range, column_value, dependent_column,
     family, first_key_only, first_key_value_matching_qualifiers, fuzzy_row, inclusive_stop, key_only,
@@ -46,7 +46,7 @@ pub(super) enum Node {
     MultiRowRange(multi_row_range::MultiRowRange),
 }
 
-/// Calls a method of whichever filter it is.
+/// Calls a method of the filter in a node.
 macro_rules! each {
     ($node:expr, $filter:ident => $call:expr) => {
         match $node {
@@ -85,7 +85,7 @@ macro_rules! each {
 impl Node {
     /// The state of a filter before its first row. `seed` is for filters that choose at random.
     ///
-    /// As in HBase only lists tell the filters within them that the scan is reversed.
+    /// As in HBase, only lists pass on to their filters that the scan is reversed.
     pub(super) fn new(filter: &Filter, reversed: bool, seed: u64) -> Result<Node> {
         Ok(match filter {
             Filter::All => Node::All(all::All),
@@ -100,7 +100,9 @@ impl Node {
             Filter::InclusiveStop(stop) => {
                 Node::InclusiveStop(inclusive_stop::InclusiveStop::new(stop.clone(), reversed))
             }
-            Filter::RandomRow { chance } => Node::RandomRow(random_row::RandomRow::new(*chance, seed)),
+            Filter::RandomRow { probability } => {
+                Node::RandomRow(random_row::RandomRow::new(*probability, seed))
+            }
             Filter::FuzzyRow(keys) => Node::FuzzyRow(fuzzy_row::FuzzyRow::new(keys.clone(), reversed)),
             Filter::MultiRowRange(ranges) => {
                 Node::MultiRowRange(multi_row_range::MultiRowRange::new(ranges.clone(), reversed))
@@ -159,13 +161,13 @@ impl Node {
             Filter::Timestamps { timestamps, can_hint } => {
                 Node::Timestamps(timestamps::Timestamps::new(timestamps.clone(), *can_hint))
             }
-            other => unreachable!("{other:?} is no filter by column"),
+            other => unreachable!("{other:?} is not a filter by column"),
         }
     }
 }
 
 fn list(operator: ListOperator, filters: &[Filter], reversed: bool, seed: u64) -> Result<Node> {
-    // Each filter that chooses at random chooses for itself.
+    // Each filter that chooses at random gets its own seed.
     let seeds = (0u64..).map(|at| seed.rotate_left(7) ^ at.wrapping_mul(0xd6e8_feb8_6659_fd93));
     let nodes = filters.iter().zip(seeds).map(|(filter, seed)| Node::new(filter, reversed, seed));
     let children = Children::new(nodes.collect::<Result<_>>()?);
@@ -190,11 +192,11 @@ impl Evaluate for Node {
     fn reset(&mut self) {
         each!(self, filter => filter.reset())
     }
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         each!(self, filter => filter.filter_row_key(row))
     }
     #[inline]
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         each!(self, filter => filter.filter_cell(cell))
     }
     fn filter_all_remaining(&self) -> bool {
@@ -224,8 +226,8 @@ impl Evaluate for Node {
     fn is_hinting(&self) -> bool {
         each!(self, filter => filter.is_hinting())
     }
-    fn judges_rows_apart(&self) -> bool {
-        each!(self, filter => filter.judges_rows_apart())
+    fn is_row_local(&self) -> bool {
+        each!(self, filter => filter.is_row_local())
     }
     fn may_end(&self) -> bool {
         each!(self, filter => filter.may_end())

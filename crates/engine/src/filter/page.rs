@@ -1,8 +1,8 @@
-//! `PageFilter`: so many rows of each region; the client counts those of all regions.
+//! `PageFilter`: a limited number of rows of each region; the client counts those of all regions.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct Page {
     pub(super) page_size: i64,
@@ -10,10 +10,10 @@ pub(super) struct Page {
 }
 
 impl Evaluate for Page {
-    fn filter_row_key(&mut self, _row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, _row: &[u8]) -> FilterResult<bool> {
         Ok(self.filter_all_remaining())
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(ReturnCode::Include)
     }
     fn filter_all_remaining(&self) -> bool {

@@ -1,9 +1,10 @@
-//! Regular expressions of Java, found in the bytes of cells.
+//! Java regular expressions, searched for in the bytes of cells.
 //!
-//! What they mean is the crate `javaregex`'s; here are the limits. Searching by backtracking can take
-//! any time, so a search has a limit of steps, and a call has one for all its searches together: a scan
-//! over many cells that are each below the limit is refused, too. Steps are added to the account of the
-//! call at work ([`Use::FilterSteps`]), whose owner may charge for them.
+//! The crate `javaregex` defines what they mean; this module has the limits. Searching by
+//! backtracking can take any time, so a search has a limit of steps, and a call has one for all its
+//! searches together. A scan over many cells that are each below the limit can therefore be refused
+//! too. Steps are added to the account of the current call ([`Use::FilterSteps`]), whose owner may
+//! charge for them.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use base::spent::{self, Use};
 use cell::filter::Pattern;
 use javaregex::{Charset, Regex, STEPS_MAX};
 
-use super::{Judged, Misfit};
+use super::{FilterError, FilterResult};
 use crate::error::{Error, Result};
 
-/// Steps that all searches of a call may take in addition to what is [free](free_steps): about 40 ms.
+/// Steps that all searches of a call may take beyond the [free](free_steps) ones: about 40 ms.
 const CALL_STEPS_MAX: u64 = 4_000_000;
 
-/// Steps of one search that are not counted: what a harmless expression takes in so many bytes.
+/// Steps of one search that are not counted: what a harmless expression takes for this many bytes.
 fn free_steps(bytes: usize) -> u64 {
     1_000 + 8 * bytes as u64
 }
@@ -31,7 +32,7 @@ pub(super) struct JavaPattern {
 
 impl JavaPattern {
     /// # Errors
-    /// [`Error::BadRequest`] naming what is wrong with the expression, or not supported.
+    /// [`Error::BadRequest`] that states what is invalid or unsupported in the expression.
     pub(super) fn new(pattern: &Pattern) -> Result<JavaPattern> {
         let source = &pattern.source;
         let refused = |what: String| Error::bad_request(format!("regular expression '{source}': {what}"));
@@ -49,8 +50,8 @@ impl JavaPattern {
         self.regex.backtracks()
     }
 
-    /// Whether the expression is found anywhere in the bytes, decoded.
-    pub(super) fn is_found(&self, bytes: &[u8]) -> Judged<bool> {
+    /// Whether the expression is found anywhere in the decoded bytes.
+    pub(super) fn is_found(&self, bytes: &[u8]) -> FilterResult<bool> {
         let free = free_steps(bytes.len());
         let left = CALL_STEPS_MAX.saturating_sub(spent::used_so_far(Use::FilterSteps));
         let search = self.regex.find(bytes, self.charset, STEPS_MAX.min(free + left));
@@ -61,8 +62,8 @@ impl JavaPattern {
     }
 
     #[cold]
-    fn exceeded(&self, left: u64) -> Misfit {
-        Misfit::Steps(match left < STEPS_MAX {
+    fn exceeded(&self, left: u64) -> FilterError {
+        FilterError::Steps(match left < STEPS_MAX {
             true => format!(
                 "regular expression '{}': matching exceeds the limit of {CALL_STEPS_MAX} steps for a call",
                 self.source
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn unsupported_features_are_named() {
         let refused = |source: &str, charset: &str, engine: &str| {
             compiled(source, charset, engine).err().map(|error| error.to_string()).unwrap()
         };
@@ -122,32 +123,32 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_a_limit_of_steps_and_a_call_has_one_for_all() {
+    fn step_limits_apply_to_each_search_and_to_a_call() {
         spent::begin(Duration::ZERO);
         let pattern = compiled(CATASTROPHIC, "UTF-8", "").unwrap();
-        let misfit = pattern.is_found(&text(5000)).unwrap_err().to_string();
-        assert!(misfit.contains(CATASTROPHIC) && misfit.contains("1000000 steps for a cell"), "{misfit}");
+        let error = pattern.is_found(&text(5000)).unwrap_err().to_string();
+        assert!(error.contains(CATASTROPHIC) && error.contains("1000000 steps for a cell"), "{error}");
 
         spent::begin(Duration::ZERO);
         let (mut cells, cell) = (0, text(12));
-        let misfit = loop {
+        let error = loop {
             match pattern.is_found(&cell) {
                 Ok(found) => assert!(!found),
-                Err(misfit) => break misfit.to_string(),
+                Err(error) => break error.to_string(),
             }
             cells += 1;
         };
         assert!((4..10_000).contains(&cells), "{cells}");
-        assert!(misfit.contains("4000000 steps for a call"), "{misfit}");
+        assert!(error.contains("4000000 steps for a call"), "{error}");
         let steps = spent::close().used(Use::FilterSteps);
         assert!((CALL_STEPS_MAX..CALL_STEPS_MAX + 100_000).contains(&steps), "{steps}");
 
         spent::begin(Duration::ZERO);
-        assert_eq!(pattern.is_found(&cell), Ok(false), "another call has its own");
+        assert_eq!(pattern.is_found(&cell), Ok(false), "another call has its own limit");
     }
 
     #[test]
-    fn harmless_expressions_cost_a_call_nothing() {
+    fn harmless_expressions_use_no_steps_of_a_call() {
         spent::begin(Duration::ZERO);
         let pattern = compiled("^(?!tmp).*(?<!x)$", "UTF-8", "").unwrap();
         assert!((0..20_000).all(|_| pattern.is_found(b"row-0123456789").unwrap()));

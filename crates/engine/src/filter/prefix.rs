@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct Prefix {
     prefix: Option<Bytes>,
@@ -24,11 +24,11 @@ impl Evaluate for Prefix {
     fn reset(&mut self) {
         self.filter_row = true;
     }
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         let Some(prefix) = self.prefix.as_ref().filter(|_| !self.passed_prefix) else {
             return Ok(true);
         };
-        // A shorter row is left out, wherever it lies; it ends nothing.
+        // A shorter row is excluded wherever it is, but does not end the scan.
         let Some(start) = row.get(..prefix.len()) else {
             return Ok(true);
         };
@@ -37,7 +37,7 @@ impl Evaluate for Prefix {
         self.filter_row = order.is_ne();
         Ok(self.filter_row)
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(if self.filter_row { ReturnCode::NextRow } else { ReturnCode::Include })
     }
     fn filter_all_remaining(&self) -> bool {

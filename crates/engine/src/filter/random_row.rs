@@ -1,18 +1,18 @@
-//! `RandomRowFilter`: rows at random.
+//! `RandomRowFilter`: randomly chosen rows.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct RandomRow {
-    chance: f32,
+    probability: f32,
     state: u64,
     filter_out_row: bool,
 }
 
 impl RandomRow {
-    pub(super) fn new(chance: f32, seed: u64) -> RandomRow {
-        RandomRow { chance, state: seed, filter_out_row: false }
+    pub(super) fn new(probability: f32, seed: u64) -> RandomRow {
+        RandomRow { probability, state: seed, filter_out_row: false }
     }
 
     /// A number from 0 to below 1 (SplitMix64, whose upper bits fill a float's mantissa).
@@ -29,19 +29,19 @@ impl Evaluate for RandomRow {
     fn reset(&mut self) {
         self.filter_out_row = false;
     }
-    fn filter_row_key(&mut self, _row: &[u8]) -> Judged<bool> {
-        self.filter_out_row = if self.chance < 0.0 {
+    fn filter_row_key(&mut self, _row: &[u8]) -> FilterResult<bool> {
+        self.filter_out_row = if self.probability < 0.0 {
             true
-        } else if self.chance > 1.0 {
+        } else if self.probability > 1.0 {
             false
         } else {
             // Not `>=`: with NaN no row passes.
-            let passes = self.next() < self.chance;
+            let passes = self.next() < self.probability;
             !passes
         };
         Ok(self.filter_out_row)
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(if self.filter_out_row { ReturnCode::NextRow } else { ReturnCode::Include })
     }
     fn filter_row(&mut self) -> bool {

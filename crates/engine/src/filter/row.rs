@@ -3,7 +3,7 @@
 use cell::Cell;
 
 use super::comparator::Compare;
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct Row {
     compare: Compare,
@@ -20,17 +20,17 @@ impl Evaluate for Row {
     fn reset(&mut self) {
         self.filter_out_row = false;
     }
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         self.filter_out_row |= self.compare.fails(row)?;
         Ok(self.filter_out_row)
     }
-    fn filter_cell(&mut self, _cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, _cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(if self.filter_out_row { ReturnCode::NextRow } else { ReturnCode::Include })
     }
     fn filter_row(&mut self) -> bool {
         self.filter_out_row
     }
-    fn judges_rows_apart(&self) -> bool {
+    fn is_row_local(&self) -> bool {
         true
     }
     fn backtracks(&self) -> bool {

@@ -1,4 +1,5 @@
-//! How long a filter is at work, found out from few of its answers: a look at the clock costs more than most of them.
+//! Measures how long a filter takes, by samples: reading the clock costs more than most
+//! evaluations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,23 +7,26 @@ use std::time::Duration;
 use base::env::Clock;
 use base::spent::{self, Phase};
 
-/// Of how many answers one is measured; a prime, lest it always be that of the same column.
+/// One of this many evaluations is measured. A prime, so that it is not always that of the same
+/// column.
 const STRIDE: u32 = 61;
-/// Answers that take this long are measured one by one: there the clock costs little, and they may be few.
+/// Evaluations that take this long are measured one by one: the clock costs little in comparison,
+/// and there may be few of them.
 const COSTLY: Duration = Duration::from_micros(2);
 
-/// Nanoseconds in which a byte of small cells is read.
+/// Nanoseconds to read a byte of small cells.
 const NANOS_PER_COST: u128 = 5;
-/// An answer that takes this long delays other calls.
+/// An evaluation that takes this long delays other calls.
 const SLOW: Duration = Duration::from_millis(2);
 
-/// Measures now and then, and adds to the account of the call at work what all take, by that.
+/// Measures some evaluations, and adds the estimated time of all to the account of the current
+/// call.
 pub(super) struct Sampler {
     clock: Arc<dyn Clock>,
-    // Answers for which the next one that is measured stands, and those of them that are still to come.
+    // Number of evaluations that the next measured one represents, and how many of them are left.
     stride: u32,
-    left: u32,
-    // What answers cost that were measured one by one, and whether one took longer than any should.
+    until_measured: u32,
+    // Cost of the evaluations that were measured one by one, and whether they were too slow.
     cost: usize,
     is_slow: bool,
     was_slow: bool,
@@ -30,47 +34,48 @@ pub(super) struct Sampler {
 
 impl Sampler {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Sampler {
-        Sampler { clock, stride: 1, left: 1, cost: 0, is_slow: false, was_slow: false }
+        Sampler { clock, stride: 1, until_measured: 1, cost: 0, is_slow: false, was_slow: false }
     }
 
-    /// Has the filter answer.
+    /// Evaluates the filter, and measures some of the evaluations.
     #[inline]
-    pub(super) fn ask<T>(sampler: &mut Option<Sampler>, answer: impl FnOnce() -> T) -> T {
+    pub(super) fn evaluate<T>(sampler: &mut Option<Sampler>, evaluation: impl FnOnce() -> T) -> T {
         match sampler {
             Some(sampler) => {
-                sampler.left -= 1;
-                if sampler.left == 0 { sampler.measure(answer) } else { answer() }
+                sampler.until_measured -= 1;
+                if sampler.until_measured == 0 { sampler.measure(evaluation) } else { evaluation() }
             }
-            None => answer(),
+            None => evaluation(),
         }
     }
 
-    /// What costly answers took since this was asked last, in bytes of cells that are read in that time.
+    /// Time of the costly evaluations since the last call of this method, in bytes of cells that
+    /// are read in that time.
     #[inline]
     pub(super) fn take_cost(&mut self) -> usize {
         std::mem::take(&mut self.cost)
     }
 
-    /// Whether an answer took so long that it delayed other calls.
+    /// Whether evaluations took so long that they delayed other calls.
     pub(super) fn is_slow(&self) -> bool {
         self.is_slow
     }
 
     #[cold]
-    fn measure<T>(&mut self, answer: impl FnOnce() -> T) -> T {
+    fn measure<T>(&mut self, evaluation: impl FnOnce() -> T) -> T {
         let begun = self.clock.monotonic();
-        let answer = answer();
+        let evaluation = evaluation();
         let took = self.clock.monotonic().saturating_sub(begun);
         spent::add(Phase::Filter, took * self.stride);
         if took >= COSTLY {
             self.cost += (took.as_nanos() / NANOS_PER_COST) as usize;
         }
-        // One alone may have been interrupted by another thread.
+        // A single one may have been preempted by another thread.
         self.is_slow |= self.was_slow && took >= SLOW;
         self.was_slow = took >= SLOW;
         self.stride = if took < COSTLY { STRIDE } else { 1 };
-        self.left = self.stride;
-        answer
+        self.until_measured = self.stride;
+        evaluation
     }
 }
 
@@ -83,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that goes on by so many nanoseconds between two looks.
+    /// A clock that advances by a fixed number of nanoseconds at each read.
     struct Stepping(AtomicU64, u64);
 
     impl Clock for Stepping {
@@ -98,23 +103,23 @@ mod tests {
         }
     }
 
-    /// The time that so many answers are said to take together, and how often the clock was looked at.
-    fn measured(answers: u64, nanos: u64) -> (Duration, u64) {
+    /// The time recorded for this many evaluations, and how often the clock was read.
+    fn measured(evaluations: u64, nanos: u64) -> (Duration, u64) {
         let clock = Arc::new(Stepping(AtomicU64::new(0), nanos));
         let mut sampler = Some(Sampler::new(clock.clone()));
         spent::open(&Spent::default(), Duration::ZERO);
-        (0..answers).for_each(|_| Sampler::ask(&mut sampler, || ()));
+        (0..evaluations).for_each(|_| Sampler::evaluate(&mut sampler, || ()));
         (spent::close().time(Phase::Filter), clock.0.load(Ordering::Relaxed) / nanos)
     }
 
     #[test]
-    fn few_answers_are_measured_for_all() {
-        let (time, looks) = measured(61 * 1000 + 1, 20);
-        assert_eq!((time, looks), (Duration::from_nanos(20 * 61_001), 2 * 1001));
+    fn sampled_evaluations_stand_for_all() {
+        let (time, clock_reads) = measured(61 * 1000 + 1, 20);
+        assert_eq!((time, clock_reads), (Duration::from_nanos(20 * 61_001), 2 * 1001));
     }
 
     #[test]
-    fn costly_answers_are_measured_one_by_one() {
+    fn costly_evaluations_are_all_measured() {
         assert_eq!(measured(5, 1_000_000), (Duration::from_millis(5), 10));
     }
 }

@@ -1,4 +1,4 @@
-//! A filter as a scan uses it: what holds for the whole tree is found out once.
+//! A filter as a scan uses it. Properties of the whole tree are computed once.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use cell::filter::Filter;
 
 use super::node::Node;
 use super::sampler::Sampler;
-use super::{Evaluate, Hint, Judged, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Hint, ReturnCode, ValueForm};
 use crate::error::Result;
 
 /// The filter of one scan of one region.
@@ -18,129 +18,134 @@ pub struct ScanFilter {
     edits_rows: bool,
     may_end: bool,
     sees_skipped_rows: bool,
-    judges_rows_apart: bool,
+    is_row_local: bool,
     backtracks: bool,
     sampler: Option<Sampler>,
-    // What one of its answers costs, and what each byte of a cell adds to that; and what its answers cost since that was
-    // taken.
-    answer_cost: usize,
+    // Cost of an evaluation, the additional cost of each byte of a cell, and the cost of all
+    // evaluations since the last `take_cost`.
+    evaluation_cost: usize,
     byte_cost: usize,
     cost: usize,
 }
 
-/// What an element of a filter costs to ask, in bytes of cells that take as long to read.
+/// Cost of evaluating an element of a filter, in bytes of cells that take as long to read.
 const ELEMENT_COST: usize = 4;
-/// Cost of an answer from which a filter is asked on threads of low priority: half a millisecond, and more.
+/// Cost of an evaluation from which a filter runs on low-priority threads: half a millisecond or
+/// more.
 const SLOW_COST: usize = 100_000;
 
 impl ScanFilter {
-    /// A filter before its first row; `seed` is for those that choose at random.
+    /// A filter before its first row. `seed` is for filters that choose at random.
     ///
     /// # Errors
-    /// [`Error::BadRequest`](crate::error::Error::BadRequest) for comparators that cannot be answered as HBase does.
+    /// [`Error::BadRequest`](crate::error::Error::BadRequest) for comparators that cannot be
+    /// evaluated as in HBase.
     pub fn new(filter: &Filter, reversed: bool, seed: u64) -> Result<ScanFilter> {
         let root = Node::new(filter, reversed, seed)?;
         let size = filter.size();
         Ok(ScanFilter {
-            answer_cost: size.elements * ELEMENT_COST,
+            evaluation_cost: size.elements * ELEMENT_COST,
             byte_cost: size.texts,
             cost: 0,
             has_filter_row: root.has_filter_row(),
             edits_rows: root.edits_rows(),
             may_end: root.may_end(),
             sees_skipped_rows: root.sees_skipped_rows(),
-            judges_rows_apart: root.judges_rows_apart(),
+            is_row_local: root.is_row_local(),
             backtracks: root.backtracks(),
             root,
             sampler: None,
         })
     }
 
-    /// Adds what it takes to the account of the call at work, by `clock`.
+    /// Samples the time of its evaluations by `clock`, and adds it to the account of the current
+    /// call.
     pub fn sample(&mut self, clock: Arc<dyn Clock>) {
         self.sampler = Some(Sampler::new(clock));
     }
 
-    /// Whether rows are judged when they are complete: they must not be cut.
+    /// Whether rows are evaluated when they are complete. The scan must then not split rows into
+    /// batches.
     pub fn has_filter_row(&self) -> bool {
         self.has_filter_row
     }
 
-    /// Whether [`keeps`](ScanFilter::keeps) leaves cells out of complete rows.
+    /// Whether [`keeps`](ScanFilter::keeps) excludes cells of complete rows.
     pub fn edits_rows(&self) -> bool {
         self.edits_rows
     }
 
-    /// Whether cells of rows that were passed over by key must be shown to it nevertheless.
+    /// Whether it must evaluate cells even of rows that were skipped by key.
     pub fn sees_skipped_rows(&self) -> bool {
         self.sees_skipped_rows
     }
 
-    /// Whether what it says of a row depends on that row alone, and it never hints.
-    pub fn judges_rows_apart(&self) -> bool {
-        self.judges_rows_apart && !self.edits_rows && !self.may_end && !self.sees_skipped_rows
+    /// Whether the verdict on a row depends on that row alone, and the filter never hints.
+    pub fn is_row_local(&self) -> bool {
+        self.is_row_local && !self.edits_rows && !self.may_end && !self.sees_skipped_rows
     }
 
-    /// Whether cells of `family` matter to which rows pass.
+    /// Whether cells of `family` affect which rows pass.
     pub fn is_family_essential(&self, family: &[u8]) -> bool {
         self.root.is_family_essential(family)
     }
 
-    /// Whether nothing passes any more.
+    /// Whether nothing can pass any more.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.may_end && self.root.filter_all_remaining()
     }
 
-    /// Whether a row is passed over by its key.
+    /// Whether to skip a row, by its key.
     ///
     /// # Errors
-    /// [`Misfit`](super::Misfit), as from all that compares.
-    pub fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    /// [`FilterError`](super::FilterError), as for all methods that compare.
+    pub fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         if self.is_done() {
             return Ok(true);
         }
-        // When the row is through, each element forgets it.
-        self.cost += 2 * self.answer_cost;
-        Sampler::ask(&mut self.sampler, || self.root.filter_row_key(row))
+        // Twice, because each element is also reset after the row.
+        self.cost += 2 * self.evaluation_cost;
+        Sampler::evaluate(&mut self.sampler, || self.root.filter_row_key(row))
     }
 
-    /// What becomes of a cell.
+    /// The verdict on a cell.
     ///
     /// # Errors
-    /// [`Misfit`](super::Misfit).
+    /// [`FilterError`](super::FilterError).
     #[inline]
-    pub fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
-        self.cost += self.answer_cost + self.byte_cost * (cell.key.len() + cell.value.len());
-        Sampler::ask(&mut self.sampler, || self.root.filter_cell(cell))
+    pub fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
+        self.cost += self.evaluation_cost + self.byte_cost * (cell.key.len() + cell.value.len());
+        Sampler::evaluate(&mut self.sampler, || self.root.filter_cell(cell))
     }
 
-    /// What its answers cost since this was asked last, in bytes of cells that take as long to read.
+    /// Cost of the evaluations since the last call of this method, in bytes of cells that take as
+    /// long to read.
     #[inline]
     pub fn take_cost(&mut self) -> usize {
         let measured = self.sampler.as_mut().map_or(0, Sampler::take_cost);
         std::mem::take(&mut self.cost).max(measured)
     }
 
-    /// What its answers cost so far.
+    /// Estimated cost of the evaluations since the last [`take_cost`](ScanFilter::take_cost).
     #[inline]
     pub fn cost(&self) -> usize {
         self.cost
     }
 
-    /// Whether single answers take so long that they delay other calls of the thread.
+    /// Whether single evaluations take so long that they delay other calls of the thread.
     pub fn is_slow(&self) -> bool {
         self.backtracks
-            || self.answer_cost >= SLOW_COST
+            || self.evaluation_cost >= SLOW_COST
             || self.sampler.as_ref().is_some_and(Sampler::is_slow)
     }
 
-    /// Where to go from the cell that was judged last.
+    /// Where to seek from the cell that was evaluated last.
     pub fn next_hint<'a>(&'a mut self, cell: &Cell<'_>) -> Option<Hint<'a>> {
         self.root.next_hint(cell)
     }
 
-    /// What the value of the cell that was included last becomes.
+    /// Transforms the value of the cell that was included last.
     #[inline]
     pub fn transform(&self, cell: &Cell<'_>) -> ValueForm {
         self.root.transform(ValueForm::Whole(cell.value.len() as u32))
@@ -151,12 +156,12 @@ impl ScanFilter {
         self.root.keeps(cell)
     }
 
-    /// Whether a complete row that has cells is dropped.
+    /// Whether to drop a complete row that has cells.
     pub fn filter_row(&mut self) -> bool {
-        Sampler::ask(&mut self.sampler, || self.root.filter_row())
+        Sampler::evaluate(&mut self.sampler, || self.root.filter_row())
     }
 
-    /// A row is behind.
+    /// Called after each row.
     pub fn reset(&mut self) {
         self.root.reset();
     }

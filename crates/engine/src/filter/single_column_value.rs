@@ -3,8 +3,8 @@
 use cell::Cell;
 use cell::filter::{Column, CompareOp};
 
-use super::comparator::{Compare, is_of};
-use super::{Evaluate, Judged, Misfit, ReturnCode};
+use super::comparator::{Compare, is_in_column};
+use super::{Evaluate, FilterError, FilterResult, ReturnCode};
 
 pub(super) struct SingleColumnValue {
     pub(super) column: Column,
@@ -20,19 +20,19 @@ impl Evaluate for SingleColumnValue {
         self.found = false;
         self.matched = false;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         if self.matched {
             return Ok(ReturnCode::Include);
         }
         if self.latest_version_only && self.found {
             return Ok(ReturnCode::NextRow);
         }
-        if !is_of(cell, &self.column) {
+        if !is_in_column(cell, &self.column) {
             return Ok(ReturnCode::Include);
         }
         self.found = true;
         if self.compare.op == CompareOp::NoOp {
-            return Err(Misfit::NoOp);
+            return Err(FilterError::NoOp);
         }
         if self.compare.fails(cell.value)? {
             let older_may_match = !self.latest_version_only;
@@ -50,7 +50,7 @@ impl Evaluate for SingleColumnValue {
     fn is_family_essential(&self, family: &[u8]) -> bool {
         !self.filter_if_missing || self.column.family == family
     }
-    fn judges_rows_apart(&self) -> bool {
+    fn is_row_local(&self) -> bool {
         true
     }
     fn backtracks(&self) -> bool {

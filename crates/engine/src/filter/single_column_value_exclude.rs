@@ -1,10 +1,10 @@
-//! `SingleColumnValueExcludeFilter`: rows by the value of one column, which is left out of them.
+//! `SingleColumnValueExcludeFilter`: rows by the value of one column, whose cells are excluded.
 
 use cell::Cell;
 
-use super::comparator::is_of;
+use super::comparator::is_in_column;
 use super::single_column_value::SingleColumnValue;
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct SingleColumnValueExclude(pub(super) SingleColumnValue);
 
@@ -12,7 +12,7 @@ impl Evaluate for SingleColumnValueExclude {
     fn reset(&mut self) {
         self.0.reset();
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         self.0.filter_cell(cell)
     }
     fn filter_row(&mut self) -> bool {
@@ -25,7 +25,7 @@ impl Evaluate for SingleColumnValueExclude {
         true
     }
     fn keeps(&self, cell: &Cell<'_>) -> bool {
-        !is_of(cell, &self.0.column)
+        !is_in_column(cell, &self.0.column)
     }
     fn is_family_essential(&self, family: &[u8]) -> bool {
         self.0.is_family_essential(family)

@@ -1,10 +1,10 @@
-//! `SkipFilter`: rows of which every cell passes the inner filter.
+//! `SkipFilter`: rows in which every cell passes the inner filter.
 //!
-//! As in HBase the inner filter is not asked about row keys, gives no hints and does not end the scan.
+//! As in HBase, the inner filter does not see row keys, gives no hints, and does not end the scan.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, Node, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Node, ReturnCode, ValueForm};
 
 pub(super) struct Skip {
     inner: Box<Node>,
@@ -22,7 +22,7 @@ impl Evaluate for Skip {
         self.inner.reset();
         self.filter_row = false;
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let code = self.inner.filter_cell(cell)?;
         self.filter_row |= code != ReturnCode::Include;
         Ok(code)
@@ -42,8 +42,8 @@ impl Evaluate for Skip {
     fn sees_skipped_rows(&self) -> bool {
         self.inner.sees_skipped_rows()
     }
-    fn judges_rows_apart(&self) -> bool {
-        self.inner.judges_rows_apart()
+    fn is_row_local(&self) -> bool {
+        self.inner.is_row_local()
     }
     fn backtracks(&self) -> bool {
         self.inner.backtracks()

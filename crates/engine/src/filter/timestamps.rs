@@ -1,8 +1,8 @@
-//! `TimestampsFilter`: cells of given timestamps.
+//! `TimestampsFilter`: cells with given timestamps.
 
 use cell::Cell;
 
-use super::{Evaluate, Hint, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, Hint, ReturnCode};
 
 pub(super) struct Timestamps {
     // Sorted.
@@ -17,12 +17,12 @@ impl Timestamps {
 }
 
 impl Evaluate for Timestamps {
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let timestamp = cell.timestamp();
         if self.timestamps.binary_search(&timestamp).is_ok() {
             return Ok(ReturnCode::Include);
         }
-        // Older versions are older still.
+        // The remaining versions are even older.
         if timestamp < self.timestamps.first().copied().unwrap_or(i64::MAX) {
             return Ok(ReturnCode::NextCol);
         }

@@ -3,15 +3,15 @@
 use cell::Cell;
 
 use super::comparator::Compare;
-use super::{Evaluate, Judged, ReturnCode};
+use super::{Evaluate, FilterResult, ReturnCode};
 
 pub(super) struct Value(pub(super) Compare);
 
 impl Evaluate for Value {
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         Ok(if self.0.fails(cell.value)? { ReturnCode::Skip } else { ReturnCode::Include })
     }
-    fn judges_rows_apart(&self) -> bool {
+    fn is_row_local(&self) -> bool {
         true
     }
     fn backtracks(&self) -> bool {

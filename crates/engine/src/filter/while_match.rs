@@ -1,17 +1,17 @@
-//! `WhileMatchFilter`: everything up to the first thing that does not pass the inner filter.
+//! `WhileMatchFilter`: everything up to the first row or cell that does not pass the inner filter.
 
 use cell::Cell;
 
-use super::{Evaluate, Judged, Node, ReturnCode, ValueForm};
+use super::{Evaluate, FilterResult, Node, ReturnCode, ValueForm};
 
 pub(super) struct WhileMatch {
     inner: Box<Node>,
-    over: bool,
+    done: bool,
 }
 
 impl WhileMatch {
     pub(super) fn new(inner: Node) -> WhileMatch {
-        WhileMatch { inner: Box::new(inner), over: false }
+        WhileMatch { inner: Box::new(inner), done: false }
     }
 }
 
@@ -19,25 +19,25 @@ impl Evaluate for WhileMatch {
     fn reset(&mut self) {
         self.inner.reset();
     }
-    fn filter_row_key(&mut self, row: &[u8]) -> Judged<bool> {
+    fn filter_row_key(&mut self, row: &[u8]) -> FilterResult<bool> {
         if self.filter_all_remaining() {
             return Ok(true);
         }
         let filtered = self.inner.filter_row_key(row)?;
-        self.over |= filtered;
+        self.done |= filtered;
         Ok(filtered)
     }
-    fn filter_cell(&mut self, cell: &Cell<'_>) -> Judged<ReturnCode> {
+    fn filter_cell(&mut self, cell: &Cell<'_>) -> FilterResult<ReturnCode> {
         let code = self.inner.filter_cell(cell)?;
-        self.over |= code != ReturnCode::Include;
+        self.done |= code != ReturnCode::Include;
         Ok(code)
     }
     fn filter_all_remaining(&self) -> bool {
-        self.over || self.inner.filter_all_remaining()
+        self.done || self.inner.filter_all_remaining()
     }
     fn filter_row(&mut self) -> bool {
         let filtered = self.inner.filter_row();
-        self.over |= filtered;
+        self.done |= filtered;
         filtered
     }
     fn has_filter_row(&self) -> bool {

@@ -1,38 +1,40 @@
-//! What flushes and compactions did, and where that is noted: a table's places and the server's are alike.
+//! Results of flushes and compactions, and where they are recorded. Tables and the server have the
+//! same metrics.
 
 use std::time::Duration;
 
 use base::metrics::{Counter, Histogram, Sizes, Times};
 
-/// A flush that ended.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlushWork {
     pub(crate) took: Duration,
     /// Bytes of cells in the memstores.
     pub(crate) memstore_bytes: u64,
     pub(crate) output_bytes: u64,
-    /// These cells, which are not all in files: of a column no more versions are than its family keeps.
+    /// Cells in the memstores. Not all get into files: a flush drops versions in excess of those
+    /// that the family keeps.
     pub(crate) memstore_cells: u64,
 }
 
-/// A compaction that ended.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CompactionWork {
-    /// Whether it was to take all files, and did; not one that happened to.
+    /// Whether it was selected as a major compaction, and did not merely take all files.
     pub(crate) is_major: bool,
     pub(crate) took: Duration,
     pub(crate) input_files: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_files: u64,
-    /// Cells in these.
+    /// Cells in the output files.
     pub(crate) output_cells: u64,
-    /// Serialized bytes of these.
+    /// Serialized bytes of these cells.
     pub(crate) output_cell_bytes: u64,
     pub(crate) output_bytes: u64,
 }
 
-/// Where flushes are noted.
-pub(super) struct FlushPlaces<'a> {
+/// The metrics of flushes.
+pub(super) struct FlushMetrics<'a> {
     pub(super) time: &'a Times,
     pub(super) memstore_size: &'a Sizes,
     pub(super) output_size: &'a Sizes,
@@ -40,8 +42,8 @@ pub(super) struct FlushPlaces<'a> {
     pub(super) output_bytes: &'a Counter,
 }
 
-impl FlushPlaces<'_> {
-    pub(super) fn note(&self, flush: &FlushWork) {
+impl FlushMetrics<'_> {
+    pub(super) fn record(&self, flush: &FlushWork) {
         self.time.record(flush.took);
         self.memstore_size.record(flush.memstore_bytes);
         self.output_size.record(flush.output_bytes);
@@ -50,8 +52,8 @@ impl FlushPlaces<'_> {
     }
 }
 
-/// Where compactions are noted, or major ones.
-pub(super) struct CompactionPlaces<'a> {
+/// The metrics of all compactions, or of major ones.
+pub(super) struct CompactionMetrics<'a> {
     pub(super) time: &'a Times,
     pub(super) input_files: &'a Histogram,
     pub(super) input_size: &'a Sizes,
@@ -61,8 +63,8 @@ pub(super) struct CompactionPlaces<'a> {
     pub(super) output_bytes: &'a Counter,
 }
 
-impl CompactionPlaces<'_> {
-    pub(super) fn note(&self, compaction: &CompactionWork) {
+impl CompactionMetrics<'_> {
+    pub(super) fn record(&self, compaction: &CompactionWork) {
         self.time.record(compaction.took);
         self.input_files.record(compaction.input_files);
         self.input_size.record(compaction.input_bytes);

@@ -1,9 +1,9 @@
-//! Where a region notes what it does.
+//! The metrics of a region.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{Count, Counts, OwnArea, Times, Took};
+use base::metrics::{Count, Counts, OwnArea, RecordedDuration, Times};
 use cell::mutation::MutationKind;
 
 use crate::instruments::files::{CompactionWork, FlushWork};
@@ -11,72 +11,72 @@ use crate::instruments::tables::Tables;
 use crate::instruments::tally::Tally;
 use crate::instruments::{ServerInstruments, TableInstruments};
 
-/// HBase's bound: what takes longer is counted as slow.
+/// HBase's threshold: operations that take longer are counted as slow.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What clients ask of a region besides reads, as HBase tells it apart.
+/// Client operations other than reads, as HBase distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// One row written.
+    /// A put of one row.
     Put,
-    /// Changes made together, puts among them.
+    /// A batch of changes that includes puts.
     PutBatch,
-    /// Cells of one row deleted.
+    /// A delete in one row.
     Delete,
-    /// Changes made together, deletes among them.
+    /// A batch of changes that includes deletes.
     DeleteBatch,
-    /// Numbers counted up.
+    /// An increment in one row.
     Increment,
-    /// Bytes appended to values.
+    /// An append in one row.
     Append,
-    /// A put on a condition.
+    /// A conditional put.
     CheckAndPut,
-    /// A delete on a condition.
+    /// A conditional delete.
     CheckAndDelete,
-    /// Changes on a condition, of whatever kind.
+    /// Conditional changes of any kind.
     CheckAndMutate,
 }
 
-/// Where a region notes what it does: for itself, for its table and for the server.
+/// Records the work of a region for the region, its table, and the server.
 pub struct RegionInstruments {
     server: Arc<ServerInstruments>,
     table: Arc<TableInstruments>,
     tables: Arc<Tables>,
     counts: Arc<Counts<RegionCounts>>,
     tally: Arc<Tally>,
-    // Where this region is in the server's tally and in its table's.
-    places: (u64, u64),
+    // The region's keys in the server's tally and in its table's.
+    tally_keys: (u64, u64),
 }
 
 impl Drop for RegionInstruments {
     fn drop(&mut self) {
-        self.tally.leave(self.places.0);
-        self.table.tally.leave(self.places.1);
-        self.tables.leave(&self.table);
+        self.tally.unregister(self.tally_keys.0);
+        self.table.tally.unregister(self.tally_keys.1);
+        self.tables.unregister(&self.table);
     }
 }
 
 base::counts! {
-    /// What a region counts for itself.
+    /// The counters of a region.
     pub(crate) struct RegionCounts {
-        /// Rows read by gets.
+        /// Rows read by Gets.
         gets,
         read_units,
         write_units,
         work_nanos,
         /// Mutations.
         writes,
-        /// Changes made together that had puts among them.
+        /// Calls with puts: a single one, a batch, or conditional changes.
         puts,
-        /// The same with deletes.
+        /// Calls with deletes.
         deletes,
         increments,
         appends,
-        /// Rows read by scans, and for changes.
+        /// Rows read by scans, and by changes that depend on them.
         scanned,
-        /// Rows that filters kept from clients.
+        /// Rows that filters excluded from results.
         filtered_reads,
-        /// Calls of scans.
+        /// Scan calls.
         scans,
         compactions_failed,
         compacted_bytes,
@@ -84,19 +84,19 @@ base::counts! {
     }
 }
 
-/// What calls used: what one could be charged for.
+/// The resources that calls used, as a basis for charging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Capacity units read: by the bytes of cells, each part of a call that read any at least one.
+    /// Capacity units read: by bytes of cells, at least one for each part of a call that read any.
     pub read_units: u64,
     /// Capacity units written.
     pub write_units: u64,
-    /// Nanoseconds for which they were worked on.
+    /// Nanoseconds spent working on them.
     pub work_nanos: u64,
 }
 
 impl Usage {
-    /// Adds it to counts of the same things.
+    /// Adds it to these counters.
     #[inline]
     pub fn add_to(&self, read_units: &Count, write_units: &Count, work_nanos: &Count) {
         read_units.add(self.read_units);
@@ -121,20 +121,20 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// A call of `Get` that ended well, for all who note it.
-pub struct EndedGet {
+/// A successful `Get` call, for all that record it.
+pub struct GetSample {
     /// How long it took.
-    pub took: Took,
+    pub took: RecordedDuration,
     /// Capacity units that it read.
     pub read_units: u64,
-    /// For how long it was worked on.
+    /// Nanoseconds spent working on it.
     pub work_nanos: u64,
-    /// That of the thread that notes it.
+    /// Counter area of the recording thread.
     pub area: OwnArea,
 }
 
 impl RegionCounts {
-    /// Rows read by gets and scans.
+    /// Rows read by Gets and scans.
     pub(crate) fn reads(counts: &Counts<RegionCounts>) -> u64 {
         counts.get(|of| &of.gets) + counts.get(|of| &of.scanned)
     }
@@ -147,16 +147,16 @@ impl RegionInstruments {
         (tables, table): (Arc<Tables>, Arc<TableInstruments>),
     ) -> RegionInstruments {
         let counts = Arc::default();
-        let places = (tally.join(&counts), table.tally.join(&counts));
-        RegionInstruments { server, table, tables, counts, tally, places }
+        let tally_keys = (tally.register(&counts), table.tally.register(&counts));
+        RegionInstruments { server, table, tables, counts, tally, tally_keys }
     }
 
-    /// Those of the server.
+    /// The metrics of the server.
     pub fn server(&self) -> &ServerInstruments {
         &self.server
     }
 
-    /// Those of the table.
+    /// The metrics of the table.
     pub fn table(&self) -> &TableInstruments {
         &self.table
     }
@@ -165,8 +165,8 @@ impl RegionInstruments {
         &self.counts
     }
 
-    /// An operation ended that took so long.
-    pub fn note(&self, operation: Operation, took: Duration) {
+    /// Records an operation that took this long.
+    pub fn record(&self, operation: Operation, took: Duration) {
         self.times(operation).record(took);
         match operation {
             Operation::Put | Operation::PutBatch => self.counts.increment(|of| &of.puts),
@@ -176,12 +176,13 @@ impl RegionInstruments {
             Operation::CheckAndPut | Operation::CheckAndDelete | Operation::CheckAndMutate => {}
         }
         if took > SLOW {
-            self.note_slow(operation);
+            self.count_slow(operation);
         }
     }
 
-    /// Changes of this kind were made together with others or on a condition, which is noted for itself.
-    pub fn note_made(&self, kind: MutationKind) {
+    /// Counts a change of this kind that was made in a batch or on a condition. The batch or
+    /// condition itself is recorded by [`record`](Self::record).
+    pub fn count_change(&self, kind: MutationKind) {
         self.counts.increment(|of| match kind {
             MutationKind::Put => &of.puts,
             MutationKind::Delete => &of.deletes,
@@ -190,87 +191,86 @@ impl RegionInstruments {
         });
     }
 
-    /// So many Gets ended, at least one, each of which took so long.
+    /// Records at least one Get; each took this long.
     #[inline]
-    pub fn note_gets(&self, gets: u32, took: Duration) {
+    pub fn record_gets(&self, gets: u32, took: Duration) {
         self.table.latencies.get.record_many(took, gets);
         if took > SLOW {
             self.server.slow_gets.add(u64::from(gets));
         }
     }
 
-    /// A call of `Get` ended well, whose row was read by [`Region::read_now`](crate::Region::read_now).
+    /// Counts a successful call of `Get`, except for its row, which its reader counts.
     #[inline]
-    pub fn note_get(&self, get: &EndedGet) {
-        self.table.latencies.get.note(get.took, get.area);
+    pub fn record_get(&self, get: &GetSample) {
+        self.table.latencies.get.record_in(get.took, get.area);
         if get.took.nanos() > SLOW.as_nanos() as u64 {
             self.server.slow_gets.increment();
         }
         if let Some(own) = self.counts.within(get.area) {
-            own.gets.add(1);
             own.read_units.add(get.read_units);
             own.work_nanos.add(get.work_nanos);
         }
     }
 
-    /// A call of a scan ended that took so long, and answered with so many bytes of cells.
-    pub fn note_scan(&self, took: Duration, bytes: u64) {
+    /// Records a scan call that took this long and returned this many bytes of cells.
+    pub fn record_scan(&self, took: Duration, bytes: u64) {
         self.table.latencies.scan_time.record(took);
         self.table.latencies.scan_size.record(bytes);
         self.counts.increment(|of| &of.scans);
     }
 
-    /// A part of a call ended that used this.
+    /// Adds the resources that a part of a call used.
     #[inline]
-    pub fn note_usage(&self, usage: &Usage) {
+    pub fn add_usage(&self, usage: &Usage) {
         if let Some(own) = self.counts.own() {
             usage.add_to(&own.read_units, &own.write_units, &own.work_nanos);
         }
     }
 
-    /// So many rows were read by Gets.
+    /// Counts rows that Gets read.
     #[inline]
-    pub(crate) fn note_rows_got(&self, rows: u64) {
+    pub(crate) fn count_rows_got(&self, rows: u64) {
         if rows > 0 {
             self.counts.add(|of| &of.gets, rows);
         }
     }
 
-    /// So many rows were read by a scan, or for a change that depends on them.
-    pub fn note_rows_scanned(&self, rows: u64) {
+    /// Counts rows that a scan read, or a change that depends on them.
+    pub fn count_rows_scanned(&self, rows: u64) {
         self.counts.add(|of| &of.scanned, rows);
     }
 
-    /// So many mutations are to be made.
-    pub(crate) fn note_writes(&self, mutations: u64) {
+    /// Counts mutations that are about to be made.
+    pub(crate) fn count_writes(&self, mutations: u64) {
         self.counts.add(|of| &of.writes, mutations);
     }
 
-    /// Filters kept so many rows from a client.
-    pub fn note_filtered(&self, rows: u64) {
+    /// Counts rows that filters excluded from results.
+    pub fn count_filtered(&self, rows: u64) {
         if rows > 0 {
             self.counts.add(|of| &of.filtered_reads, rows);
         }
     }
 
-    /// So many mutations were made that are not in the log, with so many bytes of cells.
-    pub(crate) fn note_unlogged(&self, mutations: u64, bytes: u64) {
+    /// Counts mutations that skip the log, and their bytes of cells.
+    pub(crate) fn count_unlogged(&self, mutations: u64, bytes: u64) {
         self.server.unlogged_mutations.add(mutations);
         self.server.unlogged_bytes.add(bytes);
     }
 
-    /// A compaction failed.
-    pub(crate) fn note_compaction_failed(&self) {
+    /// Counts a failed compaction.
+    pub(crate) fn count_failed_compaction(&self) {
         self.counts.increment(|of| &of.compactions_failed);
     }
 
-    /// A condition was judged.
-    pub fn note_check(&self, held: bool) {
+    /// Counts a checked condition, and whether it held.
+    pub fn count_check(&self, held: bool) {
         if held { &self.server.checks_passed } else { &self.server.checks_failed }.increment();
     }
 
-    /// This server asked for a split; whether it was begun.
-    pub fn note_split(&self, is_begun: bool) {
+    /// Counts a split that this server requested, and whether it began.
+    pub fn count_split(&self, is_begun: bool) {
         self.server.split_requests.increment();
         self.table.work.split_requests.increment();
         if is_begun {
@@ -279,18 +279,18 @@ impl RegionInstruments {
         }
     }
 
-    pub(crate) fn note_flush(&self, flush: &FlushWork) {
-        [self.server.flushes(), self.table.work.flushes()].iter().for_each(|places| places.note(flush));
+    pub(crate) fn record_flush(&self, flush: &FlushWork) {
+        [self.server.flushes(), self.table.work.flushes()].iter().for_each(|metrics| metrics.record(flush));
         self.server.flushed_cells.add(flush.memstore_cells);
         self.server.flushed_cells_bytes.add(flush.memstore_bytes);
     }
 
-    pub(crate) fn note_compaction(&self, compaction: &CompactionWork) {
+    pub(crate) fn record_compaction(&self, compaction: &CompactionWork) {
         let (server, table) = (&self.server, &self.table.work);
-        [server.compactions(), table.compactions()].iter().for_each(|places| places.note(compaction));
+        [server.compactions(), table.compactions()].iter().for_each(|metrics| metrics.record(compaction));
         let (cells, bytes) = if compaction.is_major {
-            let places = [server.major_compactions(), table.major_compactions()];
-            places.iter().for_each(|places| places.note(compaction));
+            let metrics = [server.major_compactions(), table.major_compactions()];
+            metrics.iter().for_each(|metrics| metrics.record(compaction));
             (&server.major_compacted_cells, &server.major_compacted_cells_bytes)
         } else {
             (&server.compacted_cells, &server.compacted_cells_bytes)
@@ -301,7 +301,7 @@ impl RegionInstruments {
         self.counts.add(|of| &of.compacted_files, compaction.input_files);
     }
 
-    /// The server's times are those of its tables ([`Tables`]).
+    /// The latencies of an operation in this table. The server aggregates them ([`Tables`]).
     fn times(&self, operation: Operation) -> &Times {
         let table = &self.table.latencies;
         match operation {
@@ -317,7 +317,7 @@ impl RegionInstruments {
         }
     }
 
-    fn note_slow(&self, operation: Operation) {
+    fn count_slow(&self, operation: Operation) {
         let server = &self.server;
         let slow = match operation {
             Operation::Put | Operation::PutBatch => &server.slow_puts,

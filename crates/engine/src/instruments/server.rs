@@ -1,118 +1,118 @@
-//! What all regions of a server count together.
+//! The metrics of all regions of a server together.
 
-use crate::instruments::files::{CompactionPlaces, FlushPlaces};
+use crate::instruments::files::{CompactionMetrics, FlushMetrics};
 
 base::instruments! {
-    /// What clients ask, and what becomes of their cells, in all regions of a server.
+    /// Client operations, flushes, compactions, and splits in all regions of a server.
     pub struct ServerInstruments in "RegionServer,sub=Server" {
-        /// How long a Get took, each of a batch for itself.
+        /// Latency of a Get. Gets of a batch count one by one.
         get: Times = "Get",
-        /// How long a put of one row took.
+        /// Latency of a put of one row.
         put: Times = "Put",
-        /// How long puts took that were made together.
+        /// Latency of a batch with puts.
         put_batch: Times = "PutBatch",
-        /// How long a delete in one row took.
+        /// Latency of a delete in one row.
         delete: Times = "Delete",
-        /// How long deletes took that were made together.
+        /// Latency of a batch with deletes.
         delete_batch: Times = "DeleteBatch",
-        /// How long a delete on a condition took.
+        /// Latency of a conditional delete.
         check_and_delete: Times = "CheckAndDelete",
-        /// How long a put on a condition took.
+        /// Latency of a conditional put.
         check_and_put: Times = "CheckAndPut",
-        /// How long changes on a condition took, of whatever kind.
+        /// Latency of conditional changes of any kind.
         check_and_mutate: Times = "CheckAndMutate",
-        /// How long an increment took.
+        /// Latency of an increment.
         increment: Times = "Increment",
-        /// How long an append took.
+        /// Latency of an append.
         append: Times = "Append",
-        /// How long a call of a scan took.
+        /// Latency of a scan call.
         scan_time: Times = "ScanTime",
-        /// Bytes of cells that a call of a scan answered with.
+        /// Bytes of cells that a scan call returned.
         scan_size: Sizes = "ScanSize",
         /// Rows that clients read.
         read_rows: Meter = "ServerReadQueryPerSecond",
         /// Mutations that clients made.
         written_rows: Meter = "ServerWriteQueryPerSecond",
-        /// Gets of more than a second.
+        /// Gets that took more than a second.
         slow_gets: Counter = "slowGetCount",
-        /// Puts of more than a second.
+        /// Puts that took more than a second.
         slow_puts: Counter = "slowPutCount",
-        /// Deletes of more than a second.
+        /// Deletes that took more than a second.
         slow_deletes: Counter = "slowDeleteCount",
-        /// Increments of more than a second.
+        /// Increments that took more than a second.
         slow_increments: Counter = "slowIncrementCount",
-        /// Appends of more than a second.
+        /// Appends that took more than a second.
         slow_appends: Counter = "slowAppendCount",
-        /// Changes whose condition held.
+        /// Conditional changes whose condition held.
         checks_passed: Counter = "checkMutatePassedCount",
-        /// Changes whose condition did not hold.
+        /// Conditional changes whose condition did not hold.
         checks_failed: Counter = "checkMutateFailedCount",
-        /// How long a flush took.
+        /// Duration of a flush.
         flush_time: Times = "FlushTime",
-        /// Bytes of cells in the memstores that were flushed.
+        /// Bytes of cells in the memstores of a flush.
         flush_memstore_size: Sizes = "FlushMemstoreSize",
-        /// Bytes of the files that a flush made.
+        /// Bytes of the files that a flush wrote.
         flush_output_size: Sizes = "FlushOutputSize",
         /// Bytes of cells that were flushed.
         flushed_memstore_bytes: Counter = "flushedMemstoreBytes" in Bytes,
-        /// Bytes of files that flushes made.
+        /// Bytes of files that flushes wrote.
         flushed_output_bytes: Counter = "flushedOutputBytes" in Bytes,
         /// Cells that were flushed.
         flushed_cells: Counter = "flushedCellsCount",
-        /// Their bytes.
+        /// Bytes of cells that were flushed.
         flushed_cells_bytes: Counter = "flushedCellsSize" in Bytes,
-        /// How long a compaction took.
+        /// Duration of a compaction.
         compaction_time: Times = "CompactionTime",
-        /// Files that it read.
+        /// Files that a compaction read.
         compaction_input_files: Histogram = "CompactionInputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a compaction read.
         compaction_input_size: Sizes = "CompactionInputSize",
-        /// Files that it made.
+        /// Files that a compaction wrote.
         compaction_output_files: Histogram = "CompactionOutputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a compaction wrote.
         compaction_output_size: Sizes = "CompactionOutputSize",
         /// Bytes of files that compactions read.
         compacted_input_bytes: Counter = "compactedInputBytes" in Bytes,
-        /// Bytes of files that compactions made.
+        /// Bytes of files that compactions wrote.
         compacted_output_bytes: Counter = "compactedOutputBytes" in Bytes,
         /// Cells that minor compactions wrote.
         compacted_cells: Counter = "compactedCellsCount",
-        /// Their bytes, unpacked.
+        /// Uncompressed bytes of cells that minor compactions wrote.
         compacted_cells_bytes: Counter = "compactedCellsSize" in Bytes,
-        /// How long a major compaction took.
+        /// Duration of a major compaction.
         major_compaction_time: Times = "MajorCompactionTime",
-        /// Files that it read.
+        /// Files that a major compaction read.
         major_compaction_input_files: Histogram = "MajorCompactionInputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a major compaction read.
         major_compaction_input_size: Sizes = "MajorCompactionInputSize",
-        /// Files that it made.
+        /// Files that a major compaction wrote.
         major_compaction_output_files: Histogram = "MajorCompactionOutputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a major compaction wrote.
         major_compaction_output_size: Sizes = "MajorCompactionOutputSize",
         /// Bytes of files that major compactions read.
         major_compacted_input_bytes: Counter = "majorCompactedInputBytes" in Bytes,
-        /// Bytes of files that major compactions made.
+        /// Bytes of files that major compactions wrote.
         major_compacted_output_bytes: Counter = "majorCompactedOutputBytes" in Bytes,
         /// Cells that major compactions wrote.
         major_compacted_cells: Counter = "majorCompactedCellsCount",
-        /// Their bytes, unpacked.
+        /// Uncompressed bytes of cells that major compactions wrote.
         major_compacted_cells_bytes: Counter = "majorCompactedCellsSize" in Bytes,
-        /// Mutations that were not to be in the log.
+        /// Mutations that skipped the log.
         unlogged_mutations: Counter = "mutationsWithoutWALCount",
-        /// Bytes of their cells.
+        /// Bytes of the cells of mutations that skipped the log.
         unlogged_bytes: Counter = "mutationsWithoutWALSize" in Bytes,
-        /// Mutations refused because their region had no room for them.
+        /// Mutations refused with RegionTooBusyException.
         blocked_requests: Counter = "blockedRequestCount",
-        /// Splits that this server asked for.
+        /// Splits that this server requested.
         split_requests: Counter = "splitRequestCount",
-        /// Those that were begun.
+        /// Requested splits that began.
         split_successes: Counter = "splitSuccessCount",
     }
 }
 
 impl ServerInstruments {
-    pub(super) fn flushes(&self) -> FlushPlaces<'_> {
-        FlushPlaces {
+    pub(super) fn flushes(&self) -> FlushMetrics<'_> {
+        FlushMetrics {
             time: &self.flush_time,
             memstore_size: &self.flush_memstore_size,
             output_size: &self.flush_output_size,
@@ -121,8 +121,8 @@ impl ServerInstruments {
         }
     }
 
-    pub(super) fn compactions(&self) -> CompactionPlaces<'_> {
-        CompactionPlaces {
+    pub(super) fn compactions(&self) -> CompactionMetrics<'_> {
+        CompactionMetrics {
             time: &self.compaction_time,
             input_files: &self.compaction_input_files,
             input_size: &self.compaction_input_size,
@@ -133,8 +133,8 @@ impl ServerInstruments {
         }
     }
 
-    pub(super) fn major_compactions(&self) -> CompactionPlaces<'_> {
-        CompactionPlaces {
+    pub(super) fn major_compactions(&self) -> CompactionMetrics<'_> {
+        CompactionMetrics {
             time: &self.major_compaction_time,
             input_files: &self.major_compaction_input_files,
             input_size: &self.major_compaction_input_size,

@@ -1,38 +1,39 @@
-//! What reads find in a store: counted by whoever reads, told to the store when he is done.
+//! Where reads find the cells of a store. A reader counts, and adds its counts to the store at the
+//! end.
 
 use base::metrics::{Count, Counts};
-use hfile::FiltersAsked;
+use hfile::FilterCounts;
 
 base::counts! {
-    /// What a store counts for itself.
+    /// The counters of a store.
     pub(crate) struct StoreCounts {
-        /// Rows all of whose cells that were read came from memory.
+        /// Rows of which all cells that were read came from memstores.
         memstore_reads,
         /// Rows with cells from files.
         mixed_reads,
-        /// Looks into filters.
-        filter_looks,
-        /// Those that said no.
+        /// Filter lookups.
+        filter_lookups,
+        /// Filter lookups that excluded a file.
         filter_negatives,
-        /// Files without a filter, which would have been asked.
+        /// Files without a filter for the lookup.
         filters_missing,
     }
 }
 
-/// Where the cells are that were read of a row.
+/// Where the cells that were read of a row came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// There were none.
+    /// There were no cells.
     #[default]
     Nowhere,
-    /// All in memstores.
+    /// All came from memstores.
     Memstores,
-    /// Some in files.
+    /// Some came from files.
     Files,
 }
 
 impl Origin {
-    /// That of one cell more.
+    /// Adds one more cell.
     #[inline]
     pub(crate) fn add(&mut self, in_memstore: impl FnOnce() -> bool) {
         if *self != Origin::Files {
@@ -41,18 +42,18 @@ impl Origin {
     }
 }
 
-/// What was found in a store, and not told to it yet.
+/// Counts of reads that are not added to their store yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreReads {
     memstore: u32,
     mixed: u32,
-    filters: FiltersAsked,
+    filters: FilterCounts,
 }
 
 impl StoreReads {
-    /// A row was read.
+    /// Counts a row.
     #[inline]
-    pub(crate) fn note_row(&mut self, origin: Origin) {
+    pub(crate) fn count_row(&mut self, origin: Origin) {
         match origin {
             Origin::Nowhere => {}
             Origin::Memstores => self.memstore += 1,
@@ -60,8 +61,8 @@ impl StoreReads {
         }
     }
 
-    /// A row that was noted is read once more.
-    pub(crate) fn forget_row(&mut self, origin: Origin) {
+    /// Removes a counted row, because it is read again.
+    pub(crate) fn uncount_row(&mut self, origin: Origin) {
         match origin {
             Origin::Nowhere => {}
             Origin::Memstores => self.memstore -= 1,
@@ -69,18 +70,18 @@ impl StoreReads {
         }
     }
 
-    /// Filters of its files were asked.
+    /// Counts lookups in filters of its files.
     #[inline]
-    pub(crate) fn note_filters(&mut self, asked: FiltersAsked) {
-        if !asked.is_none() {
-            self.filters += asked;
+    pub(crate) fn count_filters(&mut self, lookups: FilterCounts) {
+        if !lookups.is_empty() {
+            self.filters += lookups;
         }
     }
 
-    /// Tells all of it to the store.
+    /// Adds all counts to those of the store, and resets them.
     #[inline]
-    pub(crate) fn tell(&mut self, counts: &Counts<StoreCounts>) {
-        let is_none = self.memstore | self.mixed == 0 && self.filters.is_none();
+    pub(crate) fn add_to_store(&mut self, counts: &Counts<StoreCounts>) {
+        let is_none = self.memstore | self.mixed == 0 && self.filters.is_empty();
         if !is_none && let Some(own) = counts.own() {
             std::mem::take(self).add_to(own);
         }
@@ -90,10 +91,10 @@ impl StoreReads {
         let add = |count: &Count, more: u32| count.add(more.into());
         add(&own.memstore_reads, self.memstore);
         add(&own.mixed_reads, self.mixed);
-        if !self.filters.is_none() {
-            add(&own.filter_looks, self.filters.looks);
+        if !self.filters.is_empty() {
+            add(&own.filter_lookups, self.filters.lookups);
             add(&own.filter_negatives, self.filters.negatives);
-            add(&own.filters_missing, self.filters.without);
+            add(&own.filters_missing, self.filters.unfiltered);
         }
     }
 }

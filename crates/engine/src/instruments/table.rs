@@ -1,25 +1,26 @@
-//! What the regions of a table count together. Names are the ends of HBase's, behind `Namespace_NS_table_T_metric_`.
+//! The metrics of all regions of a table together. Names are the ends of HBase's, after
+//! `Namespace_NS_table_T_metric_`.
 
 use std::time::Duration;
 
 use cell::schema::TableName;
 
-use crate::instruments::files::{CompactionPlaces, FlushPlaces};
+use crate::instruments::files::{CompactionMetrics, FlushMetrics};
 use crate::instruments::region::Usage;
 use crate::instruments::tally::Tally;
 
-/// What the regions of a table count.
+/// The metrics of the regions of a table.
 pub struct TableInstruments {
     pub(super) table: TableName,
-    /// How long what clients asked took.
+    /// Latencies of client operations.
     pub latencies: TableLatencies,
-    /// What became of their cells.
+    /// Flushes, compactions, and splits.
     pub work: TableWork,
     pub(super) tally: Tally,
 }
 
 impl TableInstruments {
-    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    /// Metrics without events. `now` is a time of the monotonic clock.
     pub fn begin(table: &TableName, now: Duration) -> TableInstruments {
         TableInstruments {
             table: table.clone(),
@@ -29,45 +30,45 @@ impl TableInstruments {
         }
     }
 
-    /// What calls used in its regions, those of closed ones among them.
+    /// The resources that calls used in its regions, including closed ones.
     pub fn usage(&self) -> Usage {
         self.tally.requests().usage
     }
 
-    /// Tells the meters what the regions counted; for who is about to look at them.
-    pub fn tell_meters(&self) {
+    /// Updates the meters from the counts of the regions. Called before the meters are read.
+    pub fn update_meters(&self) {
         let requests = self.tally.requests();
-        self.latencies.read_rows.tell(requests.reads);
-        self.latencies.written_rows.tell(requests.writes);
+        self.latencies.read_rows.set_total(requests.reads);
+        self.latencies.written_rows.set_total(requests.writes);
     }
 }
 
 base::instruments! {
-    /// How long what clients asked of a table took.
+    /// Latencies of client operations on a table.
     pub struct TableLatencies in "RegionServer,sub=TableLatencies" {
-        /// How long a Get took, each of a batch for itself.
+        /// Latency of a Get. Gets of a batch count one by one.
         get: Times = "getTime",
-        /// How long a put of one row took.
+        /// Latency of a put of one row.
         put: Times = "putTime",
-        /// How long puts took that were made together.
+        /// Latency of a batch with puts.
         put_batch: Times = "putBatchTime",
-        /// How long a delete in one row took.
+        /// Latency of a delete in one row.
         delete: Times = "deleteTime",
-        /// How long deletes took that were made together.
+        /// Latency of a batch with deletes.
         delete_batch: Times = "deleteBatchTime",
-        /// How long an increment took.
+        /// Latency of an increment.
         increment: Times = "incrementTime",
-        /// How long an append took.
+        /// Latency of an append.
         append: Times = "appendTime",
-        /// How long a call of a scan took.
+        /// Latency of a scan call.
         scan_time: Times = "scanTime",
-        /// Bytes of cells that a call of a scan answered with.
+        /// Bytes of cells that a scan call returned.
         scan_size: Sizes = "scanSize",
-        /// How long a delete on a condition took.
+        /// Latency of a conditional delete.
         check_and_delete: Times = "checkAndDeleteTime",
-        /// How long a put on a condition took.
+        /// Latency of a conditional put.
         check_and_put: Times = "checkAndPutTime",
-        /// How long changes on a condition took, of whatever kind.
+        /// Latency of conditional changes of any kind.
         check_and_mutate: Times = "checkAndMutateTime",
         /// Rows that clients read.
         read_rows: Meter = "tableReadQueryPerSecond",
@@ -77,56 +78,56 @@ base::instruments! {
 }
 
 base::instruments! {
-    /// What became of a table's cells.
+    /// Flushes, compactions, and splits of a table.
     pub struct TableWork in "RegionServer,sub=Tables" {
-        /// How long a flush took.
+        /// Duration of a flush.
         flush_time: Times = "flushTime",
-        /// Bytes of cells in the memstores that were flushed.
+        /// Bytes of cells in the memstores of a flush.
         flush_memstore_size: Sizes = "flushMemstoreSize",
-        /// Bytes of the files that a flush made.
+        /// Bytes of the files that a flush wrote.
         flush_output_size: Sizes = "flushOutputSize",
         /// Bytes of cells that were flushed.
         flushed_memstore_bytes: Counter = "flushedMemstoreBytes" in Bytes,
-        /// Bytes of files that flushes made.
+        /// Bytes of files that flushes wrote.
         flushed_output_bytes: Counter = "flushedOutputBytes" in Bytes,
-        /// How long a compaction took.
+        /// Duration of a compaction.
         compaction_time: Times = "compactionTime",
-        /// Files that it read.
+        /// Files that a compaction read.
         compaction_input_files: Histogram = "compactionInputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a compaction read.
         compaction_input_size: Sizes = "compactionInputSize",
-        /// Files that it made.
+        /// Files that a compaction wrote.
         compaction_output_files: Histogram = "compactionOutputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a compaction wrote.
         compaction_output_size: Sizes = "compactionOutputSize",
         /// Bytes of files that compactions read.
         compacted_input_bytes: Counter = "compactedInputBytes" in Bytes,
-        /// Bytes of files that compactions made.
+        /// Bytes of files that compactions wrote.
         compacted_output_bytes: Counter = "compactedOutputBytes" in Bytes,
-        /// How long a major compaction took.
+        /// Duration of a major compaction.
         major_compaction_time: Times = "majorCompactionTime",
-        /// Files that it read.
+        /// Files that a major compaction read.
         major_compaction_input_files: Histogram = "majorCompactionInputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a major compaction read.
         major_compaction_input_size: Sizes = "majorCompactionInputSize",
-        /// Files that it made.
+        /// Files that a major compaction wrote.
         major_compaction_output_files: Histogram = "majorCompactionOutputFileCount",
-        /// Their bytes.
+        /// Bytes of the files that a major compaction wrote.
         major_compaction_output_size: Sizes = "majorCompactionOutputSize",
         /// Bytes of files that major compactions read.
         major_compacted_input_bytes: Counter = "majorCompactedInputBytes" in Bytes,
-        /// Bytes of files that major compactions made.
+        /// Bytes of files that major compactions wrote.
         major_compacted_output_bytes: Counter = "majorCompactedOutputBytes" in Bytes,
-        /// Splits that this server asked for.
+        /// Splits that this server requested.
         split_requests: Counter = "splitRequestCount",
-        /// Those that were begun.
+        /// Requested splits that began.
         split_successes: Counter = "splitSuccessCount",
     }
 }
 
 impl TableWork {
-    pub(super) fn flushes(&self) -> FlushPlaces<'_> {
-        FlushPlaces {
+    pub(super) fn flushes(&self) -> FlushMetrics<'_> {
+        FlushMetrics {
             time: &self.flush_time,
             memstore_size: &self.flush_memstore_size,
             output_size: &self.flush_output_size,
@@ -135,8 +136,8 @@ impl TableWork {
         }
     }
 
-    pub(super) fn compactions(&self) -> CompactionPlaces<'_> {
-        CompactionPlaces {
+    pub(super) fn compactions(&self) -> CompactionMetrics<'_> {
+        CompactionMetrics {
             time: &self.compaction_time,
             input_files: &self.compaction_input_files,
             input_size: &self.compaction_input_size,
@@ -147,8 +148,8 @@ impl TableWork {
         }
     }
 
-    pub(super) fn major_compactions(&self) -> CompactionPlaces<'_> {
-        CompactionPlaces {
+    pub(super) fn major_compactions(&self) -> CompactionMetrics<'_> {
+        CompactionMetrics {
             time: &self.major_compaction_time,
             input_files: &self.major_compaction_input_files,
             input_size: &self.major_compaction_input_size,

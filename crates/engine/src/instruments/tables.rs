@@ -1,94 +1,100 @@
-//! The tables of a server that have a region here, each with what its regions count together; and what is left of those that
-//! have none any more.
+//! The metrics of the tables of a server: of each table with a region here, and the latencies of
+//! tables that no longer have one.
 //!
-//! How long things took is noted for a table only. The server's histograms tell of all tables' values, those of closed ones
-//! among them: what the last region of a table leaves behind is taken over in the moment in which the table goes.
+//! Latencies are recorded for a table only. The server's histograms aggregate those of all tables,
+//! including closed ones: when the last region of a table closes, its latencies move to the closed
+//! ones in the same step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base::metrics::{Histogram, Source, Told};
+use base::metrics::{Contribution, Histogram, Source};
 use cell::schema::TableName;
 
 use crate::instruments::{ServerInstruments, TableInstruments, TableLatencies};
 
 /// All tables of a server.
-pub(super) struct Tables(Mutex<Known>);
+pub(super) struct Tables(Mutex<TableMap>);
 
-struct Known {
-    open: BTreeMap<TableName, Open>,
-    // Those of all tables that were closed.
+struct TableMap {
+    open: BTreeMap<TableName, OpenTable>,
+    // The latencies of all closed tables.
     closed: TableLatencies,
 }
 
-struct Open {
+struct OpenTable {
     instruments: Arc<TableInstruments>,
     regions: usize,
 }
 
-/// Chooses a histogram of a table's.
-type Choose = fn(&TableLatencies) -> &Histogram;
+/// Selects a histogram of a table.
+type HistogramOf = fn(&TableLatencies) -> &Histogram;
 
 impl Tables {
-    /// None yet. From now on `server` tells of the times of all that come.
+    /// No tables. From now on `server` aggregates the latencies of all tables that open.
     pub(super) fn begin(server: &ServerInstruments, now: Duration) -> Arc<Tables> {
-        let known = Known { open: BTreeMap::new(), closed: TableLatencies::begin(now) };
-        let tables = Arc::new(Tables(Mutex::new(known)));
+        let tables = TableMap { open: BTreeMap::new(), closed: TableLatencies::begin(now) };
+        let tables = Arc::new(Tables(Mutex::new(tables)));
         for (of_server, of_table) in pairs(server) {
             let tables = tables.clone();
-            of_server.tells_of(move |tell| {
-                // Locked as long as it is told, so that none comes, goes or is told of twice meanwhile.
-                let known = tables.lock();
-                known.open.values().for_each(|open| tell(Told::Of(of_table(&open.instruments.latencies))));
-                tell(Told::Of(of_table(&known.closed)));
+            of_server.include(move |add| {
+                // Locked during the whole traversal, so that no table opens, closes, or is counted
+                // twice meanwhile.
+                let tables = tables.lock();
+                tables
+                    .open
+                    .values()
+                    .for_each(|open| add(Contribution::Of(of_table(&open.instruments.latencies))));
+                add(Contribution::Of(of_table(&tables.closed)));
             });
         }
         tables
     }
 
-    /// A region of `table` is opened at `now`: what its table counts with. It has to [leave](Self::leave).
-    pub(super) fn join(&self, table: &TableName, now: Duration) -> Arc<TableInstruments> {
-        let mut known = self.lock();
-        let begin = || Open { instruments: Arc::new(TableInstruments::begin(table, now)), regions: 0 };
-        let open = known.open.entry(table.clone()).or_insert_with(begin);
+    /// Registers a region of `table` that is opened at `now`, and returns the table's metrics. The
+    /// region has to [unregister](Self::unregister).
+    pub(super) fn register(&self, table: &TableName, now: Duration) -> Arc<TableInstruments> {
+        let mut tables = self.lock();
+        let begin = || OpenTable { instruments: Arc::new(TableInstruments::begin(table, now)), regions: 0 };
+        let open = tables.open.entry(table.clone()).or_insert_with(begin);
         open.regions += 1;
         open.instruments.clone()
     }
 
-    /// A region of a table was closed.
-    pub(super) fn leave(&self, table: &TableInstruments) {
-        let mut known = self.lock();
-        let Some(open) = known.open.get_mut(&table.table) else { return };
+    /// Removes a closed region of a table.
+    pub(super) fn unregister(&self, table: &TableInstruments) {
+        let mut tables = self.lock();
+        let Some(open) = tables.open.get_mut(&table.table) else { return };
         open.regions -= 1;
         if open.regions == 0 {
-            known.open.remove(&table.table);
-            for choose in CHOICES {
-                choose(&known.closed).take_over(choose(&table.latencies));
+            tables.open.remove(&table.table);
+            for histogram_of in HISTOGRAMS {
+                histogram_of(&tables.closed).take_over(histogram_of(&table.latencies));
             }
         }
     }
 
-    /// Those that have a region here, in order of their names.
+    /// Tables that have a region here, sorted by name.
     pub(super) fn open(&self) -> Vec<(TableName, Arc<TableInstruments>)> {
         self.lock().open.iter().map(|(table, open)| (table.clone(), open.instruments.clone())).collect()
     }
 
-    /// Ends an interval of how long things took, of all tables.
+    /// Ends an interval of the latencies of all tables.
     pub(super) fn roll_latencies(&self) {
-        let known = self.lock();
-        known.open.values().for_each(|open| open.instruments.latencies.roll());
-        known.closed.roll();
+        let tables = self.lock();
+        tables.open.values().for_each(|open| open.instruments.latencies.roll());
+        tables.closed.roll();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // A map and numbers: whole after any panic.
+    fn lock(&self) -> MutexGuard<'_, TableMap> {
+        // A map and numbers: consistent after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Histograms of a table that its server has too.
-const CHOICES: [Choose; 12] = [
+const HISTOGRAMS: [HistogramOf; 12] = [
     |of| of.get.micros(),
     |of| of.put.micros(),
     |of| of.put_batch.micros(),
@@ -103,8 +109,8 @@ const CHOICES: [Choose; 12] = [
     |of| of.check_and_mutate.micros(),
 ];
 
-/// The server's, each with what it is made of.
-fn pairs(server: &ServerInstruments) -> impl Iterator<Item = (&Histogram, Choose)> {
+/// The server's histograms, each with the table histogram that it aggregates.
+fn pairs(server: &ServerInstruments) -> impl Iterator<Item = (&Histogram, HistogramOf)> {
     let of_server = [
         server.get.micros(),
         server.put.micros(),
@@ -119,5 +125,5 @@ fn pairs(server: &ServerInstruments) -> impl Iterator<Item = (&Histogram, Choose
         server.check_and_put.micros(),
         server.check_and_mutate.micros(),
     ];
-    of_server.into_iter().zip(CHOICES)
+    of_server.into_iter().zip(HISTOGRAMS)
 }

@@ -1,4 +1,4 @@
-//! What regions count for themselves, added up where somebody looks.
+//! The counts of regions, summed when they are read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use base::metrics::Counts;
 
 use crate::instruments::region::{RegionCounts, Usage};
 
-/// The requests of several regions, those of closed ones among them: a region counts in one place only, and has to go through
-/// this when it is opened and closed.
+/// The requests of several regions, including closed ones. A region counts only once, so it
+/// registers here when it is opened, and unregisters when it is closed.
 #[derive(Default)]
 pub(super) struct Tally(Mutex<Regions>);
 
@@ -16,10 +16,10 @@ pub(super) struct Tally(Mutex<Regions>);
 struct Regions {
     closed: Requests,
     open: BTreeMap<u64, Arc<Counts<RegionCounts>>>,
-    next_place: u64,
+    next_key: u64,
 }
 
-/// Rows that were read, mutations, and what they used.
+/// Rows read, mutations, and the resources that they used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Requests {
     pub(super) reads: u64,
@@ -28,19 +28,19 @@ pub(super) struct Requests {
 }
 
 impl Tally {
-    /// A region was opened: the place that it has until it [leaves](Self::leave).
-    pub(super) fn join(&self, counts: &Arc<Counts<RegionCounts>>) -> u64 {
+    /// Registers an opened region, and returns its key until it [unregisters](Self::unregister).
+    pub(super) fn register(&self, counts: &Arc<Counts<RegionCounts>>) -> u64 {
         let mut regions = self.lock();
-        let place = regions.next_place;
-        regions.next_place += 1;
-        regions.open.insert(place, counts.clone());
-        place
+        let key = regions.next_key;
+        regions.next_key += 1;
+        regions.open.insert(key, counts.clone());
+        key
     }
 
-    /// The region at `place` was closed, and counts no more.
-    pub(super) fn leave(&self, place: u64) {
+    /// Removes the closed region under `key`, which no longer counts.
+    pub(super) fn unregister(&self, key: u64) {
         let mut regions = self.lock();
-        if let Some(counts) = regions.open.remove(&place) {
+        if let Some(counts) = regions.open.remove(&key) {
             regions.closed.add(Requests::of(&counts));
         }
     }
@@ -54,7 +54,7 @@ impl Tally {
     }
 
     fn lock(&self) -> MutexGuard<'_, Regions> {
-        // Numbers and a map: whole after any panic.
+        // Numbers and a map: consistent after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,19 +80,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_of_closed_regions_are_not_forgotten() {
+    fn requests_of_closed_regions_remain_counted() {
         let tally = Tally::default();
         let [first, second] = [1, 10].map(|rows| {
             let counts = Arc::new(Counts::<RegionCounts>::default());
             counts.add(|of| &of.gets, rows);
             counts.add(|of| &of.scanned, rows);
             counts.add(|of| &of.writes, 3 * rows);
-            let place = tally.join(&counts);
-            (counts, place)
+            let key = tally.register(&counts);
+            (counts, key)
         });
         let both = Requests { reads: 22, writes: 33, ..Requests::default() };
         assert_eq!(tally.requests(), both);
-        tally.leave(first.1);
+        tally.unregister(first.1);
         assert_eq!(tally.requests(), both);
         second.0.increment(|of| &of.writes);
         assert_eq!(tally.requests(), Requests { writes: 34, ..both });

@@ -1,24 +1,26 @@
-//! Memory that is given out and never taken back: chunks that are freed together.
+//! An arena: allocations are not freed one by one; all chunks are freed together.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 use base::pages::Pages;
 
-/// Alignment of all that is given out.
+/// Alignment of every allocation.
 pub(super) const ALIGN: usize = 8;
-/// Size of the first chunk: thousands of regions with a handful of cells each must cost little.
+/// Size of the first chunk. Thousands of regions with a few cells each must cost little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Size that chunks grow to, each as large as all before it together.
+/// Largest size of a shared chunk. Until it is reached, each one is as large as all before it
+/// together.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
-/// Chunks from this size on are pages, which go back to the system at once: the block cache may want the memory.
+/// Smallest chunk that is allocated as pages. Freed pages return to the system instead of an
+/// allocator's free list, because the block cache may need the memory.
 const PAGES_BYTES_MIN: usize = 64 << 10;
 
-/// Chunks of memory; freed when it is dropped.
+/// Chunks of memory, freed when the arena is dropped.
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     chunk_bytes: usize,
-    // Without what got memory of its own.
+    // Total size of the shared chunks: without allocations that got their own chunk.
     shared_bytes: usize,
     free: *mut u8,
     free_len: usize,
@@ -31,11 +33,12 @@ enum Chunk {
 
 impl Chunk {
     fn new(len: usize) -> Chunk {
+        debug_assert!(len > 0, "a chunk has bytes");
         if len >= PAGES_BYTES_MIN {
             return Chunk::Pages(Pages::new(len));
         }
         let layout = Layout::from_size_align(len, ALIGN).expect("a chunk's length is far below isize::MAX");
-        // SAFETY: the layout's size is not zero: nothing empty is asked for.
+        // SAFETY: the layout's size is not zero, as asserted above.
         let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
         Chunk::Small(start, layout)
     }
@@ -58,17 +61,18 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         if let Chunk::Small(start, layout) = self {
-            // SAFETY: allocated with this layout; whoever drops the arena says that nobody uses its memory any more.
+            // SAFETY: allocated with this layout. The owner drops the arena only when its memory is
+            // no longer used.
             unsafe { dealloc(start.as_ptr(), *layout) };
         }
     }
 }
 
-// SAFETY: the arena owns its chunks, and hands out each byte once.
+// SAFETY: the arena owns its chunks and gives out each byte only once.
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// No memory yet.
+    /// An arena without memory.
     pub(super) fn new() -> Arena {
         Arena { chunks: Vec::new(), chunk_bytes: 0, shared_bytes: 0, free: ptr::null_mut(), free_len: 0 }
     }
@@ -78,12 +82,13 @@ impl Arena {
         self.chunk_bytes
     }
 
-    /// `len` bytes that nobody else uses, aligned to [`ALIGN`], valid until the arena is dropped.
+    /// Allocates `len` exclusive bytes, aligned to [`ALIGN`], valid until the arena is dropped.
     pub(super) fn allocate(&mut self, len: usize) -> NonNull<u8> {
         let len = len.next_multiple_of(ALIGN);
         if len > self.free_len {
             let chunk_len = self.shared_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-            // What is large gets memory of its own, so that the rest of the open chunk is not given up for it.
+            // A large allocation gets its own chunk, so that it does not waste the rest of the open
+            // chunk.
             if len > chunk_len / 4 {
                 return self.new_chunk(len);
             }
@@ -92,9 +97,10 @@ impl Arena {
             self.shared_bytes += chunk_len;
         }
         let start = self.free;
-        // SAFETY: at least `len` bytes of the chunk are left behind `free`.
+        // SAFETY: at least `len` bytes of the chunk are left from `free` on.
         self.free = unsafe { start.add(len) };
         self.free_len -= len;
+        debug_assert!(start.addr().is_multiple_of(ALIGN), "every allocation is aligned");
         NonNull::new(start).expect("within a chunk")
     }
 

@@ -1,4 +1,4 @@
-//! A cell as it lies in the arena.
+//! The memory layout of a cell in the arena.
 //!
 //! ```text
 //! entry, 8-aligned:  seq id 8 | key len 4 | value len 4 | tags len 2 | - 6 | key | value | tags
@@ -10,7 +10,8 @@ use cell::Cell;
 
 use super::arena::Arena;
 
-/// The fixed part of an entry; key, value and tags follow it. Written once, before anybody else knows it.
+/// The fixed part of an entry. Key, value, and tags follow it. Written once, before another thread
+/// can reach it.
 #[repr(C)]
 pub(super) struct Entry {
     seq_id: u64,
@@ -23,18 +24,19 @@ const HEAD_LEN: usize = size_of::<Entry>();
 const _: () = assert!(HEAD_LEN == 24 && align_of::<Entry>() == super::arena::ALIGN);
 
 impl Entry {
-    /// A copy of `cell` in the arena.
+    /// Copies `cell` into the arena.
     pub(super) fn copy(arena: &mut Arena, cell: &Cell<'_>) -> NonNull<Entry> {
         let len = HEAD_LEN + cell.key.len() + cell.value.len() + cell.tags.len();
         let start = arena.allocate(len);
         let entry = start.cast::<Entry>();
-        // SAFETY: `start` is aligned and has room for the fixed part and the bytes; nobody else knows it.
+        // SAFETY: `start` is aligned and has room for the fixed part and the bytes, and no other
+        // pointer to it exists.
         unsafe {
             entry.write(Entry {
                 seq_id: cell.seq_id,
                 key_len: u32::try_from(cell.key.len()).expect("cells are bounded far below 4 GiB"),
                 value_len: u32::try_from(cell.value.len()).expect("cells are bounded far below 4 GiB"),
-                tags_len: u16::try_from(cell.tags.len()).expect("tags have a length of two bytes"),
+                tags_len: u16::try_from(cell.tags.len()).expect("the length of tags fits in two bytes"),
             });
             let mut at = start.add(HEAD_LEN);
             for part in [cell.key, cell.value, cell.tags] {
@@ -47,10 +49,11 @@ impl Entry {
 }
 
 /// # Safety
-/// `entry` was made by [`Entry::copy`], whose writes happened before, in an arena that outlives `'a`.
+/// `entry` was made by [`Entry::copy`], whose writes happened before, in an arena that outlives
+/// `'a`.
 #[inline]
 pub(super) unsafe fn key_of<'a>(entry: NonNull<Entry>) -> &'a [u8] {
-    // SAFETY: the key lies behind the fixed part, and nothing of it is written again.
+    // SAFETY: the key follows the fixed part, and neither is written again.
     unsafe {
         let at = entry.cast::<u8>().add(HEAD_LEN);
         NonNull::slice_from_raw_parts(at, (*entry.as_ptr()).key_len as usize).as_ref()
@@ -69,7 +72,7 @@ pub(super) unsafe fn seq_id_of(entry: NonNull<Entry>) -> u64 {
 /// As for [`key_of`].
 #[inline]
 pub(super) unsafe fn cell_of<'a>(entry: NonNull<Entry>) -> Cell<'a> {
-    // SAFETY: key, value and tags lie behind the fixed part, and nothing of it is written again.
+    // SAFETY: key, value, and tags follow the fixed part, and none of it is written again.
     unsafe {
         let Entry { seq_id, key_len, value_len, tags_len } = *entry.as_ptr();
         let key_at = entry.cast::<u8>().add(HEAD_LEN);

@@ -1,8 +1,9 @@
-//! A page of the tree: entries in order, changed in place by one writer while others read.
+//! A page of the tree: sorted entries, changed in place by one writer while other threads read.
 //!
-//! A change makes the version odd and then even again; who read beside it sees that and reads once more. All fields are
-//! atomics, so that such a read is no more than useless. Pages are never freed before the tree, and a page never loses
-//! entries but to the one that is split off behind it; who comes too late for an entry finds it there.
+//! The version works as a seqlock: a change makes it odd and then even again, and a concurrent
+//! reader detects that and retries. All fields that change are atomics, so the only cost of such a
+//! read is the retry. Pages are never freed before the tree. A page loses entries only in a split,
+//! to the page after it, where a late reader finds them.
 
 use std::hint;
 use std::ops::Deref;
@@ -14,13 +15,14 @@ use base::prefetch::{prefetch, prefetch_at};
 use super::arena::Arena;
 use super::entry::Entry;
 
-/// Entries of a page at most: what a search looks at of them are a few cache lines side by side.
+/// Maximum number of entries of a page. A search reads a few adjacent cache lines of them.
 pub(super) const ENTRIES_MAX: usize = 32;
 
-/// How often a page is looked at again at once while it is being changed, which takes some ten nanoseconds.
+/// Number of spins on a page that is being changed before a reader yields. A change takes about ten
+/// nanoseconds.
 const SPINS_MAX: usize = 100;
 
-/// Entries, and behind the fixed part of an inner page the pages they begin.
+/// Entries. In an inner page, the child pages that they begin follow this part.
 #[repr(C)]
 pub(super) struct Page {
     version: AtomicU32,
@@ -28,23 +30,24 @@ pub(super) struct Page {
     // 0 for leaves.
     level: u32,
     next: AtomicPtr<Page>,
-    // The first entry behind this page, with its number; null in the last page of a level.
-    high: AtomicPtr<Entry>,
-    high_number: AtomicU64,
-    // Of the entries' rows.
-    numbers: [AtomicU64; ENTRIES_MAX],
+    // Lower bound of the entries in the next page, with its row prefix; null in the last page of a
+    // level.
+    upper_bound: AtomicPtr<Entry>,
+    upper_bound_prefix: AtomicU64,
+    // The row prefixes of the entries.
+    row_prefixes: [AtomicU64; ENTRIES_MAX],
     entries: [AtomicPtr<Entry>; ENTRIES_MAX],
 }
 
-/// A page of a level above the leaves: the entry of index `i` is the least one below child `i`, but for the first page of a
-/// level, below whose first child there may be less.
+/// A page above the leaves. The entry of index `i` is the least one below child `i`, except in the
+/// first page of a level, whose first child may have smaller ones.
 #[repr(C)]
 struct InnerPage {
     page: Page,
     children: [AtomicPtr<Page>; ENTRIES_MAX],
 }
 
-/// A page of a tree that lives: who has one holds the tree, or is its writer.
+/// A page of a live tree. The holder also holds the tree, or is its writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRef(NonNull<Page>);
 
@@ -53,40 +56,41 @@ impl Deref for PageRef {
 
     #[inline]
     fn deref(&self) -> &Page {
-        // SAFETY: pages are whole before they are linked, and are freed with their tree.
+        // SAFETY: pages are complete before they are linked, and are freed with their tree.
         unsafe { self.0.as_ref() }
     }
 }
 
-/// A place in a leaf: behind all entries that are before something.
+/// A position in a leaf: after all entries that are before the target.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct LeafPosition {
     pub(super) page: PageRef,
     pub(super) index: usize,
-    /// Of the page when it was looked at.
+    /// The version of the page when it was read.
     pub(super) version: u32,
-    /// The entry in front, and the one behind; the latter is null at the page's end.
+    /// The entry before the position, and the one after it; the latter is null at the page's end.
     pub(super) before: *mut Entry,
-    pub(super) behind: *mut Entry,
+    pub(super) after: *mut Entry,
     /// The next page.
     pub(super) next: Option<PageRef>,
 }
 
-/// Where a search goes from a page.
-pub(super) enum Way {
+/// Where a search continues from a page.
+pub(super) enum SearchStep {
     To(PageRef),
-    Here(Place),
+    Here(LeafPosition),
 }
 
-/// Holds for the first entries, by the number of an entry's row and the entry.
-pub(super) trait Before: Fn(u64, NonNull<Entry>) -> bool {}
-impl<F: Fn(u64, NonNull<Entry>) -> bool> Before for F {}
+/// A predicate on an entry and its row prefix. It holds for the first entries, up to some position.
+pub(super) trait SortsBefore: Fn(u64, NonNull<Entry>) -> bool {}
+impl<F: Fn(u64, NonNull<Entry>) -> bool> SortsBefore for F {}
 
 impl PageRef {
     /// The page at `page`; `None` for null.
     ///
     /// # Safety
-    /// It was made by [`PageRef::make`] in an arena that lives as long as the result and its copies.
+    /// It was made by [`PageRef::make`] in an arena that lives as long as the result and its
+    /// copies.
     #[inline]
     pub(super) unsafe fn of(page: *mut Page) -> Option<PageRef> {
         NonNull::new(page).map(PageRef)
@@ -104,12 +108,12 @@ impl PageRef {
         NonNull::new(page.load(Acquire)).map(PageRef)
     }
 
-    /// An empty page.
+    /// Allocates an empty page.
     pub(super) fn make(arena: &mut Arena, level: u32) -> PageRef {
         let len = if level == 0 { size_of::<Page>() } else { size_of::<InnerPage>() };
         let start = arena.allocate(len);
-        // SAFETY: `start` is aligned and has room for the page; all zero is a page of level 0 without entries, and
-        // nobody else knows it yet.
+        // SAFETY: `start` is aligned and has room for the page. All zeros is a page of level 0
+        // without entries. No other pointer to it exists yet.
         unsafe {
             ptr::write_bytes(start.as_ptr(), 0, len);
             let page = start.cast::<Page>();
@@ -118,7 +122,7 @@ impl PageRef {
         }
     }
 
-    /// Asks for the memory of the page, which is of this level.
+    /// Prefetches the page, which has this level.
     pub(super) fn prefetch(self, level: u32) {
         let len = if level == 0 { size_of::<Page>() } else { size_of::<InnerPage>() };
         prefetch_at(self.0.as_ptr().cast(), len);
@@ -128,56 +132,59 @@ impl PageRef {
         self.level
     }
 
-    /// Entries; for the writer.
+    /// Number of entries; for the writer.
     pub(super) fn len(self) -> usize {
         self.count.load(Relaxed) as usize
     }
 
-    /// The page behind.
+    /// The next page of the level.
     pub(super) fn next_page(self) -> Option<PageRef> {
         PageRef::linked(&self.next)
     }
 
-    /// The page behind, if this one is as it was at `version`.
+    /// The next page, if this one still has `version`.
     pub(super) fn next_page_at(self, version: u32) -> Option<Option<PageRef>> {
         let next = self.next_page();
         self.is_unchanged(version).then_some(next)
     }
 
-    /// The entry at `index`, which the writer knows to be there, with its number.
+    /// The entry at `index`, which exists, with its row prefix; for the writer.
     pub(super) fn entry(self, index: usize) -> (u64, NonNull<Entry>) {
         let entry =
-            NonNull::new(self.entries[index].load(Acquire)).expect("entries are there up to the count");
-        (self.numbers[index].load(Relaxed), entry)
+            NonNull::new(self.entries[index].load(Acquire)).expect("entries are not null below the count");
+        (self.row_prefixes[index].load(Relaxed), entry)
     }
 
-    /// The first entry behind this page, with its number.
-    pub(super) fn high(self) -> Option<(u64, NonNull<Entry>)> {
-        NonNull::new(self.high.load(Acquire)).map(|high| (self.high_number.load(Relaxed), high))
+    /// Lower bound of the entries in the next page, with its row prefix.
+    pub(super) fn upper_bound(self) -> Option<(u64, NonNull<Entry>)> {
+        NonNull::new(self.upper_bound.load(Acquire))
+            .map(|entry| (self.upper_bound_prefix.load(Relaxed), entry))
     }
 
     fn children(&self) -> &[AtomicPtr<Page>; ENTRIES_MAX] {
         assert!(self.level > 0, "leaves have no children");
-        // SAFETY: a page of a level above 0 was made as an `InnerPage`, of which it is the first field.
+        // SAFETY: a page above level 0 was made as an `InnerPage`, of which it is the first field.
         unsafe { &(*self.0.as_ptr().cast::<InnerPage>()).children }
     }
 
-    /// The child at `index`, which is there.
+    /// The child at `index`, which exists.
     pub(super) fn child_at(self, index: usize) -> PageRef {
-        PageRef::linked(&self.children()[index]).expect("children are there up to the count")
+        PageRef::linked(&self.children()[index]).expect("children are not null below the count")
     }
 
-    /// How many entries `is_before` holds for; it holds for the first ones. `None` for what no state of the page shows.
+    /// Number of entries for which `is_before` holds; they come first. `None` if the page was read
+    /// in an inconsistent state.
     ///
-    /// The first entry of the first inner page of a level may be out of order, for less was inserted below it; it is looked
-    /// at last, and decides nothing: both ways lead to the first child.
+    /// The first entry of the first inner page of a level may be out of order, because smaller ones
+    /// were inserted below it. The search compares it last, and its result does not matter: both
+    /// lead to the first child.
     #[inline]
-    fn count_before(self, is_before: &impl Before) -> Option<usize> {
+    fn count_before(self, is_before: &impl SortsBefore) -> Option<usize> {
         let (mut low, mut high) = (0, (self.count.load(Relaxed) as usize).min(ENTRIES_MAX));
         while low < high {
             let middle = (low + high) / 2;
             let entry = NonNull::new(self.entries[middle].load(Acquire))?;
-            match is_before(self.numbers[middle].load(Relaxed), entry) {
+            match is_before(self.row_prefixes[middle].load(Relaxed), entry) {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -185,57 +192,59 @@ impl PageRef {
         Some(low)
     }
 
-    /// Index of the child, or of the place in a leaf, behind all entries that `is_before` holds for; for the writer.
-    pub(super) fn index_of(self, is_before: &impl Before) -> usize {
-        let count = self.count_before(is_before).expect("the writer sees a page as it is");
+    /// Index of the child to descend to, or of the position in a leaf, after all entries for which
+    /// `is_before` holds; for the writer.
+    pub(super) fn index_of(self, is_before: &impl SortsBefore) -> usize {
+        let count = self.count_before(is_before).expect("the writer always reads a consistent page");
         if self.level == 0 { count } else { count.saturating_sub(1) }
     }
 
-    /// Whether the last entry that `is_before` holds for is behind this page.
+    /// Whether the last entry for which `is_before` holds is in a later page.
     #[inline]
-    pub(super) fn ends_before(self, is_before: &impl Before) -> bool {
-        self.high().is_some_and(|(number, high)| is_before(number, high))
+    pub(super) fn ends_before(self, is_before: &impl SortsBefore) -> bool {
+        self.upper_bound().is_some_and(|(row_prefix, entry)| is_before(row_prefix, entry))
     }
 
-    /// Where the last entry is that `is_before` holds for, as seen from here.
+    /// The next step of the search for the last entry for which `is_before` holds.
     #[inline]
-    pub(super) fn way(self, is_before: &impl Before) -> Way {
-        // All that a search of the page may look at: it is waited for once.
-        prefetch(&self.numbers, size_of_val(&self.numbers));
+    pub(super) fn search_step(self, is_before: &impl SortsBefore) -> SearchStep {
+        // Prefetch all row prefixes that the search may compare, so that it waits for memory only
+        // once.
+        prefetch(&self.row_prefixes, size_of_val(&self.row_prefixes));
         loop {
             let version = self.begin_read();
-            let way = self.try_way(version, is_before);
-            if let Some(way) = way
+            let step = self.try_search_step(version, is_before);
+            if let Some(step) = step
                 && self.is_unchanged(version)
             {
-                return way;
+                return step;
             }
             hint::spin_loop();
         }
     }
 
     #[inline]
-    fn try_way(self, version: u32, is_before: &impl Before) -> Option<Way> {
+    fn try_search_step(self, version: u32, is_before: &impl SortsBefore) -> Option<SearchStep> {
         if self.ends_before(is_before) {
-            return self.next_page().map(Way::To);
+            return self.next_page().map(SearchStep::To);
         }
         let index = self.count_before(is_before)?;
         if self.level > 0 {
-            return PageRef::linked(&self.children()[index.saturating_sub(1)]).map(Way::To);
+            return PageRef::linked(&self.children()[index.saturating_sub(1)]).map(SearchStep::To);
         }
         let count = self.count.load(Relaxed) as usize;
         let at = |index: usize| self.entries.get(index).map_or(ptr::null_mut(), |entry| entry.load(Acquire));
-        Some(Way::Here(Place {
+        Some(SearchStep::Here(LeafPosition {
             page: self,
             index,
             version,
             before: index.checked_sub(1).map_or(ptr::null_mut(), at),
-            behind: if index < count { at(index) } else { ptr::null_mut() },
+            after: if index < count { at(index) } else { ptr::null_mut() },
             next: self.next_page(),
         }))
     }
 
-    /// The entry at `index` if the page is as it was at `version`: null behind the last one.
+    /// The entry at `index` if the page still has `version`; null past the last one.
     #[inline]
     pub(super) fn entry_at(self, index: usize, version: u32) -> Option<*mut Entry> {
         if self.version.load(Acquire) != version {
@@ -246,7 +255,7 @@ impl PageRef {
         self.is_unchanged(version).then_some(entry)
     }
 
-    /// The version, when nobody changes the page.
+    /// The version, as soon as no change is in progress.
     #[inline]
     pub(super) fn begin_read(self) -> u32 {
         let mut spins = 0;
@@ -258,20 +267,20 @@ impl PageRef {
             spins += 1;
             match spins < SPINS_MAX {
                 true => hint::spin_loop(),
-                // The writer has lost its processor in the midst of a change.
+                // The writer was preempted during a change.
                 false => std::thread::yield_now(),
             }
         }
     }
 
-    /// Whether what was read since `version` belongs together.
+    /// Whether everything read since `version` is consistent.
     #[inline]
     fn is_unchanged(self, version: u32) -> bool {
         fence(Acquire);
         self.version.load(Relaxed) == version
     }
 
-    /// Changes the page, by the one writer.
+    /// Applies a change; for the writer.
     fn change(self, change: impl FnOnce(PageRef)) {
         let version = self.version.load(Relaxed);
         self.version.store(version.wrapping_add(1), Relaxed);
@@ -280,37 +289,42 @@ impl PageRef {
         self.version.store(version.wrapping_add(2), Release);
     }
 
-    /// Gives all entries other numbers, by which nobody goes yet; for the writer.
-    pub(super) fn renumber(self, number_of: impl Fn(NonNull<Entry>) -> u64) {
+    /// Sets the row prefixes of all entries, which no search uses yet; for the writer.
+    pub(super) fn set_row_prefixes(self, row_prefix_of: impl Fn(NonNull<Entry>) -> u64) {
         for index in 0..self.len() {
             let (_, entry) = self.entry(index);
-            self.numbers[index].store(number_of(entry), Relaxed);
+            self.row_prefixes[index].store(row_prefix_of(entry), Relaxed);
         }
-        if let Some((_, high)) = self.high() {
-            self.high_number.store(number_of(high), Relaxed);
+        if let Some((_, entry)) = self.upper_bound() {
+            self.upper_bound_prefix.store(row_prefix_of(entry), Relaxed);
         }
     }
 
-    /// Puts an entry in the place of an equal one.
+    /// Replaces an entry with an equal one.
     pub(super) fn replace(self, index: usize, entry: NonNull<Entry>) {
+        debug_assert!(index < self.len(), "only an existing entry is replaced");
         self.entries[index].store(entry.as_ptr(), Release);
     }
 
-    /// Inserts an entry, and in an inner page the child it begins. There must be room.
-    pub(super) fn insert(self, index: usize, (number, entry): (u64, NonNull<Entry>), child: *mut Page) {
+    /// Inserts an entry, and in an inner page the child that it begins. The page must not be full.
+    pub(super) fn insert(self, index: usize, (row_prefix, entry): (u64, NonNull<Entry>), child: *mut Page) {
         self.change(|page| {
             let count = page.len();
-            debug_assert!(count < ENTRIES_MAX && index <= count);
+            debug_assert!(count < ENTRIES_MAX && index <= count, "a page has room for a new entry");
             for at in (index..count).rev() {
                 page.move_slot(at, page, at + 1);
             }
-            page.set_slot(index, number, entry.as_ptr(), child);
+            page.set_slot(index, row_prefix, entry.as_ptr(), child);
             page.count.store(count as u32 + 1, Relaxed);
         });
     }
 
     /// Moves the entries from `index` on to `right`, a new page, which becomes the next one.
     pub(super) fn split(self, index: usize, right: PageRef) {
+        debug_assert!(
+            self.len() == ENTRIES_MAX && right.len() == 0 && right.level == self.level,
+            "a full page is split into itself and an empty page of its level"
+        );
         for at in index..self.len() {
             self.move_slot(at, right, at - index);
         }
@@ -318,30 +332,33 @@ impl PageRef {
         self.link(right, index);
     }
 
-    /// Makes `new` the next page, before which there are `count` entries left here. It has entries.
+    /// Makes `new`, which has entries, the next page. The first `count` entries remain in this
+    /// page.
     fn link(self, new: PageRef, count: usize) {
         new.next.store(self.next.load(Relaxed), Relaxed);
-        new.high.store(self.high.load(Relaxed), Relaxed);
-        new.high_number.store(self.high_number.load(Relaxed), Relaxed);
-        let (number, first) = new.entry(0);
+        new.upper_bound.store(self.upper_bound.load(Relaxed), Relaxed);
+        new.upper_bound_prefix.store(self.upper_bound_prefix.load(Relaxed), Relaxed);
+        let (row_prefix, first) = new.entry(0);
+        debug_assert!(count > 0, "a page that another one follows has entries");
         self.change(|page| {
             page.count.store(count as u32, Relaxed);
             page.next.store(new.as_ptr(), Release);
-            page.high_number.store(number, Relaxed);
-            page.high.store(first.as_ptr(), Release);
+            page.upper_bound_prefix.store(row_prefix, Relaxed);
+            page.upper_bound.store(first.as_ptr(), Release);
         });
     }
 
-    /// Makes `new` the next page, with one entry that is behind all others of the level.
-    pub(super) fn append(self, new: PageRef, (number, entry): (u64, NonNull<Entry>), child: *mut Page) {
-        new.set_slot(0, number, entry.as_ptr(), child);
+    /// Makes `new` the next page, with one entry that is after all others of the level.
+    pub(super) fn append(self, new: PageRef, (row_prefix, entry): (u64, NonNull<Entry>), child: *mut Page) {
+        debug_assert!(self.next_page().is_none(), "only the last page of a level is appended to");
+        new.set_slot(0, row_prefix, entry.as_ptr(), child);
         new.count.store(1, Relaxed);
         self.link(new, self.len());
     }
 
-    fn set_slot(self, at: usize, number: u64, entry: *mut Entry, child: *mut Page) {
-        self.numbers[at].store(number, Relaxed);
-        // Release: whoever meets the entry sees all that was written to it.
+    fn set_slot(self, at: usize, row_prefix: u64, entry: *mut Entry, child: *mut Page) {
+        self.row_prefixes[at].store(row_prefix, Relaxed);
+        // Release: a thread that loads the entry sees everything that was written to it.
         self.entries[at].store(entry, Release);
         if self.level > 0 {
             self.children()[at].store(child, Release);
@@ -350,6 +367,6 @@ impl PageRef {
 
     fn move_slot(self, from: usize, page: PageRef, to: usize) {
         let child = if self.level > 0 { self.children()[from].load(Relaxed) } else { ptr::null_mut() };
-        page.set_slot(to, self.numbers[from].load(Relaxed), self.entries[from].load(Relaxed), child);
+        page.set_slot(to, self.row_prefixes[from].load(Relaxed), self.entries[from].load(Relaxed), child);
     }
 }

@@ -1,4 +1,4 @@
-//! The memstore against a sorted map, and with readers beside the writer.
+//! Tests of the memstore against a sorted map, and with readers concurrent to the writer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ fn put(row: &[u8], qualifier: &[u8], timestamp: i64, value: &[u8]) -> KeyValue {
     KeyValue::new(row, b"f", qualifier, timestamp, CellType::Put, value)
 }
 
-/// All cells from the start on, as (key, sequence id, value).
+/// All cells in order, as (key, sequence id, value).
 fn all(memstore: &Memstore) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
     let mut cursor = memstore.cursor();
     cursor.seek(&KeyBuf::first_on_row(b""));
@@ -25,7 +25,7 @@ fn all(memstore: &Memstore) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
 }
 
 #[test]
-fn an_empty_memstore_has_nothing_and_costs_nothing() {
+fn an_empty_memstore_has_no_cells_and_no_memory() {
     let memstore = Memstore::new(CellOrder::Plain);
     assert_eq!((memstore.heap_bytes(), memstore.data_bytes(), memstore.timestamps()), (0, 0, None));
     let mut cursor = memstore.cursor();
@@ -38,7 +38,7 @@ fn an_empty_memstore_has_nothing_and_costs_nothing() {
 }
 
 #[test]
-fn of_equal_keys_the_newest_write_comes_first_and_of_one_write_the_last_stays() {
+fn among_equal_keys_the_newest_write_is_first_and_one_write_keeps_its_last_cell() {
     let memstore = Memstore::new(CellOrder::Plain);
     for (value, seq_id) in [("a", 5), ("b", 7), ("c", 6), ("d", 7)] {
         memstore.insert(&put(b"r", b"q", 1, value.as_bytes()).view(seq_id));
@@ -49,7 +49,7 @@ fn of_equal_keys_the_newest_write_comes_first_and_of_one_write_the_last_stays() 
 }
 
 #[test]
-fn what_rows_are_expected_to_begin_with_changes_no_order() {
+fn the_common_prefix_changes_no_order() {
     let rows: Vec<String> = (0..500_u32)
         .map(|number| match number % 7 {
             0 => format!("tser{number}"),
@@ -62,13 +62,13 @@ fn what_rows_are_expected_to_begin_with_changes_no_order() {
     let filled = |common: Option<&str>| {
         let memstore = Memstore::new(CellOrder::Plain);
         if let Some(common) = common {
-            memstore.expect_common(common.as_bytes());
+            memstore.set_common_prefix(common.as_bytes());
         }
         for (seq_id, row) in rows.iter().enumerate() {
             memstore.insert(&put(row.as_bytes(), b"q", 1, b"v").view(seq_id as u64));
         }
-        // Too late: of no effect.
-        memstore.expect_common(b"z");
+        // Too late: ignored.
+        memstore.set_common_prefix(b"z");
         memstore
     };
     let plain = filled(None);
@@ -84,25 +84,25 @@ fn what_rows_are_expected_to_begin_with_changes_no_order() {
             other.seek(&key);
             assert_eq!(one.cell().map(|cell| cell.key), other.cell().map(|cell| cell.key), "{common}");
         }
-        assert_eq!(memstore.common_of_rows(), Some(vec![]));
+        assert_eq!(memstore.rows_common_prefix(), Some(vec![]));
     }
     let alike = Memstore::new(CellOrder::Plain);
-    assert_eq!(alike.common_of_rows(), None);
+    assert_eq!(alike.rows_common_prefix(), None);
     for row in ["user1-2026-11-24", "user12-2026-11-24", "user13-2026-11-24"] {
         alike.insert(&put(row.as_bytes(), b"q", 1, b"v").view(1));
     }
-    assert_eq!(alike.common_of_rows(), Some(b"user1".to_vec()));
+    assert_eq!(alike.rows_common_prefix(), Some(b"user1".to_vec()));
 }
 
 #[test]
-fn what_rows_have_in_common_leaves_enough_to_tell_them_by() {
+fn the_common_prefix_leaves_bytes_that_distinguish_rows() {
     let number = |number: u32| format!("{number:012}").into_bytes();
-    let front = |first: &[u8], last: &[u8]| common_front(first, last).to_vec();
-    assert_eq!(front(&number(0), &number(999)), b"0000");
-    assert_eq!(front(&number(7), &number(7)), b"0000");
-    assert_eq!(front(b"a", b"aa"), b"");
-    assert_eq!(front(b"http://a.example/1", b"http://b.example/1"), b"http://");
-    assert_eq!(front(b"", b""), b"");
+    let prefix = |first: &[u8], last: &[u8]| common_prefix(first, last).to_vec();
+    assert_eq!(prefix(&number(0), &number(999)), b"0000");
+    assert_eq!(prefix(&number(7), &number(7)), b"0000");
+    assert_eq!(prefix(b"a", b"aa"), b"");
+    assert_eq!(prefix(b"http://a.example/1", b"http://b.example/1"), b"http://");
+    assert_eq!(prefix(b"", b""), b"");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn markers_that_reach_back_widen_the_time_range() {
 }
 
 #[test]
-fn tags_large_cells_and_empty_values_are_kept_whole() {
+fn tags_large_cells_and_empty_values_are_stored_completely() {
     let memstore = Memstore::new(CellOrder::Plain);
     let large = vec![7; 3 << 20];
     let cells = [
@@ -140,7 +140,7 @@ fn tags_large_cells_and_empty_values_are_kept_whole() {
         cursor.next();
     }
     assert_eq!(memstore.data_bytes(), data_bytes);
-    // A large cell takes what it needs, not a multiple of the chunk size.
+    // A large cell takes only what it needs, not a multiple of the chunk size.
     assert!(
         (data_bytes..data_bytes + (16 << 10)).contains(&memstore.heap_bytes()),
         "{}",
@@ -160,7 +160,7 @@ fn a_cursor_outlives_its_memstore() {
 
 type Model = BTreeMap<(Vec<u8>, Vec<u8>, std::cmp::Reverse<i64>, std::cmp::Reverse<u64>), Vec<u8>>;
 
-/// Many different cells, or few that are often equal in key and sequence id.
+/// Many different cells, or few that often have equal keys and sequence ids.
 fn cells() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>, i64, u64)>> {
     let few = (proptest::collection::vec(0..2u8, 1), proptest::collection::vec(0..2u8, 1), 0..3i64, 0..2u64);
     prop_oneof![various_cells(), proptest::collection::vec(few, 1..200)]
@@ -219,15 +219,16 @@ proptest! {
             let key = KeyBuf::new(&row, b"f", &qualifier, timestamp, CellType::Put as u8);
             let mut cursor = memstore.cursor();
             cursor.seek(&key);
-            let behind = model.range(bound.clone()..).next().map(|(_, value)| &value[..]);
-            prop_assert_eq!(cursor.cell().map(|cell| cell.value), behind);
-            // Sorted by rising timestamps, some of the keys lie before the cursor: it never goes back.
-            let at_or_behind = forward.cell().is_none_or(|cell| {
+            let after = model.range(bound.clone()..).next().map(|(_, value)| &value[..]);
+            prop_assert_eq!(cursor.cell().map(|cell| cell.value), after);
+            // With ascending timestamps, some of the keys are before the cursor, which never moves
+            // back.
+            let at_or_after = forward.cell().is_none_or(|cell| {
                 CellOrder::Plain.compare_keys(cell.key, &key) != std::cmp::Ordering::Greater
             });
-            if at_or_behind && (behind.is_none() || forward.cell().is_some()) {
+            if at_or_after && (after.is_none() || forward.cell().is_some()) {
                 forward.seek_forward(&key);
-                prop_assert_eq!(forward.cell().map(|cell| cell.value), behind);
+                prop_assert_eq!(forward.cell().map(|cell| cell.value), after);
             }
             cursor.seek_before(&key);
             let before = model.range(..bound).next_back().map(|(_, value)| &value[..]);
@@ -236,7 +237,8 @@ proptest! {
     }
 }
 
-/// Readers run beside the writer: what was inserted before they look is there, whole and in order.
+/// Readers run concurrently with the writer. Cells that were inserted before a read are present,
+/// complete, and in order.
 #[test]
 fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
     let count: u64 = if cfg!(miri) { 200 } else { 40_000 };
@@ -252,7 +254,7 @@ fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
                     cursor.seek(&KeyBuf::first_on_row(b""));
                     let (mut seen, mut last) = (0, Vec::new());
                     while let Some(cell) = cursor.cell() {
-                        assert_eq!(cell.row(), cell.value, "a cell is whole when it is met");
+                        assert_eq!(cell.row(), cell.value, "a visible cell is complete");
                         assert!(last.as_slice() < cell.key, "cells come in order");
                         last = cell.key.to_vec();
                         seen += u64::from(cell.seq_id <= before);
@@ -272,7 +274,7 @@ fn readers_see_whole_cells_in_order_while_the_writer_inserts() {
 }
 
 #[test]
-fn cells_that_come_from_the_last_to_the_first_are_in_order() {
+fn cells_inserted_in_reverse_are_in_order() {
     for order in [CellOrder::Plain, CellOrder::Meta] {
         let memstore = Memstore::new(order);
         let row_of = |at: u32| format!("t,{at:06},1");
@@ -300,7 +302,7 @@ fn a_large_first_cell_takes_little_more_than_its_bytes() {
 }
 
 #[test]
-fn readers_find_what_was_inserted_while_the_writer_inserts() {
+fn readers_find_inserted_cells_while_the_writer_inserts() {
     let count: u64 = if cfg!(miri) { 300 } else { 60_000 };
     let memstore = Memstore::new(CellOrder::Plain);
     let row_of = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -324,7 +326,7 @@ fn readers_find_what_was_inserted_while_the_writer_inserts() {
                     let mut cursor = memstore.cursor();
                     cursor.seek(&KeyBuf::first_on_row(&row));
                     assert_eq!(found(&cursor), expected);
-                    // A few steps from here, however pages split meanwhile: never back, never over what is known.
+                    // A few steps from here, although pages split meanwhile: cells come in order.
                     let mut last = row.to_vec();
                     for _ in 0..40 {
                         cursor.next();
@@ -342,23 +344,23 @@ fn readers_find_what_was_inserted_while_the_writer_inserts() {
         }
         let mut at = 1;
         while at <= count {
-            // By turns one by one and many together.
-            let behind = (at + if at % 1000 < 500 { 1 } else { 37 }).min(count + 1);
-            let puts: Vec<_> = (at..behind).map(|at| (put(&row_of(at), b"q", 1, b"v"), at)).collect();
+            // Alternate between single cells and groups.
+            let after = (at + if at % 1000 < 500 { 1 } else { 37 }).min(count + 1);
+            let puts: Vec<_> = (at..after).map(|at| (put(&row_of(at), b"q", 1, b"v"), at)).collect();
             memstore.write().insert_all(puts.iter().map(|(put, at)| put.view(*at)));
-            at = behind;
+            at = after;
             inserted.store(at - 1, Ordering::Release);
         }
     });
 }
 
 #[test]
-fn readers_find_what_was_inserted_while_it_is_settled_what_rows_have_in_common() {
+fn readers_find_inserted_cells_while_the_common_prefix_is_set() {
     let (rounds, count): (u64, u64) = if cfg!(miri) { (1, 300) } else { (60, 1000) };
     for round in 0..rounds {
         let memstore = Memstore::new(CellOrder::Plain);
         let row_of = |at: u64| match at % 50 {
-            // Some that do not begin as the others.
+            // Some rows without the common prefix.
             0 => format!("a{at}"),
             1 => format!("z{at}"),
             _ => format!("sensor-{:012}", at.wrapping_mul(2_654_435_761 + round) % 1_000_000_007),
@@ -410,28 +412,29 @@ fn one_row_and_then_others_are_in_order() {
     assert!(keys.is_sorted_by(|left, right| CellOrder::Plain.compare_keys(left, right).is_lt()));
 }
 
-/// Run with `--ignored --nocapture`: what do a million inserts cost, in order and at random, one by one and together?
+/// Run with `--ignored --nocapture`: measures a million inserts, in order and at random, one by one
+/// and in groups.
 #[test]
 #[ignore = "a measurement, not a check"]
 #[allow(clippy::disallowed_methods)] // Measures real time.
 fn insert_costs() {
     const COUNT: u64 = 1_000_000;
     const RANDOM: u64 = 0x9e37_79b9_7f4a_7c15;
-    // The first is there to have touched the memory that the others get again.
-    base::pages::keep_large_at_hand(u64::MAX);
-    let ways = [
+    // The first run only touches the memory that the others reuse.
+    base::pages::set_resident_large_bytes(u64::MAX);
+    let inserts = [
         ("for the memory", 1, 1),
         ("in order", 1, 1),
         ("in order, together", 1, 1000),
         ("at random", RANDOM, 1),
         ("at random, together", RANDOM, 1000),
     ];
-    for (name, mix, together) in ways {
+    for (name, mix, together) in inserts {
         let cells: Vec<_> = (0..COUNT)
             .map(|at| put(format!("{:026}", at.wrapping_mul(mix)).as_bytes(), b"q", 1, &[b'v'; 100]))
             .collect();
         let memstore = Memstore::new(CellOrder::Plain);
-        memstore.expect_common(b"000000");
+        memstore.set_common_prefix(b"000000");
         let start = std::time::Instant::now();
         let mut writer = memstore.write();
         for cells in cells.chunks(together) {
@@ -465,9 +468,9 @@ fn insert_costs() {
     }
 }
 
-/// Writes of several cells, some of them twice, in a memstore large enough for high towers.
+/// Writes of several cells, some of them twice, in a memstore with several levels of pages.
 #[test]
-fn of_cells_written_twice_by_one_write_the_last_stays_among_many() {
+fn a_cell_written_twice_by_one_write_keeps_the_last_value_among_many() {
     let writes: u64 = if cfg!(miri) { 30 } else { 20_000 };
     let random = base::testing::SeededRandom::new(5);
     let below = |bound: u64| base::env::Random::next_u64(&random) % bound;

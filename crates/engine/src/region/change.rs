@@ -1,10 +1,13 @@
-//! Changes that depend on what rows hold: increments and appends, checks, and several mutations as one, mostly of one row.
+//! Changes that depend on the content of rows: increments, appends, conditional changes, and
+//! several mutations applied atomically, usually to one row.
 //!
-//! Under the row's lock the condition is judged, the new values are computed and all is published, as one edit. What is
-//! read is what the last write left, durable or not: the log keeps the order, so nothing that depends on a write
-//! survives without it. An answer that tells of others' writes waits until they are durable.
+//! The condition is evaluated, the new values are computed, and all is published as one edit, under
+//! the row lock. Reads see the last write, even if it is not durable yet. The log keeps the order,
+//! so nothing that depends on a write survives without it. A response that reveals other clients'
+//! writes waits until they are durable.
 //!
-//! A change that a client sends again under its nonce is not made again; the answer is read anew, as of the first time.
+//! If a client retries a change with the same nonce, the change is not applied again. The response
+//! is read again, as of the original change.
 
 use std::sync::Arc;
 
@@ -17,22 +20,22 @@ use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use hfile::Block;
 
 use crate::error::{Error, Result};
-use crate::nonces::{Claim, Turn};
+use crate::nonces::{Claim, ClaimOutcome};
 use crate::region::Region;
 use crate::region::batch::Batch;
 use crate::region::check::{check_cell, check_filter, check_row, check_size};
-use crate::region::write::{Halt, Published};
+use crate::region::write::{Published, WriteAbort};
 
-/// Elements that the filter of a condition may have.
+/// Maximum number of elements in the filter of a condition.
 const CONDITION_ELEMENTS_MAX: usize = 10_000;
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Whether the condition held, or there was none. If not, nothing was changed.
+    /// Whether the condition held, or there was none. If false, nothing was changed.
     pub matched: bool,
-    /// For each mutation the cells it has made, in order, if it is an increment or an append; no cells, if they were
-    /// not asked for.
+    /// One entry for each mutation. For an increment or append: the cells it wrote, in order, or
+    /// none if results were not requested.
     pub results: Vec<Option<Vec<KeyValue>>>,
 }
 
@@ -42,60 +45,61 @@ impl Changed {
     }
 }
 
-/// Mutations and what they depend on.
+/// Mutations and their conditions.
 #[derive(Clone, Copy)]
 struct Change<'a> {
     conditions: &'a [Condition],
     mutations: &'a [Mutation],
-    // Then no put is older than what the condition saw.
+    // If true, no put gets an older timestamp than the cell that the condition read.
     of_one_row: bool,
 }
 
 impl<'a> Change<'a> {
-    /// All rows that must not change meanwhile; of one row all are the first's.
+    /// The rows to lock. If all mutations are of one row, only the first one's.
     fn rows(self) -> impl Iterator<Item = &'a [u8]> {
         let mutated = self.mutations.iter().take(if self.of_one_row { 1 } else { usize::MAX });
-        let judged = self.conditions.iter().filter(move |_| !self.of_one_row);
-        mutated.map(|mutation| &mutation.row[..]).chain(judged.map(|condition| &condition.row[..]))
+        let conditional = self.conditions.iter().filter(move |_| !self.of_one_row);
+        mutated.map(|mutation| &mutation.row[..]).chain(conditional.map(|condition| &condition.row[..]))
     }
 }
 
-/// What trying came to.
-enum Attempt {
+/// The result of an attempt.
+enum ChangeAttempt {
     Published(Published),
-    /// The condition does not hold, as all up to this sequence id left the row.
+    /// The condition does not hold. It depends on writes up to this sequence id.
     Unmatched(u64),
     /// There is nothing to write.
     Nothing,
 }
 
 impl Region {
-    /// Makes changes of one row, all or none, if `condition` holds.
+    /// Applies all changes of one row, or none, if `condition` holds.
     ///
-    /// The mutations see what the row held before, not what others among them do. The first nonce among them is that
-    /// of the whole change.
+    /// The mutations see the row as it was before, not each other's effects. The first nonce among
+    /// them is that of the whole change.
     ///
     /// # Errors
-    /// As [`Region::batch_atomic`]; [`Error::BadRequest`] also for mutations or a condition of several rows, and for
-    /// an increment of what is no number.
+    /// As [`Region::batch_atomic`]. Also [`Error::BadRequest`] if mutations or condition are of
+    /// several rows, or if a value to increment is not a number.
     pub async fn change(&self, condition: Option<&Condition>, mutations: Vec<Mutation>) -> Result<Changed> {
-        self.instruments.note_writes(mutations.len() as u64);
+        self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
         let Some(first) = mutations.first() else {
             return Ok(Changed { matched: true, results: Vec::new() });
         };
         self.check_change(condition, &mutations, &first.row)?;
         let conditions = condition.map(std::slice::from_ref).unwrap_or_default();
-        self.claim_and_make(Change { conditions, mutations: &mutations, of_one_row: true }).await
+        self.claim_and_apply(Change { conditions, mutations: &mutations, of_one_row: true }).await
     }
 
-    /// Makes changes of rows of this region, all or none, if all `conditions` hold.
+    /// Applies all changes of rows of this region, or none, if all `conditions` hold.
     ///
     /// # Errors
-    /// As [`Region::batch_atomic`]; a row of another region is [`Error::WrongRegion`] if it is the first, and
-    /// [`Error::BadRequest`] behind others, for then there is no region for all of them.
+    /// As [`Region::batch_atomic`]. If the first row belongs to another region,
+    /// [`Error::WrongRegion`]; for a later row it is [`Error::BadRequest`], because no region has
+    /// all rows.
     pub async fn change_rows(&self, conditions: &[Condition], mutations: &[Mutation]) -> Result<Changed> {
-        self.instruments.note_writes(mutations.len() as u64);
+        self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
         for (at, mutation) in mutations.iter().enumerate() {
             match check_row(self, &mutation.row) {
@@ -110,41 +114,43 @@ impl Region {
             self.check_condition(condition)?;
         }
         self.check_cells(mutations)?;
-        self.claim_and_make(Change { conditions, mutations, of_one_row: false }).await
+        self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await
     }
 
-    async fn claim_and_make(&self, change: Change<'_>) -> Result<Changed> {
+    async fn claim_and_apply(&self, change: Change<'_>) -> Result<Changed> {
         let nonces = change.mutations.iter().map(|mutation| mutation.nonce);
         let nonce = nonces.clone().find(|nonce| nonce.1 != 0).unwrap_or_default();
         let claim = self.services.nonces.claim(nonce);
-        let claim = match spent::waited(Phase::Lock, &*self.services.env.clock, claim).await {
-            Turn::First(claim) => claim,
-            Turn::Again(seq_id) => return Box::pin(self.tell_again(change.mutations, seq_id)).await,
+        let claim = match spent::timed_wait(Phase::Lock, &*self.services.env.clock, claim).await {
+            ClaimOutcome::Run(claim) => claim,
+            ClaimOutcome::AlreadyDone(seq_id) => {
+                return Box::pin(self.repeat_response(change.mutations, seq_id)).await;
+            }
         };
-        self.make(change, claim).await
+        self.apply(change, claim).await
     }
 
-    async fn make(&self, change: Change<'_>, claim: Claim) -> Result<Changed> {
+    async fn apply(&self, change: Change<'_>, claim: Claim) -> Result<Changed> {
         let mut warm = Vec::new();
         let attempt = loop {
             match self.try_change(change, &warm) {
                 Ok(attempt) => break attempt,
-                Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(WriteAbort::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(WriteAbort::Failed(error)) => return Err(error),
             }
         };
         let mut results: Vec<Option<Vec<KeyValue>>> =
             change.mutations.iter().map(|mutation| mutation.kind.reads().then(Vec::new)).collect();
         match attempt {
-            Attempt::Nothing => {}
-            Attempt::Unmatched(seq_id) => {
+            ChangeAttempt::Nothing => {}
+            ChangeAttempt::Unmatched(seq_id) => {
                 self.wait_visible(seq_id).await?;
                 return Ok(Changed::unmatched());
             }
-            Attempt::Published(Published { seq_id, answers }) => {
-                // Before anything is waited for: a call that is given up must not be made again.
+            ChangeAttempt::Published(Published { seq_id, returned }) => {
+                // Before the first await: a call that is abandoned there must not run again.
                 claim.done(seq_id, self.services.env.clock.now_ms());
-                for (at, cell) in answers {
+                for (at, cell) in returned {
                     results[at].get_or_insert_default().push(cell);
                 }
                 self.wait_visible(seq_id).await?;
@@ -153,16 +159,20 @@ impl Region {
         Ok(Changed { matched: true, results })
     }
 
-    /// Judges and publishes under the rows' locks.
-    fn try_change(&self, change: Change<'_>, warm: &[Arc<Block>]) -> std::result::Result<Attempt, Halt> {
+    /// Evaluates the conditions and publishes, under the row locks.
+    fn try_change(
+        &self,
+        change: Change<'_>,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<ChangeAttempt, WriteAbort> {
         let Change { conditions, mutations, of_one_row } = change;
         let _locked = self.rows.lock(change.rows().collect());
         let mut batch = Batch::default();
         for condition in conditions {
-            match self.judge(condition, warm)? {
-                Judged::Holds { newest } if of_one_row => batch.puts_not_before = newest,
-                Judged::Holds { .. } => {}
-                Judged::Fails => return Ok(Attempt::Unmatched(self.mvcc.write_point())),
+            match self.evaluate(condition, warm)? {
+                ConditionResult::Holds { newest } if of_one_row => batch.puts_not_before = newest,
+                ConditionResult::Holds { .. } => {}
+                ConditionResult::Fails => return Ok(ChangeAttempt::Unmatched(self.mvcc.write_point())),
             }
         }
         self.check_families(mutations)?;
@@ -175,13 +185,17 @@ impl Region {
             }
         }
         if batch.is_empty() {
-            return Ok(Attempt::Nothing);
+            return Ok(ChangeAttempt::Nothing);
         }
-        self.publish_locked(&mut batch, warm).map(Attempt::Published)
+        self.publish_locked(&mut batch, warm).map(ChangeAttempt::Published)
     }
 
-    fn judge(&self, condition: &Condition, warm: &[Arc<Block>]) -> std::result::Result<Judged, Halt> {
-        let found = self.read_published(&asked_by(condition), warm)?;
+    fn evaluate(
+        &self,
+        condition: &Condition,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<ConditionResult, WriteAbort> {
+        let found = self.read_published(&condition_read(condition), warm)?;
         let newest = found.cells.first().map(|(cell, _)| cell.view(0));
         let holds = match &condition.test {
             Test::Column(test) => {
@@ -191,12 +205,12 @@ impl Region {
             Test::Filter(_) => newest.is_some(),
         };
         Ok(match holds {
-            true => Judged::Holds { newest: newest.map(|cell| cell.timestamp()) },
-            false => Judged::Fails,
+            true => ConditionResult::Holds { newest: newest.map(|cell| cell.timestamp()) },
+            false => ConditionResult::Fails,
         })
     }
 
-    /// What can be refused without a look at the row.
+    /// The checks that do not need the row.
     fn check_change(&self, condition: Option<&Condition>, mutations: &[Mutation], row: &Bytes) -> Result<()> {
         check_row(self, row)?;
         if mutations.iter().any(|mutation| mutation.row != row) {
@@ -217,7 +231,7 @@ impl Region {
             self.store_of(&test.family)?;
         }
         if let Test::Filter(filter) = &condition.test {
-            // It is judged under the row's lock, where nothing else gets a turn.
+            // It is evaluated under the row lock, without yielding.
             check_filter(filter, self.options().filter_elements_max.min(CONDITION_ELEMENTS_MAX))?;
         }
         Ok(())
@@ -233,22 +247,24 @@ impl Region {
         Ok(())
     }
 
-    /// HBase looks at the families of all mutations before it computes anything, but not before it judges the condition.
+    /// As HBase does, checks the families of all mutations before it computes anything, but after
+    /// the condition was evaluated.
     fn check_families(&self, mutations: &[Mutation]) -> Result<()> {
         let mut cells = mutations.iter().flat_map(|mutation| &mutation.cells);
         cells.try_for_each(|cell| self.store_of(cell.view(0).family()).map(|_| ()))
     }
 
-    /// Answers a change that was made under `seq_id`.
-    async fn tell_again(&self, mutations: &[Mutation], seq_id: u64) -> Result<Changed> {
-        // A nonce of a region that is gone may be greater than any here; then there is nothing to wait for.
+    /// The response to a retry of a change that was published under `seq_id`.
+    async fn repeat_response(&self, mutations: &[Mutation], seq_id: u64) -> Result<Changed> {
+        // The nonce of a region that no longer exists may have a greater id; then there is nothing
+        // to wait for.
         if seq_id <= self.mvcc.write_point() {
             self.wait_visible(seq_id).await?;
         }
         let mut results = Vec::with_capacity(mutations.len());
         for mutation in mutations {
             results.push(match mutation.kind.reads() {
-                true if mutation.return_results => Some(self.read_again(mutation, seq_id).await?),
+                true if mutation.return_results => Some(self.reread_result(mutation, seq_id).await?),
                 true => Some(Vec::new()),
                 false => None,
             });
@@ -256,8 +272,9 @@ impl Region {
         Ok(Changed { matched: true, results })
     }
 
-    /// The columns of an increment or append as of `seq_id`; as they are now, if a flush dropped what was then.
-    async fn read_again(&self, mutation: &Mutation, seq_id: u64) -> Result<Vec<KeyValue>> {
+    /// The columns of an increment or append as of `seq_id`, or their current state if a flush has
+    /// dropped that version.
+    async fn reread_result(&self, mutation: &Mutation, seq_id: u64) -> Result<Vec<KeyValue>> {
         let columns = columns_of(mutation);
         let wanted: usize = columns.iter().map(|family| family.qualifiers.as_ref().map_or(0, Vec::len)).sum();
         let selection = CellSelection { columns, ..CellSelection::default() };
@@ -270,17 +287,17 @@ impl Region {
     }
 }
 
-/// What a condition came to.
-enum Judged {
-    /// It holds; the timestamp of the cell looked at, if there is one.
+/// The result of evaluating a condition.
+enum ConditionResult {
+    /// It holds. `newest` is the timestamp of the cell it was compared with, if there is one.
     Holds {
         newest: Option<i64>,
     },
     Fails,
 }
 
-/// The read that tells whether a condition holds.
-fn asked_by(condition: &Condition) -> Get {
+/// The read that a condition needs.
+fn condition_read(condition: &Condition) -> Get {
     let (columns, filter) = match &condition.test {
         Test::Column(test) => {
             let qualifiers = Some(vec![test.qualifier.clone()]);
@@ -292,14 +309,14 @@ fn asked_by(condition: &Condition) -> Get {
         columns,
         filter,
         time_range: condition.time_range,
-        // As HBase reads for itself; clients' reads are on demand by default.
+        // As in HBase's own reads. Reads by clients load families on demand by default.
         load_families_on_demand: Some(false),
         ..CellSelection::default()
     };
     Get { row: condition.row.clone(), selection: selection.into(), existence_only: false }
 }
 
-/// The columns of a mutation's cells, each once, in order.
+/// The columns of a mutation's cells, sorted and without duplicates.
 pub(super) fn columns_of(mutation: &Mutation) -> Vec<FamilyColumns> {
     let mut columns: Vec<(Bytes, Bytes)> = mutation
         .cells

@@ -1,4 +1,4 @@
-//! What is checked of a mutation before anything of it is encoded.
+//! Checks of a mutation before it is encoded.
 
 use bytes::Bytes;
 use cell::cell::ROW_LEN_MAX;
@@ -20,10 +20,10 @@ pub(super) fn check_row(region: &Region, row: &Bytes) -> Result<()> {
     region.check_contains(row)
 }
 
-/// Regular expressions that a filter may have: each is compiled, which takes time and memory.
+/// Maximum number of regular expressions in a filter. Compiling each takes time and memory.
 const FILTER_REGEXES_MAX: usize = 1_000;
 
-/// Checks that a filter is not too large to be asked about each cell.
+/// Checks that a filter is not too large to be evaluated for each cell.
 pub(super) fn check_filter(filter: &Filter, elements_max: usize) -> Result<()> {
     let size = filter.size();
     if size.elements > elements_max {
@@ -41,8 +41,8 @@ pub(super) fn check_filter(filter: &Filter, elements_max: usize) -> Result<()> {
     Ok(())
 }
 
-/// A cell as HBase shows it, whose timestamp may stand for the server's clock.
-fn shown(cell: &Cell<'_>) -> String {
+/// A cell in HBase's format, in which a timestamp may be the placeholder for the server's clock.
+fn format_cell(cell: &Cell<'_>) -> String {
     if cell.timestamp() != LATEST_TIMESTAMP {
         return format!("{cell:?}");
     }
@@ -51,7 +51,7 @@ fn shown(cell: &Cell<'_>) -> String {
     format!("{row}/{family}:{qualifier}/LATEST_TIMESTAMP/{kind:?}/vlen={value_len}/seqid={}", cell.seq_id)
 }
 
-/// Checks a cell that a client sent; what the server adds to it does not count.
+/// Checks the size of a cell as sent by the client, without anything the server adds.
 ///
 /// Source: HBase `RSRpcServices.checkCellSizeLimit`.
 pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
@@ -60,13 +60,13 @@ pub(super) fn check_size(region: &Region, cell: &Cell<'_>) -> Result<()> {
     if limit > 0 && bytes as u64 > limit {
         return Err(Error::bad_request(format!(
             "Cell[{}] with size {bytes} exceeds limit of {limit} bytes",
-            shown(cell)
+            format_cell(cell)
         )));
     }
     Ok(())
 }
 
-/// Checks a cell that is to be written.
+/// Checks that a cell fits its mutation.
 #[inline]
 pub(super) fn check_cell(mutation: &Mutation, cell: &Cell<'_>) -> Result<()> {
     mutation.kind.check_cell(&mutation.row, cell).map_err(|fault| Error::bad_request(fault.to_string()))

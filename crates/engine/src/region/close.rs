@@ -1,4 +1,5 @@
-//! Close: everything goes to files, the log and the directory say so, and then nothing is served.
+//! Close: writes everything to files, records the close in the log and the directory, and stops
+//! serving.
 
 use std::sync::atomic::Ordering;
 
@@ -7,41 +8,43 @@ use tracing::info;
 use crate::error::Result;
 use crate::region::{Flushed, Region, RegionState};
 
-/// Bytes in memory above which a flush comes before writes are refused, to keep that time short
-/// (`hbase.hregion.preclose.flush.size`).
+/// Bytes in memstores above which a close flushes before it refuses writes, to keep the time
+/// without service short (`hbase.hregion.preclose.flush.size`).
 const PRE_CLOSE_FLUSH_BYTES: u64 = 5 << 20;
 
-/// How often a flush that fails is tried.
+/// Whether failed flushes are retried.
 #[derive(Clone, Copy)]
-enum Tries {
+enum FlushAttempts {
     One,
     Many,
 }
 
 impl Region {
-    /// Flushes, closes and says so in the log. Closing what is closed does nothing.
+    /// Flushes, closes, and records the close in the log. Does nothing if the region is already
+    /// closed.
     ///
     /// # Errors
-    /// What kept the memstores from being written; the region then serves again, unless the log has failed.
+    /// Errors of the flush, the log, and the file system. The region then serves again, unless the
+    /// log has failed.
     pub async fn close(&self) -> Result<()> {
-        self.close_trying(Tries::Many).await
+        self.close_with(FlushAttempts::Many).await
     }
 
-    /// The same without a retry of a failed flush, for a process that is stopping.
+    /// Closes without retrying a failed flush, for a process that is stopping.
     ///
     /// # Errors
     /// As [`Region::close`].
     pub async fn close_once(&self) -> Result<()> {
-        self.close_trying(Tries::One).await
+        self.close_with(FlushAttempts::One).await
     }
 
-    async fn close_trying(&self, tries: Tries) -> Result<()> {
+    async fn close_with(&self, attempts: FlushAttempts) -> Result<()> {
         if self.state() == RegionState::Closed {
             return Ok(());
         }
-        self.flush_before_close(tries).await?;
+        self.flush_before_close(attempts).await?;
         self.set_state(RegionState::Closing)?;
-        if let Err(error) = self.finish(tries).await {
+        if let Err(error) = self.finish(attempts).await {
             self.set_state(RegionState::Serving)?;
             return Err(error);
         }
@@ -50,40 +53,47 @@ impl Region {
         Ok(())
     }
 
-    /// Flushes while writes go on. What came meanwhile is flushed too: less each time, or it is left to the last flush.
-    async fn flush_before_close(&self, tries: Tries) -> Result<()> {
+    /// Flushes while writes continue, as long as each flush at least halves the bytes in memory.
+    /// The last flush writes the rest.
+    async fn flush_before_close(&self, attempts: FlushAttempts) -> Result<()> {
         let (mut bytes, mut before) = (self.memstore_bytes(), u64::MAX);
         while bytes > PRE_CLOSE_FLUSH_BYTES && bytes <= before / 2 {
-            self.flush_trying(tries).await?;
+            self.flush_with(attempts).await?;
             (before, bytes) = (bytes, self.memstore_bytes());
         }
         Ok(())
     }
 
-    async fn flush_trying(&self, tries: Tries) -> Result<Flushed> {
-        match tries {
-            Tries::Many => self.flush().await,
-            Tries::One => self.flush_without_retries().await,
+    async fn flush_with(&self, attempts: FlushAttempts) -> Result<Flushed> {
+        match attempts {
+            FlushAttempts::Many => self.flush().await,
+            FlushAttempts::One => self.flush_without_retries().await,
         }
     }
 
-    /// Serves no more, at once and without writing anything: what is not in files is in the log.
+    /// Stops serving immediately, without writing anything. What is not in files is still in the
+    /// log.
     pub fn abandon(&self) {
         self.state.store(RegionState::Closed as u8, Ordering::Release);
     }
 
-    /// The last steps of a close. No writes come any more.
-    async fn finish(&self, tries: Tries) -> Result<()> {
-        // Those that run see that the region closes, and give up. The files must not change any more.
+    /// The last steps of a close. There are no more writes.
+    async fn finish(&self, attempts: FlushAttempts) -> Result<()> {
+        // Running compactions notice the close and stop. After this the files do not change.
         let _none = self.compactions_run.write().await;
-        self.flush_trying(tries).await?;
+        self.flush_with(attempts).await?;
+        assert!(
+            self.view.load().stores.iter().all(|store| store.snapshot.is_none() && store.active.is_empty()),
+            "a region closes with all edits in files"
+        );
         let files = self.family_files();
         let server = self.services.server.as_ref();
         let seq_id =
             self.log_marker(|seq_id, now_ms| self.marked.close(seq_id, &files, server, now_ms)).await?;
-        // All of it is in files. Forgotten rather than noted as flushed: where a snapshot is restored, the region comes
-        // back with lower sequence ids, and its new edits must not count as flushed.
-        self.services.log.forget(&self.encoded);
+        // All edits are in files. The region is forgotten, not recorded as flushed: a restored
+        // snapshot can bring it back with lower sequence ids, and its new edits must not count as
+        // flushed.
+        self.services.log.forget_region(&self.encoded);
         self.record_seq_id(seq_id).await?;
         self.archive_retired().await;
         self.evict_at_close();
@@ -91,7 +101,8 @@ impl Region {
     }
 
     pub(super) fn set_state(&self, state: RegionState) -> Result<()> {
-        // Under the publish lock: a writer that saw the old state has published before this returns.
+        // Under the publish lock, so writers that saw the old state have published when this
+        // returns.
         let _publish = self.publish_lock()?;
         self.state.store(state as u8, Ordering::Release);
         Ok(())

@@ -1,14 +1,17 @@
-//! Compaction: some files of a store become one, or one for each window of time.
+//! Compaction: merges some files of a store into one, or into one for each time window.
 //!
-//! A compaction is selected, waits for its turn, and is run. From its selection to its end no other takes its files, so
-//! that several of a store may wait and run at once. Which files, `engine::compaction` says. Only one of all files of the
-//! store takes delete markers away; a file that is flushed meanwhile is newer than all of them and stays. Invariants:
+//! A compaction is selected, waits in a queue, and runs. From selection to end no other compaction
+//! uses its files, so several of one store can wait and run concurrently. `engine::compaction`
+//! selects the files. Only a compaction of all files of the store drops delete markers. Files that
+//! are flushed in the meantime are newer and stay. Invariants:
 //!
-//! * The last output to be moved in lists the inputs, so that whoever opens the store after a crash knows that they are
-//!   replaced, and before that nothing is: outputs without the list stand for no file, they only repeat its cells.
-//! * Inputs leave for the archive when no view holds them. Until they have, every output of the store lists them: the one
-//!   that did so first may be gone sooner.
-//! * A region does not close while one runs; one that runs gives up when its region closes.
+//! * The last output to be moved in lists the inputs, so that the store can drop the replaced files
+//!   when it is opened after a crash. Outputs without the list replace nothing. Until the last one
+//!   is in place, they only duplicate cells.
+//! * Inputs are archived when no view holds them. Until then every new output of the store lists
+//!   them, because the first output that did may be archived sooner.
+//! * A region does not close while a compaction runs. The compaction stops early when its region is
+//!   closing.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,77 +22,78 @@ use bytes::Bytes;
 use tracing::{info, warn};
 use wal::marker::Compaction;
 
-use crate::compaction::{self, Ask, Choice, FileFacts, Moment, Settings};
+use crate::compaction::{self, FileFacts, Selection, SelectionRequest, SelectionTime, Settings};
 use crate::error::Result;
 use crate::instruments::CompactionWork;
-use crate::region::output::{Merge, Output};
+use crate::region::output::{OutputFile, OutputSource};
 use crate::region::{Region, RegionState};
 use crate::store::StoreFile;
 
-/// What is wanted of a compaction.
+/// The requested kind of compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionKind {
-    /// Merge some files, if there are enough.
+    /// Merges some files, if there are enough.
     Minor,
-    /// Rewrite everything, also a single file, without what is deleted or over.
+    /// Rewrites all files, even a single one, without deleted and expired cells.
     Major,
 }
 
-/// How fast compactions may go, and whether at all.
-pub trait Pace: Send + Sync {
-    /// So many bytes were read since the last call. Waits until more may be; `false` to give up.
-    fn go_on(&self, bytes: u64) -> BoxFuture<'_, bool>;
+/// Limits the speed of compactions, and can stop them.
+pub trait CompactionThrottle: Send + Sync {
+    /// Called after `bytes` more bytes were read. Waits until reading may continue; `false` stops
+    /// the compaction.
+    fn throttle(&self, bytes: u64) -> BoxFuture<'_, bool>;
 }
 
-/// As fast as it goes.
-pub struct Unhurried;
+/// No speed limit.
+pub struct Unthrottled;
 
-impl Pace for Unhurried {
-    fn go_on(&self, _: u64) -> BoxFuture<'_, bool> {
+impl CompactionThrottle for Unthrottled {
+    fn throttle(&self, _: u64) -> BoxFuture<'_, bool> {
         Box::pin(async { true })
     }
 }
 
-/// What a store knows of its compactions.
+/// The compactions of a store.
 #[derive(Default)]
 pub(super) struct InProgress {
-    // Files of compactions that are selected or run.
+    // Files of compactions that are selected or running.
     files: Vec<Arc<StoreFile>>,
-    // A major compaction was asked for, and none was selected since.
-    wants_major: bool,
+    // A major compaction was requested, and none has been selected since.
+    major_requested: bool,
 }
 
-/// Files of a store that were selected: no other compaction takes them as long as this lives.
-pub struct Selected {
+/// The selected files of a store. No other compaction uses them while this exists.
+pub struct SelectedCompaction {
     region: Arc<Region>,
     store: usize,
     files: Vec<Arc<StoreFile>>,
-    choice: Choice,
+    selection: Selection,
 }
 
-impl Selected {
+impl SelectedCompaction {
     /// The family of the store.
     pub fn family(&self) -> &Bytes {
         &self.region.families()[self.store].name
     }
 
-    /// What was chosen.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
+    /// The selection.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
-    /// Bytes of the files.
+    /// Total bytes of the files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len()).sum()
     }
 
-    /// Whether it is so large that it should not keep others waiting.
+    /// Whether the compaction is so large that it belongs in the queue of long ones (`long_bytes`).
     pub fn is_long(&self) -> bool {
         self.bytes() > self.region.compaction_settings[self.store].long_bytes
     }
 }
 
-impl Drop for Selected {
+impl Drop for SelectedCompaction {
     fn drop(&mut self) {
         self.region.in_progress(self.store).release(&self.files);
     }
@@ -100,101 +104,129 @@ impl InProgress {
         self.files.retain(|file| !files.iter().any(|released| Arc::ptr_eq(file, released)));
     }
 
-    /// The places of files that are taken.
-    fn places(&self, files: &[Arc<StoreFile>]) -> Vec<usize> {
+    /// Indexes of the files that are in use by compactions.
+    fn indexes_of(&self, files: &[Arc<StoreFile>]) -> Vec<usize> {
         let is_taken = |file: &Arc<StoreFile>| self.files.iter().any(|taken| Arc::ptr_eq(taken, file));
         (0..files.len()).filter(|at| is_taken(&files[*at])).collect()
     }
 }
 
 impl Region {
-    /// Compacts the store of `family`, or every store, as a person asks for it; returns how many files went into others.
+    /// Compacts the store of `family`, or every store, at the request of a user. Returns the number
+    /// of files that were merged.
     ///
     /// # Errors
-    /// What kept the first store that failed from being compacted; it is as it was before.
+    /// The first error that a store failed with. That store is then unchanged.
     pub async fn compact(self: &Arc<Self>, family: Option<&[u8]>, kind: CompactionKind) -> Result<usize> {
         self.check_serving()?;
         let families = match family {
             Some(family) => vec![self.families()[self.store_of(family)?].name.clone()],
             None => self.families().iter().map(|family| family.name.clone()).collect(),
         };
-        let ask = Ask { by_user: true, major: kind == CompactionKind::Major, off_peak: false };
+        let request =
+            SelectionRequest { by_user: true, major: kind == CompactionKind::Major, off_peak: false };
         let mut merged = 0;
         for family in families {
-            if let Some(selected) = self.select_compaction(&family, ask).await? {
-                merged += self.run_compaction(selected, &Unhurried).await?;
+            if let Some(selected) = self.select_compaction(&family, request).await? {
+                merged += self.run_compaction(selected, &Unthrottled).await?;
             }
         }
         self.archive_retired().await;
         Ok(merged)
     }
 
-    /// Chooses files of the store of `family`; before, drops those that are over as a whole. A major compaction that
-    /// cannot be now, because some files are being compacted, is tried again with every later choice.
+    /// Selects files of the store of `family`, after dropping files with only expired cells. If a
+    /// requested major compaction is impossible because some files are being compacted, every later
+    /// selection retries it.
     ///
     /// # Errors
-    /// [`NotServing`](crate::Error::NotServing), [`NoSuchFamily`](crate::Error::NoSuchFamily), the log's.
-    pub async fn select_compaction(self: &Arc<Self>, family: &[u8], ask: Ask) -> Result<Option<Selected>> {
+    /// [`NotServing`](crate::Error::NotServing), [`NoSuchFamily`](crate::Error::NoSuchFamily), and
+    /// log errors.
+    pub async fn select_compaction(
+        self: &Arc<Self>,
+        family: &[u8],
+        request: SelectionRequest,
+    ) -> Result<Option<SelectedCompaction>> {
         self.check_serving()?;
         let store = self.store_of(family)?;
         self.drop_expired(store).await?;
         let mut in_progress = self.in_progress(store);
-        in_progress.wants_major |= ask.major;
+        in_progress.major_requested |= request.major;
         let view = self.view.load_full();
         let files = &view.stores[store].files;
-        let (facts, mut taken) = (facts_of(files), in_progress.places(files));
+        let (facts, mut taken) = (facts_of(files), in_progress.indexes_of(files));
         let mut may_take_all = in_progress.files.is_empty();
-        if !ask.by_user {
-            // It would fail again.
+        if !request.by_user {
+            // Compacting them would fail again.
             let damaged = self.damaged(files);
             may_take_all &= damaged.is_empty();
             taken.extend(damaged);
             taken.sort_unstable();
             taken.dedup();
         }
-        let ask = Ask { major: in_progress.wants_major && may_take_all, ..ask };
+        let request = SelectionRequest { major: in_progress.major_requested && may_take_all, ..request };
         let settings = &self.compaction_settings[store];
-        let choice = compaction::select(settings, &facts, &taken, ask, self.moment(store));
-        if choice.files.is_empty() {
+        let selection = compaction::select(settings, &facts, &taken, request, self.selection_time(store));
+        if selection.files.is_empty() {
             return Ok(None);
         }
-        let chosen: Vec<Arc<StoreFile>> = choice.files.iter().map(|at| files[*at].clone()).collect();
+        let chosen: Vec<Arc<StoreFile>> = selection.files.iter().map(|at| files[*at].clone()).collect();
+        debug_assert!(
+            in_progress.indexes_of(&chosen).is_empty(),
+            "no file is in two compactions at the same time"
+        );
         in_progress.files.extend(chosen.iter().cloned());
-        in_progress.wants_major &= !choice.is_major;
-        Ok(Some(Selected { region: self.clone(), store, files: chosen, choice }))
+        in_progress.major_requested &= !selection.is_major;
+        Ok(Some(SelectedCompaction { region: self.clone(), store, files: chosen, selection }))
     }
 
-    /// Carries out a compaction; returns how many files went into others, 0 if `pace` gave up.
+    /// Runs a compaction. Returns the number of files that were merged, or 0 if `throttle` stopped
+    /// it.
     ///
     /// # Errors
-    /// What kept it from being done; the store is as it was before.
-    pub async fn run_compaction(&self, selected: Selected, pace: &dyn Pace) -> Result<usize> {
-        let done = self.compact_files(selected, pace).await;
+    /// If it fails, the store is unchanged.
+    pub async fn run_compaction(
+        &self,
+        selected: SelectedCompaction,
+        throttle: &dyn CompactionThrottle,
+    ) -> Result<usize> {
+        let done = self.compact_files(selected, throttle).await;
         if done.is_err() {
-            self.instruments.note_compaction_failed();
+            self.instruments.count_failed_compaction();
         }
         done
     }
 
-    async fn compact_files(&self, selected: Selected, pace: &dyn Pace) -> Result<usize> {
+    async fn compact_files(
+        &self,
+        selected: SelectedCompaction,
+        throttle: &dyn CompactionThrottle,
+    ) -> Result<usize> {
         let _open = self.compactions_run.read().await;
         self.check_serving()?;
         let (at, inputs) = (selected.store, &selected.files);
-        // Begun without room for all of its output, a compaction would take what logs and flushes need, and then fail.
+        assert!(!inputs.is_empty(), "a compaction has files to merge");
+        // Without enough space for all of its output, a compaction would use up the space that logs
+        // and flushes need, and then fail.
         if !self.services.budget.space().has(selected.bytes()) {
             let path = self.services.root.family_dir(&self.info, selected.family());
             return Err(fs::Error::NoSpace { path }.into());
         }
-        let _counted = Counted::begin(self, inputs.iter().map(|file| file.cell_count()).sum());
+        let _progress = ProgressGuard::begin(self, inputs.iter().map(|file| file.cell_count()).sum());
         let started = self.services.env.clock.monotonic();
         let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();
         replaced.extend(self.retired_names(at).into_iter().chain(self.stray_names(at)));
         let written = {
-            let merge = Merge::files(inputs, selected.choice.is_all, &selected.choice.boundaries, replaced);
-            self.write_outputs(at, &merge, pace).await?
+            let source = OutputSource::files(
+                inputs,
+                selected.selection.is_all,
+                &selected.selection.boundaries,
+                replaced,
+            );
+            self.write_outputs(at, &source, throttle).await?
         };
         let Some(mut outputs) = written else { return Ok(0) };
-        let left_out: Vec<_> = outputs.iter_mut().map(Output::take_left_out).collect();
+        let uncached: Vec<_> = outputs.iter_mut().map(OutputFile::take_uncached).collect();
         let cell_bytes = outputs.iter().map(|output| output.cell_bytes).sum();
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
@@ -202,7 +234,7 @@ impl Region {
         self.record_new_files().await;
         self.counters.compactions.fetch_add(1, Relaxed);
         let work = CompactionWork {
-            is_major: selected.choice.is_major,
+            is_major: selected.selection.is_major,
             took: self.services.env.clock.monotonic() - started,
             input_files: inputs.len() as u64,
             input_bytes: selected.bytes(),
@@ -211,22 +243,23 @@ impl Region {
             output_cell_bytes: cell_bytes,
             output_bytes: outputs.iter().map(|file| file.len()).sum(),
         };
-        self.instruments.note_compaction(&work);
+        self.instruments.record_compaction(&work);
         info!(
             region = %self.name, family = %selected.family().escape_ascii(), inputs = work.input_files,
-            all = selected.choice.is_all, bytes_before = work.input_bytes, outputs = work.output_files,
+            all = selected.selection.is_all, bytes_before = work.input_bytes, outputs = work.output_files,
             bytes = work.output_bytes, took = ?work.took, "compacted"
         );
         let merged = inputs.len();
         drop(selected);
         self.archive_retired().await;
-        // Now that what they take the place of has left the cache.
-        self.warm_up(at, outputs.into_iter().zip(left_out).collect());
+        // Only now have the replaced blocks left the cache.
+        self.warm_cache(at, outputs.into_iter().zip(uncached).collect());
         Ok(merged)
     }
 
-    /// Moves the outputs of a compaction into the store, all or none; the last one says what they replace.
-    async fn move_outputs_in(&self, at: usize, outputs: Vec<Output>) -> Result<Vec<Arc<StoreFile>>> {
+    /// Moves all outputs of a compaction into the store, or none. The last one lists the files they
+    /// replace.
+    async fn move_outputs_in(&self, at: usize, outputs: Vec<OutputFile>) -> Result<Vec<Arc<StoreFile>>> {
         let mut files: Vec<Arc<StoreFile>> = Vec::new();
         let mut outputs = outputs.into_iter();
         while let Some(output) = outputs.next() {
@@ -234,7 +267,7 @@ impl Region {
                 Ok(file) => files.push(file),
                 Err(error) => {
                     for file in files {
-                        self.take_out(at, file.name()).await;
+                        self.remove_from_store(at, file.name()).await;
                     }
                     for output in outputs {
                         self.discard(output).await;
@@ -246,7 +279,8 @@ impl Region {
         Ok(files)
     }
 
-    /// Drops files whose cells are all over, but never the newest: it says up to which edit the store is in files.
+    /// Drops files whose cells are all expired, but never the newest one: it records up to which
+    /// edit the store is in files.
     async fn drop_expired(&self, at: usize) -> Result<()> {
         if !self.compaction_settings[at].drops_expired {
             return Ok(());
@@ -257,11 +291,11 @@ impl Region {
             let mut in_progress = self.in_progress(at);
             let view = self.view.load_full();
             let files = &view.stores[at].files;
-            let (moment, taken) = (self.moment(at), in_progress.places(files));
+            let (time, taken) = (self.selection_time(at), in_progress.indexes_of(files));
             let but_newest = 0..files.len().saturating_sub(1);
             let is_expired =
-                |place: &usize| !taken.contains(place) && moment.is_over(&FileFacts::of(&files[*place]));
-            let expired: Vec<_> = but_newest.filter(is_expired).map(|place| files[place].clone()).collect();
+                |index: &usize| !taken.contains(index) && time.is_expired(&FileFacts::of(&files[*index]));
+            let expired: Vec<_> = but_newest.filter(is_expired).map(|index| files[index].clone()).collect();
             in_progress.files.extend(expired.iter().cloned());
             expired
         };
@@ -274,17 +308,17 @@ impl Region {
         };
         self.in_progress(at).release(&expired);
         info!(region = %self.name, family = %self.families()[at].name.escape_ascii(), files = expired.len(),
-              "files dropped whose cells are over");
+              "dropped files with only expired cells");
         outcome
     }
 
-    /// Families whose stores have enough files to be compacted, or references.
+    /// Families whose stores have references or enough files to compact.
     pub fn stores_to_compact(&self) -> Vec<Bytes> {
         let needed = |at: &usize| self.is_compaction_needed(*at);
         (0..self.families().len()).filter(needed).map(|at| self.families()[at].name.clone()).collect()
     }
 
-    /// Places of the files in which reads met damage.
+    /// Indexes of the files in which reads found damage.
     fn damaged(&self, files: &[Arc<StoreFile>]) -> Vec<usize> {
         let is_damaged = |at: &usize| self.services.loader.is_damaged(files[*at].reader());
         (0..files.len()).filter(is_damaged).collect()
@@ -295,17 +329,18 @@ impl Region {
         let files = &view.stores[at].files;
         let taken = self.in_progress(at).files.len() + self.damaged(files).len();
         let facts = facts_of(files);
-        // References are written anew, so that the region they lead to can go.
+        // References are rewritten, so that the region they refer to can be deleted.
         if taken == 0 && facts.iter().any(|file| file.is_reference) {
             return true;
         }
-        compaction::is_needed(&self.compaction_settings[at], &facts, taken, self.moment(at))
+        compaction::is_needed(&self.compaction_settings[at], &facts, taken, self.selection_time(at))
     }
 
-    /// Families with stores to be looked at in this round of looks, one every ten seconds: those that have enough
-    /// files, and those of which all files are due.
+    /// Families of stores to compact. Called with the number of the round, one every ten seconds; a
+    /// store is checked in some rounds only (`check_multiplier`). Either the store has enough
+    /// files, or a major compaction is due.
     pub fn stores_due(&self, round: u64) -> Vec<(Bytes, CompactionKind)> {
-        let looked_at = |at: &usize| round.is_multiple_of(self.compaction_settings[*at].check_multiplier);
+        let is_checked = |at: &usize| round.is_multiple_of(self.compaction_settings[*at].check_multiplier);
         let due = |at: usize| {
             let family = self.families()[at].name.clone();
             if self.is_compaction_needed(at) {
@@ -317,13 +352,14 @@ impl Region {
                 return None;
             }
             let facts = facts_of(files);
-            compaction::is_major_due(&self.compaction_settings[at], &facts, self.moment(at))
+            compaction::is_major_due(&self.compaction_settings[at], &facts, self.selection_time(at))
                 .then_some((family, CompactionKind::Major))
         };
-        (0..self.families().len()).filter(looked_at).filter_map(due).collect()
+        (0..self.families().len()).filter(is_checked).filter_map(due).collect()
     }
 
-    /// Files that the store of `family` may still get before flushes wait; the smaller, the more urgent a compaction is.
+    /// How many more files the store of `family` may get before flushes wait. The lowest value is
+    /// the most urgent.
     ///
     /// # Errors
     /// [`NoSuchFamily`](crate::Error::NoSuchFamily).
@@ -333,17 +369,17 @@ impl Region {
         Ok(self.compaction_settings[at].blocking_files as i64 - files as i64)
     }
 
-    /// The next compaction of the store of `family` that can take all files takes them.
+    /// Requests that the next possible compaction of the store of `family` takes all files.
     ///
     /// # Errors
     /// [`NoSuchFamily`](crate::Error::NoSuchFamily).
-    pub fn want_major_compaction(&self, family: &[u8]) -> Result<()> {
-        self.in_progress(self.store_of(family)?).wants_major = true;
+    pub fn request_major_compaction(&self, family: &[u8]) -> Result<()> {
+        self.in_progress(self.store_of(family)?).major_requested = true;
         Ok(())
     }
 
-    /// How near the fullest store is to the number of files at which flushes wait: 0 if it has no more than a compaction
-    /// takes, above 1 where they wait.
+    /// How close the fullest store is to the number of files at which flushes wait. 0: no store has
+    /// more files than the minimum for a compaction. Above 1: flushes wait.
     pub fn compaction_pressure(&self) -> f64 {
         let view = self.view.load();
         let stores = view.stores.iter().zip(&self.compaction_settings);
@@ -358,7 +394,7 @@ impl Region {
         pressures.fold(0.0, f64::max)
     }
 
-    /// The settings of the compactions of the store of `family`.
+    /// The compaction settings of the store of `family`.
     ///
     /// # Errors
     /// [`NoSuchFamily`](crate::Error::NoSuchFamily).
@@ -366,12 +402,12 @@ impl Region {
         Ok(&self.compaction_settings[self.store_of(family)?])
     }
 
-    /// Whether the table lets its regions be compacted (`COMPACTION_ENABLED`).
+    /// Whether the table allows compactions (`COMPACTION_ENABLED`).
     pub fn is_compaction_enabled(&self) -> bool {
         self.table.attribute("COMPACTION_ENABLED").is_none_or(|text| !text.eq_ignore_ascii_case("false"))
     }
 
-    /// Whether a store has so many files that a flush should wait for a compaction.
+    /// Whether a flush should wait for a compaction because a store has too many files.
     pub fn has_too_many_files(&self) -> bool {
         let view = self.view.load();
         let mut stores = view.stores.iter().zip(&self.compaction_settings);
@@ -379,45 +415,45 @@ impl Region {
             && stores.any(|(store, settings)| store.files.len() > settings.blocking_files)
     }
 
-    /// Waits, as long as a store has too many files, for compactions, but not longer than the options say: a flush would
-    /// add one more to each.
+    /// Waits for compactions while a store has too many files, because a flush would add another
+    /// one. The wait is limited by [`blocking_wait`](crate::region::RegionOptions::blocking_wait).
     pub async fn wait_for_fewer_files(&self) {
-        const LOOK_AGAIN: Duration = Duration::from_millis(900);
+        const CHECK_PERIOD: Duration = Duration::from_millis(900);
         let clock = &self.services.env.clock;
         let until = clock.monotonic() + self.options().blocking_wait;
         while self.has_too_many_files() && !self.info.table.is_meta() && clock.monotonic() < until {
-            self.want_compactions();
-            clock.sleep(LOOK_AGAIN).await;
+            self.request_compactions();
+            clock.sleep(CHECK_PERIOD).await;
         }
     }
 
-    /// Utters the wish to be compacted for each store that has enough files.
-    pub fn want_compactions(&self) {
+    /// Requests a compaction of each store that has enough files.
+    pub fn request_compactions(&self) {
         let Some(this) = self.this.upgrade() else { return };
         for family in self.stores_to_compact() {
-            self.services.maintenance.compaction_wanted(&this, &family);
+            self.services.maintenance.request_compaction(&this, &family);
         }
     }
 
-    /// Whether a compaction that runs should go on.
-    pub(super) fn lets_compactions_run(&self) -> bool {
+    /// Whether a running compaction should continue.
+    pub(super) fn allows_compactions(&self) -> bool {
         self.state() == RegionState::Serving
     }
 
-    fn moment(&self, at: usize) -> Moment {
+    fn selection_time(&self, at: usize) -> SelectionTime {
         let rules = &self.rules[at];
-        Moment {
+        SelectionTime {
             now_ms: self.services.env.clock.now_ms() as i64,
             ttl_ms: rules.ttl_ms.filter(|_| rules.min_versions == 0),
         }
     }
 
     fn in_progress(&self, at: usize) -> MutexGuard<'_, InProgress> {
-        // A list of files: whole after any panic.
+        // Safe after a panic: the list of files is always consistent.
         self.compacting[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the log before the view: who replays it finishes the swap.
+    /// Logged before it is published: a replay then finishes the replacement.
     async fn log_compaction(
         &self,
         at: usize,
@@ -444,16 +480,21 @@ impl Region {
         let view = self.view.load_full();
         let store = view.stores[at].compacted(inputs, outputs);
         self.set_view(&mut publish, view.with_store(at, store));
-        self.retired().extend(inputs.iter().map(|file| (at, file.clone())));
+        let mut retired = self.retired();
+        debug_assert!(
+            !retired.iter().any(|(_, gone)| inputs.iter().any(|file| Arc::ptr_eq(gone, file))),
+            "a file is compacted away once"
+        );
+        retired.extend(inputs.iter().map(|file| (at, file.clone())));
         Ok(())
     }
 
     fn retired(&self) -> MutexGuard<'_, Vec<(usize, Arc<StoreFile>)>> {
-        // A list of files: whole after any panic.
+        // Safe after a panic: the list of files is always consistent.
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names of files of a store that are compacted away but still in its directory.
+    /// Names of the store's files that are compacted away but still in its directory.
     fn retired_names(&self, at: usize) -> Vec<String> {
         self.retired()
             .iter()
@@ -462,31 +503,32 @@ impl Region {
             .collect()
     }
 
-    /// Files that were compacted away, and that no view and no compaction holds any more.
-    fn unheld(&self) -> Vec<(usize, Arc<StoreFile>)> {
+    /// Files that were compacted away and that no view or compaction holds any more.
+    fn archivable(&self) -> Vec<(usize, Arc<StoreFile>)> {
         let retired = self.retired();
         retired.iter().filter(|(_, file)| Arc::strong_count(file) == 1).cloned().collect()
     }
 
-    /// Whether there are files to be archived.
-    pub fn has_unheld_files(&self) -> bool {
-        !self.unheld().is_empty()
+    /// Whether there are files to archive.
+    pub fn has_archivable_files(&self) -> bool {
+        !self.archivable().is_empty()
     }
 
-    /// Moves files that were compacted away, and that no view holds any more, to the archive. Called after every
-    /// compaction, and from time to time: a scanner may have kept some.
+    /// Archives the files that were compacted away and that no view holds any more. Called after
+    /// every compaction, and periodically, because a scanner may have held some.
     pub async fn archive_retired(&self) {
-        // One at a time; a file counts as retired until it is gone, so that every output made meanwhile lists it.
+        // One call at a time. A file stays retired until it is archived, so that all outputs made
+        // until then list it.
         let _one = self.archiving.lock().await;
-        let unheld = self.unheld();
-        if unheld.is_empty() {
+        let archivable = self.archivable();
+        if archivable.is_empty() {
             return;
         }
         if let Err(error) = self.record_files().await {
-            warn!(region = %self.name, %error, "the inventory could not be written; compacted files are archived later");
+            warn!(region = %self.name, %error, "cannot write inventory; compacted files will be archived later");
             return;
         }
-        for (at, file) in unheld {
+        for (at, file) in archivable {
             let family = &self.families()[at].name;
             let services = &self.services;
             match services.root.archive_store_files(&*services.fs, &self.info, family, &[file.name()]).await {
@@ -495,7 +537,7 @@ impl Region {
                     self.services.loader.evict(file.reader());
                 }
                 Err(error) => {
-                    warn!(file = %file.path(), %error, "a compacted file could not be archived; tried again later");
+                    warn!(file = %file.path(), %error, "cannot archive compacted file; will retry");
                 }
             }
         }
@@ -525,25 +567,26 @@ fn facts_of(files: &[Arc<StoreFile>]) -> Vec<FileFacts> {
     files.iter().map(|file| FileFacts::of(file)).collect()
 }
 
-/// Progress of compactions of the stores, for a region that begins.
+/// The state of the stores' compactions when a region opens.
 pub(super) fn none_in_progress(stores: usize) -> Vec<Mutex<InProgress>> {
     (0..stores).map(|_| Mutex::default()).collect()
 }
 
-/// Counts a store's cells in the figures: as to be compacted at once, as compacted when it goes.
-struct Counted<'a> {
+/// Counts the input cells of a compaction: as compacting when it begins, as compacted when this is
+/// dropped.
+struct ProgressGuard<'a> {
     region: &'a Region,
     cells: u64,
 }
 
-impl Counted<'_> {
-    fn begin(region: &Region, cells: u64) -> Counted<'_> {
+impl ProgressGuard<'_> {
+    fn begin(region: &Region, cells: u64) -> ProgressGuard<'_> {
         region.counters.compacting_cells.fetch_add(cells, Relaxed);
-        Counted { region, cells }
+        ProgressGuard { region, cells }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for ProgressGuard<'_> {
     fn drop(&mut self) {
         self.region.counters.compacted_cells.fetch_add(self.cells, Relaxed);
     }

@@ -1,8 +1,9 @@
-//! What increments and appends write: the newest version of each column, changed.
+//! The cells that increments and appends write: the newest version of each column, changed.
 //!
-//! A new cell comes after the one it was made from: its timestamp is the server's clock, or one more than the old one's
-//! if that is later. It keeps the old cell's tags behind those of the request; a time to live of the request takes the
-//! place of all others. A column without a version is written as the request has it, with its timestamp.
+//! A new cell is newer than the old one: its timestamp is the server's clock, or the old timestamp
+//! plus 1 if that is later. Its tags are those of the request, then those of the old cell. A TTL in
+//! the request replaces all others. A column without a version is written as the request has it,
+//! with the request's timestamp.
 //!
 //! Source: HBase `HRegion.reckonDeltas`.
 
@@ -16,18 +17,19 @@ use hfile::Block;
 use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::region::change::columns_of;
-use crate::region::encode::{self, Stamp};
-use crate::region::write::Halt;
+use crate::region::encode::{self, TimestampRule};
+use crate::region::write::WriteAbort;
 
 impl Region {
-    /// The cells that an increment or append writes, in order, each with its store and how it is stamped.
+    /// The cells that an increment or append writes, in order, each with the index of its store and
+    /// the stamp for its timestamp.
     ///
-    /// REQUIRES: the lock of its row.
+    /// REQUIRES: the row lock.
     pub(super) fn compute(
         &self,
         mutation: &Mutation,
         warm: &[Arc<Block>],
-    ) -> std::result::Result<Vec<(usize, KeyValue, Stamp)>, Halt> {
+    ) -> std::result::Result<Vec<(usize, KeyValue, TimestampRule)>, WriteAbort> {
         let selection = CellSelection {
             columns: columns_of(mutation),
             time_range: mutation.time_range,
@@ -48,9 +50,9 @@ impl Region {
                 .iter()
                 .map(|(cell, _)| cell.view(0))
                 .find(|cell| (cell.family(), cell.qualifier()) == (delta.family(), delta.qualifier()));
-            let (cell, stamp) = new_cell(mutation, delta, current.as_ref())?;
+            let (cell, rule) = new_cell(mutation, delta, current.as_ref())?;
             self.check_new_size(&cell)?;
-            computed.push((self.store_of(delta.family())?, cell, stamp));
+            computed.push((self.store_of(delta.family())?, cell, rule));
         }
         Ok(computed)
     }
@@ -67,19 +69,25 @@ impl Region {
     }
 }
 
-fn new_cell(mutation: &Mutation, delta: &Cell<'_>, current: Option<&Cell<'_>>) -> Result<(KeyValue, Stamp)> {
+fn new_cell(
+    mutation: &Mutation,
+    delta: &Cell<'_>,
+    current: Option<&Cell<'_>>,
+) -> Result<(KeyValue, TimestampRule)> {
     let value = match mutation.kind {
         MutationKind::Increment => sum(delta.value, current.map(|cell| cell.value))?.to_be_bytes().to_vec(),
         _ => joined(current.map_or(&[], |cell| cell.value), delta.value)?,
     };
     let old_tags = current.map_or(&[][..], |cell| cell.tags);
     let tags = tags::joined(&[delta.tags, old_tags], mutation.ttl_ms).ok_or_else(encode::too_many_tags)?;
-    let (timestamp, stamp) = match current {
-        // The greatest timestamps stand for others in requests and seek keys: no cell gets them.
-        Some(cell) => {
-            (LATEST_TIMESTAMP, Stamp::NotBefore(cell.timestamp().saturating_add(1).min(LATEST_TIMESTAMP - 1)))
-        }
-        None => (delta.timestamp(), encode::stamp_of(delta.timestamp())),
+    let (timestamp, rule) = match current {
+        // The greatest timestamp has a special meaning in requests and seek keys, so no cell gets
+        // it.
+        Some(cell) => (
+            LATEST_TIMESTAMP,
+            TimestampRule::NotBefore(cell.timestamp().saturating_add(1).min(LATEST_TIMESTAMP - 1)),
+        ),
+        None => (delta.timestamp(), encode::timestamp_rule_of(delta.timestamp())),
     };
     let cell = KeyValue::with_tags(
         delta.row(),
@@ -90,7 +98,7 @@ fn new_cell(mutation: &Mutation, delta: &Cell<'_>, current: Option<&Cell<'_>>) -
         &value,
         &tags,
     );
-    Ok((cell, stamp))
+    Ok((cell, rule))
 }
 
 fn sum(delta: &[u8], current: Option<&[u8]>) -> Result<i64> {
@@ -109,9 +117,9 @@ fn number(value: &[u8]) -> Result<i64> {
 }
 
 fn joined(current: &[u8], suffix: &[u8]) -> Result<Vec<u8>> {
-    // Where cells have no limit of their own, that of the log is one.
+    // If cell sizes are unlimited, the limit of a log edit still applies.
     if current.len() + suffix.len() > wal::CELLS_LEN_MAX {
-        return Err(Error::bad_request("a value is longer than an edit of the log can be"));
+        return Err(Error::bad_request("a value exceeds the maximum size of a log edit"));
     }
     Ok([current, suffix].concat())
 }

@@ -1,9 +1,10 @@
-//! Cells on their way in, encoded once, as the log and the memstore take them.
+//! Encodes the cells of a batch once, in the format that both the log and the memstore take.
 //!
-//! Per mutation all or nothing: what fails a check leaves no bytes behind. What increments and appends write is computed
-//! elsewhere (`region::delta`). Timestamps that the server gives are filled in when the batch is published. Cells that
-//! are not to be logged stand among the others, for of two that are equal the later one counts; only where there are
-//! some, the log's bytes are a copy.
+//! A mutation is added completely or not at all: after a failed check none of its bytes remain.
+//! `region::delta` computes what increments and appends write. Timestamps from the server's clock
+//! are filled in when the batch is published. Cells that skip the log stay in order among the
+//! others, because of two equal cells the later one wins. The log's bytes are copied only if there
+//! are such cells.
 
 use std::sync::Arc;
 
@@ -16,126 +17,134 @@ use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use wal::Scope;
 
 use crate::error::{Error, Result};
-use crate::memstore::common_front;
+use crate::memstore::common_prefix;
 use crate::region::Region;
 use crate::region::check::{check_cell, check_size, check_timestamp};
 use crate::store::RegionView;
 
-/// Bytes of the length before each cell in a log.
+/// Bytes of the length prefix of each cell in a log.
 pub(super) const LENGTH_LEN: usize = 4;
-/// So many cells of a batch show what the rows of a region that has no files yet have in common.
-const ROWS_THAT_TELL: usize = 32;
-/// Bytes of the length before a cell's tags.
+/// This many cells of a batch suffice to predict the common row prefix of a region without files.
+const PREFIX_SAMPLE_CELLS: usize = 32;
+/// Bytes of the length prefix of a cell's tags.
 const TAGS_LENGTH_LEN: usize = 2;
 
 /// Encoded cells: `(length 4 | KeyValue)*`.
 #[derive(Default)]
 pub(super) struct Cells {
     bytes: BytesMut,
-    at: Vec<EncodedCell>,
+    cells: Vec<EncodedCell>,
 }
 
-/// Where a cell lies in the bytes, and what is still to be done to it.
+/// The position of a cell in the bytes, and how its timestamp is determined.
 #[derive(Clone, Copy)]
 struct EncodedCell {
-    /// Offset of the KeyValue, behind its length.
+    /// Offset of the KeyValue, after its length prefix.
     start: usize,
     key_len: usize,
     value_len: usize,
     tags_len: usize,
-    /// Index of its store.
+    /// Index of the store.
     store: usize,
-    stamp: Stamp,
+    rule: TimestampRule,
     is_logged: bool,
 }
 
-/// Which timestamp a cell gets.
+/// How a cell gets its timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stamp {
-    /// It has one.
+pub(super) enum TimestampRule {
+    /// The cell has its final timestamp.
     Given,
     /// The server's clock.
     Now,
-    /// The server's clock, but no less than this.
+    /// The server's clock, but at least this.
     NotBefore(i64),
-    /// That of the nth newest version of its column, counted from 1; the server's clock if there are fewer.
+    /// The timestamp of the nth newest version of its column, counted from 1. The server's clock if
+    /// there are fewer versions.
     Newest(u32),
 }
 
 impl Cells {
-    /// None yet; room for `count` of them, which have so many bytes together.
-    pub(super) fn with_room(count: usize, bytes: usize) -> Cells {
-        Cells { bytes: BytesMut::with_capacity(count * LENGTH_LEN + bytes), at: Vec::with_capacity(count) }
+    /// An empty list, with capacity for `count` cells of `bytes` bytes in total.
+    pub(super) fn with_capacity(count: usize, bytes: usize) -> Cells {
+        Cells { bytes: BytesMut::with_capacity(count * LENGTH_LEN + bytes), cells: Vec::with_capacity(count) }
     }
 
-    /// Where the next mutation begins, for [`Cells::cut`].
+    /// The position at which the next mutation begins, for [`Cells::truncate`].
     pub(super) fn mark(&self) -> (usize, usize) {
-        (self.bytes.len(), self.at.len())
+        (self.bytes.len(), self.cells.len())
     }
 
-    /// Takes back what was added since `mark`.
-    pub(super) fn cut(&mut self, (bytes, cells): (usize, usize)) {
+    /// Removes what was added since `mark`.
+    pub(super) fn truncate(&mut self, (bytes, cells): (usize, usize)) {
+        debug_assert!(
+            bytes <= self.bytes.len() && cells <= self.cells.len(),
+            "a batch is cut back to an earlier mark"
+        );
         self.bytes.truncate(bytes);
-        self.at.truncate(cells);
+        self.cells.truncate(cells);
     }
 
-    /// A marker in every family: what a delete without cells means.
+    /// Adds a delete marker for every family, which is the meaning of a delete without cells.
     pub(super) fn add_row_delete(&mut self, region: &Region, mutation: &Mutation) -> Result<()> {
         check_timestamp(mutation.timestamp)?;
         let is_logged = is_logged(region, mutation);
         for (store, family) in region.families().iter().enumerate() {
             let kind = CellType::DeleteFamily;
             let cell = KeyValue::new(&mutation.row, &family.name, &[], mutation.timestamp, kind, &[]);
-            self.add(store, &cell, stamp_of(mutation.timestamp), is_logged);
+            self.add(store, &cell, timestamp_rule_of(mutation.timestamp), is_logged);
         }
         Ok(())
     }
 
-    /// The cells of a mutation, checked.
+    /// Checks and adds the cells of a mutation.
     pub(super) fn add_all(
         &mut self,
         region: &Region,
         mutation: &Mutation,
         puts_not_before: Option<i64>,
     ) -> Result<()> {
-        let first = self.at.len();
+        let first = self.cells.len();
         let is_logged = is_logged(region, mutation);
         for key_value in &mutation.cells {
             let cell = key_value.view(0);
             check_cell(mutation, &cell)?;
             let store = region.store_of(cell.family())?;
-            // A marker in a put is stamped as its other cells are.
-            let stamp = match (stamp_of(cell.timestamp()), mutation.kind) {
-                (Stamp::Now, MutationKind::Delete) if cell.kind() == CellType::Delete => {
-                    Stamp::Newest(self.rank_in_column(first, &cell))
+            // In a put, a delete marker gets the same timestamp as the other cells.
+            let rule = match (timestamp_rule_of(cell.timestamp()), mutation.kind) {
+                (TimestampRule::Now, MutationKind::Delete) if cell.kind() == CellType::Delete => {
+                    TimestampRule::Newest(self.rank_in_column(first, &cell))
                 }
-                (Stamp::Now, MutationKind::Put) => puts_not_before.map_or(Stamp::Now, Stamp::NotBefore),
-                (stamp, _) => stamp,
+                (TimestampRule::Now, MutationKind::Put) => {
+                    puts_not_before.map_or(TimestampRule::Now, TimestampRule::NotBefore)
+                }
+                (rule, _) => rule,
             };
             check_size(region, &cell)?;
             let whole = is_of_family(&cell).then(|| without_qualifier(&cell));
             let key_value = whole.as_ref().unwrap_or(key_value);
             match mutation.ttl_ms {
-                None => self.add(store, key_value, stamp, is_logged),
-                Some(ttl_ms) => self.add(store, &with_ttl(&key_value.view(0), ttl_ms)?, stamp, is_logged),
+                None => self.add(store, key_value, rule, is_logged),
+                Some(ttl_ms) => self.add(store, &with_ttl(&key_value.view(0), ttl_ms)?, rule, is_logged),
             }
         }
         Ok(())
     }
 
-    /// The how-manieth marker "newest version of this column" of its mutation, whose cells begin at `first`, this is.
+    /// The rank, from 1, of this delete marker for the newest version among the mutation's markers
+    /// for the same column. The cells of the mutation begin at `first`.
     fn rank_in_column(&self, first: usize, cell: &Cell<'_>) -> u32 {
-        let earlier = self.at[first..].iter().filter(|at| {
+        let earlier = self.cells[first..].iter().filter(|at| {
             let other = self.cell_at(at, 0);
-            at.stamp != Stamp::Given
+            at.rule != TimestampRule::Given
                 && other.kind() == CellType::Delete
                 && (other.family(), other.qualifier()) == (cell.family(), cell.qualifier())
         });
         earlier.count() as u32 + 1
     }
 
-    /// One cell of the store with the index `store`.
-    pub(super) fn add(&mut self, store: usize, cell: &KeyValue, stamp: Stamp, is_logged: bool) {
+    /// Adds one cell of the store with the index `store`.
+    pub(super) fn add(&mut self, store: usize, cell: &KeyValue, rule: TimestampRule, is_logged: bool) {
         let bytes = cell.bytes();
         let view = cell.view(0);
         self.bytes.reserve(LENGTH_LEN + bytes.len());
@@ -143,54 +152,56 @@ impl Cells {
         let start = self.bytes.len();
         self.bytes.put_slice(bytes);
         let (key_len, value_len, tags_len) = (view.key.len(), view.value.len(), view.tags.len());
-        self.at.push(EncodedCell { start, key_len, value_len, tags_len, store, stamp, is_logged });
+        self.cells.push(EncodedCell { start, key_len, value_len, tags_len, store, rule, is_logged });
     }
 
-    /// Bytes of the cells to be logged, as the log takes them.
+    /// Bytes of the cells to log, in the log's format.
     pub(super) fn logged_len(&self) -> usize {
-        self.at.iter().filter(|at| at.is_logged).map(|at| LENGTH_LEN + at.len()).sum()
+        self.cells.iter().filter(|at| at.is_logged).map(|at| LENGTH_LEN + at.len()).sum()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.at.len()
+        self.cells.len()
     }
 
-    /// The cell at an index; its timestamp is not final before [`Cells::stamp_now`].
-    pub(super) fn cell(&self, index: usize) -> (Cell<'_>, usize, Stamp) {
-        let at = &self.at[index];
-        (self.cell_at(at, 0), at.store, at.stamp)
+    /// The cell at an index, its store, and its stamp. Its timestamp is not final before
+    /// [`Cells::set_timestamps`].
+    pub(super) fn cell(&self, index: usize) -> (Cell<'_>, usize, TimestampRule) {
+        let at = &self.cells[index];
+        (self.cell_at(at, 0), at.store, at.rule)
     }
 
-    /// Whether the timestamp of a cell depends on what is stored.
-    pub(super) fn wants_newest(&self) -> bool {
-        self.at.iter().any(|at| matches!(at.stamp, Stamp::Newest(_)))
+    /// Whether the timestamp of any cell depends on stored cells.
+    pub(super) fn needs_newest(&self) -> bool {
+        self.cells.iter().any(|at| matches!(at.rule, TimestampRule::Newest(_)))
     }
 
-    /// Settles the timestamp of one cell: `None` for the server's clock.
-    pub(super) fn settle(&mut self, index: usize, timestamp: Option<i64>) {
+    /// Sets the timestamp of one cell; `None` for the server's clock.
+    pub(super) fn resolve(&mut self, index: usize, timestamp: Option<i64>) {
         match timestamp {
-            Some(timestamp) => self.stamp(index, timestamp),
-            None => self.at[index].stamp = Stamp::Now,
+            Some(timestamp) => self.set_timestamp(index, timestamp),
+            None => self.cells[index].rule = TimestampRule::Now,
         }
     }
 
-    /// Gives the remaining cells the timestamp `now`.
-    pub(super) fn stamp_now(&mut self, now: i64) {
-        for index in 0..self.at.len() {
-            match self.at[index].stamp {
-                Stamp::Given => {}
-                Stamp::Now => self.stamp(index, now),
-                Stamp::NotBefore(earliest) => self.stamp(index, now.max(earliest)),
-                Stamp::Newest(_) => unreachable!("settled before the batch is published"),
+    /// Gives the remaining cells the timestamp `now`, or their lower limit if that is later.
+    pub(super) fn set_timestamps(&mut self, now: i64) {
+        for index in 0..self.cells.len() {
+            match self.cells[index].rule {
+                TimestampRule::Given => {}
+                TimestampRule::Now => self.set_timestamp(index, now),
+                TimestampRule::NotBefore(earliest) => self.set_timestamp(index, now.max(earliest)),
+                TimestampRule::Newest(_) => unreachable!("settled before the batch is published"),
             }
         }
     }
 
-    fn stamp(&mut self, index: usize, timestamp: i64) {
-        let at = &mut self.at[index];
+    fn set_timestamp(&mut self, index: usize, timestamp: i64) {
+        let at = &mut self.cells[index];
+        debug_assert!(at.rule != TimestampRule::Given, "the timestamp of a cell is set once");
         let offset = at.start + LENGTHS_LEN + at.key_len - TIMESTAMP_TYPE_LEN;
         self.bytes[offset..offset + 8].copy_from_slice(&timestamp.to_be_bytes());
-        at.stamp = Stamp::Given;
+        at.rule = TimestampRule::Given;
     }
 
     fn cell_at(&self, at: &EncodedCell, seq_id: u64) -> Cell<'_> {
@@ -204,39 +215,42 @@ impl Cells {
 
     /// Whether a cell has tags.
     pub(super) fn has_tags(&self) -> bool {
-        self.at.iter().any(|at| at.tags_len > 0)
+        self.cells.iter().any(|at| at.tags_len > 0)
     }
 
     /// Copies all cells into the memstores of `view` with the sequence id `seq_id`.
     pub(super) fn insert_into(&self, view: &RegionView, seq_id: u64) {
-        let mut rest = &self.at[..];
+        let mut rest = &self.cells[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|at| at.store == first.store).count();
             let memstore = &view.stores[first.store].active;
-            if memstore.is_empty() && run >= ROWS_THAT_TELL {
-                memstore.expect_common(&self.common_of_rows(&rest[..run]));
+            if memstore.is_empty() && run >= PREFIX_SAMPLE_CELLS {
+                memstore.set_common_prefix(&self.rows_common_prefix(&rest[..run]));
             }
-            debug_assert!(rest[..run].iter().all(|at| at.stamp == Stamp::Given));
+            debug_assert!(
+                rest[..run].iter().all(|at| at.rule == TimestampRule::Given),
+                "memstores get cells with their final timestamps"
+            );
             memstore.write().insert_all(rest[..run].iter().map(|at| self.cell_at(at, seq_id)));
             rest = &rest[run..];
         }
     }
 
-    /// What all rows of `cells` begin with.
-    fn common_of_rows(&self, cells: &[EncodedCell]) -> Vec<u8> {
+    /// The common prefix of the rows of `cells`.
+    fn rows_common_prefix(&self, cells: &[EncodedCell]) -> Vec<u8> {
         let rows = || cells.iter().map(|at| self.cell_at(at, 0).row());
         let (first, last) = (rows().min().unwrap_or_default(), rows().max().unwrap_or_default());
-        common_front(first, last).to_vec()
+        common_prefix(first, last).to_vec()
     }
 
-    /// The cells to be logged, as a log takes them, and how many they are.
+    /// The cells to log, in the log's format, and their number.
     pub(super) fn into_logged(self) -> (Bytes, u32) {
-        let count = self.at.iter().filter(|at| at.is_logged).count();
-        if count == self.at.len() {
+        let count = self.cells.iter().filter(|at| at.is_logged).count();
+        if count == self.cells.len() {
             return (self.bytes.freeze(), count as u32);
         }
         let mut logged = BytesMut::new();
-        for at in self.at.iter().filter(|at| at.is_logged) {
+        for at in self.cells.iter().filter(|at| at.is_logged) {
             logged.put_slice(&self.bytes[at.start - LENGTH_LEN..at.start + at.len()]);
         }
         (logged.freeze(), count as u32)
@@ -251,18 +265,18 @@ impl EncodedCell {
     }
 }
 
-/// Whether the cells of a mutation go into the log.
+/// Whether the cells of a mutation are logged.
 pub(super) fn is_logged(region: &Region, mutation: &Mutation) -> bool {
     region.durability_of(mutation) != Durability::SkipWal
 }
 
-/// The families whose changes are replicated, as the log names them.
+/// The replicated families, in the log's format.
 pub(super) fn scopes_of(families: &[FamilyDescriptor]) -> Arc<[Scope]> {
     let replicated = families.iter().filter(|family| family.replication_scope() != 0);
     replicated.map(|family| Scope { family: family.name.clone(), code: family.replication_scope() }).collect()
 }
 
-/// One cell as a log takes it.
+/// One cell in the log's format.
 pub(super) fn logged_bytes(cell: &KeyValue) -> Bytes {
     let mut bytes = BytesMut::with_capacity(LENGTH_LEN + cell.bytes().len());
     bytes.put_u32(cell.bytes().len() as u32);
@@ -270,24 +284,24 @@ pub(super) fn logged_bytes(cell: &KeyValue) -> Bytes {
     bytes.freeze()
 }
 
-pub(super) fn stamp_of(timestamp: i64) -> Stamp {
-    if timestamp == LATEST_TIMESTAMP { Stamp::Now } else { Stamp::Given }
+pub(super) fn timestamp_rule_of(timestamp: i64) -> TimestampRule {
+    if timestamp == LATEST_TIMESTAMP { TimestampRule::Now } else { TimestampRule::Given }
 }
 
-/// Whether this is a marker of a family that has a qualifier nevertheless.
+/// Whether this is a family delete marker that has a qualifier.
 #[inline]
 fn is_of_family(cell: &Cell<'_>) -> bool {
     matches!(cell.kind(), CellType::DeleteFamily | CellType::DeleteFamilyVersion)
         && !cell.qualifier().is_empty()
 }
 
-/// The marker as HBase has it: with a qualifier it would sort after cells that it hides.
+/// The marker as HBase stores it. With a qualifier it would sort after cells that it hides.
 fn without_qualifier(cell: &Cell<'_>) -> KeyValue {
     let (row, family, kind) = (cell.row(), cell.family(), cell.kind());
     KeyValue::with_tags(row, family, &[], cell.timestamp(), kind, cell.value, cell.tags)
 }
 
-/// The cell with a time to live of its own.
+/// The cell with a TTL of its own.
 fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
     let tags = cell::tags::joined(&[cell.tags], Some(ttl_ms)).ok_or_else(too_many_tags)?;
     let (row, family, qualifier) = (cell.row(), cell.family(), cell.qualifier());

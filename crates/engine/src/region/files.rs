@@ -7,7 +7,7 @@ use cell::region::RegionInfo;
 use fs::FileSystem;
 use hfile::{OpenOptions, Reader};
 use layout::store::ListedFile;
-use layout::{Inventory, RootDir};
+use layout::{Inventory, RootDir, StoreDir, StoreFileTracker};
 use tracing::warn;
 
 use crate::caching::Caching;
@@ -16,9 +16,9 @@ use crate::region::Region;
 use crate::scanner::{BlockLoader, next_file_id};
 use crate::store::StoreFile;
 
-/// Where blocks of files are cached, and which.
+/// The cache for the blocks of files, and which blocks it caches.
 #[derive(Clone, Copy)]
-pub(crate) struct Cached<'a> {
+pub(crate) struct FileCache<'a> {
     pub(crate) loader: &'a BlockLoader,
     pub(crate) caching: Caching,
 }
@@ -26,61 +26,62 @@ pub(crate) struct Cached<'a> {
 /// Opens one file of a store.
 async fn open_file(
     fs: &dyn FileSystem,
-    cached: Option<Cached<'_>>,
+    cache: Option<FileCache<'_>>,
     listed: &ListedFile,
     order: CellOrder,
 ) -> Result<Arc<StoreFile>> {
     let options = OpenOptions { order: Some(order), assigned_seq_id: listed.bulk_load_seq_id };
-    let file_id = match cached {
-        Some(Cached { loader, caching }) => loader.file_id(&listed.target, caching),
+    let file_id = match cache {
+        Some(FileCache { loader, caching }) => loader.file_id(&listed.target, caching),
         None => next_file_id(),
     };
     let reader = Reader::open(fs, &listed.target, file_id, options).await?;
     let seq_id = listed.bulk_load_seq_id.or(reader.info().max_seq_id).unwrap_or(0);
-    let file = StoreFile::new(reader, seq_id, listed.modified_ms).named(listed.path.clone());
+    let file = StoreFile::new(reader, seq_id, listed.modified_ms).with_path(listed.path.clone());
     Ok(Arc::new(match &listed.reference {
-        Some(reference) => file.referred(reference),
+        Some(reference) => file.with_reference(reference),
         None => file,
     }))
 }
 
-/// Opens one file of a store; one that moves to the archive meanwhile, because it is that of a region that is served or
-/// goes, is looked for again.
+/// Opens one file of a store. If it is a link or a reference and its target moved to the archive in
+/// the meantime, resolves it again.
 pub(crate) async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
-    cached: Option<Cached<'_>>,
+    cache: Option<FileCache<'_>>,
     info: &RegionInfo,
     family: &[u8],
     listed: &ListedFile,
 ) -> Result<Arc<StoreFile>> {
     let order = info.table.order();
-    match open_file(fs, cached, listed, order).await {
+    match open_file(fs, cache, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
             let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
-            open_file(fs, cached, &ListedFile { target, ..listed.clone() }, order).await
+            open_file(fs, cache, &ListedFile { target, ..listed.clone() }, order).await
         }
         opened => opened,
     }
 }
 
-/// Opens the files of a family, without those that another one says it replaces; these go to the archive. Without a cache
-/// no block of them is cached.
+/// Opens the files of a family, except those that another file lists as replaced: they are
+/// archived. Without a cache none of their blocks are cached.
 ///
 /// # Errors
-/// As [`Reader::open`]; [`Error::Corrupt`] if a file of `inventory`, the region's, is missing. A file that cannot be opened
-/// keeps the whole store from being served.
+/// As [`Reader::open`]; [`Error::Corrupt`] if a file in the region's `inventory` is missing. One
+/// file that cannot be opened makes the whole store unavailable.
 pub(crate) async fn open_files(
+    tracker: &dyn StoreFileTracker,
     fs: &dyn FileSystem,
     root: &RootDir,
-    cached: Option<Cached<'_>>,
+    cache: Option<FileCache<'_>>,
     info: &RegionInfo,
     inventory: Option<&Inventory>,
     family: &[u8],
 ) -> Result<Vec<Arc<StoreFile>>> {
     let mut files = Vec::new();
-    for listed in root.list_store_files(fs, info, family).await? {
-        files.push(open_listed(fs, root, cached, info, family, &listed).await?);
+    for listed in tracker.load(StoreDir { fs, root, region: info, family }).await? {
+        files.push(open_listed(fs, root, cache, info, family, &listed).await?);
     }
     let replaced: Vec<String> =
         files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
@@ -93,23 +94,23 @@ pub(crate) async fn open_files(
     }
     if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
         warn!(region = %info.encoded_name(), names = ?gone, %error,
-            "compacted files could not be archived; tried again at the next open");
+            "cannot archive compacted files; will retry at the next open");
     }
     Ok(kept)
 }
 
 impl Region {
-    /// Makes the names in the directory of a store durable after a file was moved in, and opens that file.
-    pub(super) async fn settle(&self, at: usize, name: &str) -> Result<Arc<StoreFile>> {
+    /// Makes the names in a store's directory durable after a file was moved in, and opens that
+    /// file.
+    pub(super) async fn open_moved_in(&self, at: usize, name: &str) -> Result<Arc<StoreFile>> {
         let fs = &*self.services.fs;
         let dir = self.services.root.family_dir(&self.info, &self.families[at].name);
-        fs.sync_dir(&dir).await?;
         let modified_ms = self.services.env.clock.now_ms();
         let path = dir.join(name);
         let (bulk_load_seq_id, reference) = (None, None);
         let listed =
             ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
-        let cached = Cached { loader: &self.services.loader, caching: self.caching(at) };
-        open_file(fs, Some(cached), &listed, self.table.order()).await
+        let cache = FileCache { loader: &self.services.loader, caching: self.caching(at) };
+        open_file(fs, Some(cache), &listed, self.table.order()).await
     }
 }

@@ -1,4 +1,4 @@
-//! What a region writes into its inventory: the files that its stores must have at the next open.
+//! The inventory of a region: the files that its stores must have at the next open.
 
 use layout::Inventory;
 use tracing::warn;
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::region::Region;
 
 impl Region {
-    /// Records the files of the current view. Called after files were moved in and are in the view, and before replaced
-    /// ones leave their directory.
+    /// Records the files of the current view. Called when new files are in the view, and before
+    /// replaced ones leave their directory.
     ///
     /// # Errors
-    /// The file system's; what is recorded is then not known, and the next call writes it again.
+    /// File system errors. The content on disk is then unknown, and the next call writes it again.
     pub(super) async fn record_files(&self) -> Result<()> {
         let mut recorded = self.recorded.lock().await;
         let inventory = self.inventory();
@@ -25,18 +25,19 @@ impl Region {
         Ok(())
     }
 
-    /// Records new files. Where that fails, their loss would not be noticed, and nothing else is wrong.
+    /// Records new files. If that fails, a loss of these files would go unnoticed; nothing else is
+    /// affected.
     pub(super) async fn record_new_files(&self) {
         if let Err(error) = self.record_files().await {
-            warn!(region = %self.name, %error, "new store files could not be recorded; tried again with the next ones");
+            warn!(region = %self.name, %error, "cannot record new store files; will retry with the next ones");
         }
     }
 
-    /// Keeps a sequence id as the highest one that was used, and records the files of the current view with it. On a full
-    /// disk only the sequence id, whose file then needs no room.
+    /// Records `seq_id` as the highest one used, together with the files of the current view. On a
+    /// full disk only the sequence id is recorded, in an empty file that needs no space.
     ///
     /// # Errors
-    /// The file system's.
+    /// File system errors.
     pub(super) async fn record_seq_id(&self, seq_id: u64) -> Result<()> {
         let (fs, root) = (&*self.services.fs, &self.services.root);
         {

@@ -1,13 +1,17 @@
-//! Opening: files, then what the logs have beyond them, then the sequence ids.
+//! Opening a region: first its files, then the edits that only the logs have, then its sequence
+//! ids.
 //!
-//! 1. leftovers of unfinished flushes and compactions are removed; a file under its own name is complete;
-//! 2. files that another one says it replaces are dropped; files of the inventory that are missing are an error;
-//! 3. edits of logs and of `recovered.edits` that no file holds go into memory, and to files when that gets large;
-//! 4. sequence ids go on behind all that were ever used, the files go into the inventory, and the log is told that the
-//!    region is open.
+//! 1. Remove leftovers of unfinished flushes and compactions. A file under its final name is
+//!    complete.
+//! 2. Drop files that another file lists as replaced. A missing file of the inventory is an error.
+//! 3. Put edits of logs and of `recovered.edits` that no file has into memory, and flush when they
+//!    get large.
+//! 4. Continue after the highest sequence id ever used, write the inventory, and record the open in
+//!    the log.
 //!
-//! Logs that were replayed stay needed until the region is flushed; that is for whoever adopted them. What came from
-//! `recovered.edits` is flushed before the region serves, because those files are removed.
+//! Logs that were replayed are still needed until the region is flushed; the log that adopted them
+//! keeps them. Edits from `recovered.edits` are flushed before the region serves, because those
+//! files are then deleted.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -27,36 +31,39 @@ use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
-use crate::region::files::{Cached, open_files};
+use crate::region::files::{FileCache, open_files};
 use crate::region::split_policy::SplitPolicy;
-use crate::region::{Publish, Region, RegionServices, RegionState, compact, durability_of, encode, figures};
+use crate::region::{
+    PublishState, Region, RegionServices, RegionState, compact, durability_of, encode, metrics,
+};
 use crate::replay::{Entries, Gaps, Replay};
 use crate::row_locks::RowLocks;
 use crate::scanner::FamilyRules;
 use crate::store::{RegionView, StoreFile, StoreView};
 
-/// What is needed to open a region.
+/// The input for opening a region.
 pub struct Opening {
     /// The region.
     pub info: RegionInfo,
     /// Its table.
     pub table: Arc<TableDescriptor>,
-    /// Its entries in the logs of an earlier run.
+    /// The region's entries in the logs of an earlier run.
     pub entries: Box<dyn Entries>,
 }
 
-/// A number for a region, counted from 1.
+/// The next region number, counted from 1.
 fn next_number() -> NonZeroU64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Region {
-    /// Opens a region whose directory exists; directories of families that are missing are made.
+    /// Opens a region whose directory exists. Creates missing directories of families.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::Error::Corrupt) or [`Unsupported`](crate::Error::Unsupported) for a file that cannot be served, the file system's and the log's.
-    /// Nothing of the region is served then.
+    /// [`Corrupt`](crate::Error::Corrupt) or [`Unsupported`](crate::Error::Unsupported) for a file
+    /// that cannot be served; errors of the file system and the log. Nothing of the region is then
+    /// served.
     pub async fn open(services: RegionServices, opening: Opening) -> Result<Arc<Region>> {
         let started = services.env.clock.monotonic();
         let Opening { info, table, mut entries } = opening;
@@ -68,13 +75,14 @@ impl Region {
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {
             let caching = Caching::of(family, &services.options.caching);
-            let cached = Cached { loader: &services.loader, caching };
+            let cache = FileCache { loader: &services.loader, caching };
             let (root, inventory) = (&services.root, inventory.as_ref());
-            let files = open_files(&*fs, root, Some(cached), &info, inventory, &family.name).await;
-            let files = files.map_err(|error| with_remedy(error, &info))?;
+            let files =
+                open_files(&*services.tracker, &*fs, root, Some(cache), &info, inventory, &family.name).await;
+            let files = files.map_err(|error| add_repair_hint(error, &info))?;
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
-            if let Some(common) = store.common_of_rows() {
-                store.active.expect_common(common);
+            if let Some(common) = store.rows_common_prefix() {
+                store.active.set_common_prefix(common);
             }
             stores.push(store);
         }
@@ -83,9 +91,9 @@ impl Region {
         let region = Region::new(services, info, table, families, stores, inventory);
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
-        region.begin(last_used, replayed).await?;
+        region.start_serving(last_used, replayed).await?;
         for (at, store) in region.view.load().stores.iter().enumerate() {
-            region.warm_up(at, store.files.iter().map(|file| (file.clone(), Vec::new())).collect());
+            region.warm_cache(at, store.files.iter().map(|file| (file.clone(), Vec::new())).collect());
         }
         info!(
             region = %region.name, seq_id = region.open_seq_id(), replayed_to = replayed,
@@ -103,6 +111,7 @@ impl Region {
         stores: Vec<StoreView>,
         inventory: Option<layout::Inventory>,
     ) -> Arc<Region> {
+        assert!(stores.len() == families.len(), "each family has a store");
         let instruments = services.instruments.of_region(&info.table, services.env.clock.monotonic());
         let full_name = info.name();
         let encoded: Arc<str> = info.encoded_name().into();
@@ -149,19 +158,19 @@ impl Region {
             this: this.clone(),
             mvcc: Mvcc::new(0),
             rows: RowLocks::new(clock),
-            publish: Mutex::new(Publish::default()),
+            publish: Mutex::new(PublishState::default()),
             view: ArcSwap::from_pointee(RegionView { stores }),
             state: AtomicU8::new(RegionState::Closed as u8),
             flushing: tokio::sync::Mutex::new(None),
             retired: Mutex::default(),
             strays: Mutex::default(),
-            counters: figures::Counters::default(),
+            counters: metrics::Counters::default(),
             instruments,
             store_counts,
         })
     }
 
-    /// Puts entries that no file holds into memory; returns the greatest sequence id met.
+    /// Puts the entries that no file holds into memory. Returns the greatest sequence id found.
     async fn replay(&self, entries: &mut dyn Entries) -> Result<u64> {
         let mut replay = Replay {
             info: &self.info,
@@ -183,7 +192,8 @@ impl Region {
                 self.has_tags.store(true, Ordering::Relaxed);
             }
             let bytes = self.charge(&mut *self.publish_lock()?);
-            // On a full disk all of it stays in memory, as it was before the restart: reads need no file.
+            // On a full disk everything stays in memory, as before the restart. Reads need no
+            // files.
             if bytes > self.flush_bytes && self.services.budget.space().has(bytes.saturating_mul(2)) {
                 self.flush_replayed(replay.highest).await?;
             }
@@ -191,14 +201,15 @@ impl Region {
         if let Some((first, last)) = replay.gaps.first {
             warn!(
                 region = %self.name, missing = replay.gaps.missing, first, last,
-                "sequence ids are missing in the logs: of writes that were not to be logged (SKIP_WAL), or of edits that \
+                "sequence ids are missing in the logs: writes that skipped the log (SKIP_WAL), or edits that \
                  are lost"
             );
         }
         Ok(replay.highest)
     }
 
-    /// Replays the files that a split of logs left in the region's directory, and removes them when all is in files.
+    /// Replays the files that a log split left in the region's directory. Deletes them when all
+    /// their edits are in files.
     async fn replay_recovered_edits(&self) -> Result<u64> {
         let files =
             recovered_edits(&*self.services.fs, &self.services.root.recovered_edits_dir(&self.info)).await?;
@@ -217,7 +228,7 @@ impl Region {
         Ok(highest)
     }
 
-    /// Finishes a compaction that a log tells of: its inputs go, if its outputs are there.
+    /// Finishes a compaction that a log records: drops its inputs, if all outputs exist.
     async fn finish_compaction(&self, compaction: &Compaction) -> Result<()> {
         let Ok(at) = self.store_of(&compaction.family) else { return Ok(()) };
         let files = self.view.load().stores[at].files.clone();
@@ -231,14 +242,14 @@ impl Region {
             .cloned()
             .collect();
         if !inputs.is_empty() {
-            info!(region = %self.name, inputs = inputs.len(), "finishing a compaction that the log tells of");
+            info!(region = %self.name, inputs = inputs.len(), "finishing a compaction recorded in the log");
             self.publish_compaction(at, &inputs, &[])?;
             self.archive_retired().await;
         }
         Ok(())
     }
 
-    /// The greatest sequence id that was ever used, as far as can be known.
+    /// The greatest sequence id known to have been used.
     fn last_used_seq_id(&self, replayed: u64, seq_id_file: u64) -> u64 {
         let view = self.view.load();
         let files = view.stores.iter().flat_map(|store| store.files.iter());
@@ -247,22 +258,23 @@ impl Region {
         in_files.unwrap_or(1).max(replayed).max(seq_id_file)
     }
 
-    /// Begins to serve behind the sequence id `last_used`.
-    async fn begin(&self, last_used: u64, replayed: u64) -> Result<()> {
+    /// Starts to serve with sequence ids greater than `last_used`.
+    async fn start_serving(&self, last_used: u64, replayed: u64) -> Result<()> {
+        assert!(replayed <= last_used, "new edits have greater sequence ids than replayed ones");
         let open_seq_id = last_used + 1;
         self.record_seq_id(last_used).await?;
         self.mvcc.begin(open_seq_id);
         self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
         if self.view.load().stores.iter().all(|store| store.active.is_empty()) {
-            // All that the old logs have of this region is in files.
-            self.note_flushed(replayed);
+            // All edits that the old logs have of this region are in files.
+            self.record_flushed(replayed);
         }
         let (files, server) = (self.family_files(), self.services.server.as_ref());
         self.log_marker(|_, now_ms| self.marked.open(open_seq_id, &files, server, now_ms)).await?;
         self.set_state(RegionState::Serving)
     }
 
-    /// The families with their files.
+    /// The families and their files.
     pub(super) fn family_files(&self) -> Vec<FamilyFiles> {
         let view = self.view.load();
         let stores = self.families.iter().zip(&view.stores).map(|(family, store)| FamilyFiles {
@@ -274,10 +286,10 @@ impl Region {
     }
 }
 
-/// Refuses a family whose files could not be written: better at once than at its first flush (HBase:
-/// `HRegion.checkCompressionCodecs`).
+/// Rejects a family whose files could not be written, already when the region opens and not at the
+/// first flush (HBase: `HRegion.checkCompressionCodecs`).
 fn check_codecs(family: &FamilyDescriptor) -> Result<()> {
-    match family.foreign_compression() {
+    match family.unsupported_compression() {
         None => Ok(()),
         Some(codec) => Err(Error::Unsupported {
             what: format!("compression {codec} of family {}", family.name.escape_ascii()),
@@ -285,9 +297,9 @@ fn check_codecs(family: &FamilyDescriptor) -> Result<()> {
     }
 }
 
-/// Adds to an error about a damaged store file what an operator can do. Of `hbase:meta` nothing can be lost: it is
-/// rebuilt as a whole.
-fn with_remedy(error: Error, info: &RegionInfo) -> Error {
+/// Adds the available remedies to the error for a damaged store file. None of `hbase:meta` can be
+/// given up: it is rebuilt as a whole.
+fn add_repair_hint(error: Error, info: &RegionInfo) -> Error {
     match error {
         Error::Corrupt { file, offset, what } if !info.table.is_meta() => Error::Corrupt {
             file,
@@ -301,7 +313,7 @@ fn with_remedy(error: Error, info: &RegionInfo) -> Error {
     }
 }
 
-/// Removes what an earlier run was making, and makes the directories of families that have none.
+/// Removes unfinished files of an earlier run, and creates missing directories of families.
 async fn prepare_directories(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -319,14 +331,14 @@ async fn prepare_directories(
     Ok(())
 }
 
-/// Files of edits that a split of logs left in a region's directory, in the order of their sequence ids.
+/// Files of edits that a log split left in a region's directory, by ascending sequence id.
 pub(crate) async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
     if fs.stat(dir).await?.is_none() {
         return Ok(Vec::new());
     }
     let mut numbered: Vec<(u64, FilePath)> = Vec::new();
     for status in fs.list(dir).await?.into_iter().filter(|status| !status.is_dir) {
-        // The name is the greatest sequence id in the file; HBase marks some with a minus.
+        // The name is the greatest sequence id in the file. HBase marks some with a minus sign.
         if let Ok(number) = status.name.trim_start_matches('-').parse() {
             numbered.push((number, dir.join(&status.name)));
         }

@@ -1,4 +1,4 @@
-//! What a region's behaviour depends on, in HBase's keys.
+//! Settings of regions, with HBase's keys.
 
 use std::time::Duration;
 
@@ -8,35 +8,40 @@ use crate::caching::Caching;
 use crate::compaction::SiteSettings;
 use crate::region::split_policy::SplitOptions;
 
-/// Settings of regions; the defaults are HBase's.
+/// Settings of regions. The defaults are HBase's.
 #[derive(Clone, Debug)]
 pub struct RegionOptions {
-    /// Bytes of memstores at which a region is flushed (`hbase.hregion.memstore.flush.size`); a table's
-    /// `MEMSTORE_FLUSHSIZE` goes first.
+    /// Bytes of memstores at which a region is flushed (`hbase.hregion.memstore.flush.size`). A
+    /// table's `MEMSTORE_FLUSHSIZE` takes precedence.
     pub flush_bytes: u64,
-    /// Times `flush_bytes` at which writes are refused (`hbase.hregion.memstore.block.multiplier`).
+    /// Multiple of `flush_bytes` at which writes are refused
+    /// (`hbase.hregion.memstore.block.multiplier`).
     pub block_multiplier: u64,
-    /// Bytes of a serialized cell at most; 0 for no limit (`hbase.server.keyvalue.maxsize`).
+    /// Maximum bytes of a serialized cell; 0 for no limit (`hbase.server.keyvalue.maxsize`).
     pub cell_bytes_max: u64,
-    /// Bytes of one family that one result may have, so of a row that is read in one piece (`hbase.table.max.rowsize`).
+    /// Maximum bytes of one family in one result, which limits rows read as a whole
+    /// (`hbase.table.max.rowsize`).
     pub row_bytes_max: u64,
-    /// Elements that a filter may have (`grampus.filter.elements.max`).
+    /// Maximum number of elements in a filter (`grampus.filter.elements.max`).
     pub filter_elements_max: usize,
     /// Bytes in the log's queue at which writes are refused.
     pub log_queue_bytes_max: u64,
-    /// Which files are compacted, and when; families and tables may say otherwise.
+    /// Which files are compacted, and when. Families and tables may override this.
     pub compaction: SiteSettings,
-    /// How long flushes wait for it at most (`hbase.hstore.blockingWaitTime`).
+    /// Maximum time that a flush waits for compactions (`hbase.hstore.blockingWaitTime`).
     pub blocking_wait: Duration,
-    /// How often a failed flush is tried again before it is reported (`hbase.hstore.flush.retries.number`).
+    /// Number of attempts to flush before the error is returned; 0 means 1
+    /// (`hbase.hstore.flush.retries.number`).
     pub flush_retries: u32,
-    /// The wait before the first of these retries; doubled for each further one, up to a hundred times.
+    /// The wait after the first failed attempt. It doubles after each further one, up to a hundred
+    /// times the first.
     pub flush_retry_wait: Duration,
-    /// How long compactions keep delete markers that they could drop (`hbase.hstore.time.to.purge.deletes`).
+    /// How long compactions keep delete markers that could be dropped
+    /// (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after: Duration,
     /// When regions are split.
     pub split: SplitOptions,
-    /// What of all families is cached, beside what each asks for.
+    /// Which blocks of all families are cached, in addition to the settings of each family.
     pub caching: Caching,
 }
 
@@ -61,12 +66,12 @@ impl Default for RegionOptions {
 }
 
 impl RegionOptions {
-    /// The bytes at which a region of `table` is flushed.
+    /// The number of bytes at which a region of `table` is flushed.
     pub fn flush_bytes_of(&self, table: &TableDescriptor) -> u64 {
         table.memstore_flush_bytes().unwrap_or(self.flush_bytes)
     }
 
-    /// The bytes at which writes to a region of `table` are refused.
+    /// The number of bytes at which writes to a region of `table` are refused.
     pub fn blocking_bytes_of(&self, table: &TableDescriptor) -> u64 {
         self.flush_bytes_of(table).saturating_mul(self.block_multiplier)
     }

@@ -1,8 +1,8 @@
-//! Making store files: of a snapshot (flush) or of other files (compaction), where these are to be cut by timestamps, one
-//! for each stretch of time that has cells.
+//! Writes store files: from a snapshot (flush) or from other files (compaction). A compaction can
+//! split its output by timestamp; a time window without cells then gets no file.
 //!
-//! A file is written and synced outside its store, under the name it will have; then it is moved in, the directory is
-//! synced, and it is opened again: only what was read back is published.
+//! A file is written and synced outside its store, under its final name. Then it is moved in, the
+//! directory is synced, and the file is opened again. Only a file that was read back is published.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,181 +12,207 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use cell::schema::{BloomType, FamilyDescriptor};
 use fs::FilePath;
 use hfile::{StoreInfo, Writer, WriterOptions};
+use layout::StoreDir;
 use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
-use crate::region::Region;
-use crate::region::compact::{Pace, Unhurried};
-use crate::region::warmth::{LeftOut, keep_written};
+use crate::region::cache_warming::{UncachedBlock, cache_written};
+use crate::region::compact::{CompactionThrottle, Unthrottled};
+use crate::region::{Region, RegionServices};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
 
-/// Bytes of cells between two looks at the pace of a compaction.
-const PACE_BYTES: u64 = 64 << 10;
+/// Bytes of cells between two calls of a compaction's [`CompactionThrottle`].
+const THROTTLE_BYTES: u64 = 64 << 10;
 
-/// The attribute of a family that has its files written with a column sidecar, where it is true. Ours: HBase keeps what it
-/// does not know.
+/// The family attribute that, if true, adds a column sidecar to the family's files. A Grampus
+/// extension; HBase keeps attributes it does not know.
 const COLUMN_SIDECAR: &str = "COLUMN_SIDECAR";
 
-/// What goes into files.
-pub(super) struct Merge {
+/// The input of a flush or compaction, and properties of its output.
+pub(super) struct OutputSource {
     snapshot: Option<Arc<Memstore>>,
     files: Vec<Arc<StoreFile>>,
     retention: Retention,
     info: StoreInfo,
-    // Smallest timestamps of the outputs, ascending; empty for a single one.
+    // Smallest timestamps of the outputs, ascending; empty for a single output.
     boundaries: Vec<i64>,
 }
 
-/// A file that is complete but not in its store yet.
-pub(super) struct Output {
+/// A complete file that is not in its store yet.
+pub(super) struct OutputFile {
     pub(super) store: usize,
     name: String,
     file_id: u64,
-    left_out: Vec<LeftOut>,
+    uncached: Vec<UncachedBlock>,
     /// Serialized bytes of its cells.
     pub(super) cell_bytes: u64,
 }
 
-impl Output {
-    /// Takes the blocks that should be in the cache and found no room.
-    pub(super) fn take_left_out(&mut self) -> Vec<LeftOut> {
-        std::mem::take(&mut self.left_out)
+impl OutputFile {
+    /// Takes the blocks that belong in the cache but found no space.
+    pub(super) fn take_uncached(&mut self) -> Vec<UncachedBlock> {
+        std::mem::take(&mut self.uncached)
     }
 }
 
-impl Merge {
+impl OutputSource {
     /// The snapshot of a store, for a flush with the sequence id `seq_id`.
-    pub(super) fn snapshot(store: &StoreView, seq_id: u64) -> Merge {
+    pub(super) fn snapshot(store: &StoreView, seq_id: u64) -> OutputSource {
         let info = StoreInfo { max_seq_id: seq_id, ..StoreInfo::default() };
         let retention = Retention::Minor;
-        Merge { snapshot: store.snapshot.clone(), files: Vec::new(), retention, info, boundaries: Vec::new() }
+        OutputSource {
+            snapshot: store.snapshot.clone(),
+            files: Vec::new(),
+            retention,
+            info,
+            boundaries: Vec::new(),
+        }
     }
 
-    /// Files of a store: all of them, or some. `replaced` are the names of all that the outputs stand for: the files,
-    /// others that went into files of the store but are not archived yet, and strays, whose cells are elsewhere too.
+    /// Some or all files of a store. `replaced` names all files that the outputs replace: the
+    /// inputs, earlier inputs that are not archived yet, and strays, whose cells are elsewhere too.
     pub(super) fn files(
         files: &[Arc<StoreFile>],
         is_all: bool,
         boundaries: &[i64],
         replaced: Vec<String>,
-    ) -> Merge {
+    ) -> OutputSource {
+        debug_assert!(
+            files.is_sorted_by_key(|file| file.seq_id()),
+            "files of a store are in the order of their sequence ids"
+        );
         let max_seq_id = files.iter().map(|file| file.seq_id()).max().unwrap_or(0);
         let info =
             StoreInfo { max_seq_id, is_major: is_all, compacted_files: replaced, ..StoreInfo::default() };
+        debug_assert!(
+            boundaries.first().is_none_or(|oldest| *oldest == i64::MIN),
+            "the first output takes the oldest cells"
+        );
         let retention = if is_all { Retention::Major } else { Retention::Minor };
-        Merge { snapshot: None, files: files.to_vec(), retention, info, boundaries: boundaries.to_vec() }
+        OutputSource {
+            snapshot: None,
+            files: files.to_vec(),
+            retention,
+            info,
+            boundaries: boundaries.to_vec(),
+        }
     }
 
-    /// The oldest read point at which the outputs show all that was visible then, if nothing is dropped that readers at
-    /// `smallest_read_point` see; the newest one, `read_point`, if files of another region are among the inputs.
+    /// The oldest read point at which the outputs show everything that was visible then, if all
+    /// that readers at `smallest_read_point` see is kept. It is the newest one, `read_point`, if an
+    /// input is a file of another region.
     fn readable_since(&self, smallest_read_point: u64, read_point: u64) -> u64 {
         let of_files = self.files.iter().map(|file| file.readable_since()).max().unwrap_or(0);
         of_files.max(smallest_read_point).min(read_point)
     }
 
-    /// The place of the output for cells of this timestamp.
+    /// The index of the output for cells of this timestamp.
     fn output_of(&self, timestamp: i64) -> usize {
         self.boundaries.partition_point(|smallest| *smallest <= timestamp).max(1) - 1
     }
 }
 
 /// A file that is being written.
-struct Writing {
-    output: Output,
+struct UnfinishedOutput {
+    output: OutputFile,
     writer: Writer,
 }
 
 impl Region {
-    /// Writes a snapshot of the store `at` to a file. On an error nothing is left.
-    pub(super) async fn write_output(&self, at: usize, merge: &Merge) -> Result<Output> {
-        let outputs = self.write_outputs(at, merge, &Unhurried).await?;
-        let mut outputs = outputs.expect("nothing gives up that is not hurried");
-        Ok(outputs.pop().expect("at least one"))
+    /// Writes a snapshot of the store `at` to a file. On an error no file remains.
+    pub(super) async fn write_output(&self, at: usize, source: &OutputSource) -> Result<OutputFile> {
+        let outputs = self.write_outputs(at, source, &Unthrottled).await?;
+        let mut outputs = outputs.expect("Unhurried never stops a compaction");
+        assert!(outputs.len() == 1, "a snapshot is written to one file");
+        Ok(outputs.pop().expect("at least one output"))
     }
 
-    /// Writes the files of a merge; `None` if `pace` gave up. On an error nothing is left, and then neither.
+    /// Writes the output files; `None` if `throttle` stopped the compaction. Then, and on an error,
+    /// no file remains.
     ///
-    /// At least one is made, even if no cell is left: it says which files are replaced. Without it, one input archived
-    /// before the others would take its delete markers away from them. And of a snapshot it says up to where the log is
-    /// not needed.
+    /// At least one file is written, even without cells, because it lists the files it replaces. If
+    /// the list did not exist, archiving the inputs one by one could remove a delete marker before
+    /// the cells it hides. After a flush, the file records up to which edit the log is not needed.
     pub(super) async fn write_outputs(
         &self,
         at: usize,
-        merge: &Merge,
-        pace: &dyn Pace,
-    ) -> Result<Option<Vec<Output>>> {
-        let mut writing = BTreeMap::new();
+        source: &OutputSource,
+        throttle: &dyn CompactionThrottle,
+    ) -> Result<Option<Vec<OutputFile>>> {
+        let mut unfinished = BTreeMap::new();
         let smallest_read_point = self.mvcc.smallest_read_point();
-        let readable_since = merge.readable_since(smallest_read_point, self.mvcc.read_point());
-        let outcome = match self.write_cells(at, merge, smallest_read_point, pace, &mut writing).await {
-            Ok(true) => self.finish_writing(merge, readable_since, &mut writing).await.map(Some),
+        let readable_since = source.readable_since(smallest_read_point, self.mvcc.read_point());
+        let outcome = match self.write_cells(at, source, smallest_read_point, throttle, &mut unfinished).await
+        {
+            Ok(true) => self.finish_writing(source, readable_since, &mut unfinished).await.map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
         if !matches!(outcome, Ok(Some(_))) {
-            for Writing { output, .. } in writing.into_values() {
+            for UnfinishedOutput { output, .. } in unfinished.into_values() {
                 self.discard(output).await;
             }
         }
         outcome
     }
 
-    /// Writes the cells of a merge, by the place of their output; whether it came to the end.
+    /// Writes each merged cell to the output for its timestamp. Returns false if `throttle` stopped
+    /// it.
     async fn write_cells(
         &self,
         at: usize,
-        merge: &Merge,
+        source: &OutputSource,
         smallest_read_point: u64,
-        pace: &dyn Pace,
-        writing: &mut BTreeMap<usize, Writing>,
+        throttle: &dyn CompactionThrottle,
+        unfinished: &mut BTreeMap<usize, UnfinishedOutput>,
     ) -> Result<bool> {
-        if merge.boundaries.len() < 2 {
-            writing.insert(0, self.begin_writing(at, merge).await?);
+        if source.boundaries.len() < 2 {
+            unfinished.insert(0, self.begin_writing(at, source).await?);
         }
-        let mut cells = self.merged_cells(at, merge, smallest_read_point);
+        let mut cells = self.merged_cells(at, source, smallest_read_point);
         let mut read_bytes = 0;
         while let Some(cell) = cells.next().await? {
-            let writing = match writing.entry(merge.output_of(cell.timestamp())) {
+            let unfinished = match unfinished.entry(source.output_of(cell.timestamp())) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(self.begin_writing(at, merge).await?),
+                Entry::Vacant(entry) => entry.insert(self.begin_writing(at, source).await?),
             };
-            writing.writer.append(&cell).await?;
-            writing.output.cell_bytes += cell.serialized_len() as u64;
+            unfinished.writer.append(&cell).await?;
+            unfinished.output.cell_bytes += cell.serialized_len() as u64;
             let read = (cell.key.len() + cell.value.len()) as u64;
             if cells.is_warm() {
-                writing.writer.keep_block();
+                unfinished.writer.retain_block();
             }
-            keep_written(
+            cache_written(
                 &self.services.loader,
-                &mut writing.writer,
-                writing.output.file_id,
-                &mut writing.output.left_out,
+                &mut unfinished.writer,
+                unfinished.output.file_id,
+                &mut unfinished.output.uncached,
             );
             read_bytes += read;
-            if read_bytes >= PACE_BYTES && !merge.files.is_empty() {
-                if !self.lets_compactions_run() {
+            if read_bytes >= THROTTLE_BYTES && !source.files.is_empty() {
+                if !self.allows_compactions() {
                     return Err(self.not_serving());
                 }
-                if !pace.go_on(std::mem::take(&mut read_bytes)).await {
+                if !throttle.throttle(std::mem::take(&mut read_bytes)).await {
                     return Ok(false);
                 }
             }
         }
-        if writing.is_empty() {
-            writing.insert(0, self.begin_writing(at, merge).await?);
+        if unfinished.is_empty() {
+            unfinished.insert(0, self.begin_writing(at, source).await?);
         }
         Ok(true)
     }
 
-    async fn begin_writing(&self, at: usize, merge: &Merge) -> Result<Writing> {
+    async fn begin_writing(&self, at: usize, source: &OutputSource) -> Result<UnfinishedOutput> {
         let name = layout::store::random_name(&*self.services.env.random);
         let path = self.store_dir(at).join(&name);
         let file_id = self.services.loader.file_id(&path, self.caching(at));
-        let output = Output { store: at, name, file_id, left_out: Vec::new(), cell_bytes: 0 };
-        match self.create_file(&output, merge).await {
-            Ok(writer) => Ok(Writing { output, writer }),
+        let output = OutputFile { store: at, name, file_id, uncached: Vec::new(), cell_bytes: 0 };
+        match self.create_file(&output, source).await {
+            Ok(writer) => Ok(UnfinishedOutput { output, writer }),
             Err(error) => {
                 self.discard(output).await;
                 Err(error)
@@ -194,27 +220,28 @@ impl Region {
         }
     }
 
-    /// Makes the files durable, in the order in which they are to be moved in: the last one says what they replace. What
-    /// was not done on an error stays in `writing`.
+    /// Makes the files durable, in the order in which they are to be moved in. The last one lists
+    /// the files they replace. On an error, unfinished files remain in `unfinished`.
     async fn finish_writing(
         &self,
-        merge: &Merge,
+        source: &OutputSource,
         readable_since: u64,
-        writing: &mut BTreeMap<usize, Writing>,
-    ) -> Result<Vec<Output>> {
+        unfinished: &mut BTreeMap<usize, UnfinishedOutput>,
+    ) -> Result<Vec<OutputFile>> {
+        assert!(!unfinished.is_empty(), "a flush or compaction writes at least one file");
         let mut outputs = Vec::new();
-        while let Some((_, Writing { mut output, mut writer })) = writing.pop_first() {
+        while let Some((_, UnfinishedOutput { mut output, mut writer })) = unfinished.pop_first() {
             writer.complete_blocks();
-            keep_written(&self.services.loader, &mut writer, output.file_id, &mut output.left_out);
-            let mut info = StoreInfo { readable_since: Some(readable_since), ..merge.info.clone() };
-            if !writing.is_empty() {
+            cache_written(&self.services.loader, &mut writer, output.file_id, &mut output.uncached);
+            let mut info = StoreInfo { readable_since: Some(readable_since), ..source.info.clone() };
+            if !unfinished.is_empty() {
                 info.compacted_files.clear();
             }
             writer.put_store_info(&info);
             writer.put_plain_rows();
             outputs.push(output);
             match writer.finish().await {
-                Ok(written) => self.report_odd_cells(&written),
+                Ok(written) => self.report_unreadable_cells(&written),
                 Err(error) => {
                     for output in outputs {
                         self.discard(output).await;
@@ -226,8 +253,8 @@ impl Region {
         Ok(outputs)
     }
 
-    /// Reports cells that a client could not decode: HBase stores them unchecked.
-    fn report_odd_cells(&self, written: &hfile::Written) {
+    /// Reports cells that clients cannot decode. HBase stores them without a check.
+    fn report_unreadable_cells(&self, written: &hfile::WrittenFile) {
         let (unreadable, malformed_tags) = (written.unreadable_cells, written.malformed_tags);
         if unreadable > 0 || malformed_tags > 0 {
             warn!(
@@ -237,85 +264,93 @@ impl Region {
         }
     }
 
-    /// Removes a file that will not be moved in. If that fails, the next open does it.
-    pub(super) async fn discard(&self, output: Output) {
+    /// Removes a file that will not be moved in. If that fails, the next open removes it.
+    pub(super) async fn discard(&self, output: OutputFile) {
         self.services.loader.evict_file(&self.store_dir(output.store).join(&output.name), output.file_id);
         let path = self.scratch_path(&output);
         if let Err(error) = self.services.fs.delete(&path).await {
-            warn!(file = %path, %error, "an unfinished file could not be removed");
+            warn!(file = %path, %error, "cannot remove unfinished file");
         }
     }
 
-    /// Moves a file into its store, makes its name durable and opens it. On an error it is in the store no more, or
-    /// known as a stray.
-    pub(super) async fn move_in(&self, output: Output) -> Result<Arc<StoreFile>> {
-        let to = self.store_dir(output.store).join(&output.name);
-        let moved = match self.services.fs.rename(&self.scratch_path(&output), &to).await {
-            Ok(()) => self.settle(output.store, &output.name).await,
+    /// Moves a file into its store, makes its name durable, and opens it. After an error the file
+    /// is gone from the store, or recorded as a stray.
+    pub(super) async fn move_in(&self, output: OutputFile) -> Result<Arc<StoreFile>> {
+        let (services, store) = (&self.services, self.tracked_store(output.store));
+        let now_ms = services.env.clock.now_ms();
+        let moved = match services.tracker.commit(store, &[&output.name], &[], now_ms).await {
+            Ok(()) => self.open_moved_in(output.store, &output.name).await,
             Err(error) => Err(error.into()),
         };
         if moved.is_err() {
-            // A rename that failed may have happened, or not.
-            self.take_out(output.store, &output.name).await;
+            // A rename that failed may still have taken effect.
+            self.remove_from_store(output.store, &output.name).await;
             self.discard(output).await;
         }
         moved
     }
 
-    /// Removes a file from its store that no view has, and whose cells are elsewhere.
+    /// Removes a file from its store. No view has it, and its cells are also elsewhere.
     ///
-    /// Where it cannot be known to be gone, its name is remembered: compactions list it as replaced. Else it could come
-    /// back after a crash, when what hid some of its cells was dropped.
-    pub(super) async fn take_out(&self, store: usize, name: &str) {
+    /// If the removal cannot be confirmed, the name is recorded as a stray, and compactions list it
+    /// as replaced. Otherwise the file could reappear after a crash, when the delete markers for
+    /// some of its cells have been dropped.
+    pub(super) async fn remove_from_store(&self, store: usize, name: &str) {
         let dir = self.store_dir(store);
         let removed = async {
             self.services.fs.delete(&dir.join(name)).await?;
             self.services.fs.sync_dir(&dir).await
         };
         if let Err(error) = removed.await {
-            warn!(file = %dir.join(name), %error, "a file that is not needed may come back; compactions will say so");
+            warn!(file = %dir.join(name), %error, "cannot remove unneeded file; compactions will list it as replaced");
             self.strays().push((store, name.to_string()));
         }
     }
 
-    /// Names of files of a store that may be in its directory although no view has them.
+    /// Names of files in a store's directory that may exist although no view has them.
     pub(super) fn stray_names(&self, at: usize) -> Vec<String> {
         self.strays().iter().filter(|(store, _)| *store == at).map(|(_, name)| name.clone()).collect()
     }
 
     fn strays(&self) -> MutexGuard<'_, Vec<(usize, String)>> {
-        // A list of names: whole after any panic.
+        // Safe after a panic: the list of names is always consistent.
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store as its tracker sees it.
+    fn tracked_store(&self, at: usize) -> StoreDir<'_> {
+        let RegionServices { fs, root, .. } = &self.services;
+        StoreDir { fs: &**fs, root, region: &self.info, family: &self.families[at].name }
     }
 
     fn store_dir(&self, at: usize) -> FilePath {
         self.services.root.family_dir(&self.info, &self.families[at].name)
     }
 
-    fn scratch_path(&self, output: &Output) -> FilePath {
-        self.services.root.family_tmp_dir(&self.info, &self.families[output.store].name).join(&output.name)
+    fn scratch_path(&self, output: &OutputFile) -> FilePath {
+        self.services.tracker.output_dir(self.tracked_store(output.store)).join(&output.name)
     }
 
-    /// The cells that live on, for readers at `smallest_read_point` and later ones.
-    fn merged_cells(&self, at: usize, merge: &Merge, smallest_read_point: u64) -> CompactionScanner {
+    /// The cells to keep for readers at `smallest_read_point` and later.
+    fn merged_cells(&self, at: usize, source: &OutputSource, smallest_read_point: u64) -> CompactionScanner {
         CompactionScanner::new(
-            merge.snapshot.as_slice(),
-            &merge.files,
+            source.snapshot.as_slice(),
+            &source.files,
             self.table.order(),
             &self.rules[at],
-            merge.retention,
+            source.retention,
             smallest_read_point,
             self.services.env.clock.now_ms() as i64,
             self.services.loader.clone(),
         )
     }
 
-    async fn create_file(&self, output: &Output, merge: &Merge) -> Result<Writer> {
-        let mut options = self.writer_options(&self.families[output.store], merge)?;
-        options.keep = self.caching(output.store).keep_written(!merge.files.is_empty());
-        options.include_tags = match merge.files.is_empty() {
+    async fn create_file(&self, output: &OutputFile, source: &OutputSource) -> Result<Writer> {
+        let mut options = self.writer_options(&self.families[output.store], source)?;
+        options.retain = self.caching(output.store).keep_written(!source.files.is_empty());
+        options.include_tags = match source.files.is_empty() {
             true => self.has_tags.load(Ordering::Relaxed),
-            false => merge.files.iter().any(|file| file.reader().info().includes_tags),
+            false => source.files.iter().any(|file| file.reader().info().includes_tags),
         };
         let fs = &*self.services.fs;
         let path = self.scratch_path(output);
@@ -325,11 +360,11 @@ impl Region {
         Ok(Writer::create(fs, &path, options).await?)
     }
 
-    /// How the file of a merge of `family` is written.
-    fn writer_options(&self, family: &FamilyDescriptor, merge: &Merge) -> Result<WriterOptions> {
-        let compression = match merge.files.is_empty() {
+    /// The options for writing a file of `family`.
+    fn writer_options(&self, family: &FamilyDescriptor, source: &OutputSource) -> Result<WriterOptions> {
+        let compression = match source.files.is_empty() {
             true => family.compression(),
-            false => family.compaction_compression(merge.info.is_major),
+            false => family.compaction_compression(source.info.is_major),
         };
         let compression = compression.ok_or_else(|| Error::Unsupported {
             what: format!("compression of family {}", family.name.escape_ascii()),
@@ -351,8 +386,8 @@ impl Region {
         })
     }
 
-    /// The kind of Bloom filter and the length of its prefixes; HBase takes the latter from the settings of the table
-    /// or family.
+    /// The kind of Bloom filter, and the length of its prefixes. As in HBase, the length is a
+    /// setting of the table or family.
     fn bloom_of(&self, family: &FamilyDescriptor) -> (BloomType, u32) {
         const KEY: &str = "RowPrefixBloomFilter.prefix_length";
         match family.bloom_type() {

@@ -1,9 +1,11 @@
 //! Whether a region should be split, and at which row.
 //!
-//! The row is the one in the middle of the largest file of the largest store; no file is read for it but the index block
-//! that knows. A region with references is not split: their files are another region's.
+//! The row is the middle one of the largest file of the largest store. Finding it reads only the
+//! index block that has it. A region with references is not split, because their files belong to
+//! another region.
 //!
-//! Source: HBase `HRegion.checkSplit`, `RegionSplitPolicy.getSplitPoint`, `StoreUtils.getFileSplitPoint`.
+//! Source: HBase `HRegion.checkSplit`, `RegionSplitPolicy.getSplitPoint`,
+//! `StoreUtils.getFileSplitPoint`.
 
 use std::sync::Arc;
 
@@ -15,16 +17,17 @@ use crate::error::Result;
 use crate::region::{Region, RegionState};
 use crate::store::{StoreFile, StoreView};
 
-/// A table whose regions are never split beside `hbase:meta`.
+/// A table whose regions are never split, in addition to `hbase:meta`.
 const NAMESPACE_TABLE: (&str, &str) = ("hbase", "namespace");
 
 impl Region {
-    /// Whether a store has references to files of other regions. Such a region can be neither split nor merged.
+    /// Whether a store has references to files of other regions. Such a region cannot be split or
+    /// merged.
     pub fn has_references(&self) -> bool {
         self.view.load().stores.iter().any(StoreView::has_references)
     }
 
-    /// Whether the region can be split at all now.
+    /// Whether the region can be split now, whatever its size.
     pub fn is_splittable(&self) -> bool {
         self.is_of_splittable_table() && self.state() == RegionState::Serving && !self.has_references()
     }
@@ -34,24 +37,23 @@ impl Region {
         self.state() == RegionState::Serving && !self.has_references()
     }
 
-    /// Whether it has grown so large that it should be split; `regions` of its table are on this server.
+    /// Whether it is so large that it should be split. `regions` of its table are on this server.
     pub fn should_split(&self, regions: usize) -> bool {
         let Some(bytes_max) = self.split_policy.bytes_max(regions) else { return false };
         let view = self.view.load();
         let sizes = view.stores.iter().map(file_bytes);
-        let bytes = match self.split_policy.sums_stores {
-            true => sizes.sum::<u64>(),
-            false => sizes.max().unwrap_or(0),
+        let is_large = match self.split_policy.sums_stores {
+            true => sizes.sum::<u64>() > bytes_max,
+            false => sizes.max().unwrap_or(0) > bytes_max,
         };
-        // A split flushes the region while it is offline, and its daughters rewrite all files. Without
-        // space for that, the region would stay offline for as long as the disk is full.
-        bytes > bytes_max && self.is_splittable() && self.services.budget.space().has(bytes)
+        is_large && self.is_splittable()
     }
 
-    /// The row to split at; `None` if there is none, because the region is small or its files have one row in the middle.
+    /// The row to split at. `None` if the region cannot be split now, has no files, or has too few
+    /// rows: the middle row of a file is then the first or last one.
     ///
     /// # Errors
-    /// What reading the index of a file can fail with.
+    /// Errors of reading a file's index.
     pub async fn split_point(&self) -> Result<Option<Bytes>> {
         if !self.is_of_splittable_table() || self.state() != RegionState::Serving {
             return Ok(None);
@@ -66,12 +68,12 @@ impl Region {
                 largest = Some((bytes, row));
             }
         }
-        let row = largest.map(|(_, row)| self.split_policy.cut(row));
-        // A row that was cut short may lie before the region.
+        let row = largest.map(|(_, row)| self.split_policy.shorten(row));
+        // A shortened row may be before the start of the region.
         Ok(row.filter(|row| self.info.contains(row)))
     }
 
-    /// The row in the middle of the largest file of a store, unless it is the file's first or last.
+    /// The middle row of the largest file of a store, unless it is the file's first or last.
     async fn split_point_of(&self, store: &StoreView) -> Result<Option<Bytes>> {
         let largest =
             store.files.iter().reduce(|left, right| if right.len() > left.len() { right } else { left });

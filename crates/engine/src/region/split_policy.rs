@@ -1,11 +1,13 @@
-//! When a region should be split and where, as far as its table and the server's settings say.
+//! Split policies: the size at which a region should be split, and how the split row is shortened.
 //!
-//! HBase's policies by their class names; they differ in the size that is too large. Where a region is split its files say
-//! (`region::split`); a policy or a restriction may cut that row to a prefix, so that rows of one prefix stay together. A
-//! table's attributes go before the server's settings, under the same keys.
+//! Policies have the class names of HBase's and differ in the size limit. The region's files
+//! determine the split row (`region::split`). A policy or a restriction may shorten it to a prefix,
+//! so that rows with one prefix stay together. A table's attributes take precedence over the
+//! server's settings and have the same keys.
 //!
-//! Source: HBase `RegionSplitPolicy` and its heirs, `RegionSplitRestriction` and its heirs.
+//! Source: HBase `RegionSplitPolicy`, `RegionSplitRestriction`, and their subclasses.
 
+use base::classes::SplitPolicy as SplitPolicyClass;
 use base::env::Random;
 use bytes::Bytes;
 use cell::schema::TableDescriptor;
@@ -23,25 +25,29 @@ const PREFIX_LEN_KEYS: [&str; 2] =
     ["KeyPrefixRegionSplitPolicy.prefix_length", "prefix_split_key_policy.prefix_length"];
 const DELIMITER_KEY: &str = "DelimitedKeyPrefixRegionSplitPolicy.delimiter";
 
-/// What the server's settings say of splits.
+/// The server's settings for splits.
 #[derive(Clone, Debug)]
 pub struct SplitOptions {
-    /// The policy of tables that name none (`hbase.regionserver.region.split.policy`).
-    pub policy: String,
-    /// Bytes of a store at which its region is split in the end (`hbase.hregion.max.filesize`).
+    /// The policy for tables that name none (`hbase.regionserver.region.split.policy`).
+    pub policy: SplitPolicyClass,
+    /// Bytes of a store above which its region is split, however many regions the table has
+    /// (`hbase.hregion.max.filesize`).
     pub file_bytes_max: u64,
-    /// The part of these by which regions differ, so that not all are split at once (`hbase.hregion.max.filesize.jitter`).
+    /// The fraction of `file_bytes_max` by which regions differ, so that not all are split at the
+    /// same time (`hbase.hregion.max.filesize.jitter`).
     pub file_bytes_jitter: f64,
-    /// Whether the stores of a region count together (`hbase.hregion.split.overallfiles`).
+    /// Whether the size limit applies to all stores of a region together
+    /// (`hbase.hregion.split.overallfiles`).
     pub sums_stores: bool,
-    /// Bytes at which the first region of a table is split, instead of two memstores' (`hbase.increasing.policy.initial.size`).
+    /// Bytes above which the first region of a table is split; the default is twice the flush size
+    /// (`hbase.increasing.policy.initial.size`).
     pub initial_bytes: Option<u64>,
 }
 
 impl Default for SplitOptions {
     fn default() -> SplitOptions {
         SplitOptions {
-            policy: "SteppingSplitPolicy".into(),
+            policy: SplitPolicyClass::Stepping,
             file_bytes_max: 10 << 30,
             file_bytes_jitter: 0.25,
             sums_stores: false,
@@ -50,31 +56,31 @@ impl Default for SplitOptions {
     }
 }
 
-/// How the size that is too large follows from the number of regions.
+/// How the size limit depends on the number of regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// No size is.
+    /// There is no limit.
     Never,
-    /// It does not.
+    /// It does not depend on it.
     Constant,
-    /// Small for the only region of a table.
+    /// It is small for the only region of a table.
     Stepping,
-    /// With the cube of their number.
+    /// It grows with the cube of the number.
     Increasing,
 }
 
-/// How a split row is cut.
+/// How a split row is shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Cut {
+enum KeyPrefix {
     ToLength(usize),
     BeforeDelimiter(Vec<u8>),
 }
 
-impl Cut {
+impl KeyPrefix {
     fn apply(&self, row: Bytes) -> Bytes {
         match self {
-            Cut::ToLength(len) => row.slice(..row.len().min(*len)),
-            Cut::BeforeDelimiter(delimiter) => {
+            KeyPrefix::ToLength(len) => row.slice(..row.len().min(*len)),
+            KeyPrefix::BeforeDelimiter(delimiter) => {
                 let at = row.windows(delimiter.len()).position(|part| part == &delimiter[..]);
                 at.map_or(row.clone(), |at| row.slice(..at))
             }
@@ -90,11 +96,11 @@ pub(super) struct SplitPolicy {
     initial_bytes: u64,
     pub(super) sums_stores: bool,
     // In the order in which they are applied.
-    cuts: Vec<Cut>,
+    key_prefixes: Vec<KeyPrefix>,
 }
 
 impl SplitPolicy {
-    /// The policy of a region of `table`, which is flushed at `flush_bytes`.
+    /// The policy of a region of `table` that is flushed at `flush_bytes`.
     pub(super) fn of(
         table: &TableDescriptor,
         options: &SplitOptions,
@@ -102,26 +108,26 @@ impl SplitPolicy {
         random: &dyn Random,
     ) -> SplitPolicy {
         let class = table.attribute("SPLIT_POLICY").or_else(|| table.setting(POLICY_KEY));
-        let class = class.unwrap_or(&options.policy);
-        let name = class.rsplit('.').next().unwrap_or(class);
-        let growth = match name {
-            "DisabledRegionSplitPolicy" => Growth::Never,
-            "ConstantSizeRegionSplitPolicy" => Growth::Constant,
-            "IncreasingToUpperBoundRegionSplitPolicy"
-            | "KeyPrefixRegionSplitPolicy"
-            | "DelimitedKeyPrefixRegionSplitPolicy"
-            | "BusyRegionSplitPolicy" => Growth::Increasing,
-            "SteppingSplitPolicy" => Growth::Stepping,
-            _ => {
-                warn!(table = %table.name, class, "no known split policy; regions are not split by size");
-                Growth::Never
-            }
+        let policy = class.map_or(Some(options.policy), SplitPolicyClass::of_class_or_name);
+        if policy.is_none() {
+            warn!(table = %table.name, class, "unknown split policy; regions are not split by size");
+        }
+        let growth = match policy {
+            None | Some(SplitPolicyClass::Disabled) => Growth::Never,
+            Some(SplitPolicyClass::ConstantSize) => Growth::Constant,
+            Some(SplitPolicyClass::Stepping) => Growth::Stepping,
+            Some(
+                SplitPolicyClass::IncreasingToUpperBound
+                | SplitPolicyClass::KeyPrefix
+                | SplitPolicyClass::DelimitedKeyPrefix
+                | SplitPolicyClass::Busy,
+            ) => Growth::Increasing,
         };
-        let policy_cut = match name {
-            "KeyPrefixRegionSplitPolicy" => {
+        let policy_prefix = match policy {
+            Some(SplitPolicyClass::KeyPrefix) => {
                 to_length(PREFIX_LEN_KEYS.iter().find_map(|key| table.setting(key)))
             }
-            "DelimitedKeyPrefixRegionSplitPolicy" => before(table.setting(DELIMITER_KEY)),
+            Some(SplitPolicyClass::DelimitedKeyPrefix) => before(table.setting(DELIMITER_KEY)),
             _ => None,
         };
         let restriction = match table.setting(RESTRICTION_KEY) {
@@ -137,11 +143,12 @@ impl SplitPolicy {
             sums_stores: table
                 .setting(OVERALL_FILES_KEY)
                 .map_or(options.sums_stores, |text| text.eq_ignore_ascii_case("true")),
-            cuts: policy_cut.into_iter().chain(restriction).collect(),
+            key_prefixes: policy_prefix.into_iter().chain(restriction).collect(),
         }
     }
 
-    /// Bytes above which a region is too large, if the server has `regions` of its table; none if no size is.
+    /// Bytes above which a region should be split, if the server has `regions` of its table; `None`
+    /// if there is no limit.
     pub(super) fn bytes_max(&self, regions: usize) -> Option<u64> {
         match self.growth {
             Growth::Never => None,
@@ -155,30 +162,30 @@ impl SplitPolicy {
         }
     }
 
-    /// The row to split at, where the files say `row`.
-    pub(super) fn cut(&self, row: Bytes) -> Bytes {
-        self.cuts.iter().fold(row, |row, cut| cut.apply(row))
+    /// Shortens the split row found in the files.
+    pub(super) fn shorten(&self, row: Bytes) -> Bytes {
+        self.key_prefixes.iter().fold(row, |row, prefix| prefix.apply(row))
     }
 }
 
-/// The size at which a region is split in the end; each has its own, a little more or less.
+/// The final size limit of a region. Each region has a slightly different one.
 fn bytes_max(table: &TableDescriptor, options: &SplitOptions, random: &dyn Random) -> u64 {
     let bytes = table.positive_setting(&["MAX_FILESIZE", FILE_BYTES_KEY]).unwrap_or(options.file_bytes_max);
     let jitter = table.setting(JITTER_KEY).and_then(|text| text.parse().ok());
     let jitter: f64 = jitter.unwrap_or(options.file_bytes_jitter);
-    // 53 bits are what a fraction holds.
-    let chance = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    let differs = bytes as f64 * (chance - 0.5) * jitter;
+    // An `f64` has 53 bits of precision.
+    let fraction = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    let differs = bytes as f64 * (fraction - 0.5) * jitter;
     (bytes as f64 + differs).clamp(1.0, i64::MAX as f64) as u64
 }
 
-fn to_length(text: Option<&str>) -> Option<Cut> {
-    text?.trim().parse().ok().filter(|len| *len > 0).map(Cut::ToLength)
+fn to_length(text: Option<&str>) -> Option<KeyPrefix> {
+    text?.trim().parse().ok().filter(|len| *len > 0).map(KeyPrefix::ToLength)
 }
 
-fn before(text: Option<&str>) -> Option<Cut> {
+fn before(text: Option<&str>) -> Option<KeyPrefix> {
     let delimiter = text.filter(|text| !text.is_empty())?;
-    Some(Cut::BeforeDelimiter(delimiter.as_bytes().to_vec()))
+    Some(KeyPrefix::BeforeDelimiter(delimiter.as_bytes().to_vec()))
 }
 
 #[cfg(test)]
@@ -186,8 +193,6 @@ mod tests {
     use super::*;
     use base::testing::SeededRandom;
     use cell::schema::TableName;
-
-    const PACKAGE: &str = "org.apache.hadoop.hbase.regionserver.";
 
     fn policy(attributes: &[(&str, &str)]) -> SplitPolicy {
         let mut table = TableDescriptor::new(TableName::parse("t").unwrap());
@@ -202,8 +207,7 @@ mod tests {
     #[test]
     fn sizes_follow_the_number_of_regions() {
         let sizes = |class: &str| {
-            let full = format!("{PACKAGE}{class}");
-            let policy = policy(&[("SPLIT_POLICY", &full)]);
+            let policy = policy(&[("SPLIT_POLICY", class)]);
             [0, 1, 2, 3, 101].map(|regions| policy.bytes_max(regions))
         };
         let all = |sizes: [u64; 5]| sizes.map(Some);
@@ -214,20 +218,12 @@ mod tests {
         }
         assert_eq!(sizes("DisabledRegionSplitPolicy"), [None; 5]);
         assert_eq!(sizes("NoSuchPolicy"), [None; 5]);
-        assert_eq!(policy(&[]).bytes_max(1), Some(100), "the default");
+        assert_eq!(policy(&[]).bytes_max(1), Some(100), "the default policy");
         assert_eq!(policy(&[("SPLIT_POLICY", "ConstantSizeRegionSplitPolicy")]).bytes_max(1), Some(1000));
     }
 
     #[test]
-    fn every_policy_that_a_table_may_name_is_known() {
-        for class in cell::attribute::SPLIT_POLICIES {
-            let is_never = policy(&[("SPLIT_POLICY", class)]).bytes_max(1).is_none();
-            assert_eq!(is_never, class.ends_with("DisabledRegionSplitPolicy"), "{class}");
-        }
-    }
-
-    #[test]
-    fn tables_go_before_settings() {
+    fn tables_override_settings() {
         let large =
             policy(&[("MAX_FILESIZE", "5000"), (INITIAL_SIZE_KEY, "70"), (OVERALL_FILES_KEY, "true")]);
         assert_eq!((large.bytes_max(1), large.bytes_max(2), large.sums_stores), (Some(70), Some(5000), true));
@@ -243,20 +239,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_cut() {
-        let cut = |attributes: &[(&str, &str)], row: &'static str| policy(attributes).cut(row.into());
+    fn rows_are_shortened() {
+        let shorten = |attributes: &[(&str, &str)], row: &'static str| policy(attributes).shorten(row.into());
         let key_prefix = ("SPLIT_POLICY", "KeyPrefixRegionSplitPolicy");
-        assert_eq!(cut(&[key_prefix, (PREFIX_LEN_KEYS[0], "3")], "abcdef"), "abc");
-        assert_eq!(cut(&[key_prefix, (PREFIX_LEN_KEYS[1], "3")], "ab"), "ab");
-        assert_eq!(cut(&[key_prefix, (PREFIX_LEN_KEYS[0], "0")], "abcdef"), "abcdef");
-        assert_eq!(cut(&[key_prefix], "abcdef"), "abcdef");
+        assert_eq!(shorten(&[key_prefix, (PREFIX_LEN_KEYS[0], "3")], "abcdef"), "abc");
+        assert_eq!(shorten(&[key_prefix, (PREFIX_LEN_KEYS[1], "3")], "ab"), "ab");
+        assert_eq!(shorten(&[key_prefix, (PREFIX_LEN_KEYS[0], "0")], "abcdef"), "abcdef");
+        assert_eq!(shorten(&[key_prefix], "abcdef"), "abcdef");
         let delimited = ("SPLIT_POLICY", "DelimitedKeyPrefixRegionSplitPolicy");
-        assert_eq!(cut(&[delimited, (DELIMITER_KEY, "::")], "a:b::c::d"), "a:b");
-        assert_eq!(cut(&[delimited, (DELIMITER_KEY, "_")], "a:b"), "a:b");
+        assert_eq!(shorten(&[delimited, (DELIMITER_KEY, "::")], "a:b::c::d"), "a:b");
+        assert_eq!(shorten(&[delimited, (DELIMITER_KEY, "_")], "a:b"), "a:b");
         let restricted = [(RESTRICTION_KEY, "KeyPrefix"), (RESTRICTION_LEN_KEY, "2")];
-        assert_eq!(cut(&restricted, "abcdef"), "ab");
+        assert_eq!(shorten(&restricted, "abcdef"), "ab");
         let restricted = [(RESTRICTION_KEY, "DelimitedKeyPrefix"), (RESTRICTION_DELIMITER_KEY, "d")];
-        assert_eq!(cut(&restricted, "abcdef"), "abc");
-        assert_eq!(cut(&[(RESTRICTION_KEY, "Other")], "abcdef"), "abcdef");
+        assert_eq!(shorten(&restricted, "abcdef"), "abc");
+        assert_eq!(shorten(&[(RESTRICTION_KEY, "Other")], "abcdef"), "abcdef");
     }
 }

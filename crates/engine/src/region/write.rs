@@ -1,10 +1,10 @@
 //! Writing: check, encode, lock the rows, publish, wait for the log.
 //!
-//! One batch is one edit of the log, one sequence id and one moment of visibility. Between the row locks and the answer
-//! nothing waits for a disk: what a write must read first is loaded before its rows are locked, and looked up again
-//! under the lock.
+//! One batch is one edit of the log, has one sequence id, and becomes visible at one moment.
+//! Nothing waits for a disk while rows are locked. Blocks that a write must read are loaded before,
+//! and looked up again under the lock.
 //!
-//! Not here: changes of one row that depend on what it holds (`region::change`).
+//! Not here: changes that depend on the content of rows (`region::change`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,25 +17,25 @@ use hfile::{Block, Miss, Stop};
 use crate::budget::FlushReason;
 use crate::error::{Error, Result};
 use crate::region::batch::Batch;
-use crate::region::encode::{Cells, Stamp};
-use crate::region::{Publish, Region};
+use crate::region::encode::{Cells, TimestampRule};
+use crate::region::{PublishState, Region};
 
-/// A batch in the log's queue and in the memstores.
+/// A batch that is in the log's queue and in the memstores.
 pub(super) struct Published {
     pub(super) seq_id: u64,
-    /// The cells to be told, each with the index of its mutation.
-    pub(super) answers: Vec<(usize, KeyValue)>,
+    /// The cells to return, each with the index of its mutation.
+    pub(super) returned: Vec<(usize, KeyValue)>,
 }
 
-/// Mutations that were published and may not be durable yet.
-#[must_use = "nothing is known of the outcome before the end of the batch"]
-pub struct BatchBegun {
+/// Mutations that were published but may not be durable yet.
+#[must_use = "the outcome is unknown until `end_batch`"]
+pub struct PendingBatch {
     results: Vec<Result<()>>,
-    // None if none of them was published.
+    // `None` if no mutation was published.
     seq_id: Option<u64>,
 }
 
-impl BatchBegun {
+impl PendingBatch {
     fn fail(&mut self, error: &Error) {
         let published = self.results.iter_mut().filter(|result| result.is_ok());
         published.for_each(|result| *result = Err(error.clone()));
@@ -43,60 +43,61 @@ impl BatchBegun {
 }
 
 /// Why nothing was published.
-pub(super) enum Halt {
-    /// Blocks are to be loaded first.
+pub(super) enum WriteAbort {
+    /// Blocks must be loaded first.
     Cold(Miss),
-    /// It cannot be.
+    /// The write failed.
     Failed(Error),
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Halt {
+impl From<Stop> for WriteAbort {
+    fn from(stop: Stop) -> WriteAbort {
         match stop {
-            Stop::Miss(miss) => Halt::Cold(miss),
-            Stop::Failed(error) => Halt::Failed(error.into()),
+            Stop::Miss(miss) => WriteAbort::Cold(miss),
+            Stop::Failed(error) => WriteAbort::Failed(error.into()),
         }
     }
 }
 
-impl From<Error> for Halt {
-    fn from(error: Error) -> Halt {
-        Halt::Failed(error)
+impl From<Error> for WriteAbort {
+    fn from(error: Error) -> WriteAbort {
+        WriteAbort::Failed(error)
     }
 }
 
 impl Region {
-    /// Applies mutations; each is whole or not at all, and answered when it is durable.
+    /// Applies mutations, each completely or not at all. Returns when they are durable.
     ///
     /// Those that pass their checks become visible at one moment, in one edit of the log.
     ///
     /// # Errors
-    /// For each mutation on its own: [`Error::WrongRegion`], [`Error::NoSuchFamily`], [`Error::BadRequest`]; for all:
-    /// [`Error::NotServing`], [`Error::ReadOnly`], [`Error::TooBusy`], [`Error::Log`] (the outcome is not known).
+    /// For a single mutation: [`Error::WrongRegion`], [`Error::NoSuchFamily`],
+    /// [`Error::BadRequest`]. For all: [`Error::NotServing`], [`Error::ReadOnly`],
+    /// [`Error::TooBusy`], [`Error::Log`] (the outcome is unknown).
     pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
         let begun = self.begin_batch(mutations).await;
         self.end_batch(begun).await
     }
 
-    /// Publishes mutations as [`Region::batch`] does, without waiting until they are durable: a caller with very many publishes
-    /// them in parts, one after the other, and waits for all together.
-    pub async fn begin_batch(&self, mutations: Vec<Mutation>) -> BatchBegun {
-        self.instruments.note_writes(mutations.len() as u64);
+    /// Publishes mutations like [`Region::batch`], but does not wait until they are durable. A
+    /// caller with many mutations publishes them in several parts, then waits for all parts.
+    pub async fn begin_batch(&self, mutations: Vec<Mutation>) -> PendingBatch {
+        self.instruments.count_writes(mutations.len() as u64);
         if let Err(error) = self.admit() {
-            return BatchBegun { results: vec![Err(error); mutations.len()], seq_id: None };
+            return PendingBatch { results: vec![Err(error); mutations.len()], seq_id: None };
         }
-        let mut batch = Batch::for_all(&mutations);
+        let mut batch = Batch::with_capacity_for(&mutations);
         let results = mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
-        let mut begun = BatchBegun { results, seq_id: None };
-        match self.publish_loading(batch).await {
+        let mut begun = PendingBatch { results, seq_id: None };
+        match self.load_and_publish(batch).await {
             Ok(seq_id) => begun.seq_id = seq_id,
             Err(error) => begun.fail(&error),
         }
         begun
     }
 
-    /// Waits until the mutations are durable and visible; the outcome of each.
-    pub async fn end_batch(&self, mut begun: BatchBegun) -> Vec<Result<()>> {
+    /// Waits until the mutations are durable and visible. Returns the result of each.
+    pub async fn end_batch(&self, mut begun: PendingBatch) -> Vec<Result<()>> {
         if let Some(seq_id) = begun.seq_id
             && let Err(error) = self.wait_visible(seq_id).await
         {
@@ -105,41 +106,42 @@ impl Region {
         begun.results
     }
 
-    /// Applies mutations, all or none.
+    /// Applies all mutations or none.
     ///
     /// # Errors
-    /// As [`Region::batch`]; the first that fails its checks keeps all from being applied.
+    /// As [`Region::batch`]. The first failed check rejects all mutations.
     pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
-        self.instruments.note_writes(mutations.len() as u64);
+        self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
-        let mut batch = Batch::for_all(&mutations);
+        let mut batch = Batch::with_capacity_for(&mutations);
         mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
         self.commit(batch).await
     }
 
-    /// Whether there is room for a write.
+    /// Checks that the region accepts writes and that memory and log have space for one.
     pub(super) fn admit(&self) -> Result<()> {
         self.check_serving()?;
         if self.read_only {
             return Err(Error::ReadOnly { region: self.name.clone() });
         }
-        // Meta is never refused: without it no other region could be helped.
+        // Writes to meta are never refused for lack of space: no region can be assigned without
+        // them.
         if self.info.table.is_meta() {
             return Ok(());
         }
         let memstore_bytes = self.memstore_bytes();
         if memstore_bytes > self.blocking_bytes {
-            self.want_flush(FlushReason::Size);
+            self.request_flush(FlushReason::Size);
             return Err(self.too_busy("memstore", memstore_bytes, self.blocking_bytes));
         }
         let budget = &self.services.budget;
         if budget.is_exhausted() {
-            self.want_flush(FlushReason::Pressure);
-            return Err(self.too_busy("memstore of all regions", budget.used_bytes(), budget.limit_bytes()));
+            self.request_flush(FlushReason::Pressure);
+            return Err(self.too_busy("memstores of all regions", budget.used_bytes(), budget.limit_bytes()));
         }
         let queued = self.services.log.queued_bytes();
         if queued > self.options().log_queue_bytes_max {
-            return Err(self.too_busy("queue of the log", queued, self.options().log_queue_bytes_max));
+            return Err(self.too_busy("log queue", queued, self.options().log_queue_bytes_max));
         }
         Ok(())
     }
@@ -153,16 +155,16 @@ impl Region {
         Error::TooBusy { region: self.name.clone(), what }
     }
 
-    /// Publishes a batch and waits until it is durable and visible.
+    /// Publishes a batch, and waits until it is durable and visible.
     async fn commit(&self, batch: Batch) -> Result<()> {
-        match self.publish_loading(batch).await? {
+        match self.load_and_publish(batch).await? {
             Some(seq_id) => self.wait_visible(seq_id).await,
             None => Ok(()),
         }
     }
 
-    /// Publishes a batch, unless it is empty, and loads the blocks that it depends on.
-    async fn publish_loading(&self, mut batch: Batch) -> Result<Option<u64>> {
+    /// Publishes a batch, unless it is empty. Loads the blocks that it depends on first.
+    async fn load_and_publish(&self, mut batch: Batch) -> Result<Option<u64>> {
         if batch.is_empty() {
             return Ok(None);
         }
@@ -170,41 +172,46 @@ impl Region {
         loop {
             match self.try_publish(&mut batch, &warm) {
                 Ok(published) => return Ok(Some(published.seq_id)),
-                Err(Halt::Cold(miss)) => self.load(miss, &mut warm).await?,
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(WriteAbort::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(WriteAbort::Failed(error)) => return Err(error),
             }
         }
     }
 
-    /// Waits until what was published is durable and visible.
+    /// Waits until a published edit is durable and visible.
     pub(super) async fn wait_visible(&self, seq_id: u64) -> Result<()> {
-        spent::waited(Phase::Log, &*self.services.env.clock, self.mvcc.wait_visible(seq_id)).await
+        spent::timed_wait(Phase::Log, &*self.services.env.clock, self.mvcc.wait_visible(seq_id)).await
     }
 
-    /// Locks the rows, reads what the batch depends on, and publishes it. The batch is left empty.
-    fn try_publish(&self, batch: &mut Batch, warm: &[Arc<Block>]) -> std::result::Result<Published, Halt> {
+    /// Locks the rows, reads what the batch depends on, and publishes it. On success the batch is
+    /// empty.
+    fn try_publish(
+        &self,
+        batch: &mut Batch,
+        warm: &[Arc<Block>],
+    ) -> std::result::Result<Published, WriteAbort> {
         let _locked = self.rows.lock(batch.rows);
         self.publish_locked(batch, warm)
     }
 
-    /// As [`Region::try_publish`], for those who hold the locks.
+    /// As [`Region::try_publish`]. The caller must hold the row locks.
     pub(super) fn publish_locked(
         &self,
         batch: &mut Batch,
         warm: &[Arc<Block>],
-    ) -> std::result::Result<Published, Halt> {
+    ) -> std::result::Result<Published, WriteAbort> {
         let bytes = batch.cells.logged_len();
         if bytes > wal::CELLS_LEN_MAX {
-            let what = format!("a batch of {bytes} bytes is larger than an edit of the log can be");
+            let what = format!("a batch of {bytes} bytes exceeds the maximum size of a log edit");
             return Err(Error::bad_request(what).into());
         }
         self.admit_to_disk(batch, bytes as u64)?;
-        self.settle_newest(&mut batch.cells, warm)?;
+        self.resolve_newest(&mut batch.cells, warm)?;
         Ok(self.publish(std::mem::take(batch))?)
     }
 
-    /// Whether the disk has room for a batch: in the log, and later in a flushed file. Asked before anything is
-    /// published, since what is in a memstore cannot be taken back.
+    /// Checks that the disk has space for a batch: in the log, and later in a flushed file. This
+    /// must precede the publish, because cells cannot be removed from a memstore.
     fn admit_to_disk(&self, batch: &Batch, bytes: u64) -> Result<()> {
         if self.info.table.is_meta() {
             return Ok(());
@@ -215,59 +222,63 @@ impl Region {
         admitted.map_err(|refused| self.busy(refused.to_string()))
     }
 
-    /// Gives markers of "the newest version" that version's timestamp.
+    /// Gives delete markers for the newest version of a column the timestamp of that version.
     ///
-    /// Reads up to the last published write, durable or not: the rows are locked, and the log keeps the order.
-    fn settle_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), Halt> {
-        if !cells.wants_newest() {
+    /// Reads all published writes, durable or not. The rows are locked, and the log keeps the
+    /// order.
+    fn resolve_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), WriteAbort> {
+        if !cells.needs_newest() {
             return Ok(());
         }
         for index in 0..cells.len() {
-            let (cell, _, stamp) = cells.cell(index);
-            if let Stamp::Newest(nth) = stamp {
+            let (cell, _, rule) = cells.cell(index);
+            if let TimestampRule::Newest(nth) = rule {
                 let timestamp = self.newest_timestamp(&cell, nth, warm)?;
-                cells.settle(index, timestamp);
+                cells.resolve(index, timestamp);
             }
         }
         Ok(())
     }
 
-    /// Gives the batch its sequence id, and puts it into the memstores and the log's queue. The rows are locked.
+    /// Gives the batch its sequence id, and adds it to the memstores and the log's queue. The
+    /// caller must hold the row locks.
     fn publish(&self, mut batch: Batch) -> Result<Published> {
         let mut publish = self.publish_lock()?;
         self.check_serving()?;
         let now = publish.timestamp(self.services.env.clock.now_ms());
-        batch.cells.stamp_now(now);
+        batch.cells.set_timestamps(now);
         let seq_id = self.mvcc.next_seq_id();
+        debug_assert!(batch.cells.len() > 0, "a published batch has cells");
+        debug_assert!(seq_id > self.mvcc.read_point(), "a new edit is not visible yet");
         let view = self.view.load();
         if batch.cells.has_tags() {
             self.has_tags.store(true, Ordering::Relaxed);
         }
-        // The memstores first: as soon as the log has the edit, the read point may pass it.
+        // Memstores first: when the log has the edit, the read point may pass it.
         batch.cells.insert_into(&view, seq_id);
-        let answers = batch.take_answers();
+        let returned = batch.take_returned();
         if batch.unlogged != (0, 0) {
-            self.instruments.note_unlogged(batch.unlogged.0, batch.unlogged.1);
+            self.instruments.count_unlogged(batch.unlogged.0, batch.unlogged.1);
         }
         let (bytes, count) = batch.cells.into_logged();
         self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, count > 0);
         let memstore_bytes = self.charge(&mut publish);
         drop(publish);
         if memstore_bytes > self.flush_bytes {
-            self.want_flush(FlushReason::Size);
+            self.request_flush(FlushReason::Size);
         }
-        Ok(Published { seq_id, answers })
+        Ok(Published { seq_id, returned })
     }
 }
 
-/// A clock that goes back by no more than this is waited for: cells get the last timestamp until it
-/// has caught up. Time services step a clock by less.
+/// If the clock goes back by at most this, cells get the last timestamp until the clock has caught
+/// up. Corrections by time services such as NTP are smaller.
 const BACKWARD_STEP_MS_MAX: i64 = 10_000;
 
-impl Publish {
-    /// The server's clock for a cell: not before what it was for an earlier one, unless the clock was
-    /// set back by more than [`BACKWARD_STEP_MS_MAX`]. Then the earlier time was wrong, and cells that
-    /// kept it would hide what is written after a restart.
+impl PublishState {
+    /// The timestamp for cells written now: the clock, but not less than an earlier timestamp. If
+    /// the clock was set back by more than [`BACKWARD_STEP_MS_MAX`], the earlier time was wrong.
+    /// Cells that still used it would hide cells written after a restart.
     fn timestamp(&mut self, now_ms: u64) -> i64 {
         let now = now_ms.cast_signed();
         let back = self.last_timestamp.saturating_sub(now);
@@ -284,14 +295,14 @@ mod tests {
 
     #[test]
     fn timestamps_bridge_small_backward_steps_and_follow_large_ones() {
-        let mut publish = Publish::default();
+        let mut publish = PublishState::default();
         assert_eq!(publish.timestamp(1_000_000), 1_000_000);
         assert_eq!(publish.timestamp(1_000_001), 1_000_001);
         assert_eq!(publish.timestamp(999_000), 1_000_001);
         assert_eq!(publish.timestamp(990_001), 1_000_001);
         assert_eq!(publish.timestamp(1_000_002), 1_000_002, "the clock has caught up");
         assert_eq!(publish.timestamp(316_000_000_000), 316_000_000_000);
-        assert_eq!(publish.timestamp(1_000_500), 1_000_500, "a wrong time is given up");
+        assert_eq!(publish.timestamp(1_000_500), 1_000_500, "a clock that was wrong is abandoned");
         assert_eq!(publish.timestamp(990_499), 990_499);
     }
 }

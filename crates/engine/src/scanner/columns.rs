@@ -1,7 +1,8 @@
-//! Which columns of a row are wanted and how many versions of each were met.
+//! Which columns of a row are wanted, and how many versions of each were found.
 //!
-//! Source: HBase `ScanWildcardColumnTracker` and `ExplicitColumnTracker`, whose answers are kept to the letter: what a
-//! scan looks at behind the last cell of a row shows in the partial flags of its results.
+//! Source: HBase `ScanWildcardColumnTracker` and `ExplicitColumnTracker`. All verdicts are exactly
+//! theirs: how far a scan reads after the last cell of a row is visible in the partial flags of its
+//! results.
 
 use std::ops::Deref;
 
@@ -10,29 +11,30 @@ use cell::Cell;
 
 use crate::scanner::matcher::Match;
 
-/// The versions met of the columns of a row. Where single columns are wanted, `Q` holds their qualifiers.
-pub(crate) struct Columns<Q = Vec<Bytes>> {
-    wanted: Wanted<Q>,
+/// Counts the versions of a row's columns. If single columns are wanted, `Q` holds their
+/// qualifiers.
+pub(crate) struct ColumnTracker<Q = Vec<Bytes>> {
+    wanted: WantedColumns<Q>,
     limits: VersionLimits,
-    // Versions met of the current column.
+    // Versions of the current column so far.
     count: u32,
-    // Timestamp and type of the last version accepted, to tell doubles.
+    // Timestamp and type of the last accepted version, to detect duplicates.
     last: Option<(i64, u8)>,
 }
 
-/// How many versions live.
+/// How many versions of a column are alive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionLimits {
     pub(crate) max: u32,
     pub(crate) min: u32,
-    /// The oldest timestamp whose time to live is not over.
+    /// The oldest timestamp that has not expired.
     pub(crate) oldest_unexpired: i64,
 }
 
-enum Wanted<Q> {
-    // All; the qualifier of the current column, if one was met in this row.
-    All { current: Vec<u8>, met: bool },
-    // These, sorted; the index of the one looked for now.
+enum WantedColumns<Q> {
+    // All columns. The qualifier of the current column, and whether this row has had a column.
+    All { current: Vec<u8>, has_column: bool },
+    // These columns, sorted, and the index of the current one.
     Only { qualifiers: Q, at: usize },
 }
 
@@ -43,76 +45,81 @@ impl VersionLimits {
     }
 }
 
-impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
-    /// All columns.
-    pub(crate) fn all(limits: VersionLimits) -> Columns<Q> {
-        Columns { wanted: Wanted::All { current: Vec::new(), met: false }, limits, count: 0, last: None }
+impl<Q: Deref<Target = [Bytes]>> ColumnTracker<Q> {
+    /// Tracks all columns.
+    pub(crate) fn all(limits: VersionLimits) -> ColumnTracker<Q> {
+        ColumnTracker {
+            wanted: WantedColumns::All { current: Vec::new(), has_column: false },
+            limits,
+            count: 0,
+            last: None,
+        }
     }
 
-    /// The columns of these qualifiers, which are sorted.
-    pub(crate) fn only(qualifiers: Q, limits: VersionLimits) -> Columns<Q> {
+    /// Tracks the columns of these qualifiers, which must be sorted.
+    pub(crate) fn only(qualifiers: Q, limits: VersionLimits) -> ColumnTracker<Q> {
         debug_assert!(qualifiers.is_sorted());
-        Columns { wanted: Wanted::Only { qualifiers, at: 0 }, limits, count: 0, last: None }
+        ColumnTracker { wanted: WantedColumns::Only { qualifiers, at: 0 }, limits, count: 0, last: None }
     }
 
     /// The qualifiers of the columns; `None` for all columns.
     pub(crate) fn qualifiers(&self) -> Option<&[Bytes]> {
         match &self.wanted {
-            Wanted::All { .. } => None,
-            Wanted::Only { qualifiers, .. } => Some(qualifiers),
+            WantedColumns::All { .. } => None,
+            WantedColumns::Only { qualifiers, .. } => Some(qualifiers),
         }
     }
 
-    /// The qualifier of the column, where only one is wanted and one version of it.
+    /// The qualifier, if only one version of only one column is wanted.
     pub(crate) fn one_cell(&self) -> Option<&Bytes> {
         match &self.wanted {
-            Wanted::Only { qualifiers, .. } if qualifiers.len() == 1 && self.limits.max == 1 => {
+            WantedColumns::Only { qualifiers, .. } if qualifiers.len() == 1 && self.limits.max == 1 => {
                 qualifiers.first()
             }
             _ => None,
         }
     }
 
-    /// A new row begins.
+    /// Begins a row.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
         self.last = None;
         match &mut self.wanted {
-            Wanted::All { met, .. } => *met = false,
-            Wanted::Only { at, .. } => *at = 0,
+            WantedColumns::All { has_column, .. } => *has_column = false,
+            WantedColumns::Only { at, .. } => *at = 0,
         }
     }
 
-    /// Whether all columns that are wanted were met in this row.
+    /// Whether all wanted columns of this row are finished.
     #[inline]
     pub(crate) fn done(&self) -> bool {
-        self.wanted_now() == Some(None)
+        self.current_wanted() == Some(None)
     }
 
-    /// With single columns wanted: the one looked for now, `Some(None)` behind the last.
+    /// If single columns are wanted: the current one, or `Some(None)` after the last.
     #[inline]
-    fn wanted_now(&self) -> Option<Option<&Bytes>> {
+    fn current_wanted(&self) -> Option<Option<&Bytes>> {
         match &self.wanted {
-            Wanted::All { .. } => None,
-            Wanted::Only { qualifiers, at } => Some(qualifiers.get(*at)),
+            WantedColumns::All { .. } => None,
+            WantedColumns::Only { qualifiers, at } => Some(qualifiers.get(*at)),
         }
     }
 
-    /// The qualifier to go to when the current column is done with; `None` for whichever comes next.
+    /// The qualifier to go to when the current column is finished; `None` for the next one.
     #[inline]
     pub(crate) fn hint(&self) -> Option<&[u8]> {
-        self.wanted_now().flatten().map(|qualifier| &qualifier[..])
+        self.current_wanted().flatten().map(|qualifier| &qualifier[..])
     }
 
-    /// Whether no cell of this timestamp or older lives, however few versions there are.
+    /// Whether no cell of this timestamp or older is alive, however few versions there are.
     #[inline]
     pub(crate) fn too_old(&self, timestamp: i64) -> bool {
         self.limits.min == 0 && self.limits.expired(timestamp)
     }
 
-    /// The rest of the cell's column does not matter: what comes next.
+    /// Skips the rest of the cell's column. Returns what follows.
     pub(crate) fn pass_column(&mut self, cell: &Cell<'_>) -> Match {
-        if let Wanted::Only { qualifiers, at } = &mut self.wanted {
+        if let WantedColumns::Only { qualifiers, at } = &mut self.wanted {
             let passed =
                 qualifiers[*at..].iter().take_while(|wanted| wanted[..] <= *cell.qualifier()).count();
             *at += passed;
@@ -125,7 +132,7 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
     /// Whether the cell's column is wanted: `Include`, or where to go instead.
     #[inline]
     pub(crate) fn check_column(&mut self, cell: &Cell<'_>) -> Match {
-        let Wanted::Only { qualifiers, at } = &mut self.wanted else {
+        let WantedColumns::Only { qualifiers, at } = &mut self.wanted else {
             return Match::Include;
         };
         let qualifier = cell.qualifier();
@@ -146,22 +153,23 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
         Match::NextRow
     }
 
-    /// Counts a version of a column that is wanted. Uncounted ones are too new to count: they are kept in any case.
+    /// Counts a version of a wanted column. `uncounted` versions are too new to count, and are
+    /// always included.
     #[inline]
     pub(crate) fn check_version(&mut self, cell: &Cell<'_>, uncounted: bool) -> Match {
         match &mut self.wanted {
-            Wanted::All { current, met } => {
-                if !*met || current != cell.qualifier() {
+            WantedColumns::All { current, has_column } => {
+                if !*has_column || current != cell.qualifier() {
                     current.clear();
                     current.extend_from_slice(cell.qualifier());
-                    *met = true;
+                    *has_column = true;
                     self.count = 0;
                     self.last = None;
                 }
                 if uncounted { Match::Include } else { self.count_any(cell) }
             }
-            Wanted::Only { .. } if uncounted => Match::Include,
-            Wanted::Only { .. } => self.count_wanted(cell),
+            WantedColumns::Only { .. } if uncounted => Match::Include,
+            WantedColumns::Only { .. } => self.count_wanted(cell),
         }
     }
 
@@ -195,9 +203,10 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
             self.last = Some((timestamp, type_code));
             return Match::Include;
         }
-        let Wanted::Only { qualifiers, at } = &mut self.wanted else {
+        let WantedColumns::Only { qualifiers, at } = &mut self.wanted else {
             unreachable!("called for single columns only");
         };
+        debug_assert!(*at < qualifiers.len(), "versions are counted of wanted columns only");
         *at += 1;
         self.count = 0;
         self.last = None;
@@ -205,7 +214,7 @@ impl<Q: Deref<Target = [Bytes]>> Columns<Q> {
     }
 }
 
-/// Whether a type code is a marker's.
+/// Whether a type code is that of a delete marker.
 #[inline]
 pub(crate) fn is_delete(type_code: u8) -> bool {
     (8..=14).contains(&type_code)

@@ -1,4 +1,4 @@
-//! The cells that a flush or a compaction writes: those of its inputs that live on.
+//! The cells that a flush or a compaction writes: those of its inputs that are retained.
 
 use std::sync::Arc;
 
@@ -7,48 +7,49 @@ use hfile::{Miss, Stop};
 
 use crate::error::Result;
 use crate::memstore::Memstore;
-use crate::scanner::load::{BlockLoader, Keep, Runs};
+use crate::scanner::compaction_blocks::CompactionBlocks;
+use crate::scanner::load::{BlockLoader, CachePolicy, ReadAhead};
 use crate::scanner::matcher::{Major, Match, Matcher};
 use crate::scanner::merge::Merge;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::source::Source;
-use crate::scanner::watched::WatchedBlocks;
 use crate::store::StoreFile;
 
-/// Cells between two breaks for others.
+/// Cells between two pauses for other tasks.
 const SLICE_CELLS: u32 = 512;
 
-/// What becomes of delete markers.
+/// How delete markers are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retention {
-    /// They stay: other files may hold what they hide. Flushes, and compactions of some files.
+    /// Retained, because other files may hold cells that they hide: flushes, and compactions of
+    /// some files.
     Minor,
-    /// They go once nothing needs them: all files of the store are read.
+    /// Dropped once they are not needed: compactions of all files of the store.
     Major,
 }
 
-/// Merges memstores and files into the cells that live on, in order.
+/// Merges memstores and files into the cells that are retained, in order.
 ///
-/// Cells that a reader at the smallest read point or later could see are all there.
+/// All cells that a reader at the smallest read point or later may see are retained.
 pub struct CompactionScanner {
     merge: Merge,
     matcher: Matcher,
     row: Vec<u8>,
-    // Whether a row was met yet: the first may be the empty one.
+    // Whether a row has begun: the first row may be empty.
     in_row: bool,
-    // The cell under the merge was handed out; where to go from it.
-    handed_out: Option<Match>,
+    // The verdict on the merge's current cell, which was judged. It determines the next move.
+    verdict: Option<Match>,
     slice_left: u32,
-    blocks: WatchedBlocks,
-    runs: Runs,
+    blocks: CompactionBlocks,
+    read_ahead: ReadAhead,
     _files: Vec<Arc<StoreFile>>,
 }
 
 impl CompactionScanner {
-    /// A scanner of `memstores` and `files` (from the oldest to the newest, as in a view) of one store.
-    ///
-    /// `smallest_read_point` is that of all readers, `now_ms` the time by which cells expire.
-    #[allow(clippy::too_many_arguments)] // Each is a fact of its own, and there are two callers.
+    /// A scanner of `memstores` and `files` of one store. `files` are sorted from the oldest to the
+    /// newest, as in a view. `smallest_read_point` is the smallest one of all readers; `now_ms` is
+    /// the time by which cells expire.
+    #[allow(clippy::too_many_arguments)] // Independent values, and only two callers.
     pub fn new(
         memstores: &[Arc<Memstore>],
         files: &[Arc<StoreFile>],
@@ -70,18 +71,19 @@ impl CompactionScanner {
             matcher,
             row: Vec::new(),
             in_row: false,
-            handed_out: None,
+            verdict: None,
             slice_left: SLICE_CELLS,
-            blocks: WatchedBlocks::new(loader, files),
-            runs: Runs::default(),
+            blocks: CompactionBlocks::new(loader, files),
+            read_ahead: ReadAhead::default(),
             _files: files.to_vec(),
         }
     }
 
-    /// The next cell to be written, `None` behind the last.
+    /// The next cell to write; `None` at the end.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::Error::Corrupt), [`Fs`](crate::Error::Fs), [`Unsupported`](crate::Error::Unsupported).
+    /// [`Corrupt`](crate::Error::Corrupt), [`Fs`](crate::Error::Fs),
+    /// [`Unsupported`](crate::Error::Unsupported).
     pub async fn next(&mut self) -> Result<Option<Cell<'_>>> {
         loop {
             self.slice_left -= 1;
@@ -98,15 +100,17 @@ impl CompactionScanner {
         }
     }
 
-    /// Whether a file is read where its blocks are cached: what the cells go to is then worth caching.
+    /// Whether one of the files is read at a cached block, so that the cells written now are worth
+    /// caching.
     pub fn is_warm(&self) -> bool {
         self.blocks.is_warm()
     }
 
-    /// Goes to the next cell and judges it; whether it is one to hand out, or the end.
+    /// Moves to the next cell and judges it. Returns whether it is to be written, or the end is
+    /// reached.
     fn step(&mut self) -> std::result::Result<bool, Stop> {
-        if let Some(verdict) = self.handed_out.take() {
-            self.go_on(verdict);
+        if let Some(verdict) = self.verdict.take() {
+            self.advance(verdict);
         }
         self.merge.settle(&self.blocks)?;
         self.blocks.release_taken();
@@ -122,11 +126,11 @@ impl CompactionScanner {
         let verdict = self.matcher.check(&cell);
         let lives =
             matches!(verdict, Match::Include | Match::IncludeAndNextColumn | Match::IncludeAndNextRow);
-        self.handed_out = Some(verdict);
+        self.verdict = Some(verdict);
         Ok(lives)
     }
 
-    fn go_on(&mut self, verdict: Match) {
+    fn advance(&mut self, verdict: Match) {
         match verdict {
             Match::Include | Match::Skip => self.merge.next(),
             Match::IncludeAndNextColumn | Match::NextColumn => self.merge.pass_column(self.matcher.hint()),
@@ -139,14 +143,15 @@ impl CompactionScanner {
         for missed in &miss.blocks {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }
-        for block in loader.load_missed(miss, Some(&mut self.runs), Keep::Indexes).await? {
+        for block in loader.load_missed(miss, Some(&mut self.read_ahead), CachePolicy::IndexesOnly).await? {
             self.blocks.supply(block);
         }
         Ok(())
     }
 }
 
-/// No put in `files` is older than this. Files that do not say count as holding the oldest.
+/// A timestamp that no put in `files` precedes. Files without the information count as holding the
+/// oldest possible put.
 fn earliest_put(files: &[Arc<StoreFile>]) -> i64 {
     let each = files.iter().map(|file| file.reader().info().earliest_put_ts.unwrap_or(i64::MIN));
     each.min().unwrap_or(i64::MIN)

@@ -1,7 +1,7 @@
-//! The delete markers met in a row, and what they hide.
+//! The delete markers of a row, and what they hide.
 //!
-//! Cells come in key order, so a column's markers are met before the puts that they hide, and of one column only the
-//! last marker need be known. Source: HBase `ScanDeleteTracker`.
+//! Cells come in key order, so a column's markers come before the puts that they hide. Only the
+//! last marker of one column is needed. Source: HBase `ScanDeleteTracker`.
 
 use cell::{Cell, CellType};
 
@@ -9,44 +9,44 @@ const DELETE_FAMILY: u8 = CellType::DeleteFamily as u8;
 const DELETE_FAMILY_VERSION: u8 = CellType::DeleteFamilyVersion as u8;
 const DELETE_COLUMN: u8 = CellType::DeleteColumn as u8;
 
-/// What the markers met so far say of a put.
+/// The effect of the markers so far on a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Nothing hides it.
+    /// The put is visible.
     Lives,
-    /// It and all older versions of its column are hidden.
+    /// The put and all older versions of its column are hidden.
     ColumnHidden,
-    /// It is hidden, older versions may not be.
+    /// The put is hidden; older versions may be visible.
     VersionHidden,
 }
 
-/// The markers met in the current row.
+/// The markers of the current row so far.
 #[derive(Default)]
-pub(crate) struct Deletes {
-    // Everything of the family up to this timestamp.
+pub(crate) struct DeleteTracker {
+    // Hides all cells of the family up to this timestamp.
     family: Option<i64>,
-    // The family at exactly these timestamps; descending, as they come.
+    // Hide the cells of the family with exactly these timestamps; descending.
     family_versions: Vec<i64>,
-    // The last marker of a column, if `column` is set: its qualifier, type and timestamp.
+    // Type and timestamp of the last marker of a column, which is `qualifier`.
     column: Option<(u8, i64)>,
     qualifier: Vec<u8>,
 }
 
-impl Deletes {
-    /// Forgets all markers: a new row begins.
+impl DeleteTracker {
+    /// Removes all markers, for a new row.
     pub(crate) fn clear(&mut self) {
         self.family = None;
         self.family_versions.clear();
         self.column = None;
     }
 
-    /// Whether no marker was met yet.
+    /// Whether there is no marker.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.family.is_none() && self.column.is_none() && self.family_versions.is_empty()
     }
 
-    /// Takes note of a marker.
+    /// Adds a marker.
     pub(crate) fn add(&mut self, marker: &Cell<'_>) {
         let timestamp = marker.timestamp();
         if self.family.is_some_and(|family| timestamp <= family) {
@@ -56,7 +56,7 @@ impl Deletes {
             DELETE_FAMILY => self.family = Some(timestamp),
             DELETE_FAMILY_VERSION => self.family_versions.push(timestamp),
             type_code => {
-                // A marker of the whole column covers later ones of single versions.
+                // A marker of the whole column covers later markers of single versions.
                 let covered = self.column.is_some_and(|(covering, _)| type_code < covering)
                     && self.qualifier == marker.qualifier();
                 if !covered {
@@ -68,7 +68,7 @@ impl Deletes {
         }
     }
 
-    /// What becomes of `put`, which comes behind all markers noted.
+    /// The effect of the markers on `put`. All markers that may hide it must have been added.
     pub(crate) fn fate(&mut self, put: &Cell<'_>) -> Fate {
         let timestamp = put.timestamp();
         if self.family.is_some_and(|family| timestamp <= family) {

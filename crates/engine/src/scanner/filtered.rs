@@ -1,55 +1,56 @@
-//! What becomes of a cell that the rules let pass and a filter judges too.
+//! Combines the verdict of a filter with that of the rules.
 //!
-//! A filter chooses among all versions that a family keeps; of those it lets pass only as many are returned as the read
-//! wants. Source: HBase `UserScanQueryMatcher.mergeFilterResponse`.
+//! A filter chooses among all versions that a family retains. Of the versions that it accepts, only
+//! as many are returned as the read wants. Source: HBase
+//! `UserScanQueryMatcher.mergeFilterResponse`.
 
 use cell::{Cell, key};
 
-use crate::filter::{Hint, Judged, ReturnCode, ScanFilter};
+use crate::filter::{FilterResult, Hint, ReturnCode, ScanFilter};
 use crate::scanner::matcher::{Match, Matcher};
 
-/// The versions that passed the filter, and where the scan goes.
-pub(crate) struct Filtered {
+/// Counts the versions that the filter accepted.
+pub(crate) struct FilteredVersions {
     max_versions: u32,
     reversed: bool,
-    // Versions of the current column that passed, and what its keys begin with.
+    // Accepted versions of the current column, and the key prefix of that column.
     count: u32,
     column: Vec<u8>,
 }
 
-/// What rules and filter say together.
+/// The combined verdict of rules and filter.
 pub(crate) enum Verdict {
-    /// What the rules might have said.
+    /// A verdict that the rules could have given.
     Rules(Match),
-    /// The cell is passed over; the filter knows where to go.
+    /// The cell is skipped; the filter knows where to go.
     Hint,
 }
 
-/// Where a hint leads.
-pub(crate) enum Followed<'a> {
-    /// Nowhere: one cell is passed over.
-    No,
-    /// On in the row.
+/// The target of a filter's hint.
+pub(crate) enum HintTarget<'a> {
+    /// None: only the cell is skipped.
+    Ignored,
+    /// A later cell of the row.
     InRow(Hint<'a>),
-    /// To a later row.
+    /// A later row.
     ToRow(Hint<'a>),
-    /// In a reversed scan: to an earlier row.
+    /// In a reversed scan: an earlier row.
     BackTo(&'a [u8]),
 }
 
-impl Filtered {
-    pub(crate) fn new(max_versions: u32, reversed: bool) -> Filtered {
-        Filtered { max_versions, reversed, count: 0, column: Vec::new() }
+impl FilteredVersions {
+    pub(crate) fn new(max_versions: u32, reversed: bool) -> FilteredVersions {
+        FilteredVersions { max_versions, reversed, count: 0, column: Vec::new() }
     }
 
-    /// A row begins, perhaps once more.
+    /// Begins a row, possibly again.
     #[inline]
     pub(crate) fn begin_row(&mut self) {
         self.count = 0;
         self.column.clear();
     }
 
-    /// Asks the filter about a cell that the rules include.
+    /// Applies the filter to a cell that the rules include.
     #[inline]
     pub(crate) fn judge(
         &mut self,
@@ -57,7 +58,7 @@ impl Filtered {
         filter: &mut ScanFilter,
         cell: &Cell<'_>,
         rules: Match,
-    ) -> Judged<Verdict> {
+    ) -> FilterResult<Verdict> {
         let last_of_row = rules == Match::IncludeAndNextRow;
         let verdict = match filter.filter_cell(cell)? {
             ReturnCode::NextRow => Match::NextRow,
@@ -81,7 +82,7 @@ impl Filtered {
         Ok(Verdict::Rules(verdict))
     }
 
-    /// A version passed: is it one too many?
+    /// Counts an accepted version. It is skipped if it exceeds the number of wanted versions.
     #[inline]
     fn count(&mut self, matcher: &mut Matcher, cell: &Cell<'_>, verdict: Match) -> Verdict {
         let column = key::column_part(cell.key);
@@ -97,23 +98,23 @@ impl Filtered {
             _ => Match::NextColumn,
         };
         if matches!(verdict, Match::IncludeAndNextColumn | Match::NextColumn) {
-            // The columns that are wanted one by one must know it too.
+            // The matcher must also leave the column, if it has a list of wanted columns.
             matcher.pass_column(cell);
         }
         Verdict::Rules(verdict)
     }
 
-    /// Asks the filter where to go from the cell. Only what lies ahead is followed.
-    pub(crate) fn follow<'a>(&self, filter: &'a mut ScanFilter, cell: &Cell<'_>) -> Followed<'a> {
+    /// Where the filter wants to go from the cell. Hints in the wrong direction are ignored.
+    pub(crate) fn hint_target<'a>(&self, filter: &'a mut ScanFilter, cell: &Cell<'_>) -> HintTarget<'a> {
         let Some(hint) = filter.next_hint(cell) else {
-            return Followed::No;
+            return HintTarget::Ignored;
         };
         let order = hint.compare_to_cell(cell, cell);
         match hint {
-            Hint::Row(row) if self.reversed && order.is_lt() && row != cell.row() => Followed::BackTo(row),
-            _ if self.reversed || order.is_lt() => Followed::No,
-            Hint::Row(_) => Followed::ToRow(hint),
-            _ => Followed::InRow(hint),
+            Hint::Row(row) if self.reversed && order.is_lt() && row != cell.row() => HintTarget::BackTo(row),
+            _ if self.reversed || order.is_lt() => HintTarget::Ignored,
+            Hint::Row(_) => HintTarget::ToRow(hint),
+            _ => HintTarget::InRow(hint),
         }
     }
 }

@@ -1,43 +1,44 @@
-//! What becomes of one cell of a store: what the rules and the filter say together, and how many cells of a row are given.
+//! The verdict on one cell of a store: applies the rules, the filter, and the limit of cells per
+//! row.
 
 use bytes::Bytes;
 use cell::Cell;
 use cell::query::Scan;
 
-use crate::filter::{Misfit, ScanFilter, ValueForm};
-use crate::scanner::filtered::{Filtered, Followed, Verdict};
+use crate::filter::{FilterError, ScanFilter, ValueForm};
+use crate::scanner::filtered::{FilteredVersions, HintTarget, Verdict};
 use crate::scanner::matcher::{Match, Matcher, Versions};
 use crate::scanner::output::Output;
 use crate::scanner::rules::FamilyRules;
 
-/// Judges the cells of one store, row by row, in the order of keys.
+/// Judges the cells of one store, row by row, in key order.
 pub(crate) struct Judge {
     matcher: Matcher,
-    // With a filter: how it and the rules go together.
-    filtered: Option<Filtered>,
-    // Cells of a row that are passed over, and how many are given at most.
+    // Combines the verdicts of filter and rules, if there is a filter.
+    filtered: Option<FilteredVersions>,
+    // Number of cells to skip at the start of a row, and maximum number of cells to return.
     offset: u32,
     limit: Option<u32>,
     // Cells of the current row that passed.
     passed: u32,
 }
 
-/// What became of a cell.
+/// The outcome for a cell.
 pub(crate) enum Judgement {
-    /// It was written or not; where to go on.
-    Step(Step, Match),
-    /// It was passed over; the filter [knows](Judge::follow) where to go on.
+    /// The cell was written or skipped. The verdict is where to continue.
+    Decided(CellOutcome, Match),
+    /// The cell was skipped. The filter [knows](Judge::hint_target) where to continue.
     Hint,
-    /// The filter cannot judge it.
-    Refused(Misfit),
+    /// The filter cannot judge the cell.
+    Failed(FilterError),
 }
 
-/// What became of a cell, for those who count.
+/// Whether a cell was written, and its size for limits and costs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// It was passed over; its size.
-    Passed(usize),
-    /// It was written to the sink; its size as clients get it.
+pub(crate) enum CellOutcome {
+    /// Skipped; the size of its key.
+    Skipped(usize),
+    /// Written to the sink; its size for clients.
     Written(usize),
 }
 
@@ -47,20 +48,22 @@ impl Judge {
         let versions =
             Versions { wanted: scan.selection.max_versions, filtered: scan.selection.filter.is_some() };
         let qualifiers = qualifiers.map(<[_]>::to_vec);
-        let (matcher, kept) = match scan.raw {
+        let (matcher, retained) = match scan.raw {
             true => (Matcher::raw(rules, range, versions, now_ms), u32::MAX),
             false => (Matcher::user(rules, qualifiers, range, versions, now_ms), rules.max_versions),
         };
         Judge {
             matcher,
-            filtered: versions.filtered.then(|| Filtered::new(versions.returned(kept), scan.reversed)),
+            filtered: versions
+                .filtered
+                .then(|| FilteredVersions::new(versions.returned(retained), scan.reversed)),
             offset: scan.selection.store_offset,
             limit: scan.selection.store_limit,
             passed: 0,
         }
     }
 
-    /// A row begins.
+    /// Begins a row.
     #[inline]
     pub(crate) fn begin_row(&mut self) {
         self.matcher.begin_row();
@@ -79,57 +82,59 @@ impl Judge {
         output: &mut Output<'_>,
     ) -> Judgement {
         let rules = self.matcher.check(cell);
-        let passed = Step::Passed(cell.key.len());
+        let skipped = CellOutcome::Skipped(cell.key.len());
         if !rules.includes() {
-            return Judgement::Step(passed, rules);
+            return Judgement::Decided(skipped, rules);
         }
         let (Some(filter), Some(filtered)) = (filter, &mut self.filtered) else {
-            return self.take(rules, cell, output);
+            return self.apply_limits(rules, cell, output);
         };
         match filtered.judge(&mut self.matcher, filter, cell, rules) {
-            Ok(Verdict::Rules(verdict)) if !verdict.includes() => Judgement::Step(passed, verdict),
+            Ok(Verdict::Rules(verdict)) if !verdict.includes() => Judgement::Decided(skipped, verdict),
             Ok(Verdict::Rules(verdict)) => match &filter.transform(cell) {
-                ValueForm::Whole(_) => self.take(verdict, cell, output),
-                ValueForm::Empty => self.take(verdict, &Cell { value: &[], tags: &[], ..*cell }, output),
+                ValueForm::Whole(_) => self.apply_limits(verdict, cell, output),
+                ValueForm::Empty => {
+                    self.apply_limits(verdict, &Cell { value: &[], tags: &[], ..*cell }, output)
+                }
                 ValueForm::Length(len) => {
-                    self.take(verdict, &Cell { value: len, tags: &[], ..*cell }, output)
+                    self.apply_limits(verdict, &Cell { value: len, tags: &[], ..*cell }, output)
                 }
             },
             Ok(Verdict::Hint) => Judgement::Hint,
-            Err(misfit) => Judgement::Refused(misfit),
+            Err(error) => Judgement::Failed(error),
         }
     }
 
-    /// A cell passes: it is written, unless it lies before the offset.
+    /// Accepts a cell, and writes it unless it is before the offset.
     #[inline]
-    fn take(&mut self, verdict: Match, cell: &Cell<'_>, output: &mut Output<'_>) -> Judgement {
+    fn apply_limits(&mut self, verdict: Match, cell: &Cell<'_>, output: &mut Output<'_>) -> Judgement {
         self.passed += 1;
-        let step = match self.passed <= self.offset {
-            true => Step::Passed(cell.key.len()),
+        let outcome = match self.passed <= self.offset {
+            true => CellOutcome::Skipped(cell.key.len()),
             false => {
                 output.write(cell);
-                Step::Written(cell.len_without_tags())
+                CellOutcome::Written(cell.len_without_tags())
             }
         };
-        Judgement::Step(step, if self.is_full() { Match::NextRow } else { verdict })
+        Judgement::Decided(outcome, if self.is_full() { Match::NextRow } else { verdict })
     }
 
-    /// Whether the row has given as many cells as it may. As HBase asks behind a cell that was returned, with a limit of
-    /// none one is returned.
+    /// Whether the row has returned its maximum number of cells. As in HBase, this is checked after
+    /// a cell is returned, so a limit of 0 returns one cell.
     #[inline]
     fn is_full(&self) -> bool {
         self.passed > self.offset
             && self.limit.is_some_and(|limit| self.passed >= limit.saturating_add(self.offset))
     }
 
-    /// The qualifier to go to when the current column is done with; `None` for whichever comes next.
+    /// The qualifier to go to when the current column is finished; `None` for the next one.
     #[inline]
     pub(crate) fn hint(&self) -> Option<&[u8]> {
         self.matcher.hint()
     }
 
-    /// Where the filter wants to go from a cell that it gave a hint for.
-    pub(crate) fn follow<'a>(&self, filter: &'a mut ScanFilter, cell: &Cell<'_>) -> Followed<'a> {
-        self.filtered.as_ref().map_or(Followed::No, |filtered| filtered.follow(filter, cell))
+    /// Where the filter wants to go from a cell for which it gave a hint.
+    pub(crate) fn hint_target<'a>(&self, filter: &'a mut ScanFilter, cell: &Cell<'_>) -> HintTarget<'a> {
+        self.filtered.as_ref().map_or(HintTarget::Ignored, |filtered| filtered.hint_target(filter, cell))
     }
 }

@@ -1,11 +1,11 @@
-//! Blocks from files, through the cache, for scanners that miss them.
+//! Loads blocks from files, through the cache, for scanners that miss them.
 
 mod cached;
 mod damaged;
 mod drive;
 mod file_ids;
-mod near;
-mod runs;
+mod read_ahead;
+mod recent_blocks;
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -19,44 +19,46 @@ use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader};
 
 use crate::caching::Caching;
-use crate::columns::{Kept, VectorNumbers};
+use crate::columns::{CachedEntry, VectorNumbers};
 use crate::error::{Error, Result};
 
-use cached::Cached;
+use cached::CacheValue;
 pub use damaged::DamagedFile;
 use damaged::DamagedFiles;
 pub use drive::drive;
 use file_ids::FileIds;
 pub(crate) use file_ids::next_file_id;
-pub(crate) use runs::Runs;
+pub(crate) use read_ahead::ReadAhead;
 
-/// Reads blocks of files, one load for all that wait for a block, and keeps them in the cache.
+/// Reads blocks of files and caches them. Concurrent requests for a block share one load.
 pub struct BlockLoader {
-    cache: BlockCache<Cached>,
+    cache: BlockCache<CacheValue>,
     file_ids: FileIds,
     vector_numbers: VectorNumbers,
     damaged: DamagedFiles,
 }
 
-/// What a load leaves in the cache.
+/// Which blocks of a load enter the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum CachePolicy {
     /// All blocks.
     All,
-    /// Blocks with cells only where nothing else has to go for them; all others.
-    Room,
-    /// Blocks of indexes and filters only, as HBase does for scans that ask not to cache.
-    Indexes,
+    /// All blocks, but blocks with cells only if they evict nothing.
+    IfRoom,
+    /// Only blocks without cells (indexes and filters), as HBase does for scans that disable block
+    /// caching.
+    IndexesOnly,
 }
 
-impl Keep {
-    /// What those who read cells leave.
-    pub(crate) fn of_reads(selection: &CellSelection) -> Keep {
-        if selection.cache_blocks { Keep::All } else { Keep::Indexes }
+impl CachePolicy {
+    /// The policy for reads of cells.
+    pub(crate) fn of_reads(selection: &CellSelection) -> CachePolicy {
+        if selection.cache_blocks { CachePolicy::All } else { CachePolicy::IndexesOnly }
     }
 }
 
-/// Whether a block has cells, once or once more; all others lead to such.
+/// Whether a block holds cells, or copies of their values (sidecars). All other blocks only help to
+/// find cells.
 fn has_cells(kind: BlockKind) -> bool {
     matches!(kind, BlockKind::Data | BlockKind::Meta)
 }
@@ -72,131 +74,129 @@ impl BlockLoader {
         }
     }
 
-    /// The block, if it is in the cache.
+    /// The block, if cached. Counts as a hit or a miss.
     pub fn cached(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.get(&BlockKey { file_id, offset }).and_then(Cached::found)
+        self.cache.get(&BlockKey { file_id, offset }).and_then(CacheValue::hit)
     }
 
-    /// The same for those whose asking does not mean that it is wanted.
+    /// The block, if cached. Does not count, for callers whose look-ups do not show that the block
+    /// is popular.
     pub(crate) fn peek(&self, file_id: u64, offset: u64) -> Option<Arc<Block>> {
-        self.cache.peek(&BlockKey { file_id, offset }).and_then(Cached::block)
+        self.cache.peek(&BlockKey { file_id, offset }).and_then(CacheValue::block)
     }
 
-    /// Bytes that the cache holds.
+    /// Bytes in the cache.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.stats().weight_bytes
     }
 
-    /// How often a block was damaged, when it was read and when it was read again: its checksum differs, or what it says is not so.
-    pub fn damaged(&self) -> u64 {
+    /// Number of reads that found a damaged block, repeated reads of one block included. Damage is
+    /// a wrong checksum or invalid contents.
+    pub fn damaged_reads(&self) -> u64 {
         self.damaged.failures()
     }
 
-    /// The files in which reads met damage, for as long as they are read.
+    /// The files in which reads found damage, until they are no longer in use.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.damaged.list()
     }
 
-    /// Whether reads met damage in the file.
+    /// Whether reads found damage in the file.
     pub(crate) fn is_damaged(&self, file: &Reader) -> bool {
         self.damaged.contains(file.path())
     }
 
-    /// Notes why a read failed, if a file is damaged.
-    pub(crate) fn note_damage(&self, error: &hfile::Error) {
-        self.damaged.note(error);
+    /// Records a failed read, if a file is damaged.
+    pub(crate) fn record_damage(&self, error: &hfile::Error) {
+        self.damaged.record(error);
     }
 
-    /// Figures of the cache.
+    /// Statistics of the cache.
     pub fn stats(&self) -> Stats {
         self.cache.stats()
     }
 
-    /// Figures of the cached blocks of a kind.
+    /// Statistics of the cached blocks of a kind.
     pub fn kind_stats(&self, kind: BlockKind) -> KindStats {
         self.cache.kind_stats(kind as usize)
     }
 
-    /// The most that the cache may hold from now on.
+    /// Changes the capacity of the cache.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache.set_capacity(bytes);
     }
 
-    /// The number under which the blocks of the file at `path` are cached, as `caching` says from now on.
+    /// The number under which the blocks of the file at `path` are cached. From now on they are
+    /// cached according to `caching`.
     pub(crate) fn file_id(&self, path: &FilePath, caching: Caching) -> u64 {
         self.file_ids.of(path, caching)
     }
 
-    /// Puts a block into the cache that nobody asked for, if there is room; whether there is.
-    pub(crate) fn keep(&self, block: &Arc<Block>) -> bool {
+    /// Caches a block that no caller requested, if there is room. Returns whether there was.
+    pub(crate) fn cache_if_room(&self, block: &Arc<Block>) -> bool {
         let has_room = self.has_room(block.heap_len());
         if has_room {
-            self.put(block.clone(), self.file_ids.caching(block.file_id()));
+            self.insert(block.clone(), self.file_ids.caching(block.file_id()));
         }
         has_room
     }
 
     fn has_room(&self, bytes: usize) -> bool {
         let stats = self.cache.stats();
-        // A little is left, lest one shard of the cache be full before the others.
+        // A margin, because some shards of the cache fill up before others.
         stats.weight_bytes + bytes as u64 <= stats.capacity_bytes / 16 * 15
     }
 
-    fn keeps(&self, kind: BlockKind, bytes: usize, keep: Keep, caching: Caching) -> bool {
-        let has_place = match keep {
-            Keep::All => true,
-            Keep::Room => self.has_room(bytes),
-            Keep::Indexes => false,
+    fn should_cache(&self, kind: BlockKind, bytes: usize, policy: CachePolicy, caching: Caching) -> bool {
+        let has_room = match policy {
+            CachePolicy::All => true,
+            CachePolicy::IfRoom => self.has_room(bytes),
+            CachePolicy::IndexesOnly => false,
         };
-        !has_cells(kind) || (caching.data && has_place)
+        !has_cells(kind) || (caching.data && has_room)
     }
 
-    fn put(&self, block: Arc<Block>, caching: Caching) {
+    fn insert(&self, block: Arc<Block>, caching: Caching) {
         let key = BlockKey { file_id: block.file_id(), offset: block.offset() };
         if !self.cache.contains(&key) {
-            self.cache.insert(key, Cached::Block { block, in_memory: caching.in_memory });
+            self.cache.insert(key, CacheValue::Block { block, in_memory: caching.in_memory });
         }
     }
 
-    /// The vector that was kept under a number and a place, if it still is.
-    pub(crate) fn vector(&self, number: u64, place: u64) -> Option<Arc<Kept>> {
-        match self.cache.find(&BlockKey { file_id: number, offset: place })? {
-            Cached::Vector(vector) => Some(vector),
-            Cached::Block { .. } => None,
+    /// The vector under this number and index, if cached.
+    pub(crate) fn vector(&self, number: u64, index: u64) -> Option<Arc<CachedEntry>> {
+        match self.cache.find(&BlockKey { file_id: number, offset: index })? {
+            CacheValue::Vector(vector) => Some(vector),
+            CacheValue::Block { .. } => None,
         }
     }
 
-    /// Keeps a vector under a number that [`next_file_id`] gave, for as long as its memory is not wanted.
-    pub(crate) fn keep_vector(&self, number: u64, place: u64, vector: Arc<Kept>) {
-        self.cache.insert(BlockKey { file_id: number, offset: place }, Cached::Vector(vector));
+    /// Caches a vector. `number` must be from [`next_file_id`].
+    pub(crate) fn cache_vector(&self, number: u64, index: u64, vector: Arc<CachedEntry>) {
+        self.cache.insert(BlockKey { file_id: number, offset: index }, CacheValue::Vector(vector));
     }
 
-    /// The numbers under which vectors are kept.
+    /// The numbers under which vectors are cached.
     pub(crate) fn vector_numbers(&self) -> &VectorNumbers {
         &self.vector_numbers
     }
 
-    /// Lets go of all blocks of a file that is not read any more.
+    /// Evicts all blocks of a file that is no longer read.
     pub fn evict(&self, file: &Reader) {
         self.evict_file(file.path(), file.file_id());
     }
 
-    /// The same for a file that was not opened yet.
+    /// Evicts all blocks of a file that is not open.
     pub(crate) fn evict_file(&self, path: &FilePath, file_id: u64) {
         self.file_ids.forget(path, file_id);
         self.damaged.forget(path);
         self.cache.evict_file(file_id);
-        // Its vectors go as all that nobody asks for: their numbers are not used again.
+        // Its vectors are evicted like other unused values: their numbers are never used again.
         self.vector_numbers.forget(file_id);
     }
 
-    /// Blocks were missed by one who asked without being counted ([`BlockSource`]), and loads them.
-    pub(crate) fn note_missed(&self, miss: &Miss) {
-        self.cache.note_misses(miss.blocks.len() as u64);
-    }
-
-    /// A block was read for the call at work.
-    pub(crate) fn note_read(block: &Block) {
+    /// Counts a block that was read from disk for the current call.
+    pub(crate) fn count_read(block: &Block) {
         spent::used(Use::BlocksRead, 1);
         spent::used(Use::BlockBytes, block.payload_len() as u64);
     }
@@ -206,60 +206,63 @@ impl BlockLoader {
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`].
     pub async fn load(&self, block: &BlockRef) -> Result<Arc<Block>> {
-        self.load_keeping(block, Keep::All).await
+        self.load_with_policy(block, CachePolicy::All).await
     }
 
-    async fn load_keeping(&self, block: &BlockRef, keep: Keep) -> Result<Arc<Block>> {
+    async fn load_with_policy(&self, block: &BlockRef, policy: CachePolicy) -> Result<Arc<Block>> {
         let caching = self.file_ids.caching(block.file.file_id());
-        if !self.keeps(block.kind, block.len as usize, keep, caching) {
+        if !self.should_cache(block.kind, block.len as usize, policy, caching) {
             return Ok(self.read(block).await?);
         }
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
         let load = async {
             let block = self.read(block).await?;
-            Ok::<_, hfile::Error>(Cached::Block { block, in_memory: caching.in_memory })
+            Ok::<_, hfile::Error>(CacheValue::Block { block, in_memory: caching.in_memory })
         };
         let loaded = self.cache.load_with(key, load).await?;
-        Ok(loaded.block().expect("vectors have numbers of their own"))
+        Ok(loaded.block().expect("no vector has the number of a file"))
     }
 
     async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
-        block.file.load(block).await.inspect_err(|error| self.note_damage(error))
+        block.file.load(block).await.inspect_err(|error| self.record_damage(error))
     }
 
-    /// Loads a run of data blocks that begins with `first`.
-    async fn load_run(&self, first: &BlockRef, bytes: usize, keep: Keep) -> Result<Vec<Arc<Block>>> {
-        let blocks = first.file.load_run(first, bytes).await;
-        let blocks = blocks.inspect_err(|error| self.note_damage(error))?;
+    /// Loads a run of consecutive data blocks that begins with `first`.
+    async fn load_run(&self, first: &BlockRef, bytes: usize, policy: CachePolicy) -> Result<Vec<Arc<Block>>> {
+        let blocks = first.file.load_range(first, bytes).await;
+        let blocks = blocks.inspect_err(|error| self.record_damage(error))?;
         let caching = self.file_ids.caching(first.file.file_id());
         for block in &blocks {
-            if self.keeps(block.kind(), block.heap_len(), keep, caching) {
-                self.put(block.clone(), caching);
+            if self.should_cache(block.kind(), block.heap_len(), policy, caching) {
+                self.insert(block.clone(), caching);
             }
         }
         Ok(blocks)
     }
 
-    /// Loads all blocks of a miss at the same time; `runs` tells of those that are worth reading ahead.
+    /// Loads all blocks of a miss concurrently. `read_ahead` selects the blocks at which reading
+    /// ahead pays.
     ///
-    /// A damaged block of a Bloom filter is left out: its file has switched the filter off, and is read without it.
+    /// A damaged block of a Bloom filter is skipped: the reader has disabled the filter, and the
+    /// file is read without it.
     pub(crate) async fn load_missed(
         &self,
         miss: &Miss,
-        runs: Option<&mut Runs>,
-        keep: Keep,
+        read_ahead: Option<&mut ReadAhead>,
+        policy: CachePolicy,
     ) -> Result<Vec<Arc<Block>>> {
-        let mut runs = runs;
+        debug_assert!(!miss.blocks.is_empty(), "a miss names blocks, so that the repeated step advances");
+        let mut read_ahead = read_ahead;
         let wanted: Vec<(&BlockRef, Option<usize>)> = miss
             .blocks
             .iter()
-            .map(|block| (block, runs.as_mut().and_then(|runs| runs.bytes_for(block))))
+            .map(|block| (block, read_ahead.as_mut().and_then(|read_ahead| read_ahead.bytes_for(block))))
             .collect();
         let loads = wanted.iter().map(|(block, run_bytes)| {
             let load = async move {
                 let loaded = match run_bytes {
-                    Some(bytes) => self.load_run(block, *bytes, keep).await,
-                    None => self.load_keeping(block, keep).await.map(|block| vec![block]),
+                    Some(bytes) => self.load_run(block, *bytes, policy).await,
+                    None => self.load_with_policy(block, policy).await.map(|block| vec![block]),
                 };
                 match loaded {
                     Err(Error::Corrupt { .. }) if block.kind == BlockKind::BloomChunk => Ok(Vec::new()),
@@ -269,10 +272,10 @@ impl BlockLoader {
             Box::pin(load) as Pin<Box<dyn Future<Output = Result<Vec<Arc<Block>>>> + Send + '_>>
         });
         let mut blocks = Vec::new();
-        for loaded in all(loads.collect()).await {
+        for loaded in join_all(loads.collect()).await {
             let loaded = loaded?;
-            if let (Some(runs), Some(last)) = (&mut runs, loaded.last()) {
-                runs.loaded(last);
+            if let (Some(read_ahead), Some(last)) = (&mut read_ahead, loaded.last()) {
+                read_ahead.record_loaded(last);
             }
             blocks.extend(loaded);
         }
@@ -280,27 +283,27 @@ impl BlockLoader {
     }
 }
 
-/// What is in the cache. A miss does not count: whoever reads from here leaves it to a scanner, which asks again, or says so
-/// ([`BlockLoader::note_missed`]).
+/// Blocks in the cache. A miss is not counted here: the caller leaves the read to a scanner, which
+/// requests the block again and counts the miss.
 impl BlockSource for BlockLoader {
     fn block(&self, file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
-        let (key, turn) = (BlockKey { file_id: file.file_id(), offset }, self.cache.turn());
-        if let Some(block) = near::find(key, turn) {
-            self.cache.note_hit(block.kind() as usize);
-            return Some(cached::found(block));
+        let (key, epoch) = (BlockKey { file_id: file.file_id(), offset }, self.cache.epoch());
+        if let Some(block) = recent_blocks::get(key, epoch) {
+            self.cache.count_hit(block.kind() as usize);
+            return Some(cached::count_hit(block));
         }
-        let block = self.cache.find(&key).and_then(Cached::found)?;
-        near::note(key, turn, &block);
+        let block = self.cache.find(&key).and_then(CacheValue::hit)?;
+        recent_blocks::record(key, epoch, &block);
         Some(block)
     }
 
     fn prefetch(&self, file_id: u64, offset: u64) {
-        near::prefetch(BlockKey { file_id, offset });
+        recent_blocks::prefetch(BlockKey { file_id, offset });
     }
 }
 
-/// Completes when all of `futures` have, with their outputs in the same order.
-async fn all<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+/// Completes when all of `futures` have completed. The outputs are in the order of the futures.
+async fn join_all<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
     let mut pending: Vec<_> = futures.into_iter().map(|future| (future, None)).collect();
     poll_fn(|context| {
         let mut ready = true;

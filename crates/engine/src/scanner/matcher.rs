@@ -1,12 +1,13 @@
-//! HBase's retention rules: what becomes of each cell of a store, in key order.
+//! HBase's retention rules: a verdict on each cell of a store, in key order.
 //!
-//! One matcher for three readers: user scans, raw scans, and compactions with flushes. All agree on the first checks
-//! (time to live, of the family and of the cell) and differ in what they do with delete markers. Sequence ids do not
-//! matter to deletes: a put written after a marker with a timestamp not above the marker's stays hidden, until the
-//! marker is compacted away. Families with `NEW_VERSION_BEHAVIOR` are judged in the order of writing instead
+//! One matcher serves user scans, raw scans, and compactions with flushes. The first checks (time
+//! to live of the family and of the cell) are the same for all; the treatment of delete markers
+//! differs. Sequence ids do not matter to deletes: a put that is written after a marker, with a
+//! timestamp not above the marker's, stays hidden until the marker is compacted away. Families with
+//! `NEW_VERSION_BEHAVIOR` are judged in write order instead
 //! ([`write_order`](crate::scanner::write_order)).
 //!
-//! Source: HBase `ScanQueryMatcher` and what derives from it.
+//! Source: HBase `ScanQueryMatcher` and its subclasses.
 
 use std::ops::Deref;
 
@@ -15,66 +16,67 @@ use cell::query::TimeRange;
 use cell::schema::KeepDeletedCells;
 use cell::{Cell, tags};
 
-use crate::scanner::columns::{Columns, VersionLimits, is_delete};
-use crate::scanner::deletes::{Deletes, Fate};
+use crate::scanner::columns::{ColumnTracker, VersionLimits, is_delete};
+use crate::scanner::deletes::{DeleteTracker, Fate};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::write_order::WriteOrder;
 
-/// What to do with a cell, and where to go on.
+/// What to do with a cell, and where to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// Take it.
+    /// Include the cell.
     Include,
-    /// Take it, and pass over the rest of its column (to [`Matcher::hint`]).
+    /// Include it, and skip the rest of its column (to [`Matcher::hint`]).
     IncludeAndNextColumn,
-    /// Take it, and pass over the rest of its row.
+    /// Include it, and skip the rest of its row.
     IncludeAndNextRow,
-    /// Pass over it.
+    /// Skip the cell.
     Skip,
-    /// Pass over it and the rest of its column (to [`Matcher::hint`]).
+    /// Skip it and the rest of its column (to [`Matcher::hint`]).
     NextColumn,
-    /// Pass over it and the rest of its row.
+    /// Skip it and the rest of its row.
     NextRow,
 }
 
 impl Match {
-    /// Whether the cell is taken.
+    /// Whether the cell is included.
     #[inline]
     pub(crate) fn includes(self) -> bool {
         matches!(self, Match::Include | Match::IncludeAndNextColumn | Match::IncludeAndNextRow)
     }
 }
 
-/// How many versions of a column a read is about.
+/// How many versions of a column a read wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Versions {
-    /// Wanted at most.
+    /// Maximum number of versions.
     pub(crate) wanted: u32,
-    /// Whether a filter chooses among all that the family keeps.
+    /// Whether a filter chooses among all versions that the family retains.
     pub(crate) filtered: bool,
 }
 
 impl Versions {
-    /// How many are looked at of a family that keeps `kept`.
-    fn looked_at(self, kept: u32) -> u32 {
-        if self.filtered { kept } else { self.returned(kept) }
+    /// Number of versions that are read, of a family that retains this many.
+    fn read(self, retained: u32) -> u32 {
+        if self.filtered { retained } else { self.returned(retained) }
     }
 
-    /// How many are returned of a family that keeps `kept`.
-    pub(crate) fn returned(self, kept: u32) -> u32 {
-        self.wanted.min(kept)
+    /// Number of versions that are returned, of a family that retains this many.
+    pub(crate) fn returned(self, retained: u32) -> u32 {
+        self.wanted.min(retained)
     }
 }
 
-/// Judges the cells of one store, row by row. Where single columns are wanted, `Q` holds their qualifiers.
+/// Judges the cells of one store, row by row. If single columns are wanted, `Q` holds their
+/// qualifiers.
 pub(crate) struct Matcher<Q = Vec<Bytes>> {
     mode: Mode,
-    columns: Columns<Q>,
-    deletes: Deletes,
-    // Takes the place of both where the order of writing counts.
+    columns: ColumnTracker<Q>,
+    deletes: DeleteTracker,
+    // Replaces `columns` and `deletes` in families with `NEW_VERSION_BEHAVIOR`.
     write_order: Option<Box<WriteOrder>>,
     oldest_unexpired: i64,
-    // How long a major compaction leaves markers in place.
+    // How long a major compaction retains markers.
     purge_after_ms: i64,
     now_ms: i64,
 }
@@ -90,29 +92,29 @@ enum Mode {
 #[derive(Clone, Copy, Debug)]
 struct Purge {
     keep_deleted: KeepDeletedCells,
-    // Open scanners may be as old as this: what is newer is kept and hides nothing yet.
+    // The oldest read point of open scanners. A newer cell is retained and hides nothing yet.
     smallest_read_point: u64,
-    // Markers go too, as all files of the store are read.
+    // Set if all files of the store are read, so that markers are dropped too.
     major: Option<Major>,
 }
 
-/// What a compaction of all files needs to know to drop delete markers.
+/// Input of a compaction of all files for dropping delete markers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Major {
-    /// No put in the files is older.
+    /// No put in the files is older than this.
     pub(crate) earliest_put: i64,
 }
 
 impl Matcher {
-    /// For a raw scan: markers and what they hide.
+    /// A matcher for raw scans, which return markers and the cells that they hide.
     pub(crate) fn raw(rules: &FamilyRules, range: TimeRange, versions: Versions, now_ms: i64) -> Matcher {
-        // HBase's raw scans know no family's time to live: all from the epoch on lives.
-        let max = versions.looked_at(u32::MAX);
+        // HBase's raw scans ignore the family's time to live: all cells since the epoch are alive.
+        let max = versions.read(u32::MAX);
         let limits = VersionLimits { max, min: rules.min_versions, oldest_unexpired: 0 };
         Matcher {
             mode: Mode::Raw { range },
-            columns: Columns::all(limits),
-            deletes: Deletes::default(),
+            columns: ColumnTracker::all(limits),
+            deletes: DeleteTracker::default(),
             write_order: None,
             oldest_unexpired: 0,
             purge_after_ms: 0,
@@ -120,7 +122,7 @@ impl Matcher {
         }
     }
 
-    /// For a flush or compaction.
+    /// A matcher for a flush or compaction.
     pub(crate) fn compaction(
         rules: &FamilyRules,
         smallest_read_point: u64,
@@ -135,8 +137,8 @@ impl Matcher {
         Matcher {
             purge_after_ms: rules.purge_deletes_after_ms,
             mode: Mode::Compaction(purge),
-            columns: Columns::all(limits),
-            deletes: Deletes::default(),
+            columns: ColumnTracker::all(limits),
+            deletes: DeleteTracker::default(),
             write_order,
             oldest_unexpired,
             now_ms,
@@ -145,7 +147,7 @@ impl Matcher {
 }
 
 impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
-    /// For a user's scan or get of `columns` (all or single ones).
+    /// A matcher for a user's scan or get of the columns `qualifiers`, or of all columns.
     pub(crate) fn user(
         rules: &FamilyRules,
         qualifiers: Option<Q>,
@@ -155,7 +157,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
     ) -> Matcher<Q> {
         let oldest_unexpired = rules.oldest_unexpired(now_ms);
         let limits = VersionLimits {
-            max: versions.looked_at(rules.max_versions),
+            max: versions.read(rules.max_versions),
             min: rules.min_versions,
             oldest_unexpired,
         };
@@ -165,14 +167,14 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
             Box::new(WriteOrder::new(qualifiers.as_deref().map(<[_]>::to_vec), kept, returned))
         });
         let columns = match qualifiers {
-            Some(qualifiers) => Columns::only(qualifiers, limits),
-            None => Columns::all(limits),
+            Some(qualifiers) => ColumnTracker::only(qualifiers, limits),
+            None => ColumnTracker::all(limits),
         };
         let keep_deleted = rules.keep_deleted != KeepDeletedCells::False;
         Matcher {
             mode: Mode::User { range, keep_deleted },
             columns,
-            deletes: Deletes::default(),
+            deletes: DeleteTracker::default(),
             write_order,
             oldest_unexpired,
             purge_after_ms: 0,
@@ -180,17 +182,17 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
-    /// The qualifiers of the columns that are wanted; `None` if all are.
+    /// The qualifiers of the wanted columns; `None` if all columns are wanted.
     pub(crate) fn qualifiers(&self) -> Option<&[Bytes]> {
         self.columns.qualifiers()
     }
 
-    /// The qualifier of the one column that is wanted, of which the first version that lives is all that is looked at.
+    /// The qualifier of the only wanted column, if only its newest live version is wanted.
     pub(crate) fn one_cell(&self) -> Option<&Bytes> {
         self.columns.one_cell().filter(|_| self.write_order.is_none())
     }
 
-    /// A new row begins.
+    /// Begins a row.
     pub(crate) fn begin_row(&mut self) {
         self.deletes.clear();
         self.columns.clear();
@@ -199,12 +201,12 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
-    /// The rest of the cell's column does not matter, whatever its versions are: what comes next.
+    /// Skips the rest of the cell's column, whatever versions it has. Returns what follows.
     pub(crate) fn pass_column(&mut self, cell: &Cell<'_>) -> Match {
         if self.write_order.is_some() { Match::NextColumn } else { self.columns.pass_column(cell) }
     }
 
-    /// The qualifier to go to when the current column is done with; `None` for whichever comes next.
+    /// The qualifier to go to when the current column is finished; `None` for the next one.
     pub(crate) fn hint(&self) -> Option<&[u8]> {
         match &self.write_order {
             Some(order) => order.hint(),
@@ -228,7 +230,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         if self.columns.too_old(timestamp) {
             return self.columns.pass_column(cell);
         }
-        if self.own_ttl_over(cell) {
+        if self.is_own_ttl_expired(cell) {
             return Match::Skip;
         }
         match self.mode {
@@ -238,7 +240,8 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         }
     }
 
-    /// A cell that no client can decode hides nothing and counts as no version. Files retain it.
+    /// Judges a cell that no client can decode. It hides nothing and is no version, but files
+    /// retain it.
     #[cold]
     fn pass_unreadable(&self) -> Match {
         match self.mode {
@@ -248,16 +251,17 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
     }
 
     #[inline]
-    fn own_ttl_over(&self, cell: &Cell<'_>) -> bool {
+    fn is_own_ttl_expired(&self, cell: &Cell<'_>) -> bool {
         !cell.tags.is_empty()
             && tags::ttl_ms(cell.tags).is_some_and(|ttl| cell.timestamp().saturating_add(ttl) < self.now_ms)
     }
 
-    /// The same where the order of writing counts. Nothing is passed over before it was judged: an older version may
-    /// have been written later.
+    /// The same for families with `NEW_VERSION_BEHAVIOR`. No cell is skipped before it is judged,
+    /// because an older version may have been written later.
     fn check_in_write_order(&mut self, cell: &Cell<'_>) -> Match {
         let purge = match self.mode {
-            // A flush or a compaction of some files cannot know what was written before and after.
+            // A flush or a compaction of some files does not know what was written before and
+            // after.
             Mode::Compaction(Purge { major: None, .. }) => return Match::Include,
             Mode::Compaction(purge) => Some(purge),
             Mode::User { .. } | Mode::Raw { .. } => None,
@@ -268,11 +272,11 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         if !cell.is_readable() {
             return self.pass_unreadable();
         }
-        if self.own_ttl_over(cell) {
+        if self.is_own_ttl_expired(cell) {
             return Match::Skip;
         }
         if is_delete(cell.type_code()) {
-            return self.note_in_write_order(cell, purge);
+            return self.check_marker_in_write_order(cell, purge);
         }
         let too_new = purge.is_some_and(|purge| cell.seq_id > purge.smallest_read_point);
         let Some(order) = self.write_order.as_mut().filter(|_| !too_new) else {
@@ -293,7 +297,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         order.check_version(cell)
     }
 
-    fn note_in_write_order(&mut self, marker: &Cell<'_>, purge: Option<Purge>) -> Match {
+    fn check_marker_in_write_order(&mut self, marker: &Cell<'_>, purge: Option<Purge>) -> Match {
         let timestamp = marker.timestamp();
         let (counts, verdict) = match (self.mode, purge) {
             (Mode::User { range, keep_deleted: true }, _) => (range.contains(timestamp), Match::Skip),
@@ -301,7 +305,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
             (_, Some(purge)) if marker.seq_id <= purge.smallest_read_point => {
                 let verdict =
                     purge.major.and_then(|major| self.check_droppable(marker, purge.keep_deleted, major));
-                // Markers that stay are no versions.
+                // Retained markers are not versions.
                 (self.is_tracked(marker, &purge), verdict.unwrap_or(Match::Include))
             }
             _ => (false, Match::Include),
@@ -316,7 +320,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
     fn check_for_user(&mut self, cell: &Cell<'_>, range: TimeRange, keep_deleted: bool) -> Match {
         if is_delete(cell.type_code()) {
             let timestamp = cell.timestamp();
-            // With deleted cells kept a scan of the past looks past markers of its future.
+            // If deleted cells are retained, a scan of a past time range ignores later markers.
             let counts =
                 if keep_deleted { range.contains(timestamp) } else { within_or_after(range, timestamp) };
             if counts {
@@ -374,7 +378,8 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         self.columns.check_version(cell, too_new)
     }
 
-    /// Where deleted cells are kept only versions and time to live take cells away, not markers.
+    /// Whether a compaction lets the marker hide cells. If deleted cells are retained, only the
+    /// limit of versions and the time to live drop cells.
     fn is_tracked(&self, marker: &Cell<'_>, purge: &Purge) -> bool {
         match purge.keep_deleted {
             KeepDeletedCells::False => true,
@@ -396,7 +401,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
         };
         match kept {
             false => Some(Match::Skip),
-            // All that follows in the column are markers too, of puts that are gone.
+            // All that follows in the column are markers too, of puts that no longer exist.
             true if timestamp < major.earliest_put && self.write_order.is_some() => Some(Match::Skip),
             true if timestamp < major.earliest_put => Some(self.columns.pass_column(marker)),
             true => None,
@@ -404,7 +409,7 @@ impl<Q: Deref<Target = [Bytes]>> Matcher<Q> {
     }
 }
 
-/// Whether `timestamp` is in the range or behind its end.
+/// Whether `timestamp` is in the range or after its end.
 fn within_or_after(range: TimeRange, timestamp: i64) -> bool {
     range.is_all() || timestamp >= range.from
 }

@@ -1,42 +1,44 @@
-//! The cells of several sources as one sorted run.
+//! Merges the cells of several sources into one sorted sequence.
 //!
-//! Of equal keys the greater sequence id comes first, then the newer source. Moves are ordered first and carried out by
-//! [`Merge::settle`], for all sources that have to move: each that misses a block is named in one miss, each that does
-//! not has moved for good. Between a settle that succeeded and the next order the merge stands on a cell.
+//! Among equal keys, the greater sequence id comes first, then the newer source. Moves are ordered
+//! first, and [`Merge::settle`] performs them for all sources that have to move. One miss names the
+//! blocks of all sources that miss one; all other sources have completed their move. After a
+//! successful settle and until the next order, the merge is at a cell.
 //!
-//! Sources that stand on a cell are kept sorted, the next one last; a source that moves and is still the next costs one
-//! comparison, however many there are.
+//! Sources that are at a cell are kept sorted, the next one last. If a source moves and is still
+//! the next one, this costs one comparison, however many sources there are.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 use cell::{Cell, CellOrder, CellType, LATEST_TIMESTAMP, OLDEST_TIMESTAMP, key};
-use hfile::{BlockSource, FiltersAsked, Miss, Run, Stop};
+use hfile::{BlockSource, FilterCounts, Miss, RowSlice, Stop};
 
 use crate::filter::Hint;
 use crate::scanner::source::{Order, Source};
 
-/// Sources of one store and where they stand.
+/// The sources of one store, and their positions.
 pub(crate) struct Merge {
     order: CellOrder,
-    // Newest first: the index decides between equal cells.
+    // Newest first: among equal cells, the smaller index is first.
     sources: Vec<Source>,
-    // Sources on a cell, the one with the smallest last.
+    // Sources at a cell; the one with the smallest cell is last.
     ready: Vec<u16>,
-    // Sources that were ordered to move.
+    // Sources with an ordered move.
     moving: Vec<u16>,
-    // The key that moving sources go to.
+    // The key to which the moving sources go.
     target: Vec<u8>,
-    // Reversed scans: sources that stand on the last cell before a bound, or on none, and take no part in the row.
+    // Reversed scans: sources that are at the last cell before a bound, or at no cell. They take no
+    // part in the current row.
     parked: Vec<u16>,
-    // Whether moving sources go to the last cell before the target.
+    // Whether the moving sources go to the last cell before the target.
     backward: bool,
 }
 
 impl Merge {
-    /// Merges `sources`, the newest first. It stands nowhere yet.
+    /// Merges `sources`, newest first. The merge has no position yet.
     pub(crate) fn new(order: CellOrder, sources: Vec<Source>) -> Merge {
-        assert!(sources.len() <= usize::from(u16::MAX), "files of a store are bounded far below");
+        assert!(sources.len() <= usize::from(u16::MAX), "a store has far fewer files");
         let count = sources.len();
         Merge {
             order,
@@ -49,43 +51,49 @@ impl Merge {
         }
     }
 
-    /// Merges `sources`, the newest first, each of which has settled. It stands on the first of their cells.
+    /// Merges `sources`, newest first, all of them settled. The merge starts at the first of their
+    /// cells.
     pub(crate) fn of_settled(order: CellOrder, sources: Vec<Source>) -> Merge {
         let mut merge = Merge::new(order, sources);
+        debug_assert!(
+            merge.sources.iter().all(|source| source.is_ordered(Order::Stay)),
+            "the sources have settled"
+        );
         for at in 0..merge.sources.len() as u16 {
-            merge.line_up(at);
+            merge.insert_ready(at);
         }
         merge
     }
 
-    /// The current cell, once it has settled; `None` at the end.
+    /// The current cell, `None` at the end. Valid once the merge has settled.
     #[inline]
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         debug_assert!(self.moving.is_empty(), "settle first");
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell())
     }
 
-    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    /// The value of the current cell, sharing the memory of its block, if it fills enough of the
+    /// block.
     pub(crate) fn large_value(&self) -> Option<Bytes> {
         self.ready.last().and_then(|at| self.sources[usize::from(*at)].large_value())
     }
 
-    /// What filters were asked and nobody was told yet.
-    pub(crate) fn take_asked(&mut self) -> FiltersAsked {
-        let mut asked = FiltersAsked::default();
-        self.sources.iter_mut().for_each(|source| asked += source.take_asked());
-        asked
+    /// Takes the counts of Bloom filter checks that were not reported yet.
+    pub(crate) fn take_filter_lookups(&mut self) -> FilterCounts {
+        let mut lookups = FilterCounts::default();
+        self.sources.iter_mut().for_each(|source| lookups += source.take_filter_lookups());
+        lookups
     }
 
-    /// Whether the source that it stands on, or that moves now, is a memstore.
+    /// Whether the current or moving source is a memstore.
     pub(crate) fn is_in_memstore(&self) -> bool {
         let current = self.moving.last().or(self.ready.last());
         current.is_some_and(|at| self.sources[usize::from(*at)].is_memstore())
     }
 
-    /// The rows from the current cell on and before the row `stop` (empty for all) that one source alone has, if they can
-    /// be walked through. The merge stays.
-    pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {
+    /// The whole rows from the current cell up to the row `stop` (exclusive; empty: no bound) that
+    /// only one source has, if they lie in one block. The merge does not move.
+    pub(crate) fn row_slice(&self, stop: &[u8]) -> Option<RowSlice> {
         debug_assert!(self.moving.is_empty(), "settle first");
         let (current, others) = self.ready.split_last()?;
         let others_row =
@@ -94,18 +102,18 @@ impl Merge {
             Some(row) if stop.is_empty() || self.order.compare_rows(row, stop).is_lt() => row,
             _ => stop,
         };
-        self.sources[usize::from(*current)].run(stop)
+        self.sources[usize::from(*current)].row_slice(stop)
     }
 
-    /// Goes to where a run came that began at the current cell.
-    pub(crate) fn resume(&mut self, run: &Run) {
+    /// Moves to the position of `slice`, which began at the current cell.
+    pub(crate) fn resume(&mut self, slice: &RowSlice) {
         if let Some(at) = self.ready.pop() {
-            self.sources[usize::from(at)].resume(run);
-            self.line_up(at);
+            self.sources[usize::from(at)].resume(slice);
+            self.insert_ready(at);
         }
     }
 
-    /// Orders: to the next cell.
+    /// Orders a move to the next cell.
     #[inline]
     pub(crate) fn next(&mut self) {
         debug_assert!(self.moving.is_empty(), "settle first");
@@ -115,14 +123,14 @@ impl Merge {
         }
     }
 
-    /// Orders: to the first cell of `row` or behind it, wherever it stands now.
+    /// Orders a move to the first cell of `row` or after it, from any position.
     pub(crate) fn seek_row(&mut self, row: &[u8]) {
         set_first_on_row(&mut self.target, row);
         self.move_all(Order::Seek);
     }
 
-    /// Orders: to the first cell behind `row`, wherever it stands now.
-    pub(crate) fn seek_behind_row(&mut self, row: &[u8]) {
+    /// Orders a move to the first cell after `row`, from any position.
+    pub(crate) fn seek_after_row(&mut self, row: &[u8]) {
         set_last_on_row(&mut self.target, row);
         self.move_all(Order::Seek);
     }
@@ -138,18 +146,18 @@ impl Merge {
         }
     }
 
-    /// Orders, for a reversed scan's start: to the last cell not behind `bound`.
-    pub(crate) fn seek_before(&mut self, bound: Before<'_>) {
+    /// Orders a move to the last cell not after `bound`, for the start of a reversed scan.
+    pub(crate) fn seek_before(&mut self, bound: ReverseStart<'_>) {
         match bound {
-            Before::End => set_last_on_row(&mut self.target, &[u8::MAX; cell::cell::ROW_LEN_MAX]),
-            Before::EndOf(row) => set_last_on_row(&mut self.target, row),
-            Before::StartOf(row) => set_first_on_row(&mut self.target, row),
+            ReverseStart::End => set_last_on_row(&mut self.target, &[u8::MAX; cell::cell::ROW_LEN_MAX]),
+            ReverseStart::EndOf(row) => set_last_on_row(&mut self.target, row),
+            ReverseStart::StartOf(row) => set_first_on_row(&mut self.target, row),
         }
         self.move_all(Order::SeekBefore);
     }
 
-    /// Orders, when the current row is done in a reversed scan: before `row`. Sources that took no part in it stand
-    /// there already.
+    /// Orders a move to before `row`, when a reversed scan has read that row. Sources without a
+    /// cell of the row are there already.
     pub(crate) fn leave_row_backward(&mut self, row: &[u8]) {
         debug_assert!(self.moving.is_empty(), "settle first");
         set_first_on_row(&mut self.target, row);
@@ -163,7 +171,7 @@ impl Merge {
         }
     }
 
-    /// The greatest row before the bound, once it has settled there.
+    /// The greatest row before the bound. Valid once the merge has settled there.
     pub(crate) fn row_before(&self) -> Option<&[u8]> {
         debug_assert!(self.backward && self.moving.is_empty(), "settle first");
         self.greatest_parked()
@@ -174,7 +182,7 @@ impl Merge {
         cells.map(|cell| cell.row()).max_by(|left, right| self.order.compare_rows(left, right))
     }
 
-    /// Orders: to the first cell of `row`, those sources that stand in it.
+    /// Orders a move to the first cell of `row`, for those sources that have a cell of it.
     pub(crate) fn enter_row(&mut self, row: &[u8]) {
         debug_assert!(self.backward && self.moving.is_empty(), "settle first");
         set_first_on_row(&mut self.target, row);
@@ -191,7 +199,7 @@ impl Merge {
         });
     }
 
-    /// Orders: behind the current row.
+    /// Orders a move past the current row.
     pub(crate) fn pass_row(&mut self) {
         let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
             return;
@@ -200,9 +208,10 @@ impl Merge {
         self.move_forward();
     }
 
-    /// Orders: behind the current column, or to the column `hint` of the same row behind it.
+    /// Orders a move past the current column, or to the later column `hint` of the same row.
     ///
-    /// At the empty qualifier only to the next cell: markers of the whole family may follow among its versions.
+    /// At the empty qualifier it moves only to the next cell: markers of the whole family may
+    /// follow among its versions.
     pub(crate) fn pass_column(&mut self, hint: Option<&[u8]>) {
         let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
             return;
@@ -217,8 +226,8 @@ impl Merge {
         self.move_forward();
     }
 
-    /// Orders: to a place behind the current cell, as a filter hints.
-    pub(crate) fn follow(&mut self, hint: Hint<'_>) {
+    /// Orders a move to a position after the current cell, given by a filter's hint.
+    pub(crate) fn seek_hint(&mut self, hint: Hint<'_>) {
         let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
             return;
         };
@@ -231,7 +240,7 @@ impl Merge {
         self.move_forward();
     }
 
-    /// Gives up all sources: there are no more cells.
+    /// Releases all sources. The merge has no more cells.
     pub(crate) fn close(&mut self) {
         self.sources.clear();
         self.ready.clear();
@@ -239,60 +248,64 @@ impl Merge {
         self.parked.clear();
     }
 
-    /// Where it goes on. Cells up to the end of the row `passed` do not come again; without one it has settled.
-    pub(crate) fn place(&self, passed: Option<&[u8]>) -> Place {
+    /// The position at which another merge can resume. Cells up to the end of the row `passed` are
+    /// skipped; without it, the merge must have settled.
+    pub(crate) fn position(&self, passed: Option<&[u8]>) -> MergePosition {
+        debug_assert!(passed.is_some() || self.moving.is_empty(), "settle first");
         if self.sources.is_empty() {
-            return Place::End { backward: self.backward };
+            return MergePosition::End { backward: self.backward };
         }
         if self.backward {
-            return Place::Before(self.target.clone());
+            return MergePosition::Before(self.target.clone());
         }
         let key = match self.moving.first() {
             None => match self.cell() {
                 Some(cell) => cell.key,
-                None => return Place::End { backward: false },
+                None => return MergePosition::End { backward: false },
             },
-            // From within the row that is passed.
+            // The move starts within the row that is passed.
             Some(at) if self.sources[usize::from(*at)].is_ordered(Order::Next) => &[],
             Some(_) => &self.target[..],
         };
-        let mut behind = Vec::new();
+        let mut after = Vec::new();
         if let Some(row) = passed {
-            set_last_on_row(&mut behind, row);
-            if key.is_empty() || self.order.compare_keys(key, &behind).is_lt() {
-                return Place::From(behind);
+            set_last_on_row(&mut after, row);
+            if key.is_empty() || self.order.compare_keys(key, &after).is_lt() {
+                return MergePosition::From(after);
             }
         }
-        Place::From(key.to_vec())
+        MergePosition::From(key.to_vec())
     }
 
-    /// Reversed, where the row `found` was entered: where it goes on so that it finds this row again, if it is in it, and
-    /// the row before which it stands if not.
-    pub(crate) fn place_before_row(&self, found: &[u8]) -> Place {
-        // Those that entered it are not parked any more, whether they may see a cell of it or not.
+    /// The position of a reversed scan in which the row `found` was entered. If this merge has
+    /// cells of the row, a merge that resumes there finds the row again; otherwise it finds the row
+    /// before.
+    pub(crate) fn position_before_row(&self, found: &[u8]) -> MergePosition {
+        // Sources that entered the row are not parked, even if none of their cells in it is
+        // visible.
         let is_in = self.parked.len() < self.sources.len();
         match if is_in { Some(found) } else { self.greatest_parked() } {
             Some(row) => {
                 let mut key = Vec::new();
                 set_last_on_row(&mut key, row);
-                Place::Before(key)
+                MergePosition::Before(key)
             }
-            None => Place::End { backward: true },
+            None => MergePosition::End { backward: true },
         }
     }
 
-    /// Orders, wherever it stands now: to where another merge of the same cells was.
-    pub(crate) fn go_to(&mut self, place: Place) {
-        match place {
-            Place::From(key) => {
+    /// Orders a move to the position of another merge of the same cells.
+    pub(crate) fn resume_at(&mut self, position: MergePosition) {
+        match position {
+            MergePosition::From(key) => {
                 self.target = key;
                 self.move_all(Order::Seek);
             }
-            Place::Before(key) => {
+            MergePosition::Before(key) => {
                 self.target = key;
                 self.move_all(Order::SeekBefore);
             }
-            Place::End { backward } => {
+            MergePosition::End { backward } => {
                 self.close();
                 self.backward = backward;
             }
@@ -314,10 +327,10 @@ impl Merge {
         }
     }
 
-    /// Carries out what was ordered.
+    /// Performs the ordered moves.
     ///
     /// # Errors
-    /// [`Stop::Miss`] with the blocks of all sources that miss one; call again when they are supplied.
+    /// [`Stop::Miss`] with the blocks of all sources that miss one. Supply them and call again.
     #[inline]
     pub(crate) fn settle(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
         match self.moving[..] {
@@ -325,7 +338,7 @@ impl Merge {
             [at] => {
                 self.sources[usize::from(at)].settle(self.order, &self.target, blocks)?;
                 self.moving.pop();
-                self.arrive(at);
+                self.finish_move(at);
                 Ok(())
             }
             _ => self.settle_all(blocks),
@@ -338,7 +351,7 @@ impl Merge {
         let mut failed = None;
         moving.retain(|at| match self.sources[usize::from(*at)].settle(self.order, &self.target, blocks) {
             Ok(()) => {
-                self.arrive(*at);
+                self.finish_move(*at);
                 false
             }
             Err(Stop::Miss(miss)) => {
@@ -360,56 +373,72 @@ impl Merge {
         }
     }
 
-    /// A source has moved: it waits for the row before the last one, or lines up with its cell.
+    /// A source has moved. Backward, it is parked; otherwise it is sorted into `ready`.
     #[inline]
-    fn arrive(&mut self, at: u16) {
+    fn finish_move(&mut self, at: u16) {
         if self.backward {
             self.parked.push(at);
         } else {
-            self.line_up(at);
+            self.insert_ready(at);
         }
+        debug_assert!(
+            self.ready.len() + self.moving.len() + self.parked.len() <= self.sources.len(),
+            "no source is in two lists"
+        );
     }
 
-    /// Puts a source in its place among those on a cell.
+    /// Inserts a source into `ready`, if it is at a cell.
     #[inline]
-    fn line_up(&mut self, at: u16) {
+    fn insert_ready(&mut self, at: u16) {
         let Some(cell) = self.sources[usize::from(at)].cell() else {
             return;
         };
-        let mut place = self.ready.len();
-        while place > 0 {
-            let other = self.ready[place - 1];
-            let ahead = self.sources[usize::from(other)].cell().is_some_and(|theirs| {
+        let mut index = self.ready.len();
+        while index > 0 {
+            let other = self.ready[index - 1];
+            let sorts_before = self.sources[usize::from(other)].cell().is_some_and(|theirs| {
                 self.order.compare(&theirs, &cell).then_with(|| other.cmp(&at)) == Ordering::Less
             });
-            if !ahead {
+            if !sorts_before {
                 break;
             }
-            place -= 1;
+            index -= 1;
         }
-        self.ready.insert(place, at);
+        self.ready.insert(index, at);
+        debug_assert!(self.is_ready_sorted(), "the ready sources are in the order of their cells");
+    }
+
+    /// Whether the source with the smallest cell is the last one of `ready`, and so on.
+    fn is_ready_sorted(&self) -> bool {
+        let cell = |at: u16| self.sources[usize::from(at)].cell();
+        self.ready.is_sorted_by(|later, earlier| match (cell(*earlier), cell(*later)) {
+            (Some(left), Some(right)) => {
+                self.order.compare(&left, &right).then_with(|| earlier.cmp(later)) == Ordering::Less
+            }
+            _ => false,
+        })
     }
 }
 
-/// Where a merge goes on, whatever its sources are then.
+/// A position of a merge that is valid for any sources of the same cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At the first cell whose key is not before this one.
+pub(crate) enum MergePosition {
+    /// The first cell whose key is not before this one.
     From(Vec<u8>),
-    /// Reversed: with the last row before this key.
+    /// Reversed scans: the last row before this key.
     Before(Vec<u8>),
-    /// There are no more cells.
+    /// The end: there are no more cells.
     End { backward: bool },
 }
 
-/// Where a reversed scan begins.
+/// Where a reversed scan starts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Before<'a> {
-    /// Behind the last row.
+pub(crate) enum ReverseStart<'a> {
+    /// At the last row.
     End,
-    /// With this row.
+    /// At this row, or the row before it.
     EndOf(&'a [u8]),
-    /// With the row before this one.
+    /// At the row before this one.
     StartOf(&'a [u8]),
 }
 

@@ -1,64 +1,64 @@
-//! Where the cells of a row go while it is read: to the sink, to a buffer if a filter edits complete rows or families are
-//! read behind their turn, or nowhere if the row is looked at for the filter's sake only.
+//! The destination of a row's cells: the sink, a buffer (if a filter edits complete rows, or
+//! families are read on demand), or nowhere (if only the filter must see the row).
 
 use cell::Cell;
 
 use crate::scanner::sink::ResultSink;
 
-/// Takes the cells that pass.
+/// Receives the cells that pass.
 pub(crate) struct Output<'a> {
     pub(crate) sink: &'a mut dyn ResultSink,
-    pub(crate) way: Way<'a>,
+    pub(crate) destination: Destination<'a>,
     // Whether the row gave a result before.
-    pub(crate) goes_on: bool,
-    // Whether a result was begun.
+    pub(crate) continues_row: bool,
+    // Whether the current result was begun.
     pub(crate) begun: &'a mut bool,
 }
 
-/// Where cells go.
-pub(crate) enum Way<'a> {
+/// The destination of cells.
+pub(crate) enum Destination<'a> {
     Sink,
     Buffer(&'a mut RowBuffer),
     Nowhere,
 }
 
-impl Way<'_> {
-    /// The same way, for a while.
-    pub(crate) fn again(&mut self) -> Way<'_> {
+impl Destination<'_> {
+    /// The same destination, reborrowed.
+    pub(crate) fn reborrow(&mut self) -> Destination<'_> {
         match self {
-            Way::Sink => Way::Sink,
-            Way::Buffer(buffer) => Way::Buffer(buffer),
-            Way::Nowhere => Way::Nowhere,
+            Destination::Sink => Destination::Sink,
+            Destination::Buffer(buffer) => Destination::Buffer(buffer),
+            Destination::Nowhere => Destination::Nowhere,
         }
     }
 }
 
 impl Output<'_> {
-    /// Takes a cell; the result is begun first, if it was not.
+    /// Writes a cell. Begins the result if necessary.
     #[inline]
     pub(crate) fn write(&mut self, cell: &Cell<'_>) {
-        match &mut self.way {
-            Way::Sink => {
+        match &mut self.destination {
+            Destination::Sink => {
                 if !*self.begun {
-                    self.sink.begin_result(self.goes_on);
+                    self.sink.begin_result(self.continues_row);
                     *self.begun = true;
                 }
                 self.sink.cell(cell);
             }
-            Way::Buffer(buffer) => buffer.push(cell),
-            Way::Nowhere => {}
+            Destination::Buffer(buffer) => buffer.push(cell),
+            Destination::Nowhere => {}
         }
     }
 }
 
-/// The cells of one row, copied one behind the other.
+/// The cells of one row, copied one after another.
 #[derive(Default)]
 pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
-    cells: Vec<Copied>,
+    cells: Vec<CopiedCell>,
 }
 
-struct Copied {
+struct CopiedCell {
     start: usize,
     value_at: usize,
     tags_at: usize,
@@ -79,21 +79,21 @@ impl RowBuffer {
         self.bytes.extend_from_slice(cell.value);
         let tags_at = self.bytes.len();
         self.bytes.extend_from_slice(cell.tags);
-        self.cells.push(Copied { start, value_at, tags_at, end: self.bytes.len(), seq_id: cell.seq_id });
+        self.cells.push(CopiedCell { start, value_at, tags_at, end: self.bytes.len(), seq_id: cell.seq_id });
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Leaves out the cells that are not wanted.
+    /// Drops the cells that are not wanted.
     pub(crate) fn retain(&mut self, wanted: impl Fn(&Cell<'_>) -> bool) {
         let RowBuffer { bytes, cells } = self;
         cells.retain(|copied| wanted(&copied.cell(bytes)));
     }
 
-    /// Brings families into the order of their names; the cells of each stay in theirs.
+    /// Sorts the cells by family. Cells of one family keep their order.
     pub(crate) fn sort_families(&mut self) {
         let RowBuffer { bytes, cells } = self;
         cells.sort_by(|left, right| left.cell(bytes).family().cmp(right.cell(bytes).family()));
@@ -105,7 +105,7 @@ impl RowBuffer {
     }
 }
 
-impl Copied {
+impl CopiedCell {
     fn cell<'a>(&self, bytes: &'a [u8]) -> Cell<'a> {
         Cell {
             key: &bytes[self.start..self.value_at],

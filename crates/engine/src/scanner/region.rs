@@ -1,17 +1,18 @@
-//! The scan of a region: rows over its families, cut into results.
+//! The scan of a region: reads the rows of its families and cuts them into results.
 //!
-//! A row is found, then its families are read one after the other, in order of their names: that is the order of cells.
-//! Found means, forward, the smallest row that a store stands on, and in a reversed scan the greatest one before the
-//! last; either way its cells come in rising order. Rows without a cell that passes give no result.
+//! The scan finds a row, then reads the families in order of their names, which is the order of
+//! cells. A forward scan finds the smallest row at the positions of its stores. A reversed scan
+//! finds the greatest row before the last one, but reads the cells of each row in ascending order
+//! too. A row without a cell that passes gives no result.
 //!
-//! How a row is cut shows to clients, so it is HBase's way: a result that may be followed by more of its row is marked
-//! partial if any store still stands on a cell of the row, wanted or not.
+//! Clients can see where a row is cut, so the cuts are those of HBase. A result before the end of
+//! its row is marked partial if any store still has a cell of the row, wanted or not.
 //!
-//! Families that a filter does not look at are read on demand, when the others have passed. That shows too: a row that has
-//! cells only in such families is not there.
+//! Families that the filter does not need are read on demand, after the other families have passed.
+//! That is visible too: a row that has cells only in on-demand families is not returned.
 
 mod rest;
-mod run;
+mod walk;
 
 use std::sync::Arc;
 
@@ -25,95 +26,99 @@ use hfile::{Block, Miss, Stop};
 use crate::error::{Error, Result};
 use crate::instruments::StoreCounts;
 use crate::mvcc::ReadGuard;
-use crate::scanner::blocks::Blocks;
-use crate::scanner::judge::Step;
-use crate::scanner::load::{BlockLoader, Keep, Runs};
-use crate::scanner::merge::Before;
-use crate::scanner::output::{Output, Way};
-use crate::scanner::row_filter::{RowFilter, RowKey, Turn};
+use crate::scanner::blocks::ScannerBlocks;
+use crate::scanner::judge::CellOutcome;
+use crate::scanner::load::{BlockLoader, CachePolicy, ReadAhead};
+use crate::scanner::merge::ReverseStart;
+use crate::scanner::output::{Destination, Output};
+use crate::scanner::parts::ScannerParts;
+use crate::scanner::row_filter::{ReadOrder, RowFilter, RowKeyVerdict};
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::sink::{Limits, Progress, ResultEnd, ResultSink, Stopped};
-use crate::scanner::store::{Stepped, StoreScanner};
+use crate::scanner::store::{StepOutcome, StoreScanner};
 use crate::store::StoreView;
 
-pub use rest::LetGo;
+pub use rest::ReleasedViews;
 
-/// Bytes of cells looked at in one slice: some hundred microseconds.
+/// Bytes of cells that are read in one slice: a few hundred microseconds.
 const SLICE_BYTES: usize = 64 << 10;
-/// What a cell costs besides its bytes, in bytes: small cells take time too.
+/// Cost of a cell in addition to its bytes, in bytes: small cells take time too.
 const CELL_COST: usize = 32;
-/// Cost between two looks at the clock.
+/// Cost between two checks of the clock.
 const CLOCK_COST: usize = 4 << 10;
 
-/// What HBase says where a row would be cut that a filter wants to see whole.
-const BATCH_AND_ROWS: &str = "Filter whose hasFilterRow() returns true is incompatible with scans that must stop mid-row because of a limit";
+/// HBase's message for a limit that would cut a row which a filter must see whole.
+const LIMIT_WITH_ROW_FILTER: &str = "Filter whose hasFilterRow() returns true is incompatible with scans that must stop mid-row because of a limit";
 
 /// A scan over all wanted families of a region, at one read point.
 ///
-/// It holds its read point for as long as it lives, and the views of its stores but for while it [rests](RegionScanner::rest).
+/// It holds its read point while it lives. It holds the views of its stores except while it
+/// [rests](RegionScanner::rest).
 pub struct RegionScanner {
     order: CellOrder,
     scan: Scan,
     now_ms: i64,
-    // Of one row only.
+    // The scan is for one row only.
     is_single_row: bool,
     batch: u64,
-    // Those that are read on demand stand behind the others.
+    // Stores that are read on demand follow the others.
     stores: Vec<StoreScanner>,
-    // How many decide which rows there are.
+    // The number of stores that decide which rows exist; they are first in `stores`.
     essential: usize,
-    // Whether the others are read, in the current row.
-    joined: bool,
+    // Whether it is decided if the stores that are read on demand are read for the current row.
+    on_demand_decided: bool,
     phase: Phase,
-    // The current row, or the last one found.
+    // The current row, or the last row found.
     row: Vec<u8>,
     // Whether the current row gave a result, in this call or an earlier one.
     row_returned: bool,
-    // The last row ended with a partial result: it counts when the next row is there, as in HBase.
+    // The last row ended with a partial result. It counts when the next row is found, as in HBase.
     row_uncounted: bool,
-    // Since the scan began.
-    rows_seen: u64,
+    // Totals since the scan began.
+    rows_read: u64,
     rows_returned: u64,
     result: OpenResult,
-    // Bytes of one store that a result may have.
+    // Limit for the bytes of one store in a result.
     row_bytes_max: u64,
     filter: Option<RowFilter>,
-    // Whether rows may be walked through that lie behind each other in one block.
-    walks: bool,
-    // Why the scan cannot go on.
-    refused: Option<Error>,
-    // Reached after the last result; told to the caller when it is known whether there are more rows.
-    pending: Option<Stopped>,
-    // Cost until the slice ends, and until the clock is looked at.
+    // Whether the fast path of `walk` may read rows.
+    fast_path_allowed: bool,
+    // The error that ended the scan.
+    failure: Option<Error>,
+    // A limit that was reached after the last result. Reported when it is known whether more rows
+    // exist.
+    pending_stop: Option<Stopped>,
+    // Cost that remains until the slice ends, and until the clock is checked.
     slice_left: usize,
     clock_left: usize,
     resting: bool,
-    // Its own views are all that is known to have what it may see.
-    stays_awake: bool,
-    blocks: Blocks,
-    runs: Runs,
-    // By which its waits are measured.
-    clock: Option<Arc<dyn Clock>>,
-    // Which are told what was read: those of all stores of the region.
-    counts: Option<Arc<[Counts<StoreCounts>]>>,
+    // The scanner must keep its views: only they are known to hold all that its read point may see.
+    pins_views: bool,
+    blocks: ScannerBlocks,
+    read_ahead: ReadAhead,
+    // Measures waits.
+    clock: Arc<dyn Clock>,
+    // Counters of all stores of the region.
+    counts: Arc<[Counts<StoreCounts>]>,
     guard: ReadGuard,
 }
 
-/// What a call does next.
+/// The next step of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was sought yet.
+    /// The stores have not been sought yet.
     Start,
-    /// The next row is to be found.
+    /// The next row must be found.
     Find,
-    /// Reversed: a row was found, the stores go to its start.
+    /// Reversed scans: a row was found, and the stores move to its start.
     Enter,
-    /// The row is there; its first cell was not looked at.
+    /// The row was found; none of its cells was read.
     Begin,
-    /// Cells of the store of this index come next.
+    /// The cells of the store with this index are next.
     Row(usize),
-    /// A limit was reached in the row with the last cell of this store: does the row go on?
-    Cut(usize, Stopped),
+    /// A limit was reached at a cell of the store with this index. Whether the row continues is not
+    /// known yet.
+    LimitReached(usize, Stopped),
     /// No more rows.
     Done,
 }
@@ -123,53 +128,55 @@ enum Phase {
 struct OpenResult {
     begun: bool,
     cells: u64,
-    // Of the store that is being read.
+    // Of the current store.
     bytes: u64,
 }
 
 impl RegionScanner {
-    /// A scan of `stores`, all families of the region in order of names with their rules and views.
+    /// A scan of `stores`, which are the rules and views of all families of the region in order of
+    /// names.
     ///
-    /// The caller has cut the scan's rows to the region's. `now_ms` is the time by which cells expire.
+    /// The caller must have limited the scan's rows to those of the region.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for a raw scan of single columns and for filters that cannot be answered, as in HBase.
+    /// [`Error::BadRequest`] for a raw scan of single columns and for invalid filters, as in HBase.
     pub fn new<'a>(
         stores: impl IntoIterator<Item = (&'a FamilyRules, &'a StoreView)>,
-        order: CellOrder,
         scan: &Scan,
-        guard: ReadGuard,
-        now_ms: i64,
-        loader: Arc<BlockLoader>,
+        parts: ScannerParts,
     ) -> Result<RegionScanner> {
-        let mut filter =
-            scan.selection.filter.as_ref().map(|_| RowFilter::new(scan, now_ms as u64)).transpose()?;
-        let (mut wanted, mut joined) = (Vec::new(), Vec::new());
+        let ScannerParts { order, guard, now_ms, loader, row_bytes_max, pins_views, clock, counts, seed } =
+            parts;
+        let mut filter = match scan.selection.filter {
+            Some(_) => Some(RowFilter::new(scan, seed, clock.clone())?),
+            None => None,
+        };
+        let (mut wanted, mut on_demand) = (Vec::new(), Vec::new());
         for (at, (rules, view)) in stores.into_iter().enumerate() {
-            let Some(qualifiers) = scan.selection.wants(&rules.family) else {
+            let Some(qualifiers) = scan.selection.qualifiers_of(&rules.family) else {
                 continue;
             };
             if scan.raw && qualifiers.is_some() {
                 return Err(Error::bad_request("Cannot specify any column for a raw scan"));
             }
-            let turn = match &mut filter {
-                Some(filter) => filter.turn_of(scan, &rules.family)?,
-                None => Turn::First,
+            let read_order = match &mut filter {
+                Some(filter) => filter.read_order_of(scan, &rules.family)?,
+                None => ReadOrder::First,
             };
-            let stores = match turn {
-                Turn::First => &mut wanted,
-                Turn::OnDemand => &mut joined,
-                Turn::Never => continue,
+            let stores = match read_order {
+                ReadOrder::First => &mut wanted,
+                ReadOrder::OnDemand => &mut on_demand,
+                ReadOrder::Never => continue,
             };
             let read_point = guard.read_point();
             let store = StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms);
             stores.push(store.at(at));
         }
         let essential = wanted.len();
-        wanted.append(&mut joined);
-        let judges_rows_apart = filter.as_ref().is_none_or(|filter| filter.scan.judges_rows_apart());
+        wanted.append(&mut on_demand);
+        let is_row_local = filter.as_ref().is_none_or(|filter| filter.scan.is_row_local());
         Ok(RegionScanner {
-            walks: wanted.len() == 1 && !scan.reversed && !scan.is_single_row() && judges_rows_apart,
+            fast_path_allowed: wanted.len() == 1 && !scan.reversed && !scan.is_single_row() && is_row_local,
             order,
             scan: scan.clone(),
             now_ms,
@@ -177,156 +184,128 @@ impl RegionScanner {
             batch: if scan.batch == 0 { u64::MAX } else { u64::from(scan.batch) },
             stores: wanted,
             essential,
-            joined: false,
+            on_demand_decided: false,
             phase: Phase::Start,
             row: Vec::new(),
             row_returned: false,
             row_uncounted: false,
-            rows_seen: 0,
+            rows_read: 0,
             rows_returned: 0,
             result: OpenResult::default(),
-            row_bytes_max: u64::MAX,
+            row_bytes_max,
             filter,
-            refused: None,
-            pending: None,
+            failure: None,
+            pending_stop: None,
             slice_left: SLICE_BYTES,
             clock_left: CLOCK_COST,
             resting: false,
-            stays_awake: false,
-            blocks: Blocks::new(loader),
-            runs: Runs::default(),
-            clock: None,
-            counts: None,
+            pins_views,
+            blocks: ScannerBlocks::new(loader),
+            read_ahead: ReadAhead::default(),
+            clock,
+            counts,
             guard,
         })
     }
 
-    /// Goes the common way through all rows.
+    /// Reads all rows on the general path.
     #[cfg(test)]
-    pub(crate) fn without_walks(self) -> RegionScanner {
-        RegionScanner { walks: false, ..self }
+    pub(crate) fn without_fast_path(self) -> RegionScanner {
+        RegionScanner { fast_path_allowed: false, ..self }
     }
 
-    /// The newest write that it sees.
+    /// The read point: the newest write that the scan sees.
     pub fn read_point(&self) -> u64 {
         self.guard.read_point()
     }
 
-    /// The last row that was looked at, returned or not; empty before the first.
+    /// The last row that the scan read, returned or not; empty before the first row.
     pub fn last_row(&self) -> &[u8] {
         &self.row
     }
 
-    /// The row at which another scan goes on where this one stopped, if nothing was given of a row that is not through: the row that
-    /// was found last, unless it is through, or else what is behind it.
+    /// The row at which another scan can resume where this one stopped, provided that no part of an
+    /// incomplete row was returned. That is the last row found, or if that row is complete, the
+    /// smallest possible row after it.
     pub fn next_row(&self) -> Vec<u8> {
         match self.phase {
             Phase::Start => self.scan.start_row.to_vec(),
             Phase::Find | Phase::Done => [self.last_row(), &[0]].concat(),
-            Phase::Enter | Phase::Begin | Phase::Row(_) | Phase::Cut(..) => self.row.clone(),
+            Phase::Enter | Phase::Begin | Phase::Row(_) | Phase::LimitReached(..) => self.row.clone(),
         }
     }
 
-    /// Rows that were looked at since the scan began, and those of them that gave a result.
-    pub fn rows_seen_and_returned(&self) -> (u64, u64) {
-        (self.rows_seen, self.rows_returned)
+    /// Number of rows read since the scan began, and number of those that gave a result.
+    pub fn rows_read_and_returned(&self) -> (u64, u64) {
+        (self.rows_read, self.rows_returned)
     }
 
-    /// Lets filters that choose at random choose by this number.
-    pub fn seed(&mut self, scan: &Scan, seed: u64) -> Result<()> {
-        if let Some(filter) = &mut self.filter {
-            filter.seed(scan, seed)?;
-        }
-        Ok(())
+    fn count_reads(&mut self) {
+        self.stores.iter_mut().for_each(|store| store.count_reads(&self.counts));
     }
 
-    /// Adds its waits and its filter's time to the account of the call at work. After [`seed`](RegionScanner::seed).
-    pub fn account(&mut self, clock: Arc<dyn Clock>) {
-        if let Some(filter) = &mut self.filter {
-            filter.sample(clock.clone());
-        }
-        self.clock = Some(clock);
-    }
-
-    /// Tells `counts`, of all stores of the region in order of names, what is read.
-    pub(crate) fn count(&mut self, counts: Arc<[Counts<StoreCounts>]>) {
-        self.counts = Some(counts);
-    }
-
-    fn tell_reads(&mut self) {
-        if let Some(counts) = &self.counts {
-            self.stores.iter_mut().for_each(|store| store.tell_reads(counts));
-        }
-    }
-
-    /// A long stretch is behind: notes where its cells lay.
-    pub(crate) fn note_slice(&self) {
+    /// Counts the end of a long slice, by whether the current cells are in a memstore.
+    pub(crate) fn count_slice(&self) {
         let in_memstore = self.stores.iter().any(|store| store.merge.is_in_memstore());
         spent::used(if in_memstore { Use::MemstoreSlices } else { Use::BlockSlices }, 1);
     }
 
-    /// Lets a result have at most `bytes` of one store.
-    pub fn limit_rows(&mut self, bytes: u64) {
-        self.row_bytes_max = bytes;
-    }
-
-    /// Whether its filter takes so long for a cell that it delays other calls of the thread.
+    /// Whether a single answer of the filter takes so long that it delays other calls of the
+    /// thread.
     pub(crate) fn is_slow(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_slow())
     }
 
-    /// Whether the filter lets nothing pass any more.
+    /// Whether the filter rejects all further rows.
     pub fn is_filter_done(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_done())
     }
 
-    /// Why the scan ended before its time, if it did: a filter met what it cannot judge, or a row is too big.
-    pub fn refused(&self) -> Option<Error> {
-        self.refused.clone()
+    /// The error that ended the scan early, if any: a value that the filter cannot judge, or a row
+    /// that is too big.
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.clone()
     }
 
-    /// Ends the call here, between two cells or rows, as if the limit of bytes were reached; `false` if rows may not be cut.
+    /// Ends the call here, between two cells or rows, as if the limit of bytes were reached.
+    /// Returns `false` if rows must not be cut.
     pub(crate) fn stop_early(&mut self, limits: &mut Limits) -> bool {
-        let lets_cut = self.filter.as_ref().is_none_or(RowFilter::lets_cut);
-        // A second time: what was begun did not end.
-        if !limits.partials || !lets_cut || limits.bytes == 0 {
+        let may_split_row = self.filter.as_ref().is_none_or(RowFilter::may_split_row);
+        // Zero bytes left: an earlier call could not end the result either.
+        if !limits.partials || !may_split_row || limits.bytes == 0 {
             return false;
         }
         limits.bytes = 0;
         if let Phase::Row(at) = self.phase
             && self.result.begun
         {
-            self.phase = Phase::Cut(at, Stopped::Bytes);
+            self.phase = Phase::LimitReached(at, Stopped::Bytes);
         }
         true
     }
 
-    /// Loads what a miss named, and what is read next if rows are read in order.
+    /// Loads the blocks of a miss, and blocks to read ahead if rows are read in order.
     pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
         let loader = self.blocks.loader().clone();
         let ahead = !self.is_single_row && !self.scan.reversed;
-        let keep = Keep::of_reads(&self.scan.selection);
+        let policy = CachePolicy::of_reads(&self.scan.selection);
         for missed in miss.blocks.iter().filter(|_| ahead) {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }
-        let load = loader.load_missed(miss, ahead.then_some(&mut self.runs), keep);
-        let blocks = match &self.clock {
-            Some(clock) => spent::waited(spent::Phase::Disk, &**clock, load).await?,
-            None => load.await?,
-        };
-        for block in blocks {
-            BlockLoader::note_read(&block);
+        let load = loader.load_missed(miss, ahead.then_some(&mut self.read_ahead), policy);
+        for block in spent::timed_wait(spent::Phase::Disk, &*self.clock, load).await? {
+            BlockLoader::count_read(&block);
             self.blocks.supply(block);
         }
         Ok(())
     }
 
-    /// Notes why the scan cannot go on, if a file is damaged.
-    pub(crate) fn note_damage(&self, error: &hfile::Error) {
-        self.blocks.loader().note_damage(error);
+    /// Records why the scan cannot continue, if a file is damaged.
+    pub(crate) fn record_damage(&self, error: &hfile::Error) {
+        self.blocks.loader().record_damage(error);
     }
 
-    /// Takes a block that a miss named.
+    /// Accepts a block that a miss named.
     pub fn supply(&mut self, block: Arc<Block>) {
         self.blocks.supply(block);
     }
@@ -334,18 +313,18 @@ impl RegionScanner {
     /// Writes results to `sink` until a limit is reached.
     ///
     /// # Errors
-    /// [`Stop::Miss`]: supply the blocks and call again with the same limits and sink, a result may be half written.
-    /// [`Stop::Failed`]: the scan cannot go on.
+    /// [`Stop::Miss`]: supply the blocks, and call again with the same limits and sink, which may
+    /// hold half a result. [`Stop::Failed`]: the scan cannot continue.
     pub fn next(
         &mut self,
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Progress, Stop> {
-        // At rest it would have no rows.
-        assert!(!self.resting, "wake it first");
+        // A resting scanner has no sources and would return no rows.
+        assert!(!self.resting, "a resting scanner must be woken first");
         loop {
             if let Some(stopped) = self.advance(limits, sink)? {
-                self.tell_reads();
+                self.count_reads();
                 return Ok(Progress {
                     stopped,
                     mid_row: self.row_returned && matches!(self.phase, Phase::Row(_)),
@@ -354,7 +333,7 @@ impl RegionScanner {
         }
     }
 
-    /// Carries out one phase, or one cell of a row.
+    /// Performs one phase, or reads the cells of a row up to the next stop.
     fn advance(
         &mut self,
         limits: &mut Limits,
@@ -364,6 +343,7 @@ impl RegionScanner {
             Phase::Start => self.start(),
             Phase::Find => return self.find(limits, sink),
             Phase::Enter => {
+                debug_assert!(self.scan.reversed, "only reversed scans enter a row");
                 self.settle()?;
                 self.phase = Phase::Begin;
             }
@@ -371,38 +351,39 @@ impl RegionScanner {
                 if std::mem::take(&mut self.row_uncounted) {
                     limits.rows = limits.rows.saturating_sub(1);
                 }
-                if let Some(stopped) = self.pending.take().or_else(|| used_up(limits)) {
+                if let Some(stopped) = self.pending_stop.take().or_else(|| exhausted_limit(limits)) {
                     return Ok(Some(stopped));
                 }
                 return Ok(self.begin_row());
             }
             Phase::Row(at) => return self.read_row(at, limits, sink),
-            Phase::Cut(at, reached) => return self.cut(at, reached, limits, sink),
+            Phase::LimitReached(at, reached) => return self.end_at_limit(at, reached, limits, sink),
             Phase::Done => {
-                // The filter's end and the client's limit may come with the same row.
-                let limit = self.pending.take().filter(|pending| *pending == Stopped::Rows);
+                // The filter and the client's row limit may end the scan at the same row.
+                let limit = self.pending_stop.take().filter(|pending_stop| *pending_stop == Stopped::Rows);
                 return Ok(Some(limit.unwrap_or(Stopped::Exhausted)));
             }
         }
         Ok(None)
     }
 
-    /// Sends all stores to the first row.
+    /// Moves all stores to the first row.
     fn start(&mut self) {
         let Scan { start_row: start, include_start_row, reversed, .. } = &self.scan;
         for store in &mut self.stores[..self.essential] {
             match (reversed, include_start_row) {
                 (false, true) => store.merge.seek_row(start),
-                (false, false) => store.merge.seek_behind_row(start),
-                (true, _) if start.is_empty() => store.merge.seek_before(Before::End),
-                (true, true) => store.merge.seek_before(Before::EndOf(start)),
-                (true, false) => store.merge.seek_before(Before::StartOf(start)),
+                (false, false) => store.merge.seek_after_row(start),
+                (true, _) if start.is_empty() => store.merge.seek_before(ReverseStart::End),
+                (true, true) => store.merge.seek_before(ReverseStart::EndOf(start)),
+                (true, false) => store.merge.seek_before(ReverseStart::StartOf(start)),
             }
         }
         self.phase = Phase::Find;
     }
 
-    /// Waits for all stores together, so that a cold read costs one round of loads and not one a store.
+    /// Settles all essential stores together, so that a cold read costs one round of loads instead
+    /// of one per store.
     fn settle(&mut self) -> std::result::Result<(), Stop> {
         let mut missed: Option<Miss> = None;
         for store in &mut self.stores[..self.essential] {
@@ -422,15 +403,15 @@ impl RegionScanner {
         Ok(())
     }
 
-    /// Finds the next row, behind those that can be walked through.
+    /// Reads rows on the fast path if it applies, then finds the next row.
     fn find(
         &mut self,
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Option<Stopped>, Stop> {
-        // What does not depend on there being more rows is told without looking for them.
+        // The limits of time and rows are reported without checking whether more rows exist.
         if let Some(stopped) =
-            self.pending.take_if(|pending| matches!(pending, Stopped::Time | Stopped::Rows))
+            self.pending_stop.take_if(|pending_stop| matches!(pending_stop, Stopped::Time | Stopped::Rows))
         {
             return Ok(Some(stopped));
         }
@@ -439,7 +420,7 @@ impl RegionScanner {
             return Ok(Some(stopped));
         }
         if self.charge(CELL_COST, limits) {
-            self.pending = Some(Stopped::Time);
+            self.pending_stop = Some(Stopped::Time);
         }
         let (order, stores) = (self.order, &self.stores[..self.essential]);
         let found = match self.scan.reversed {
@@ -452,11 +433,18 @@ impl RegionScanner {
                 rows.max_by(|left, right| order.compare_rows(left, right))
             }
         };
-        let Some(row) = found.filter(|row| holds(&self.scan, order, row)) else {
+        let Some(row) = found.filter(|row| is_before_stop(&self.scan, order, row)) else {
             self.phase = Phase::Done;
-            self.pending = None;
+            self.pending_stop = None;
             return Ok(None);
         };
+        debug_assert!(
+            self.row.is_empty() || {
+                let from_last = order.compare_rows(&self.row, row);
+                if self.scan.reversed { from_last.is_ge() } else { from_last.is_le() }
+            },
+            "the rows of a scan are in order"
+        );
         self.row.clear();
         self.row.extend_from_slice(row);
         self.phase = Phase::Begin;
@@ -470,38 +458,40 @@ impl RegionScanner {
     }
 
     fn begin_row(&mut self) -> Option<Stopped> {
+        debug_assert!(!self.result.begun, "a row begins without an open result");
         for store in &mut self.stores {
             store.begin_row();
         }
         self.row_returned = false;
-        self.joined = false;
+        self.on_demand_decided = false;
         self.phase = Phase::Row(0);
         if let Some(filter) = &mut self.filter {
             match filter.begin_row(&self.row) {
-                Ok(RowKey::Passes) => {}
-                Ok(RowKey::Filtered) => return self.skip_row(),
-                Ok(RowKey::FilteredButLookedAt) => {}
-                Ok(RowKey::Last) => {
+                Ok(RowKeyVerdict::Passes) => {}
+                Ok(RowKeyVerdict::Filtered) => return self.skip_row(),
+                Ok(RowKeyVerdict::FilteredButEvaluated) => {}
+                Ok(RowKeyVerdict::Last) => {
                     filter.end_row();
                     self.phase = Phase::Done;
                     return None;
                 }
-                Err(misfit) => self.refuse(Error::bad_request(misfit.to_string())),
+                Err(error) => self.fail(Error::bad_request(error.to_string())),
             }
         }
-        self.rows_seen += 1;
+        self.rows_read += 1;
         None
     }
 
-    /// The row is left out by its key; breaks for others come here too.
+    /// Skips a row that the filter rejected by its key. Ends the slice when its budget is used up,
+    /// so that a long series of such rows does not block other calls.
     fn skip_row(&mut self) -> Option<Stopped> {
-        self.rows_seen += 1;
+        self.rows_read += 1;
         if let Some(filter) = &mut self.filter {
             filter.end_row();
         }
         self.leave_row();
-        let goes_on = !self.scan.reversed && !self.is_single_row;
-        for store in self.stores[..self.essential].iter_mut().filter(|_| goes_on) {
+        let skip_rest_of_row = !self.scan.reversed && !self.is_single_row;
+        for store in self.stores[..self.essential].iter_mut().filter(|_| skip_rest_of_row) {
             store.skip_row(&self.row);
         }
         if self.slice_left > 0 {
@@ -511,80 +501,81 @@ impl RegionScanner {
         Some(Stopped::Slice)
     }
 
-    fn refuse(&mut self, why: Error) {
-        self.refused = Some(why);
-        self.pending = None;
+    fn fail(&mut self, why: Error) {
+        self.failure = Some(why);
+        self.pending_stop = None;
         self.phase = Phase::Done;
     }
 
-    /// Reads cells of the row from the store of index `at` on.
+    /// Reads cells of the row, starting with the store of index `at`.
     fn read_row(
         &mut self,
         mut at: usize,
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Option<Stopped>, Stop> {
-        // A row that goes on after a batch, in a call that may return nothing more.
+        // The row continues after a batch, but this call may return no more.
         if !self.result.begun
-            && let Some(stopped) = used_up(limits)
+            && let Some(stopped) = exhausted_limit(limits)
         {
             return Ok(Some(stopped));
         }
-        let goes_on = !self.is_single_row && !self.scan.reversed;
+        let skip_rest_of_row = !self.is_single_row && !self.scan.reversed;
         while let Some(store) = self.stores.get_mut(at) {
             self.phase = Phase::Row(at);
-            if at >= self.essential && !self.joined {
-                if !self.join() {
+            if at >= self.essential && !self.on_demand_decided {
+                if !self.seek_on_demand_stores() {
                     break;
                 }
                 continue;
             }
-            let (filter, way) = match &mut self.filter {
+            let (filter, destination) = match &mut self.filter {
                 Some(filter) => filter.parts(),
-                None => (None, Way::Sink),
+                None => (None, Destination::Sink),
             };
-            let mut output = Output { sink, way, goes_on: self.row_returned, begun: &mut self.result.begun };
-            let goes_on = goes_on && at < self.essential;
-            let step = store.step(&self.row, goes_on, &self.blocks, filter, &mut output)?;
+            let mut output =
+                Output { sink, destination, continues_row: self.row_returned, begun: &mut self.result.begun };
+            let skip_rest_of_row = skip_rest_of_row && at < self.essential;
+            let step = store.step(&self.row, skip_rest_of_row, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();
             let step = match step {
-                Stepped::Cell(step) => step,
-                Stepped::RowDone => {
-                    store.note_row();
+                StepOutcome::Cell(step) => step,
+                StepOutcome::RowDone => {
+                    store.count_row();
                     at += 1;
                     self.result.bytes = 0;
                     continue;
                 }
-                Stepped::Refused(misfit) => {
-                    self.refuse(Error::bad_request(misfit.to_string()));
+                StepOutcome::Failed(error) => {
+                    self.fail(Error::bad_request(error.to_string()));
                     return Ok(None);
                 }
             };
             let bytes = match step {
-                Step::Passed(bytes) => bytes,
-                Step::Written(bytes) => {
+                CellOutcome::Skipped(bytes) => bytes,
+                CellOutcome::Written(bytes) => {
                     self.result.cells += 1;
                     self.result.bytes += bytes as u64 + 4;
-                    self.take_off(bytes, limits);
+                    self.subtract_bytes(bytes, limits);
                     if self.result.bytes > self.row_bytes_max {
-                        self.refuse(self.row_too_big());
+                        self.fail(self.row_too_big());
                         return Ok(None);
                     }
                     bytes
                 }
             };
-            let time_over = self.charge(bytes + CELL_COST, limits);
-            let cuts = limits.partials && self.filter.as_ref().is_none_or(RowFilter::lets_cut);
-            if time_over && !cuts {
-                self.pending = Some(Stopped::Time);
+            let deadline_passed = self.charge(bytes + CELL_COST, limits);
+            let may_split_row = limits.partials && self.filter.as_ref().is_none_or(RowFilter::may_split_row);
+            if deadline_passed && !may_split_row {
+                self.pending_stop = Some(Stopped::Time);
             }
-            let written = matches!(step, Step::Written(_));
-            if let Some(reached) = self.reached(time_over, written, cuts, limits) {
-                if self.filter.as_ref().is_some_and(|filter| !filter.lets_cut()) {
-                    self.refuse(Error::bad_request(BATCH_AND_ROWS));
+            let written = matches!(step, CellOutcome::Written(_));
+            if let Some(reached) = self.reached_limit(deadline_passed, written, may_split_row, limits) {
+                if self.filter.as_ref().is_some_and(|filter| !filter.may_split_row()) {
+                    self.fail(Error::bad_request(LIMIT_WITH_ROW_FILTER));
                     return Ok(None);
                 }
-                self.phase = Phase::Cut(at, reached);
+                self.phase = Phase::LimitReached(at, reached);
                 return Ok(None);
             }
             if self.slice_left == 0 {
@@ -596,9 +587,10 @@ impl RegionScanner {
         Ok(None)
     }
 
-    /// The stores that decide were read. Whether the row passes; then the others are sent to it.
-    fn join(&mut self) -> bool {
-        self.joined = true;
+    /// Called after the essential stores of the row were read. If the row passes the filter so far,
+    /// moves the other stores to the row and returns `true`.
+    fn seek_on_demand_stores(&mut self) -> bool {
+        self.on_demand_decided = true;
         if !self.filter.as_mut().is_some_and(RowFilter::passes_so_far) {
             return false;
         }
@@ -619,17 +611,18 @@ impl RegionScanner {
         Error::RowTooBig { what }
     }
 
-    /// Takes a cell off the limits, if it goes out now.
+    /// Subtracts a cell from the limit of bytes, if the cell is written to the sink now.
     #[inline]
-    fn take_off(&mut self, bytes: usize, limits: &mut Limits) {
+    fn subtract_bytes(&mut self, bytes: usize, limits: &mut Limits) {
         let bytes = bytes as u64 + 4;
         match &mut self.filter {
-            Some(filter) => filter.account(bytes, limits),
+            Some(filter) => filter.subtract_cell(bytes, limits),
             None => limits.bytes = limits.bytes.saturating_sub(bytes),
         }
     }
 
-    /// Subtracts the cost of a cell and of its filter from the budgets. Returns whether the deadline has passed.
+    /// Subtracts the cost of a cell and of its filter from the budgets. Returns whether the
+    /// deadline has passed.
     fn charge(&mut self, cost: usize, limits: &Limits) -> bool {
         let cost = cost + self.filter.as_mut().map_or(0, |filter| filter.scan.take_cost());
         self.slice_left = self.slice_left.saturating_sub(cost);
@@ -638,22 +631,32 @@ impl RegionScanner {
             return false;
         }
         self.clock_left = CLOCK_COST;
-        limits.deadline.as_ref().is_some_and(|deadline| deadline.is_over())
+        limits.deadline.as_ref().is_some_and(|deadline| deadline.has_passed())
     }
 
     /// The limit that ends the result within its row, if one does.
-    fn reached(&self, time_over: bool, written: bool, cuts: bool, limits: &Limits) -> Option<Stopped> {
-        if written && self.result.cells >= self.batch && self.filter.as_ref().is_none_or(RowFilter::writes) {
+    fn reached_limit(
+        &self,
+        deadline_passed: bool,
+        written: bool,
+        may_split_row: bool,
+        limits: &Limits,
+    ) -> Option<Stopped> {
+        if written
+            && self.result.cells >= self.batch
+            && self.filter.as_ref().is_none_or(RowFilter::writes_cells)
+        {
             return Some(Stopped::Results);
         }
-        if written && cuts && limits.bytes == 0 {
+        if written && may_split_row && limits.bytes == 0 {
             return Some(Stopped::Bytes);
         }
-        (time_over && cuts).then_some(Stopped::Time)
+        (deadline_passed && may_split_row).then_some(Stopped::Time)
     }
 
-    /// Ends the result where a limit was reached in the row, as a partial one if the row goes on.
-    fn cut(
+    /// Ends the result where a limit was reached in the row. The result is partial if the row
+    /// continues.
+    fn end_at_limit(
         &mut self,
         at: usize,
         reached: Stopped,
@@ -664,17 +667,17 @@ impl RegionScanner {
         self.blocks.release_taken();
         if !self.stores[at..].iter().any(|store| store.is_in(&self.row)) {
             if reached == Stopped::Time {
-                self.pending = Some(Stopped::Time);
+                self.pending_stop = Some(Stopped::Time);
             }
-            self.stores[at].note_row();
+            self.stores[at].count_row();
             self.end_row(limits, sink);
             return Ok(None);
         }
         self.phase = Phase::Row(at);
-        self.stores[at].note_row();
+        self.stores[at].count_row();
         self.end_result(true, limits, sink);
-        // A full batch ends its result; whether it ends the call too, the limits say.
-        Ok(if reached == Stopped::Results { used_up(limits) } else { Some(reached) })
+        // A full batch ends its result. It ends the call only if a limit is used up.
+        Ok(if reached == Stopped::Results { exhausted_limit(limits) } else { Some(reached) })
     }
 
     fn end_result(&mut self, partial: bool, limits: &mut Limits, sink: &mut dyn ResultSink) {
@@ -684,11 +687,12 @@ impl RegionScanner {
             if !self.row_returned {
                 self.rows_returned += 1;
             }
+            debug_assert!(self.rows_returned <= self.rows_read, "a row that is returned was seen");
             self.row_returned = true;
         }
     }
 
-    /// The row is complete; says where to go from here.
+    /// Ends the row: applies the filter to the complete row, ends the result, and moves on.
     fn end_row(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) {
         if let Some(filter) = &mut self.filter {
             self.result.begun = filter.judge_row(self.result.begun, limits, sink);
@@ -702,12 +706,12 @@ impl RegionScanner {
             }
             self.row_uncounted = !whole;
             self.row_returned = false;
-            self.pending = self.pending.or_else(|| used_up(limits));
+            self.pending_stop = self.pending_stop.or_else(|| exhausted_limit(limits));
         }
         self.leave_row();
     }
 
-    /// Sends the stores to the next row, if there may be one.
+    /// Leaves the row: the scan is done, or finds the next row.
     fn leave_row(&mut self) {
         self.result = OpenResult::default();
         if self.is_single_row || self.is_filter_done() {
@@ -723,8 +727,8 @@ impl RegionScanner {
     }
 }
 
-/// Whether `row` is not behind the last row that `scan` wants.
-fn holds(scan: &Scan, order: CellOrder, row: &[u8]) -> bool {
+/// Whether `row` lies before the stop row of `scan`, or is the stop row and included.
+fn is_before_stop(scan: &Scan, order: CellOrder, row: &[u8]) -> bool {
     let stop = &scan.stop_row[..];
     if stop.is_empty() {
         return true;
@@ -736,7 +740,7 @@ fn holds(scan: &Scan, order: CellOrder, row: &[u8]) -> bool {
     ordering.is_lt() || (ordering.is_eq() && scan.include_stop_row)
 }
 
-fn used_up(limits: &Limits) -> Option<Stopped> {
+fn exhausted_limit(limits: &Limits) -> Option<Stopped> {
     if limits.rows == 0 {
         return Some(Stopped::Rows);
     }

@@ -1,4 +1,4 @@
-//! What is the same of all rows that are read for one selection, made out once for all of them.
+//! The plan by which the rows of one selection are read. It is computed once for all rows.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use crate::scanner::rules::FamilyRules;
 
 /// How rows are read for a selection.
 pub(crate) struct RowPlan {
-    // Those that are wanted, in order; `None` if rows are for a scanner.
+    // The stores to read, in order; `None` if rows need a scanner.
     stores: Option<Vec<StorePlan>>,
-    // Memory for the key in front of a row, used again for each.
+    // Buffer for the key before a row, reused for each row.
     start: Vec<u8>,
 }
 
-/// How the part of a row is read that is in one store.
+/// How the cells of a row are read from one store.
 pub(super) struct StorePlan {
-    /// Which of the region's stores.
+    /// Index of the store in the region.
     pub(super) store: usize,
-    /// The timestamps wanted, and the oldest that may live.
+    /// The wanted timestamps, and the oldest timestamp that may be alive.
     pub(super) range: TimeRange,
     pub(super) oldest: i64,
     pub(super) matcher: Matcher<Qualifiers>,
-    /// What the store is to be told of rows that were read.
+    /// Counts of reads that were not added to the store's counters yet.
     pub(super) reads: StoreReads,
-    /// What that has of the row that was read last.
+    /// The origin that `reads` counted for the row that was read last.
     pub(super) origin: Origin,
 }
 
 impl RowPlan {
-    /// The plan for a selection from families of these rules, all of the region in order of names. `now_ms` is the time by
-    /// which cells expire.
+    /// The plan for `selection`. `rules` are those of all families of the region in order of names.
+    /// `now_ms` is the time by which cells expire.
     pub(crate) fn of<'r>(
         selection: &Arc<CellSelection>,
         rules: impl IntoIterator<Item = &'r FamilyRules>,
@@ -48,12 +48,12 @@ impl RowPlan {
             0 => rules.size_hint().0,
             named => named.min(rules.size_hint().0),
         };
-        // Room for those alone: a store's part is long, and most Gets are for one.
+        // Room for the wanted stores only: a store's plan is large, and most Gets read one store.
         let mut stores = is_simple.then(|| Vec::with_capacity(wanted));
         for (store, rules) in rules.enumerate() {
             let Some(qualifiers) = Qualifiers::of(selection, &rules.family) else { continue };
             if rules.new_version_behavior {
-                // Cells are judged in the order of writing.
+                // Cells are judged in write order, which needs a scanner.
                 stores = None;
             }
             let Some(stores) = &mut stores else { break };
@@ -62,20 +62,20 @@ impl RowPlan {
         RowPlan { stores, start: Vec::new() }
     }
 
-    /// The first of the region's stores that is read.
+    /// Index of the first store that is read.
     pub(crate) fn first_store(&self) -> Option<usize> {
         self.stores.as_ref()?.first().map(|plan| plan.store)
     }
 
-    /// Tells the stores what was read; `counts` are those of all stores of the region.
+    /// Adds the reads to `counts`, the counters of all stores of the region.
     #[inline]
-    pub(crate) fn tell_reads(&mut self, counts: &[Counts<StoreCounts>]) {
+    pub(crate) fn count_reads(&mut self, counts: &[Counts<StoreCounts>]) {
         for plan in self.stores.iter_mut().flatten() {
-            plan.reads.tell(&counts[plan.store]);
+            plan.reads.add_to_store(&counts[plan.store]);
         }
     }
 
-    /// How the row is read in each of the stores that are wanted, and memory for the key in front of it.
+    /// The plans of the wanted stores, and the buffer for the key before a row.
     pub(super) fn parts(&mut self) -> (Option<&mut [StorePlan]>, &mut Vec<u8>) {
         (self.stores.as_deref_mut(), &mut self.start)
     }
@@ -103,17 +103,17 @@ impl StorePlan {
     }
 }
 
-/// The qualifiers that are wanted of a family, where not all are.
+/// The wanted qualifiers of a family, if not all are wanted.
 pub(super) struct Qualifiers {
     selection: Arc<CellSelection>,
-    // Which of the families that are wanted.
+    // Index of the family in the selection.
     family: usize,
 }
 
 impl Qualifiers {
-    /// `None` if nothing is wanted of the family, `Some(None)` if all is.
+    /// `None` if the family is not wanted, `Some(None)` if all of it is.
     fn of(selection: &Arc<CellSelection>, family: &[u8]) -> Option<Option<Qualifiers>> {
-        let single = selection.wants(family)?.is_some();
+        let single = selection.qualifiers_of(family)?.is_some();
         let family = selection.columns.iter().position(|columns| columns.family == family);
         let of = |family| Qualifiers { selection: selection.clone(), family };
         Some(family.filter(|_| single).map(of))

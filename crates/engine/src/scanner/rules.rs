@@ -1,4 +1,4 @@
-//! What a family's attributes say about which cells live, read once when the region opens.
+//! The retention rules of a family, read from its attributes when the region opens.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, KeepDeletedCells};
@@ -6,19 +6,19 @@ use cell::schema::{FamilyDescriptor, KeepDeletedCells};
 /// The retention rules of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyRules {
-    /// The family.
+    /// Name of the family.
     pub family: Bytes,
-    /// Versions kept of a column.
+    /// Maximum number of versions of a column.
     pub max_versions: u32,
-    /// Versions kept although their time to live is over.
+    /// Versions that are retained although their time to live has expired.
     pub min_versions: u32,
-    /// Time to live in milliseconds, `None` for ever.
+    /// Time to live in milliseconds; `None` for no limit.
     pub ttl_ms: Option<i64>,
-    /// What stays of deleted cells.
+    /// Whether deleted cells are retained.
     pub keep_deleted: KeepDeletedCells,
-    /// Whether markers and versions count in the order of writing (`NEW_VERSION_BEHAVIOR`).
+    /// Whether markers and versions count in write order (`NEW_VERSION_BEHAVIOR`).
     pub new_version_behavior: bool,
-    /// How long a major compaction leaves delete markers in place (`hbase.hstore.time.to.purge.deletes`).
+    /// How long a major compaction retains delete markers (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after_ms: i64,
 }
 
@@ -36,13 +36,13 @@ impl FamilyRules {
         }
     }
 
-    /// The oldest timestamp that a read may have to return at `now_ms`: versions that are too old too, where some are kept
-    /// for good.
+    /// The oldest timestamp that a read may have to return at `now_ms`. Includes expired versions
+    /// if the family retains some of them.
     pub(crate) fn oldest_wanted(&self, now_ms: i64) -> i64 {
         if self.min_versions == 0 { self.oldest_unexpired(now_ms) } else { i64::MIN }
     }
 
-    /// The oldest timestamp whose time to live is not over at `now_ms`.
+    /// The oldest timestamp that has not expired at `now_ms`.
     pub(crate) fn oldest_unexpired(&self, now_ms: i64) -> i64 {
         self.ttl_ms.map_or(i64::MIN, |ttl_ms| now_ms.saturating_sub(ttl_ms))
     }

@@ -1,7 +1,8 @@
-//! Which memstores and files of a store a scan has to read.
+//! Selects the memstores and files of a store that a scan has to read.
 //!
-//! Left out is what surely holds nothing wanted: by time range, by time to live, by range of rows; for single rows by
-//! the Bloom filter too, which may need blocks and is therefore asked by the source itself, when it first moves.
+//! Excludes those that cannot hold a wanted cell, by time range, time to live and row range. For
+//! single rows, Bloom filters exclude files too. They may need blocks, so the source checks them
+//! when it first moves.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use crate::scanner::rules::FamilyRules;
 use crate::scanner::source::{BloomCheck, Source};
 use crate::store::{StoreFile, StoreView};
 
-/// Single columns up to which a filter of columns is asked for each of them.
+/// Maximum number of wanted columns for which a row-column Bloom filter is checked.
 pub(crate) const BLOOM_COLUMNS_MAX: usize = 8;
 
-/// The sources of a store for a scan, the newest first.
+/// The sources of a store for a scan, newest first.
 pub(crate) fn select(
     view: &StoreView,
     order: CellOrder,
@@ -58,12 +59,13 @@ pub(crate) fn may_have_time(file: &Reader, range: TimeRange, oldest: i64) -> boo
         && (range.is_all() || ((held.min < range.to || range.to == i64::MAX) && held.max >= range.from))
 }
 
-/// Whether the range of rows from the file's first to its last meets that from `low` to `high`; empty ones are no bounds.
+/// Whether the row range of the file overlaps the range from `low` to `high`. An empty bound is no
+/// bound.
 pub(crate) fn may_have_rows(file: &StoreFile, order: CellOrder, low: &[u8], high: &[u8]) -> bool {
     let (Some(first), Some(last)) = (file.reader().first_row(), file.reader().last_row()) else {
         return false;
     };
-    // Whether the bounds themselves are wanted is left to the scan: a row too many is looked at, none is missed.
+    // Both bounds count as included. The scan excludes them; here one row too many does no harm.
     if let Some(half) = file.half() {
         let (low, high) =
             (if low.is_empty() { first } else { low }, if high.is_empty() { last } else { high });

@@ -1,4 +1,4 @@
-//! What a scan may return in one call, where its results go, and how far it came.
+//! The limits of a call, the receiver of its results, and its outcome.
 
 use std::ptr;
 use std::sync::Arc;
@@ -8,60 +8,64 @@ use base::env::Clock;
 use bytes::Bytes;
 use cell::{Cell, KeyValue};
 
-/// Takes the results of a scan, cell by cell, as they are found.
+/// Receives the results of a scan, cell by cell.
 ///
-/// The order of calls is `begin_result`, one or more `cell`, `end_result`, and again. An error may come between any two
-/// of them; what was written since the last `begin_result` is then no result.
+/// The order of calls is `begin_result`, one or more `cell`, `end_result`, and so on. An error may
+/// occur between any two of them. The cells since the last `begin_result` are then not a result.
 pub trait ResultSink: Send {
-    /// A result begins: a row, or a part of one. It may go on with the row of the result before it.
-    fn begin_result(&mut self, goes_on: bool);
-    /// The next cell of the result. Its bytes are valid during the call only.
+    /// Begins a result: a row or a part of one. `continues_row`: it may continue the row of the
+    /// previous result.
+    fn begin_result(&mut self, continues_row: bool);
+    /// The next cell of the result. Its bytes are valid only during the call.
     fn cell(&mut self, cell: &Cell<'_>);
-    /// The same, of a cell with a large value, which may be kept in place of being copied: with `value` lives what it is part
-    /// of, half of which it is at least.
+    /// Like [`cell`](ResultSink::cell), for a cell with a large value. The sink can keep `value`
+    /// instead of copying it. `value` keeps the memory of its block alive, of which it is at least
+    /// half.
     fn large_cell(&mut self, cell: &Cell<'_>, _value: Bytes) {
         self.cell(cell);
     }
-    /// The result is complete.
+    /// Ends the result.
     fn end_result(&mut self, end: ResultEnd);
-    /// Takes back all results of the current row (a filter of whole rows dropped it).
+    /// Drops all results of the current row: a filter of complete rows rejected it, or it is read
+    /// again from its start.
     fn rollback_row(&mut self);
     /// Bytes written so far.
     fn bytes(&self) -> usize;
-    /// Whether there is memory for more; asked now and then.
-    fn room(&mut self) -> Room {
-        Room::Enough
+    /// Whether there is memory for more. Called regularly.
+    fn memory(&mut self) -> SinkMemory {
+        SinkMemory::Enough
     }
 }
 
-/// Whether a sink has memory for what it is given.
+/// Whether a sink has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// The scan may go on.
+pub enum SinkMemory {
+    /// Enough: the scan may continue.
     Enough,
-    /// For what it was given, and no more: the scan ends here if it can, or fails.
+    /// Enough for the results so far, but not for more: the scan ends here if it can, or fails.
     Full,
-    /// Not even for what it was given: the scan fails.
-    Over,
+    /// Not enough for the results so far: the scan fails.
+    Exceeded,
 }
 
 /// How a result ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultEnd {
-    /// More cells of this row may come in the next result (`mayHaveMoreCellsInRow`).
+    /// More cells of this row may follow in the next result (`mayHaveMoreCellsInRow`).
     pub partial: bool,
 }
 
-/// What one call may return; whatever is reached first ends it. What was returned is taken off.
+/// Limits of one call; the first one that is reached ends it. The call subtracts what it returned.
 #[derive(Clone)]
 pub struct Limits {
-    /// Results, partial ones too.
+    /// Results, partial ones included.
     pub results: u64,
-    /// Rows, each counted when its last cell was returned.
+    /// Rows. A row counts when its last cell was returned.
     pub rows: u64,
-    /// Bytes of cells as ordinary clients get them; the cell that crosses it is returned.
+    /// Bytes of cells, in the size that clients receive. The cell that crosses the limit is
+    /// returned.
     pub bytes: u64,
-    /// Whether a row may be cut where bytes or time end; else it is finished.
+    /// Whether the limits of bytes and time may cut a row. If not, the row is completed.
     pub partials: bool,
     /// When to stop, whatever was found.
     pub deadline: Option<Deadline>,
@@ -72,13 +76,13 @@ pub struct Limits {
 pub struct Deadline {
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// The time by it.
+    /// The time on that clock.
     pub at: Duration,
 }
 
 impl Deadline {
-    /// Whether the time is over.
-    pub fn is_over(&self) -> bool {
+    /// Whether it has passed.
+    pub fn has_passed(&self) -> bool {
         self.clock.monotonic() >= self.at
     }
 }
@@ -93,50 +97,51 @@ impl Default for Limits {
 /// Why a call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// There is nothing more: the last row, or the stop row, is behind.
+    /// There is no more: the last row or the stop row has been passed.
     Exhausted,
     /// [`Limits::results`] is used up.
     Results,
-    /// [`Limits::rows`] is used up. Whether there are more rows was not looked at.
+    /// [`Limits::rows`] is used up. Whether more rows exist is not known.
     Rows,
     /// [`Limits::bytes`] is used up.
     Bytes,
-    /// The deadline is over: a heartbeat, with or without results.
+    /// The deadline has passed. This is a heartbeat, with or without results.
     Time,
-    /// It ran long enough without a break; call again after letting others run. [`drive`](super::drive) does.
+    /// It ran long enough without a pause. Let other calls run, then call again, as
+    /// [`drive`](super::drive) does.
     Slice,
 }
 
-/// How far a call came.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Why it returned.
     pub stopped: Stopped,
-    /// The row of the last result may go on in the next call.
+    /// The row of the last result may continue in the next call.
     pub mid_row: bool,
 }
 
-/// A sink behind which another one is offered the value of the next cell to keep.
-pub(crate) struct Keeping<'a> {
+/// Forwards to another sink, and offers it the value of the next cell to keep.
+pub(crate) struct LargeValueSink<'a> {
     sink: &'a mut dyn ResultSink,
     value: Option<Bytes>,
 }
 
-impl<'a> Keeping<'a> {
-    /// Offers `value` to `sink`, if the next cell has it.
-    pub(crate) fn new(sink: &'a mut dyn ResultSink, value: Bytes) -> Keeping<'a> {
-        Keeping { sink, value: Some(value) }
+impl<'a> LargeValueSink<'a> {
+    /// Offers `value` to `sink`, if it is the value of the next cell.
+    pub(crate) fn new(sink: &'a mut dyn ResultSink, value: Bytes) -> LargeValueSink<'a> {
+        LargeValueSink { sink, value: Some(value) }
     }
 }
 
-impl ResultSink for Keeping<'_> {
-    fn begin_result(&mut self, goes_on: bool) {
-        self.sink.begin_result(goes_on);
+impl ResultSink for LargeValueSink<'_> {
+    fn begin_result(&mut self, continues_row: bool) {
+        self.sink.begin_result(continues_row);
     }
 
     fn cell(&mut self, cell: &Cell<'_>) {
         match self.value.take() {
-            // A filter may have put another value into the cell's place.
+            // A filter may have replaced the value of the cell.
             Some(value) if ptr::eq(&*value, cell.value) => self.sink.large_cell(cell, value),
             _ => self.sink.cell(cell),
         }
@@ -154,28 +159,28 @@ impl ResultSink for Keeping<'_> {
         self.sink.bytes()
     }
 
-    fn room(&mut self) -> Room {
-        self.sink.room()
+    fn memory(&mut self) -> SinkMemory {
+        self.sink.memory()
     }
 }
 
-/// A sink that keeps the cells, for callers that want them all at once.
+/// A sink that collects all cells.
 #[derive(Default)]
 pub struct CellList {
-    /// Cells with their sequence ids, in order.
+    /// The cells with their sequence ids, in order.
     pub cells: Vec<(KeyValue, u64)>,
-    /// Per result: how many cells it has, and whether it is partial.
+    /// For each result, the number of its cells and whether it is partial.
     pub results: Vec<(usize, bool)>,
-    // Cells and results before the current row.
+    // Numbers of cells and results before the current row.
     row_start: (usize, usize),
     open: usize,
     bytes: usize,
 }
 
 impl ResultSink for CellList {
-    fn begin_result(&mut self, goes_on: bool) {
+    fn begin_result(&mut self, continues_row: bool) {
         self.open = self.cells.len();
-        if !goes_on {
+        if !continues_row {
             self.row_start = (self.cells.len(), self.results.len());
         }
     }
@@ -186,6 +191,7 @@ impl ResultSink for CellList {
     }
 
     fn end_result(&mut self, end: ResultEnd) {
+        debug_assert!(self.cells.len() > self.open, "a result has cells");
         self.results.push((self.cells.len() - self.open, end.partial));
     }
 

@@ -1,65 +1,65 @@
-//! One sorted run of cells that a merge reads: a memstore or a file, as far as the read point lets it be seen.
+//! One input of a merge: the cells of a memstore or file that the read point may see, in order.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::schema::BloomType;
 use cell::{Cell, CellOrder};
-use hfile::{BlockSource, FiltersAsked, Reader, Run, Stop};
+use hfile::{BlockSource, FilterCounts, Reader, RowSlice, Stop};
 
 use crate::half::HalfCursor;
 use crate::memstore;
 use crate::store::StoreFile;
 
-/// Cells that a forward seek steps over before it searches: columns rarely have more versions, and a step costs a few
-/// nanoseconds where a search costs hundreds.
+/// Cells that a forward seek steps over before it searches. Columns rarely have more versions, and
+/// a step costs a few nanoseconds where a search costs hundreds.
 const SEEK_STEPS: usize = 2;
 
-/// A run of cells and where it goes next.
+/// A sorted sequence of cells, with the next move.
 ///
-/// Orders are given first ([`Source::order`]) and carried out by [`Source::settle`], which may miss a block; it then is
-/// called again, and goes on where it was.
+/// [`Source::order`] sets the next move and [`Source::settle`] performs it. If `settle` misses a
+/// block, it is called again and continues where it was.
 pub(crate) struct Source {
     cursor: Cursor,
-    // Cells with a greater sequence id are not there.
+    // Cells with a greater sequence id are skipped.
     visible_to: u64,
     order: Order,
     bloom: Bloom,
 }
 
-/// A file's Bloom filter, which is asked before the file is sought for the first time.
+/// A file's Bloom filter, which is checked before the first seek in the file.
 enum Bloom {
-    Ask(Arc<BloomCheck>),
-    Asked(FiltersAsked),
+    Unchecked(Arc<BloomCheck>),
+    Checked(FilterCounts),
 }
 
 enum Cursor {
     Memstore(memstore::Cursor),
     File(hfile::Cursor),
     Half(HalfCursor),
-    // A file that holds nothing wanted.
+    // A file that has no wanted cell.
     Nothing,
 }
 
-/// Where a source goes next; keys are the merge's.
+/// The next move of a source. Keys are passed to [`Source::settle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// It stays.
+    /// None.
     Stay,
     /// To the next cell.
     Next,
     /// To the first cell that is not before the key, wherever it is.
     Seek,
-    /// The same for a key behind the current cell.
+    /// To the first cell that is not before the key, which is after the current cell.
     SeekForward,
-    /// To the last cell before the key, whether it may be seen or not.
+    /// To the last cell before the key, visible or not.
     SeekBefore,
-    /// On to a cell that may be seen, if the current one may not.
+    /// To the first visible cell, from the current one on.
     PassInvisible,
 }
 
-/// What a file's Bloom filter is asked: does it hold the row, or one of these columns of it? Markers of the whole family
-/// count as every column.
+/// A query to a file's Bloom filter: does the file have the row, or one of these columns of it?
+/// Markers of the whole family count as every column.
 pub(crate) struct BloomCheck {
     pub(crate) row: Bytes,
     pub(crate) qualifiers: Option<Vec<Bytes>>,
@@ -88,32 +88,32 @@ impl Source {
         }
     }
 
-    /// Sets where it goes next; it has gone where it was to go before.
+    /// Sets the next move. The previous one must have settled.
     #[inline]
     pub(crate) fn order(&mut self, order: Order) {
-        debug_assert_eq!(self.order, Order::Stay, "one order after the other");
+        debug_assert_eq!(self.order, Order::Stay, "the previous order must settle first");
         self.order = order;
     }
 
-    /// Whether this is where it goes next.
+    /// Whether `order` is the next move.
     pub(crate) fn is_ordered(&self, order: Order) -> bool {
         self.order == order
     }
 
-    /// What its filter was asked and nobody was told yet.
-    pub(crate) fn take_asked(&mut self) -> FiltersAsked {
+    /// Takes the counts of Bloom filter checks that were not reported yet.
+    pub(crate) fn take_filter_lookups(&mut self) -> FilterCounts {
         match &mut self.bloom {
-            Bloom::Ask(_) => FiltersAsked::default(),
-            Bloom::Asked(asked) => std::mem::take(asked),
+            Bloom::Unchecked(_) => FilterCounts::default(),
+            Bloom::Checked(lookups) => std::mem::take(lookups),
         }
     }
 
-    /// Whether its cells are those of a memstore.
+    /// Whether the source is a memstore.
     pub(crate) fn is_memstore(&self) -> bool {
         matches!(self.cursor, Cursor::Memstore(_))
     }
 
-    /// The current cell, once it has settled.
+    /// The current cell. Valid once the source has settled.
     #[inline]
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         match &self.cursor {
@@ -124,7 +124,8 @@ impl Source {
         }
     }
 
-    /// The value of the current cell with the memory that it is part of, if it is worth keeping that for it.
+    /// The value of the current cell, sharing the memory of its block, if it fills enough of the
+    /// block.
     pub(crate) fn large_value(&self) -> Option<Bytes> {
         match &self.cursor {
             Cursor::File(cursor) => cursor.large_value(),
@@ -133,25 +134,25 @@ impl Source {
         }
     }
 
-    /// The rows from the current cell on and before the row `stop` (empty for all), if they can be walked through: all may
-    /// be seen, and lie in one block.
-    pub(crate) fn run(&self, stop: &[u8]) -> Option<Run> {
+    /// The whole rows from the current cell up to the row `stop` (exclusive; empty: no bound), if
+    /// all their cells are visible and lie in one block.
+    pub(crate) fn row_slice(&self, stop: &[u8]) -> Option<RowSlice> {
         match &self.cursor {
             Cursor::File(cursor) if self.visible_to == u64::MAX && self.order == Order::Stay => {
-                cursor.run(stop)
+                cursor.row_slice(stop)
             }
             _ => None,
         }
     }
 
-    /// Goes to where a run came that began at the current cell.
-    pub(crate) fn resume(&mut self, run: &Run) {
+    /// Moves to the position of `slice`, which began at the current cell.
+    pub(crate) fn resume(&mut self, slice: &RowSlice) {
         if let Cursor::File(cursor) = &mut self.cursor {
-            cursor.resume(run);
+            cursor.resume(slice);
         }
     }
 
-    /// Goes where it was ordered to; `key` is the key of its order.
+    /// Performs the ordered move. `key` is its target.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -223,7 +224,7 @@ impl Source {
                 return Ok(());
             }
             Cursor::File(cursor) => cursor,
-            // The rows of a half are written anew soon: the search is fast enough.
+            // The rows of a half are soon rewritten, so a search is fast enough.
             Cursor::Half(cursor) => return cursor.seek(key, blocks),
             Cursor::Nothing => return Ok(()),
         };
@@ -236,7 +237,7 @@ impl Source {
             }
             match cursor.next(blocks) {
                 Ok(()) => {}
-                // The key may lie far behind the next block: the search names the right one.
+                // The key may be far after the next block: the search names the right block.
                 Err(Stop::Miss(_)) => break,
                 Err(failed) => return Err(failed),
             }
@@ -245,35 +246,36 @@ impl Source {
     }
 
     fn check_bloom(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
-        let Bloom::Ask(check) = &self.bloom else { return Ok(()) };
+        let Bloom::Unchecked(check) = &self.bloom else { return Ok(()) };
         let file = match &self.cursor {
             Cursor::File(cursor) => cursor.file(),
             Cursor::Half(cursor) => cursor.file(),
             Cursor::Memstore(_) | Cursor::Nothing => return Ok(()),
         };
-        let mut asked = FiltersAsked::default();
-        if !check.may_have(file, blocks, &mut asked)? {
+        let mut lookups = FilterCounts::default();
+        if !check.may_have(file, blocks, &mut lookups)? {
             self.cursor = Cursor::Nothing;
         }
-        self.bloom = Bloom::Asked(asked);
+        self.bloom = Bloom::Checked(lookups);
         Ok(())
     }
 }
 
-/// The greatest sequence id of a file that may be seen.
+/// The greatest visible sequence id of a file.
 fn visible_to(reader: &Reader, read_point: u64) -> u64 {
     if all_visible(reader, read_point) { u64::MAX } else { read_point }
 }
 
-/// Whether all cells of a file may be seen, so that they need no look each: those of most files are older than any read
-/// point. Those of a bulk loaded file have an id that stands in no cell.
+/// Whether all cells of a file are visible, so that none needs a check. This is true for most
+/// files, which are older than any read point. It is false for bulk loaded files: their cells do
+/// not carry the file's sequence id.
 pub(crate) fn all_visible(reader: &Reader, read_point: u64) -> bool {
     reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none()
 }
 
 impl Bloom {
     fn of(check: Option<Arc<BloomCheck>>) -> Bloom {
-        check.map_or(Bloom::Asked(FiltersAsked::default()), Bloom::Ask)
+        check.map_or(Bloom::Checked(FilterCounts::default()), Bloom::Unchecked)
     }
 }
 
@@ -282,14 +284,14 @@ impl BloomCheck {
         &self,
         file: &Arc<Reader>,
         blocks: &dyn BlockSource,
-        asked: &mut FiltersAsked,
+        lookups: &mut FilterCounts,
     ) -> Result<bool, Stop> {
-        may_have(file, &self.row, self.qualifiers.as_deref(), blocks, asked)
+        may_have(file, &self.row, self.qualifiers.as_deref(), blocks, lookups)
     }
 }
 
-/// What the file's Bloom filter says of the row, or of these columns of it. What was asked is added to `asked` in the end: none of it
-/// where more is needed first, for then all is asked again.
+/// Checks the Bloom filter of `file` for the row, or for these columns of it. Adds the checks to
+/// `lookups` only on success, because after a miss all checks are repeated.
 ///
 /// # Errors
 /// [`Stop::Miss`] if a part of the filter is needed.
@@ -298,14 +300,14 @@ pub(crate) fn may_have(
     row: &[u8],
     qualifiers: Option<&[Bytes]>,
     blocks: &dyn BlockSource,
-    asked: &mut FiltersAsked,
+    lookups: &mut FilterCounts,
 ) -> Result<bool, Stop> {
-    let mut now = FiltersAsked::default();
+    let mut now = FilterCounts::default();
     let may_have = match qualifiers.filter(|_| file.info().bloom == BloomType::RowCol) {
         None => file.may_have_row(row, blocks, &mut now)?,
         Some(qualifiers) => may_have_any(file, row, qualifiers, blocks, &mut now)?,
     };
-    *asked += now;
+    *lookups += now;
     Ok(may_have)
 }
 
@@ -314,10 +316,10 @@ fn may_have_any(
     row: &[u8],
     qualifiers: &[Bytes],
     blocks: &dyn BlockSource,
-    asked: &mut FiltersAsked,
+    lookups: &mut FilterCounts,
 ) -> Result<bool, Stop> {
     for qualifier in qualifiers {
-        if file.may_have_column(row, qualifier, blocks, asked)? {
+        if file.may_have_column(row, qualifier, blocks, lookups)? {
             return Ok(true);
         }
     }

@@ -1,4 +1,4 @@
-//! The scan of one store: its merge, who judges the cells, and where it goes from each.
+//! The scan of one store: merges its sources, judges their cells, and moves on from each.
 
 use base::metrics::Counts;
 use bytes::Bytes;
@@ -6,49 +6,49 @@ use cell::CellOrder;
 use cell::query::Scan;
 use hfile::{BlockSource, LARGE_VALUE_LEN, Stop};
 
-use crate::filter::{Misfit, ScanFilter};
+use crate::filter::{FilterError, ScanFilter};
 use crate::instruments::{Origin, StoreCounts, StoreReads};
-use crate::scanner::filtered::Followed;
-use crate::scanner::judge::{Judge, Judgement, Step};
+use crate::scanner::filtered::HintTarget;
+use crate::scanner::judge::{CellOutcome, Judge, Judgement};
 use crate::scanner::matcher::Match;
-use crate::scanner::merge::{Before, Merge, Place};
+use crate::scanner::merge::{Merge, MergePosition, ReverseStart};
 use crate::scanner::output::Output;
 use crate::scanner::rules::FamilyRules;
 use crate::scanner::select::select;
-use crate::scanner::sink::Keeping;
+use crate::scanner::sink::LargeValueSink;
 use crate::store::StoreView;
 
-/// One family's part of a region scan.
+/// The part of a region scan that reads one family.
 pub(crate) struct StoreScanner {
     family: Bytes,
     pub(crate) merge: Merge,
     pub(crate) judge: Judge,
-    // Whether the row is done with, whatever the merge stands on.
+    // The current row has no more wanted cells, wherever the merge is.
     row_done: bool,
-    // Whether a cell of the row was met.
+    // Whether a cell of the current row was found.
     visited: bool,
-    // Reversed: a row before the current one, where the filter wants to go on.
+    // Reversed scans: an earlier row to which the filter wants to go.
     back_to: Option<Vec<u8>>,
-    // Kept for as long as it is read: files in a view are not taken away. None at rest.
+    // Held while the store is read, because files in a view are not deleted. `None` at rest.
     view: Option<StoreView>,
-    // Where it goes on after a rest; none if nobody has sent it anywhere.
-    place: Option<Place>,
-    // Which of the region's stores it is.
+    // Where to resume after a rest; `None` if the store has not been sought.
+    position: Option<MergePosition>,
+    // Index of the store in the region.
     at: usize,
-    // Where the cells of the current row are that passed.
+    // Where the cells of the current row that passed are stored.
     origin: Origin,
-    // What the store is to be told.
+    // Counts of reads that were not added to the store's counters yet.
     reads: StoreReads,
 }
 
-/// What became of the next cell of a row.
-pub(crate) enum Stepped {
-    /// It was judged.
-    Cell(Step),
-    /// The row has no more cells here.
+/// The outcome of one step.
+pub(crate) enum StepOutcome {
+    /// A cell was judged.
+    Cell(CellOutcome),
+    /// The store has no more cells of the row.
     RowDone,
-    /// The filter cannot judge it.
-    Refused(Misfit),
+    /// The filter cannot judge the cell.
+    Failed(FilterError),
 }
 
 impl StoreScanner {
@@ -70,103 +70,108 @@ impl StoreScanner {
             visited: false,
             back_to: None,
             view: Some(view),
-            place: None,
+            position: None,
             at: 0,
             origin: Origin::default(),
             reads: StoreReads::default(),
         }
     }
 
-    /// It is the region's store of this index.
+    /// Sets the index of the store in the region.
     pub(crate) fn at(self, at: usize) -> StoreScanner {
         StoreScanner { at, ..self }
     }
 
-    /// The family that it reads.
+    /// The family of the store.
     pub(crate) fn family(&self) -> &Bytes {
         &self.family
     }
 
-    /// What it reads; none at rest.
+    /// The view that is read; `None` at rest.
     pub(crate) fn view(&self) -> Option<&StoreView> {
         self.view.as_ref()
     }
 
-    /// Gives up its sources and its view, to go on at `place`.
-    pub(crate) fn rest(&mut self, order: CellOrder, place: Option<Place>) -> (Merge, Option<StoreView>) {
-        self.place = place;
+    /// Releases and returns the sources and the view. `position` is where to resume.
+    pub(crate) fn rest(
+        &mut self,
+        order: CellOrder,
+        position: Option<MergePosition>,
+    ) -> (Merge, Option<StoreView>) {
+        self.position = position;
         (std::mem::replace(&mut self.merge, Merge::new(order, Vec::new())), self.view.take())
     }
 
-    /// Goes on where it was, in another view of the same cells.
+    /// Resumes after a rest, in another view of the same cells.
     pub(crate) fn wake(&mut self, view: &StoreView, merge: Merge) {
         self.merge = merge;
         self.view = Some(view.clone());
-        if let Some(place) = self.place.take() {
-            self.merge.go_to(place);
+        if let Some(position) = self.position.take() {
+            self.merge.resume_at(position);
         }
     }
 
-    /// Rows were walked through that had cells in a file.
-    pub(crate) fn note_walked(&mut self, has_cells: bool) {
+    /// Counts a row of a file that the fast path of a region scan read, if cells of it passed.
+    pub(crate) fn count_walked_row(&mut self, has_cells: bool) {
         if has_cells {
-            self.reads.note_row(Origin::Files);
+            self.reads.count_row(Origin::Files);
         }
     }
 
-    /// The row ends here, or its result does.
+    /// Counts the cells of the current row, or of its current result.
     #[inline]
-    pub(crate) fn note_row(&mut self) {
-        self.reads.note_row(std::mem::take(&mut self.origin));
+    pub(crate) fn count_row(&mut self) {
+        self.reads.count_row(std::mem::take(&mut self.origin));
     }
 
-    /// Tells the stores of the region what was read; `counts` are theirs.
-    pub(crate) fn tell_reads(&mut self, counts: &[Counts<StoreCounts>]) {
-        self.reads.note_filters(self.merge.take_asked());
-        self.reads.tell(&counts[self.at]);
+    /// Adds the reads to `counts`, the counters of all stores of the region.
+    pub(crate) fn count_reads(&mut self, counts: &[Counts<StoreCounts>]) {
+        self.reads.count_filters(self.merge.take_filter_lookups());
+        self.reads.add_to_store(&counts[self.at]);
     }
 
-    /// A row begins; this store may have cells of it or not.
+    /// Begins a row. The store may have no cells of it.
     pub(crate) fn begin_row(&mut self) {
         self.judge.begin_row();
         self.row_done = false;
         self.visited = false;
     }
 
-    /// Passes over `row` without a look at its cells.
+    /// Skips `row` without judging its cells.
     pub(crate) fn skip_row(&mut self, row: &[u8]) {
         if self.merge.cell().is_some_and(|cell| cell.row() == row) {
             self.merge.pass_row();
         }
     }
 
-    /// Goes before `row` in a reversed scan, as far as the filter wants.
+    /// Moves to before `row` in a reversed scan, or to the earlier row to which the filter wants to
+    /// go.
     pub(crate) fn leave_row_backward(&mut self, row: &[u8]) {
         match self.back_to.take() {
-            Some(hint) => self.merge.seek_before(Before::EndOf(&hint)),
+            Some(hint) => self.merge.seek_before(ReverseStart::EndOf(&hint)),
             None => self.merge.leave_row_backward(row),
         }
     }
 
-    /// Whether the merge, which has settled, stands in `row` with cells that were not judged yet.
+    /// Whether the merge, which must have settled, is at a cell of `row` that was not judged yet.
     pub(crate) fn is_in(&self, row: &[u8]) -> bool {
         !self.row_done && self.merge.cell().is_some_and(|cell| cell.row() == row)
     }
 
-    /// Judges one cell of `row`, and writes it if it passes. `goes_on` says that the rows behind come next, so that the rest of
-    /// the row is left for them.
+    /// Judges one cell of `row`, and writes it if it passes. `skip_rest_of_row` means that the
+    /// following rows are read next, so that the rest of a finished row must be skipped.
     ///
     /// # Errors
-    /// [`Stop::Miss`] before anything else happened.
+    /// [`Stop::Miss`], before any other effect.
     #[inline]
     pub(crate) fn step(
         &mut self,
         row: &[u8],
-        goes_on: bool,
+        skip_rest_of_row: bool,
         blocks: &dyn BlockSource,
         mut filter: Option<&mut ScanFilter>,
         output: &mut Output<'_>,
-    ) -> Result<Stepped, Stop> {
+    ) -> Result<StepOutcome, Stop> {
         if self.row_done {
             return Ok(self.end_row(filter));
         }
@@ -183,69 +188,71 @@ impl StoreScanner {
         let judgement = match large_value {
             None => self.judge.judge(&cell, filter.as_deref_mut(), output),
             Some(value) => {
-                let mut sink = Keeping::new(output.sink, value);
-                let (way, goes_on) = (output.way.again(), output.goes_on);
-                let mut output = Output { sink: &mut sink, way, goes_on, begun: &mut *output.begun };
+                let mut sink = LargeValueSink::new(output.sink, value);
+                let (destination, continues_row) = (output.destination.reborrow(), output.continues_row);
+                let mut output =
+                    Output { sink: &mut sink, destination, continues_row, begun: &mut *output.begun };
                 self.judge.judge(&cell, filter.as_deref_mut(), &mut output)
             }
         };
         match (judgement, filter) {
-            (Judgement::Step(step, verdict), _) => {
-                if matches!(step, Step::Written(_)) {
+            (Judgement::Decided(step, verdict), _) => {
+                if matches!(step, CellOutcome::Written(_)) {
                     self.origin.add(|| self.merge.is_in_memstore());
                 }
-                self.go_on(verdict, goes_on);
-                Ok(Stepped::Cell(step))
+                self.advance(verdict, skip_rest_of_row);
+                Ok(StepOutcome::Cell(step))
             }
             (Judgement::Hint, Some(filter)) => {
-                let step = Step::Passed(cell.key.len());
-                match self.judge.follow(filter, &cell) {
-                    Followed::No => self.merge.next(),
-                    Followed::InRow(hint) => self.merge.follow(hint),
-                    Followed::ToRow(hint) => {
+                let step = CellOutcome::Skipped(cell.key.len());
+                match self.judge.hint_target(filter, &cell) {
+                    HintTarget::Ignored => self.merge.next(),
+                    HintTarget::InRow(hint) => self.merge.seek_hint(hint),
+                    HintTarget::ToRow(hint) => {
                         self.row_done = true;
-                        if goes_on {
-                            self.merge.follow(hint);
+                        if skip_rest_of_row {
+                            self.merge.seek_hint(hint);
                         }
                     }
-                    Followed::BackTo(row) => {
+                    HintTarget::BackTo(row) => {
                         self.row_done = true;
                         self.back_to = Some(row.to_vec());
                     }
                 }
-                Ok(Stepped::Cell(step))
+                Ok(StepOutcome::Cell(step))
             }
             (Judgement::Hint, None) => unreachable!("hints come from filters"),
-            (Judgement::Refused(misfit), _) => Ok(Stepped::Refused(misfit)),
+            (Judgement::Failed(error), _) => Ok(StepOutcome::Failed(error)),
         }
     }
 
-    /// No more cells of the row are looked at. A store that had cells in it and sees its filter at the end is closed, as in
-    /// HBase; one that had none may go on, if the filter forgets its end with the row.
-    fn end_row(&mut self, filter: Option<&mut ScanFilter>) -> Stepped {
+    /// Ends the row in this store. As in HBase, a store is closed if it had cells in the row and
+    /// the filter has ended. Otherwise it may continue, because the filter may forget its end with
+    /// the row.
+    fn end_row(&mut self, filter: Option<&mut ScanFilter>) -> StepOutcome {
         if self.visited && filter.is_some_and(|filter| filter.is_done()) {
             self.row_done = true;
-            self.reads.note_filters(self.merge.take_asked());
+            self.reads.count_filters(self.merge.take_filter_lookups());
             self.merge.close();
         }
-        Stepped::RowDone
+        StepOutcome::RowDone
     }
 
     #[inline]
-    fn go_on(&mut self, verdict: Match, goes_on: bool) {
+    fn advance(&mut self, verdict: Match, skip_rest_of_row: bool) {
         match verdict {
             Match::Include | Match::Skip => self.merge.next(),
             Match::IncludeAndNextColumn | Match::NextColumn => self.merge.pass_column(self.judge.hint()),
             Match::IncludeAndNextRow | Match::NextRow => {
                 self.row_done = true;
-                if goes_on {
+                if skip_rest_of_row {
                     self.merge.pass_row();
                 }
             }
         }
     }
 
-    /// Settles the merge, unless the row is done with anyway.
+    /// Settles the merge, unless the rest of the row is not wanted.
     pub(crate) fn settle_in_row(&mut self, blocks: &dyn BlockSource) -> Result<(), Stop> {
         if self.row_done { Ok(()) } else { self.merge.settle(blocks) }
     }

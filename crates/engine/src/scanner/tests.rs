@@ -1,18 +1,20 @@
-//! Scanners over real memstores and files: single rules by a small language, all of them by a model.
+//! Tests of scanners over real memstores and files. Single rules are tested by programs in a small
+//! language, their combinations by a model.
 //!
-//! A program is statements behind two spaces or on lines of their own; each has the next sequence id, from 1:
+//! A program is a list of statements, separated by two spaces or line breaks. Each statement has
+//! the next sequence id, starting at 1:
 //!
 //! ```text
 //! put r/f:q@5=a        delete r/f:q@5 (one version)     delete-column r/f:q@5
-//! delete-family r/f@5  delete-family-version r/f@5      flush (what is in memory goes to a file as it is)
+//! delete-family r/f@5  delete-family-version r/f@5      flush (writes memory to a file, unchanged)
 //! ```
 
 mod costs;
+mod fast_paths;
 mod limits;
 mod model;
-mod near;
+mod recent_blocks;
 mod retention;
-mod ways;
 mod write_order;
 
 use std::future::Future;
@@ -20,6 +22,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use base::metrics::Counts;
+use base::testing::TestClock;
 use bytes::Bytes;
 use cell::query::{CellSelection, FamilyColumns, Scan, TimeRange};
 use cell::schema::{BlockEncoding, BloomType, FamilyDescriptor};
@@ -29,18 +33,19 @@ use fs::memory::MemoryFs;
 use hfile::{OpenOptions, Reader, Stop, Writer, WriterOptions};
 use layout::Reference;
 
+use crate::instruments::StoreCounts;
 use crate::memstore::Memstore;
-use crate::mvcc::Mvcc;
+use crate::mvcc::{Mvcc, ReadGuard};
 use crate::scanner::{
     BlockLoader, CellList, CompactionScanner, FamilyRules, Limits, Progress, RegionScanner, Retention,
-    Stopped,
+    ScannerParts, Stopped,
 };
 use crate::store::{StoreFile, StoreView};
 
 /// The time by which cells expire.
 const NOW_MS: i64 = 1_000;
 
-/// Runs a future whose input and output is all in memory.
+/// Runs a future that does no I/O outside of memory.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {
@@ -50,7 +55,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// One family: what is in memory and in files.
+/// The memstores and files of one family.
 struct TestStore {
     rules: FamilyRules,
     view: StoreView,
@@ -62,7 +67,7 @@ struct FileKind {
     block_bytes: u32,
     encoding: BlockEncoding,
     bloom: BloomType,
-    // Where each file is taken apart into two references, as after a split that was merged again.
+    // The row at which each file is divided into two references, as after a split and a merge.
     split_row: Option<&'static str>,
 }
 
@@ -91,7 +96,7 @@ impl TestRegion {
         TestRegion {
             fs: MemoryFs::new(),
             stores: families.iter().map(store).collect(),
-            // Nothing stays in the cache: every block that a cursor takes must be supplied.
+            // Nothing is cached: every block that a cursor takes must be supplied.
             loader: Arc::new(BlockLoader::new(0)),
             next_file: 1,
             last_seq_id: 0,
@@ -123,7 +128,7 @@ impl TestRegion {
         }
     }
 
-    /// Writes what is in memory of a store to files, all of it.
+    /// Writes all memstores of a store to files.
     fn flush(&mut self, at: usize) {
         let view = self.stores[at].view.clone();
         let mut files = view.files.to_vec();
@@ -140,7 +145,7 @@ impl TestRegion {
         self.stores[at].view = StoreView::new(Arc::new(Memstore::new(CellOrder::Plain)), files);
     }
 
-    /// Begins a flush: what is in memory is a snapshot now.
+    /// Begins a flush: the active memstore becomes the snapshot.
     fn freeze(&mut self, at: usize) {
         let view = &mut self.stores[at].view;
         assert!(view.snapshot.is_none());
@@ -153,7 +158,7 @@ impl TestRegion {
         let Some(row) = self.kind.split_row else { return vec![file] };
         let half = |reference| {
             let whole = StoreFile::new(file.reader().clone(), file.seq_id(), 0);
-            Arc::new(whole.referred(&reference))
+            Arc::new(whole.with_reference(&reference))
         };
         vec![half(Reference::bottom(row)), half(Reference::top(row))]
     }
@@ -177,14 +182,15 @@ impl TestRegion {
                 writer.append(&cell.view(*seq_id)).await.unwrap();
             }
             writer.finish().await.unwrap();
-            // File numbers are the process's; the cache is this region's, so numbers of its own do.
+            // The process numbers files across regions; this region has its own cache and may use
+            // its own numbers.
             Reader::open(&self.fs, &path, id, OpenOptions::default()).await.unwrap()
         });
         let seq_id = cells.iter().map(|(_, seq_id)| *seq_id).max().unwrap();
         Arc::new(StoreFile::new(reader, seq_id, 0))
     }
 
-    /// Replaces the files of a store by what a compaction of them leaves.
+    /// Replaces the files of a store with the result of their compaction.
     fn compact(&mut self, at: usize, retention: Retention, smallest_read_point: u64) {
         let store = &self.stores[at];
         let files = store.view.files.clone();
@@ -222,9 +228,28 @@ impl TestRegion {
     }
 
     fn scanner(&self, scan: &Scan) -> RegionScanner {
+        self.scanner_counting(scan, self.stores.iter().map(|_| Counts::default()).collect())
+    }
+
+    fn scanner_counting(&self, scan: &Scan, counts: Arc<[Counts<StoreCounts>]>) -> RegionScanner {
         let stores = self.stores.iter().map(|store| (&store.rules, &store.view));
         let guard = Mvcc::new(self.last_seq_id).register_reader(scan.read_point);
-        RegionScanner::new(stores, CellOrder::Plain, scan, guard, NOW_MS, self.loader.clone()).unwrap()
+        let parts = ScannerParts { counts, ..self.scanner_parts(guard) };
+        RegionScanner::new(stores, scan, parts).unwrap()
+    }
+
+    fn scanner_parts(&self, guard: ReadGuard) -> ScannerParts {
+        ScannerParts {
+            order: CellOrder::Plain,
+            guard,
+            now_ms: NOW_MS,
+            loader: self.loader.clone(),
+            row_bytes_max: u64::MAX,
+            pins_views: false,
+            seed: NOW_MS as u64,
+            clock: Arc::new(TestClock::default()),
+            counts: self.stores.iter().map(|_| Counts::default()).collect(),
+        }
     }
 
     fn scan(&self, scan: &Scan) -> CellList {
@@ -236,7 +261,8 @@ impl TestRegion {
     }
 }
 
-/// Calls a scanner until it stops; of the blocks it misses those are supplied for which `supplies` holds, at least one.
+/// Calls a scanner until it stops. Of the blocks of a miss, supplies the first one and those for
+/// which `supplies` holds.
 fn call(
     scanner: &mut RegionScanner,
     limits: &mut Limits,
@@ -260,7 +286,7 @@ fn call(
     }
 }
 
-/// A statement's cell.
+/// The cell of a statement.
 fn parse(statement: &str) -> KeyValue {
     let (verb, rest) = statement.split_once(' ').expect("a verb and a cell");
     let kind = match verb {
@@ -271,9 +297,9 @@ fn parse(statement: &str) -> KeyValue {
         "delete-family-version" => CellType::DeleteFamilyVersion,
         verb => panic!("no statement {verb}"),
     };
-    let (place, value) = rest.split_once('=').unwrap_or((rest, ""));
-    let (place, timestamp) = place.split_once('@').expect("a timestamp");
-    let (row, column) = place.split_once('/').expect("a column");
+    let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
+    let (key, timestamp) = key.split_once('@').expect("a timestamp");
+    let (row, column) = key.split_once('/').expect("a column");
     let (family, qualifier) = column.split_once(':').unwrap_or((column, ""));
     let (value, ttl) = value.split_once(" ttl=").unwrap_or((value, ""));
     let tags = ttl.parse::<i64>().map_or(Vec::new(), ttl_tag);
@@ -288,13 +314,13 @@ fn parse(statement: &str) -> KeyValue {
     )
 }
 
-/// A tags section with a cell's own time to live.
+/// The tags of a cell with its own time to live.
 fn ttl_tag(ttl_ms: i64) -> Vec<u8> {
     [&[0, 9, 8], &ttl_ms.to_be_bytes()[..]].concat()
 }
 
-/// A cell as the language has it; of markers without the sequence id.
-fn shown(cell: &KeyValue) -> String {
+/// A cell in the language, without its sequence id.
+fn formatted(cell: &KeyValue) -> String {
     let cell = cell.view(0);
     let verb = match cell.kind() {
         CellType::Put => "",
@@ -313,8 +339,8 @@ fn shown(cell: &KeyValue) -> String {
     format!("{verb}{}/{column}@{}{value}", text(cell.row()), cell.timestamp())
 }
 
-fn shown_all<'a>(cells: impl IntoIterator<Item = &'a (KeyValue, u64)>) -> String {
-    cells.into_iter().map(|(cell, _)| shown(cell)).collect::<Vec<_>>().join("  ")
+fn formatted_all<'a>(cells: impl IntoIterator<Item = &'a (KeyValue, u64)>) -> String {
+    cells.into_iter().map(|(cell, _)| formatted(cell)).collect::<Vec<_>>().join("  ")
 }
 
 /// A scan of all versions.

@@ -1,16 +1,20 @@
-//! Which cells of a column live where markers and versions count in the order in which they were written.
+//! Which cells of a column are alive if markers and versions count in the order in which they were
+//! written.
 //!
-//! That is what families with `NEW_VERSION_BEHAVIOR` ask for: a marker hides only what was written before it, and a
-//! version that was one too many when it was written, or became so later, stays hidden, even if those that pushed it out are
-//! deleted afterwards. Cells still come in key order, so every marker that could matter to a put was met before it, and
-//! every newer version too; what they say is sorted here by sequence id.
+//! This is the rule of families with `NEW_VERSION_BEHAVIOR`. A marker hides only cells that were
+//! written before it. A version that exceeded the limit of versions, when it was written or later,
+//! stays hidden, even if the versions that displaced it are deleted afterwards. Cells still come in
+//! key order, so all markers and newer versions that matter to a put come before it. This module
+//! orders them by sequence id.
 //!
-//! The time of a column, as sequence ids, is cut into *spans*: each ends with a marker of the whole column or family, the last one
-//! never. A put counts in every span from its own on, until a marker takes it away. Markers of one version cut a span
-//! further, for what was hidden before them remains so. Cells written in one batch have one sequence id and count as one.
+//! The history of a column, measured in sequence ids, is split into *spans*. Each span ends with a
+//! marker of the whole column or family; the last one never ends. A put counts in each span from
+//! its own on, until a marker deletes it. Markers of one version split a span further, because what
+//! was hidden before them stays hidden. Cells of one batch have the same sequence id and count as
+//! one.
 //!
-//! Source: HBase `NewVersionBehaviorTracker`, kept to the letter also where that is odd: no marker of the family hides
-//! what has the empty qualifier.
+//! Source: HBase `NewVersionBehaviorTracker`, matched exactly even where it is odd: no marker of
+//! the family hides cells with the empty qualifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,53 +27,55 @@ use crate::scanner::matcher::Match;
 /// The end of the last span.
 const NEVER: u64 = u64::MAX;
 
-/// What is known of the row that is read.
+/// The state of the current row.
 pub(crate) struct WriteOrder {
     limits: VersionLimits,
-    // Versions returned of a column, at most as many as `limits.max`, which are kept.
+    // Maximum number of versions to return. At most `limits.max`, the number that is retained.
     returned: u32,
-    // With single columns wanted: these, sorted, and the index of the one looked for now.
+    // The wanted columns, sorted, if not all are wanted; and the index of the current one.
     wanted: Option<Vec<Bytes>>,
     at: usize,
-    // By the sequence id of the marker that ends the span.
-    of_family: BTreeMap<u64, Span>,
-    of_column: BTreeMap<u64, Span>,
-    last: Option<Met>,
+    // Spans by the sequence id of the marker that ends them.
+    family_spans: BTreeMap<u64, Span>,
+    column_spans: BTreeMap<u64, Span>,
+    last: Option<LastCell>,
     qualifier: Vec<u8>,
     count: u32,
 }
 
-/// The cell looked at before.
+/// The previous cell.
 #[derive(Clone, Copy)]
-struct Met {
+struct LastCell {
     timestamp: i64,
     type_code: u8,
     seq_id: u64,
 }
 
-/// The time up to a marker of the whole column or family.
+/// The history up to a marker of the whole column or family.
 #[derive(Clone, Debug)]
 struct Span {
-    // What the marker hides: all up to this timestamp.
+    // The marker hides all cells up to this timestamp.
     hides_to: i64,
-    // Markers of one version: by timestamp, their sequence ids.
+    // Markers of one version: their sequence ids, by timestamp.
     versions: BTreeMap<i64, BTreeSet<u64>>,
-    // By the sequence id of such a marker, and of the end: the puts seen then.
-    seen: BTreeMap<u64, BTreeSet<u64>>,
+    // The puts that count at a marker of one version, by its sequence id; and at the end of the
+    // span.
+    counted: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 impl Span {
     fn new(hides_to: i64) -> Span {
-        let seen = BTreeMap::from([(NEVER, BTreeSet::new())]);
-        Span { hides_to, versions: BTreeMap::new(), seen }
+        let counted = BTreeMap::from([(NEVER, BTreeSet::new())]);
+        Span { hides_to, versions: BTreeMap::new(), counted }
     }
 
-    /// A marker of one version: from here on its put counts no longer, but what it pushed out stays out.
-    fn cut(&mut self, marker: &Cell<'_>) {
+    /// Adds a marker of one version. After it, its put no longer counts, but the versions that the
+    /// put displaced stay hidden.
+    fn split_at(&mut self, marker: &Cell<'_>) {
         self.versions.entry(marker.timestamp()).or_default().insert(marker.seq_id);
-        let next = self.seen.range(marker.seq_id..).next().map(|(_, seen)| seen);
-        let earlier = next.into_iter().flat_map(|seen| seen.range(..marker.seq_id)).copied().collect();
-        self.seen.insert(marker.seq_id, earlier);
+        let next = self.counted.range(marker.seq_id..).next().map(|(_, counted)| counted);
+        let earlier = next.into_iter().flat_map(|counted| counted.range(..marker.seq_id)).copied().collect();
+        self.counted.insert(marker.seq_id, earlier);
     }
 
     /// The first marker of one version that hides `put`.
@@ -77,32 +83,35 @@ impl Span {
         self.versions.get(&put.timestamp())?.range(put.seq_id..).next().copied()
     }
 
-    /// Counts `put` in all that was seen up to `until`; whether it was never one too many.
+    /// Counts `put` in each part of the span up to `until`. Returns whether it was within the limit
+    /// of versions in all of them.
     fn count(&mut self, put: &Cell<'_>, until: u64, max: u32) -> bool {
-        // A put of an earlier sequence id than `until` may have none: then there is nothing to count.
+        // A put that is newer than `until` counts in no part.
         if put.seq_id > until {
             return true;
         }
-        for seen in self.seen.range_mut(put.seq_id..=until).map(|(_, seen)| seen) {
-            if seen.len() >= max as usize {
+        for counted in self.counted.range_mut(put.seq_id..=until).map(|(_, counted)| counted) {
+            if counted.len() >= max as usize {
                 return false;
             }
-            seen.insert(put.seq_id);
+            counted.insert(put.seq_id);
         }
         true
     }
 }
 
 impl WriteOrder {
-    /// Of the columns `wanted` (sorted), or of all: no more than `returned` versions of the `limits.max` that live.
+    /// Judges the columns `wanted` (sorted), or all. Of the `limits.max` versions that are alive,
+    /// it includes at most `returned`.
     pub(crate) fn new(wanted: Option<Vec<Bytes>>, limits: VersionLimits, returned: u32) -> WriteOrder {
+        debug_assert!(returned <= limits.max, "all versions that are returned are retained");
         let mut order = WriteOrder {
             limits,
             returned,
             wanted,
             at: 0,
-            of_family: BTreeMap::new(),
-            of_column: BTreeMap::new(),
+            family_spans: BTreeMap::new(),
+            column_spans: BTreeMap::new(),
             last: None,
             qualifier: Vec::new(),
             count: 0,
@@ -111,71 +120,74 @@ impl WriteOrder {
         order
     }
 
-    /// A new row begins.
+    /// Begins a row.
     pub(crate) fn clear(&mut self) {
-        self.of_column.clear();
-        self.of_family.clear();
-        self.of_family.insert(NEVER, Span::new(i64::MIN));
+        self.column_spans.clear();
+        self.family_spans.clear();
+        self.family_spans.insert(NEVER, Span::new(i64::MIN));
         self.last = None;
         self.qualifier.clear();
         self.at = 0;
         self.count = 0;
     }
 
-    /// Whether all columns that are wanted were met in this row.
+    /// Whether all wanted columns of this row are finished.
     pub(crate) fn done(&self) -> bool {
         self.wanted.as_ref().is_some_and(|wanted| self.at >= wanted.len())
     }
 
-    /// The qualifier to go to from the column that was judged last; `None` for whichever comes next.
+    /// The qualifier to go to after the column that was judged last; `None` for the next one.
     pub(crate) fn hint(&self) -> Option<&[u8]> {
         let next = self.wanted.as_ref()?.get(self.at)?;
         (next[..] > self.qualifier[..]).then_some(&next[..])
     }
 
-    /// Takes note of a marker.
+    /// Adds a marker.
     pub(crate) fn add(&mut self, marker: &Cell<'_>) {
-        self.meet(marker);
+        self.set_last(marker);
         const DELETE_FAMILY: u8 = CellType::DeleteFamily as u8;
         const DELETE_FAMILY_VERSION: u8 = CellType::DeleteFamilyVersion as u8;
         const DELETE_COLUMN: u8 = CellType::DeleteColumn as u8;
         let (spans, is_whole) = match marker.type_code() {
-            DELETE_FAMILY => (&mut self.of_family, true),
-            DELETE_FAMILY_VERSION => (&mut self.of_family, false),
-            DELETE_COLUMN => (&mut self.of_column, true),
-            _ => (&mut self.of_column, false),
+            DELETE_FAMILY => (&mut self.family_spans, true),
+            DELETE_FAMILY_VERSION => (&mut self.family_spans, false),
+            DELETE_COLUMN => (&mut self.column_spans, true),
+            _ => (&mut self.column_spans, false),
         };
         if is_whole {
             spans.insert(marker.seq_id, Span::new(marker.timestamp()));
         } else if let Some((_, span)) = spans.range_mut(marker.seq_id..).next() {
-            span.cut(marker);
+            span.split_at(marker);
         } else {
-            // Only behind markers of the family, at the empty qualifier. HBase cannot read such a row.
+            // Happens only after markers of the family, at the empty qualifier. HBase cannot read
+            // such a row.
             let mut span = Span::new(i64::MIN);
-            span.cut(marker);
+            span.split_at(marker);
             spans.insert(NEVER, span);
         }
     }
 
-    /// Whether neither markers nor versions hide `put`. Asked once of each put, in key order.
+    /// Whether neither markers nor newer versions hide `put`. To be called once for each put, in
+    /// key order.
     pub(crate) fn lives(&mut self, put: &Cell<'_>) -> bool {
-        let double_of = self.meet(put);
-        for span in self.of_column.range_mut(put.seq_id..).map(|(_, span)| span) {
+        let duplicate_of = self.set_last(put);
+        for span in self.column_spans.range_mut(put.seq_id..).map(|(_, span)| span) {
             let hidden_at = span.hidden_at(put);
-            let until = hidden_at.unwrap_or(NEVER).min(double_of.unwrap_or(NEVER));
+            let until = hidden_at.unwrap_or(NEVER).min(duplicate_of.unwrap_or(NEVER));
             let was_always_wanted = span.count(put, until, self.limits.max);
             if !was_always_wanted || hidden_at.is_some() || put.timestamp() <= span.hides_to {
                 return false;
             }
         }
-        double_of.is_none()
+        duplicate_of.is_none()
     }
 
-    /// Notes the cell as the last one; the sequence id of the one before, if it is a put of the same version.
-    fn meet(&mut self, cell: &Cell<'_>) -> Option<u64> {
+    /// Makes the cell the previous one. But if the previous cell is a put of the same version,
+    /// keeps it and returns its sequence id.
+    fn set_last(&mut self, cell: &Cell<'_>) -> Option<u64> {
         let (timestamp, type_code) = (cell.timestamp(), cell.type_code());
         if self.is_other_column(cell) {
-            self.of_column.clone_from(&self.of_family);
+            self.column_spans.clone_from(&self.family_spans);
             self.count = 0;
         } else if let Some(last) = self.last
             && !is_delete(last.type_code)
@@ -184,13 +196,14 @@ impl WriteOrder {
         {
             return Some(last.seq_id);
         }
-        self.last = Some(Met { timestamp, type_code, seq_id: cell.seq_id });
+        self.last = Some(LastCell { timestamp, type_code, seq_id: cell.seq_id });
         self.qualifier.clear();
         self.qualifier.extend_from_slice(cell.qualifier());
         None
     }
 
-    /// The empty qualifier is none that one changes to, unless with a marker of its own.
+    /// Whether the cell begins another column. At the start of a row, cells with the empty
+    /// qualifier do not, unless the first of them is a marker of the column.
     fn is_other_column(&self, cell: &Cell<'_>) -> bool {
         let type_code = cell.type_code();
         let is_of_column = type_code == CellType::DeleteColumn as u8 || type_code == CellType::Delete as u8;
@@ -213,7 +226,7 @@ impl WriteOrder {
         Match::NextRow
     }
 
-    /// Counts a version that lives.
+    /// Counts a version that is alive.
     pub(crate) fn check_version(&mut self, put: &Cell<'_>) -> Match {
         self.count += 1;
         if put.timestamp() < self.limits.oldest_unexpired && self.count >= self.limits.min {

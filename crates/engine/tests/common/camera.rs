@@ -1,6 +1,8 @@
-//! A file system in memory that is photographed at random moments: what a power cut at that moment could leave.
+//! An in-memory file system that takes snapshots ("pictures") at random moments. A picture is a
+//! state that a power loss at that moment could leave.
 //!
-//! It can also lie: say that something was synced which was not. A checker that does not notice is worth nothing.
+//! It can also lie: report a sync that did not happen. A checker is worthless if it does not detect
+//! that.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,43 +10,45 @@ use base::BoxFuture;
 use base::env::Random;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Storage, Sync};
+use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
 
-/// Which syncs are skipped although success is reported.
+/// The syncs that are skipped although success is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum SkippedSyncs {
     None,
     Files,
     Names,
 }
 
-/// Takes pictures before calls that change something.
+/// Takes pictures before some of the calls that change something.
 pub struct Camera<N> {
     pub memory: MemoryFs,
     shared: Arc<Shared<N>>,
-    lie: Lie,
+    skipped_syncs: SkippedSyncs,
 }
 
 struct Shared<N> {
     memory: MemoryFs,
     random: Arc<dyn Random>,
     one_in: u64,
-    note: Box<dyn Fn() -> N + Send + std::marker::Sync>,
+    expected: Box<dyn Fn() -> N + Send + std::marker::Sync>,
     pictures: Mutex<Vec<(MemoryFs, N)>>,
 }
 
 impl<N: Send + 'static> Camera<N> {
-    /// Photographs `memory` before one in `one_in` changes; `note` says what must be in the picture.
+    /// Takes a picture of `memory` before one in `one_in` changes. `expected` returns what the
+    /// picture must contain.
     pub fn new(
         memory: MemoryFs,
         random: Arc<dyn Random>,
         one_in: u64,
-        lie: Lie,
-        note: impl Fn() -> N + Send + std::marker::Sync + 'static,
+        skipped_syncs: SkippedSyncs,
+        expected: impl Fn() -> N + Send + std::marker::Sync + 'static,
     ) -> Camera<N> {
         let pictures = Mutex::default();
-        let shared = Shared { memory: memory.clone(), random, one_in, note: Box::new(note), pictures };
-        Camera { memory, shared: Arc::new(shared), lie }
+        let shared =
+            Shared { memory: memory.clone(), random, one_in, expected: Box::new(expected), pictures };
+        Camera { memory, shared: Arc::new(shared), skipped_syncs }
     }
 
     /// The pictures taken so far, oldest first.
@@ -52,7 +56,7 @@ impl<N: Send + 'static> Camera<N> {
         std::mem::take(&mut self.shared.pictures.lock().unwrap())
     }
 
-    /// One more picture, now.
+    /// Takes another picture now.
     pub fn picture(&self) -> (MemoryFs, N) {
         self.shared.picture()
     }
@@ -60,9 +64,9 @@ impl<N: Send + 'static> Camera<N> {
 
 impl<N> Shared<N> {
     fn picture(&self) -> (MemoryFs, N) {
-        // The note first: what is acknowledged now is in every image from now on.
-        let note = (self.note)();
-        (self.memory.crash(&mut || self.random.next_u64()), note)
+        // The note comes first: what is acknowledged now is in every later image.
+        let expected = (self.expected)();
+        (self.memory.crash(&mut || self.random.next_u64()), expected)
     }
 
     fn before_change(&self) {
@@ -77,12 +81,12 @@ impl<N: Send + 'static> FileSystem for Camera<N> {
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
-        storage: Storage,
+        access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.before_change();
-            let inner = self.memory.create(path, storage).await?;
-            let lies = self.lie == Lie::Files;
+            let inner = self.memory.create(path, access).await?;
+            let lies = self.skipped_syncs == SkippedSyncs::Files;
             Ok(Box::new(Writer { inner, shared: self.shared.clone(), lies }) as Box<dyn FileWriter>)
         })
     }
@@ -116,8 +120,8 @@ impl<N: Send + 'static> FileSystem for Camera<N> {
 
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         self.shared.before_change();
-        match self.lie {
-            Lie::Names => Box::pin(std::future::ready(Ok(()))),
+        match self.skipped_syncs {
+            SkippedSyncs::Names => Box::pin(std::future::ready(Ok(()))),
             _ => self.memory.sync_dir(dir),
         }
     }
@@ -147,12 +151,12 @@ impl<N: Send + 'static> FileWriter for Writer<N> {
         self.inner.append(bytes)
     }
 
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
         self.shared.before_change();
         if self.lies {
             return Box::pin(std::future::ready(Ok(())));
         }
-        self.inner.sync(reach)
+        self.inner.sync(durability)
     }
 
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {

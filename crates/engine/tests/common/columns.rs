@@ -1,4 +1,4 @@
-//! Scans of columns against scans of cells.
+//! Compares column scans with cell scans.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::query::{CellSelection, FamilyColumns, Scan, TimeRange};
-use columnar::{Batch, Bounds, Column, Encoding, Place, Value};
+use columnar::{Batch, Bounds, Column, ColumnLocation, Encoding, Value};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, Looked, Taken, Wanted};
+use engine::columns::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
 
-/// The row key and these columns, as they are written.
+/// The row key and these columns, as raw bytes.
 pub fn raw_columns(columns: &[(&'static [u8], &'static [u8])]) -> Vec<Column> {
-    let raw = |place| Column { place, encoding: Encoding::Raw, scale: 0 };
-    let cells = columns.iter().map(|(family, qualifier)| Place::Cell {
+    let raw = |location| Column { location, encoding: Encoding::Raw, scale: 0 };
+    let cells = columns.iter().map(|(family, qualifier)| ColumnLocation::Cell {
         family: Bytes::from_static(family),
         qualifier: Bytes::from_static(qualifier),
     });
-    std::iter::once(Place::RowBytes { offset: 0, length: None }).chain(cells).map(raw).collect()
+    std::iter::once(ColumnLocation::RowBytes { offset: 0, length: None }).chain(cells).map(raw).collect()
 }
 
-/// What is wanted of some families.
-pub fn wanted(families: &[&'static [u8]], columns: Vec<Column>) -> Wanted {
-    Wanted {
+/// A query for columns of some families.
+pub fn wanted(families: &[&'static [u8]], columns: Vec<Column>) -> ColumnQuery {
+    ColumnQuery {
         columns,
         versions: 1,
         families: families.iter().map(|family| Bytes::from_static(family)).collect(),
@@ -32,18 +32,19 @@ pub fn wanted(families: &[&'static [u8]], columns: Vec<Column>) -> Wanted {
     }
 }
 
-/// Rows as they were found.
+/// The rows that were found.
 #[derive(Default)]
-pub struct Found {
+pub struct CollectedRows {
     pub rows: Vec<Vec<Value>>,
     pub count: u64,
-    /// Rows that are taken at a time; without a number, all.
+    /// Maximum number of rows per scan; `None` for all.
     pub at_once: Option<usize>,
     taken: usize,
 }
 
-impl Found {
-    /// By the first column, the row key: rows of which others had cells come behind those of their stretch.
+impl CollectedRows {
+    /// Sorts by the first column, the row key: rows merged from several sources come after the
+    /// other rows of their stretch.
     pub fn sort(&mut self) {
         let key = |row: &Vec<Value>| {
             if let Some(Value::Raw(key)) = row.first() { key.clone() } else { Bytes::new() }
@@ -52,22 +53,22 @@ impl Found {
     }
 }
 
-impl BatchSink for Found {
+impl BatchSink for CollectedRows {
     fn may_use(&self, _bounds: &[Bounds]) -> bool {
         true
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) -> Result<Taken, engine::Error> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<TakenRows, engine::Error> {
         let mut selected = Vec::new();
         batch.select(None, &mut selected);
         for (at, row) in selected.into_iter().enumerate() {
             if at > 0 && self.at_once.is_some_and(|max| self.taken >= max) {
-                return Ok(Taken::Until(row as usize));
+                return Ok(TakenRows::Until(row as usize));
             }
             self.taken += 1;
             self.rows.push(batch.columns.iter().map(|column| column.get(row as usize)).collect());
         }
-        Ok(Taken::All)
+        Ok(TakenRows::All)
     }
 
     fn rows(&mut self, rows: u64) {
@@ -79,24 +80,24 @@ impl BatchSink for Found {
     }
 }
 
-/// Reads all that is wanted.
-pub async fn read(region: &Arc<Region>, wanted: &Wanted) -> (Found, Looked) {
+/// Reads all rows of the query.
+pub async fn read(region: &Arc<Region>, wanted: &ColumnQuery) -> (CollectedRows, ReadStats) {
     let scan = ColumnScan::new(region, wanted.clone()).unwrap();
-    let (mut found, mut looked) = (Found::default(), Looked::default());
+    let (mut found, mut stats) = (CollectedRows::default(), ReadStats::default());
     for unit in scan.plan().await.unwrap().units {
-        looked.add(&scan.read(&unit, &mut found).await.unwrap().looked);
+        stats.add(&scan.read(&unit, &mut found).await.unwrap().stats);
     }
     found.sort();
-    (found, looked)
+    (found, stats)
 }
 
-/// The same, some rows at a time: as many scans as that takes, each of which goes on where the one before it ended. Rows of one
-/// scan are before those of the next.
-pub async fn read_in_parts(region: &Arc<Region>, wanted: &Wanted, at_once: usize) -> Vec<Vec<Value>> {
+/// Reads all rows with several scans of a few rows each. Each scan begins where the previous one
+/// ended, and its rows come after those of the previous one.
+pub async fn read_in_parts(region: &Arc<Region>, wanted: &ColumnQuery, at_once: usize) -> Vec<Vec<Value>> {
     let (mut rows, mut start) = (Vec::new(), Some(wanted.start_row.clone()));
     while let Some(start_row) = start.take() {
-        let scan = ColumnScan::new(region, Wanted { start_row, ..wanted.clone() }).unwrap();
-        let mut found = Found { at_once: Some(at_once), ..Found::default() };
+        let scan = ColumnScan::new(region, ColumnQuery { start_row, ..wanted.clone() }).unwrap();
+        let mut found = CollectedRows { at_once: Some(at_once), ..CollectedRows::default() };
         let plan = scan.plan_up_to(3).await.unwrap();
         start = plan.next_row;
         for unit in &plan.units {
@@ -115,12 +116,12 @@ pub async fn read_in_parts(region: &Arc<Region>, wanted: &Wanted, at_once: usize
     rows
 }
 
-/// Values at one time by family and qualifier.
+/// Values of one timestamp, by family and qualifier.
 type Cells = BTreeMap<(Vec<u8>, Vec<u8>), Bytes>;
 
-/// The same by a scan of cells: rows, and for each the times at which it has cells of the columns; all as one, if only the newest
-/// versions are wanted.
-pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
+/// The expected rows, from a cell scan: one for each row and each timestamp at which it has cells
+/// of the columns. If only the newest versions are requested, all timestamps count as one.
+pub async fn expected(region: &Region, wanted: &ColumnQuery) -> Vec<Vec<Value>> {
     let columns =
         wanted.families.iter().map(|family| FamilyColumns { family: family.clone(), qualifiers: None });
     let selection = CellSelection {
@@ -138,7 +139,7 @@ pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
     let list = region.scan_all(&scan).await.unwrap();
     let names = |family: &[u8], qualifier: &[u8]| {
         wanted.columns.iter().any(
-            |column| matches!(&column.place, Place::Cell { family: f, qualifier: q } if f == family && q == qualifier),
+            |column| matches!(&column.location, ColumnLocation::Cell { family: f, qualifier: q } if f == family && q == qualifier),
         )
     };
     let mut rows: BTreeMap<Vec<u8>, BTreeMap<Reverse<i64>, Cells>> = BTreeMap::new();
@@ -151,11 +152,11 @@ pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
             times.entry(Reverse(time)).or_default().insert(column, cell.value.to_vec().into());
         }
     }
-    let value = |row: &[u8], cells: &Cells, column: &Column| match &column.place {
-        Place::Cell { family, qualifier } => cells
+    let value = |row: &[u8], cells: &Cells, column: &Column| match &column.location {
+        ColumnLocation::Cell { family, qualifier } => cells
             .get(&(family.to_vec(), qualifier.to_vec()))
             .map_or(Value::Null, |value| Value::Raw(value.clone())),
-        place => place.of_row(row).map_or(Value::Null, |part| Value::Raw(part.to_vec().into())),
+        location => location.find_in_row(row).map_or(Value::Null, |part| Value::Raw(part.to_vec().into())),
     };
     let mut found = Vec::new();
     for (row, mut times) in rows {
@@ -168,8 +169,9 @@ pub async fn expected(region: &Region, wanted: &Wanted) -> Vec<Vec<Value>> {
     found
 }
 
-/// Checks that both ways give the same, asked twice: the second time with what the first left in the cache.
-pub async fn check(region: &Arc<Region>, wanted: &Wanted) -> Looked {
+/// Checks that both scans return the same. The second column scan uses what the first one left in
+/// the cache.
+pub async fn check(region: &Arc<Region>, wanted: &ColumnQuery) -> ReadStats {
     let expected = expected(region, wanted).await;
     let (found, first) = read(region, wanted).await;
     assert_eq!(found.rows, expected, "{wanted:?}");
@@ -178,9 +180,9 @@ pub async fn check(region: &Arc<Region>, wanted: &Wanted) -> Looked {
     assert_eq!(first.rows(), second.rows());
     assert_eq!(first.rows(), expected.len() as u64, "each row is counted once: {first:?}");
     for at_once in [1 + expected.len() / 7, 1000] {
-        assert_eq!(read_in_parts(region, wanted, at_once).await, expected, "{at_once} at once: {wanted:?}");
+        assert_eq!(read_in_parts(region, wanted, at_once).await, expected, "{at_once} at a time: {wanted:?}");
     }
-    let counted = Wanted { columns: Vec::new(), ..wanted.clone() };
+    let counted = ColumnQuery { columns: Vec::new(), ..wanted.clone() };
     let (found, _) = read(region, &counted).await;
     if wanted.versions == 1 {
         assert_eq!(found.count, expected.len() as u64, "{wanted:?}");

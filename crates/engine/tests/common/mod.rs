@@ -1,4 +1,4 @@
-//! What the tests of whole regions share.
+//! Shared code of the tests of whole regions.
 #![allow(dead_code)] // Each test uses a part.
 
 pub mod camera;

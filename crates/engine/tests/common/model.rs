@@ -1,7 +1,8 @@
-//! What a region must show: HBase's rules on plain vectors, applied literally (`super::rules`).
+//! A model of a region: HBase's rules (`super::rules`), applied literally to plain vectors.
 //!
-//! Cells lie in layers as in a region (memory, then files), since a flush and a compaction drop what is surplus, hidden or
-//! over within the layers they read, and later reads show the difference.
+//! Cells are in layers as in a region (memory, then files). A flush or compaction drops excess
+//! versions, hidden cells, and expired cells within the layers it reads, and later reads show the
+//! difference.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +12,9 @@ use cell::mutation::{Mutation, MutationKind};
 use cell::schema::TableDescriptor;
 use cell::{Cell, LATEST_TIMESTAMP};
 
-use super::rules::{self, Question, Rules};
+use super::rules::{self, ModelRead, Rules};
 
-/// A cell as the model keeps it.
+/// A cell in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCell {
     pub row: Vec<u8>,
@@ -22,14 +23,14 @@ pub struct ModelCell {
     pub timestamp: i64,
     pub kind: CellType,
     pub value: Vec<u8>,
-    /// Later ones win over equal keys.
+    /// Of cells with equal keys, the one with the highest order wins.
     pub order: u64,
 }
 
-/// What a scan shows of a cell.
-pub type Shown = (Vec<u8>, Vec<u8>, Vec<u8>, i64, Vec<u8>);
+/// A cell in the result of a scan.
+pub type VisibleCell = (Vec<u8>, Vec<u8>, Vec<u8>, i64, Vec<u8>);
 
-/// A file: its name as the region has it, empty until that is known.
+/// A file. The name is that of the region's file, and empty until it is known.
 #[derive(Clone, Debug, Default)]
 pub struct ModelFile {
     pub name: String,
@@ -42,21 +43,21 @@ struct Family {
     rules: Rules,
     memory: Vec<ModelCell>,
     files: Vec<ModelFile>,
-    /// Dropped as a whole; a crash may bring them back.
+    /// Files that were dropped completely. A crash may bring them back.
     dropped: Vec<ModelFile>,
 }
 
-/// A region as it should be.
+/// The expected state of a region.
 #[derive(Clone, Debug)]
 pub struct Model {
     families: Vec<Family>,
     next_order: u64,
-    /// The clock of the region, by which cells are over.
+    /// The clock of the region, which determines expired cells.
     pub now: i64,
 }
 
 impl ModelCell {
-    /// A cell that was read.
+    /// The model's form of a cell that was read.
     pub fn of(cell: &Cell<'_>) -> ModelCell {
         ModelCell {
             row: cell.row().to_vec(),
@@ -69,8 +70,8 @@ impl ModelCell {
         }
     }
 
-    /// What a scan shows of it.
-    pub fn shown(&self) -> Shown {
+    /// Its form in the result of a scan.
+    pub fn visible_cell(&self) -> VisibleCell {
         let cell = self.clone();
         (cell.row, cell.family, cell.qualifier, cell.timestamp, cell.value)
     }
@@ -88,16 +89,16 @@ impl Model {
         Model { families: table.families.values().map(family).collect(), next_order: 0, now: 0 }
     }
 
-    /// Says how long markers stay that could go.
+    /// Sets how long a marker is retained after it could be dropped.
     pub fn purge_after(&mut self, ms: i64) {
         self.families.iter_mut().for_each(|family| family.rules.purge_after = ms);
     }
 
-    /// Applies mutations that become visible together; `now` is the server's clock.
+    /// Applies mutations that become visible together. `now` is the server's clock.
     pub fn apply(&mut self, mutations: &[Mutation], now: i64) {
         let before = self.clone();
         for mutation in mutations {
-            let mut markers_met: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let mut markers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             if mutation.cells.is_empty() && mutation.kind == MutationKind::Delete {
                 for family in 0..self.families.len() {
                     let timestamp =
@@ -109,9 +110,9 @@ impl Model {
                 let cell = key_value.view(0);
                 let timestamp = match cell.timestamp() {
                     LATEST_TIMESTAMP if cell.kind() == CellType::Delete => {
-                        markers_met.push((cell.family().to_vec(), cell.qualifier().to_vec()));
+                        markers.push((cell.family().to_vec(), cell.qualifier().to_vec()));
                         let nth =
-                            markers_met.iter().filter(|met| **met == *markers_met.last().unwrap()).count();
+                            markers.iter().filter(|marker| **marker == *markers.last().unwrap()).count();
                         before.nth_newest(&cell, nth).unwrap_or(now)
                     }
                     LATEST_TIMESTAMP => now,
@@ -123,8 +124,9 @@ impl Model {
         }
     }
 
-    /// Makes changes of one row, if the condition holds; whether it did. `Err` for an increment of what is no number,
-    /// and nothing has changed then. No others among the mutations than puts, increments and appends.
+    /// Applies changes of one row if the condition holds, and returns whether it did. `Err` if a
+    /// value to increment is not a number; then nothing has changed. Supports only puts,
+    /// increments, and appends.
     pub fn change(
         &mut self,
         condition: Option<&Condition>,
@@ -134,7 +136,7 @@ impl Model {
         let before = self.clone();
         let mut puts_not_before = i64::MIN;
         if let Some(condition) = condition {
-            let Test::Column(test) = &condition.test else { unreachable!("only columns are asked for") };
+            let Test::Column(test) = &condition.test else { unreachable!("only column tests are supported") };
             let newest = before.newest(&condition.row, &test.family, &test.qualifier);
             if !test.passes(newest.as_ref().map(|put| &put.value[..])).map_err(drop)? {
                 return Ok(false);
@@ -146,7 +148,7 @@ impl Model {
                 self.apply(std::slice::from_ref(mutation), now.max(puts_not_before));
                 Ok(())
             }
-            MutationKind::Delete => unreachable!("only the others are made"),
+            MutationKind::Delete => unreachable!("deletes are not supported"),
             _ => mutation.cells.iter().try_for_each(|cell| self.add(&before, mutation, &cell.view(0), now)),
         });
         if outcome.is_err() {
@@ -155,7 +157,7 @@ impl Model {
         outcome.map(|()| true)
     }
 
-    /// An increment or append of one column, over what was there `before`.
+    /// An increment or append of one column, based on the state `before`.
     fn add(&mut self, before: &Model, mutation: &Mutation, delta: &Cell<'_>, now: i64) -> Result<(), ()> {
         let current = before.newest(delta.row(), delta.family(), delta.qualifier());
         let number = |value: &[u8]| value.try_into().map(i64::from_be_bytes).map_err(drop);
@@ -176,14 +178,14 @@ impl Model {
         self.versions(row, self.family(family), qualifier, 1).pop()
     }
 
-    /// The newest visible versions of a column, as a get of it shows them.
+    /// The newest visible versions of a column, as a Get returns them.
     fn versions(&self, row: &[u8], family: usize, qualifier: &[u8], versions: usize) -> Vec<ModelCell> {
-        let question = Question {
+        let read = ModelRead {
             qualifiers: Some(BTreeSet::from([qualifier.to_vec()])),
             versions,
-            ..Question::default()
+            ..ModelRead::default()
         };
-        self.ask(family, &question).into_iter().filter(|put| put.row == row).collect()
+        self.read(family, &read).into_iter().filter(|put| put.row == row).collect()
     }
 
     fn family(&self, name: &[u8]) -> usize {
@@ -224,24 +226,24 @@ impl Model {
         family.files.iter().flat_map(|file| &file.cells).chain(&family.memory).cloned().collect()
     }
 
-    /// What a read shows of one family, in order.
-    pub fn ask(&self, family: usize, question: &Question) -> Vec<ModelCell> {
-        rules::seen(&self.cells(family), &self.families[family].rules, question, self.now)
+    /// The cells of one family that a read returns, in order.
+    pub fn read(&self, family: usize, read: &ModelRead) -> Vec<ModelCell> {
+        rules::returned(&self.cells(family), &self.families[family].rules, read, self.now)
     }
 
-    /// All that a scan of all versions shows, in order.
-    pub fn scan(&self) -> Vec<Shown> {
-        let everything = Question { versions: usize::MAX, ..Question::default() };
-        let of_families = (0..self.families.len()).flat_map(|family| self.ask(family, &everything));
-        rules::in_order(of_families.collect()).iter().map(ModelCell::shown).collect()
+    /// The result of a scan of all versions.
+    pub fn scan(&self) -> Vec<VisibleCell> {
+        let everything = ModelRead { versions: usize::MAX, ..ModelRead::default() };
+        let of_families = (0..self.families.len()).flat_map(|family| self.read(family, &everything));
+        rules::in_order(of_families.collect()).iter().map(ModelCell::visible_cell).collect()
     }
 
-    /// Memory becomes a file of each family that has cells there.
+    /// Flushes the families that have cells in memory.
     pub fn flush(&mut self) {
         (0..self.families.len()).for_each(|family| self.flush_family(family));
     }
 
-    /// Memory of one family becomes a file, even if no cell of it is kept.
+    /// Flushes one family. Writes a file even if no cell is kept.
     pub fn flush_family(&mut self, at: usize) {
         let now = self.now;
         let family = &mut self.families[at];
@@ -252,31 +254,32 @@ impl Model {
         }
     }
 
-    /// Files whose cells are all over go, but for the newest. `order` are all names, from the oldest on.
+    /// Drops files whose cells are all expired, except the newest file. `order` has all names,
+    /// oldest first.
     pub fn drop_expired(&mut self, at: usize, order: &[String]) {
         let now = self.now;
         let family = &mut self.families[at];
         let Some(ttl) = family.rules.ttl.filter(|_| family.rules.min_versions == 0) else { return };
         let newest = order.last();
-        let is_over = |file: &ModelFile| {
-            let all_over = file.cells.iter().all(|cell| cell.timestamp < now - ttl);
-            Some(&file.name) != newest && !file.cells.is_empty() && all_over
+        let is_expired = |file: &ModelFile| {
+            let all_expired = file.cells.iter().all(|cell| cell.timestamp < now - ttl);
+            Some(&file.name) != newest && !file.cells.is_empty() && all_expired
         };
-        let (over, left) = family.files.drain(..).partition(is_over);
-        family.dropped.extend::<Vec<ModelFile>>(over);
+        let (expired, left) = family.files.drain(..).partition(is_expired);
+        family.dropped.extend::<Vec<ModelFile>>(expired);
         family.files = left;
     }
 
-    /// Files become one, or one for each stretch of time between `boundaries` that has cells.
+    /// Merges files into one, or into one for each time range between `boundaries` that has cells.
     pub fn compact_files(&mut self, at: usize, names: &[String], is_all: bool, boundaries: &[i64]) {
         let (inputs, left): (Vec<_>, Vec<_>) =
             self.families[at].files.drain(..).partition(|file| names.contains(&file.name));
-        assert_eq!(inputs.len(), names.len(), "the region compacts files that there are");
+        assert_eq!(inputs.len(), names.len(), "the region compacts existing files");
         self.families[at].files = left;
         self.merge(at, inputs, is_all, boundaries);
     }
 
-    /// All files of a family become one; with a single file only if `major`.
+    /// Merges all files of a family. A single file is rewritten only if `major` is set.
     pub fn compact(&mut self, at: usize, major: bool) {
         if self.file_count(at) >= if major { 1 } else { 2 } {
             let inputs = std::mem::take(&mut self.families[at].files);
@@ -291,10 +294,10 @@ impl Model {
         let puts = cells.iter().filter(|cell| cell.kind == CellType::Put);
         let earliest_put = puts.map(|put| put.timestamp).min().unwrap_or(i64::MAX);
         let kept = rules::kept(&cells, &family.rules, is_all.then_some(earliest_put), now);
-        let place =
+        let output_of =
             |cell: &ModelCell| boundaries.iter().filter(|smallest| **smallest <= cell.timestamp).count();
         let mut outputs: Vec<ModelFile> = (0..=boundaries.len())
-            .map(|output| kept.iter().filter(|cell| place(cell) == output).cloned().collect::<Vec<_>>())
+            .map(|output| kept.iter().filter(|cell| output_of(cell) == output).cloned().collect::<Vec<_>>())
             .filter(|cells| !cells.is_empty())
             .map(|cells| ModelFile { name: String::new(), cells })
             .collect();
@@ -304,7 +307,8 @@ impl Model {
         family.files.extend(outputs);
     }
 
-    /// Learns the names of files that were made, from those of all in order; whether there are as many.
+    /// Takes the names of new files from `order`, the names of all files, oldest first. Returns
+    /// whether the numbers of files agree.
     pub fn learn_names(&mut self, at: usize, order: &[String]) -> bool {
         let family = &mut self.families[at];
         let known: BTreeSet<String> = family.files.iter().map(|file| file.name.clone()).collect();
@@ -316,7 +320,7 @@ impl Model {
         new.next().is_none() && family.files.len() == order.len()
     }
 
-    /// After a crash: files come back that were dropped because all in them is over, if their going was not durable.
+    /// After a crash, restores dropped files that came back because their removal was not durable.
     pub fn crashed(&mut self, at: usize, order: &[String]) {
         let family = &mut self.families[at];
         let (back, gone) = family.dropped.drain(..).partition(|file| order.contains(&file.name));
@@ -324,8 +328,8 @@ impl Model {
         family.dropped = gone;
     }
 
-    /// The region that a split leaves of this one, whose memory is in files: the rows for which `keeps` holds. Files without
-    /// any do not come along.
+    /// The daughter region with the rows for which `keeps` holds. The memory of this region must be
+    /// empty. Files without such rows are omitted.
     pub fn part(&self, keeps: impl Fn(&[u8]) -> bool) -> Model {
         assert!(self.families.iter().all(|family| family.memory.is_empty()), "flushed before");
         let mut part = self.clone();
@@ -338,7 +342,7 @@ impl Model {
         part
     }
 
-    /// The region that a merge makes of this one and `other`, whose memories are in files.
+    /// The region merged from this one and `other`. The memory of both must be empty.
     pub fn merged(mut self, other: Model) -> Model {
         let mut both = self.families.iter().chain(&other.families);
         assert!(both.all(|family| family.memory.is_empty()), "flushed before");
@@ -349,7 +353,7 @@ impl Model {
         self
     }
 
-    /// Files of a family.
+    /// Number of files of a family.
     pub fn file_count(&self, family: usize) -> usize {
         self.families[family].files.len()
     }

@@ -1,7 +1,9 @@
-//! HBase's rules of which cells live, restated cell by cell, without seeks, merges, files or blocks.
+//! HBase's rules for which cells are visible, applied to one cell at a time, without seeks, merges,
+//! files, or blocks.
 //!
-//! The cells of a row are walked in order. Whoever decides that the rest of a column does not matter leaves out all that
-//! follows in it, markers too; but not in the column without a qualifier, where markers of the family are.
+//! The cells of a row are visited in order. When a rule skips the rest of a column, it skips all
+//! following cells of that column, including delete markers. The exception is the column with the
+//! empty qualifier, because it also has the family's markers.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,14 +14,14 @@ use cell::schema::{FamilyDescriptor, KeepDeletedCells};
 
 use super::model::ModelCell;
 
-/// What a family keeps.
+/// What a family retains.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub max_versions: usize,
     pub min_versions: usize,
     pub ttl: Option<i64>,
     pub keep_deleted: KeepDeletedCells,
-    /// How long markers stay that could go.
+    /// How long, in milliseconds, a marker is retained after it could be dropped.
     pub purge_after: i64,
 }
 
@@ -35,45 +37,45 @@ impl Rules {
     }
 }
 
-/// What is read of a family.
+/// A read of one family.
 #[derive(Clone, Debug)]
-pub struct Question {
-    /// These columns; all if none are named.
+pub struct ModelRead {
+    /// The columns to read; `None` for all.
     pub qualifiers: Option<BTreeSet<Vec<u8>>>,
     pub range: TimeRange,
     pub versions: usize,
-    /// Markers and what they hide too.
+    /// Also returns delete markers and the cells they hide.
     pub raw: bool,
 }
 
-impl Default for Question {
-    fn default() -> Question {
-        Question { qualifiers: None, range: TimeRange::ALL, versions: 1, raw: false }
+impl Default for ModelRead {
+    fn default() -> ModelRead {
+        ModelRead { qualifiers: None, range: TimeRange::ALL, versions: 1, raw: false }
     }
 }
 
-/// What becomes of a cell.
+/// The fate of a cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
-    Stays,
-    Goes,
-    /// With all that follows in its column.
-    GoesWithRest,
-    /// It stays, and all that follows in its column goes.
-    StaysAlone,
+    Retained,
+    Dropped,
+    /// Dropped, with all following cells of its column.
+    DroppedWithRest,
+    /// Retained, but all following cells of its column are dropped.
+    RetainedAlone,
 }
 
-/// What was met of a row.
+/// The state of the visit of a row.
 #[derive(Default)]
 struct Row {
     markers: Vec<ModelCell>,
-    // Versions of the column that is walked, and the last that counted.
+    // Versions of the current column, and the last one that was counted.
     column: Option<Vec<u8>>,
     count: usize,
     last: Option<(i64, CellType)>,
 }
 
-/// Limits on versions.
+/// Limits on the number and age of versions.
 struct Limits {
     max: usize,
     min: usize,
@@ -92,24 +94,24 @@ pub fn in_order(mut cells: Vec<ModelCell>) -> Vec<ModelCell> {
 
 fn walk(cells: &[ModelCell], mut judge: impl FnMut(&mut Row, &ModelCell) -> Fate) -> Vec<ModelCell> {
     let (mut row, mut current) = (Row::default(), None::<Vec<u8>>);
-    let mut left_out: Option<Vec<u8>> = None;
-    let mut staying = Vec::new();
+    let mut finished: Option<Vec<u8>> = None;
+    let mut retained = Vec::new();
     for cell in in_order(cells.to_vec()) {
         if current.as_ref() != Some(&cell.row) {
-            (row, current, left_out) = (Row::default(), Some(cell.row.clone()), None);
+            (row, current, finished) = (Row::default(), Some(cell.row.clone()), None);
         }
-        if left_out.as_ref() == Some(&cell.qualifier) {
+        if finished.as_ref() == Some(&cell.qualifier) {
             continue;
         }
         let fate = judge(&mut row, &cell);
-        if matches!(fate, Fate::GoesWithRest | Fate::StaysAlone) && !cell.qualifier.is_empty() {
-            left_out = Some(cell.qualifier.clone());
+        if matches!(fate, Fate::DroppedWithRest | Fate::RetainedAlone) && !cell.qualifier.is_empty() {
+            finished = Some(cell.qualifier.clone());
         }
-        if matches!(fate, Fate::Stays | Fate::StaysAlone) {
-            staying.push(cell);
+        if matches!(fate, Fate::Retained | Fate::RetainedAlone) {
+            retained.push(cell);
         }
     }
-    staying
+    retained
 }
 
 /// Whether `marker` hides `put` of the same row and family.
@@ -124,76 +126,78 @@ fn hides(marker: &ModelCell, put: &ModelCell) -> bool {
     }
 }
 
-/// Markers of the family are asked before those of the column. Source: HBase `ScanDeleteTracker.isDeleted`.
+/// Markers of the family are checked before those of the column. Source: HBase
+/// `ScanDeleteTracker.isDeleted`.
 fn hidden(row: &Row, put: &ModelCell) -> Option<Fate> {
     let is_hidden_by = |kind| row.markers.iter().any(|marker| marker.kind == kind && hides(marker, put));
     [
-        (CellType::DeleteFamily, Fate::GoesWithRest),
-        (CellType::DeleteFamilyVersion, Fate::Goes),
-        (CellType::DeleteColumn, Fate::GoesWithRest),
-        (CellType::Delete, Fate::Goes),
+        (CellType::DeleteFamily, Fate::DroppedWithRest),
+        (CellType::DeleteFamilyVersion, Fate::Dropped),
+        (CellType::DeleteColumn, Fate::DroppedWithRest),
+        (CellType::Delete, Fate::Dropped),
     ]
     .into_iter()
     .find_map(|(kind, fate)| is_hidden_by(kind).then_some(fate))
 }
 
-/// Counts a version where all columns are wanted; markers count for nothing, but may be behind the last version.
+/// Counts versions when all columns are read. Markers are not counted, but may follow the last
+/// version.
 fn counted(row: &mut Row, cell: &ModelCell, limits: &Limits) -> Fate {
     if row.column.as_ref() != Some(&cell.qualifier) {
         (row.column, row.count, row.last) = (Some(cell.qualifier.clone()), 0, None);
     }
     if row.last == Some((cell.timestamp, cell.kind)) {
-        return Fate::Goes;
+        return Fate::Dropped;
     }
     row.count += usize::from(!cell.kind.is_delete());
-    let is_over = cell.timestamp < limits.oldest;
-    if row.count > limits.max || (row.count > limits.min && is_over) {
-        return Fate::GoesWithRest;
+    let is_expired = cell.timestamp < limits.oldest;
+    if row.count > limits.max || (row.count > limits.min && is_expired) {
+        return Fate::DroppedWithRest;
     }
     row.last = Some((cell.timestamp, cell.kind));
-    Fate::Stays
+    Fate::Retained
 }
 
-/// The same where single columns are wanted: the last version that is wanted ends the column.
+/// Counts versions when single columns are read. The last requested version ends the column.
 fn counted_wanted(row: &mut Row, cell: &ModelCell, limits: &Limits) -> Fate {
     if row.column.as_ref() != Some(&cell.qualifier) {
         (row.column, row.count, row.last) = (Some(cell.qualifier.clone()), 0, None);
     }
     if row.last.is_some_and(|(timestamp, _)| timestamp == cell.timestamp) || row.count == usize::MAX {
-        return Fate::Goes;
+        return Fate::Dropped;
     }
     row.count += 1;
-    let is_over = cell.timestamp < limits.oldest;
-    if row.count >= limits.max || (row.count >= limits.min && is_over) {
+    let is_expired = cell.timestamp < limits.oldest;
+    if row.count >= limits.max || (row.count >= limits.min && is_expired) {
         row.count = usize::MAX;
-        return Fate::StaysAlone;
+        return Fate::RetainedAlone;
     }
     row.last = Some((cell.timestamp, cell.kind));
-    Fate::Stays
+    Fate::Retained
 }
 
-/// What a read shows.
-pub fn seen(cells: &[ModelCell], rules: &Rules, question: &Question, now: i64) -> Vec<ModelCell> {
-    let range = question.range;
+/// The cells that a read returns.
+pub fn returned(cells: &[ModelCell], rules: &Rules, read: &ModelRead, now: i64) -> Vec<ModelCell> {
+    let range = read.range;
     let outside = |timestamp: i64| match range.contains(timestamp) {
         true => None,
-        false if timestamp < range.from => Some(Fate::GoesWithRest),
-        false => Some(Fate::Goes),
+        false if timestamp < range.from => Some(Fate::DroppedWithRest),
+        false => Some(Fate::Dropped),
     };
-    if question.raw {
-        let limits = Limits { max: question.versions, min: rules.min_versions, oldest: 0 };
+    if read.raw {
+        let limits = Limits { max: read.versions, min: rules.min_versions, oldest: 0 };
         return walk(cells, |row, cell| {
             outside(cell.timestamp).unwrap_or_else(|| counted(row, cell, &limits))
         });
     }
     let oldest = rules.ttl.map_or(i64::MIN, |ttl| now - ttl);
-    let limits = Limits { max: question.versions.min(rules.max_versions), min: rules.min_versions, oldest };
+    let limits = Limits { max: read.versions.min(rules.max_versions), min: rules.min_versions, oldest };
     walk(cells, |row, cell| {
         if rules.min_versions == 0 && cell.timestamp < oldest {
-            return Fate::GoesWithRest;
+            return Fate::DroppedWithRest;
         }
         if cell.kind.is_delete() {
-            // Who keeps deleted cells sees the past as it was: markers of later times hide nothing.
+            // With `KEEP_DELETED_CELLS`, a read of the past ignores markers with later timestamps.
             let counts = match rules.keep_deleted {
                 KeepDeletedCells::False => range.is_all() || cell.timestamp >= range.from,
                 _ => range.contains(cell.timestamp),
@@ -201,44 +205,45 @@ pub fn seen(cells: &[ModelCell], rules: &Rules, question: &Question, now: i64) -
             if counts {
                 row.markers.push(cell.clone());
             }
-            return Fate::Goes;
+            return Fate::Dropped;
         }
         if let Some(fate) = hidden(row, cell).or(outside(cell.timestamp)) {
             return fate;
         }
-        match &question.qualifiers {
-            Some(wanted) if !wanted.contains(&cell.qualifier) => Fate::Goes,
+        match &read.qualifiers {
+            Some(wanted) if !wanted.contains(&cell.qualifier) => Fate::Dropped,
             Some(_) => counted_wanted(row, cell, &limits),
             None => counted(row, cell, &limits),
         }
     })
 }
 
-/// What a flush or a compaction writes. `earliest_put` is given if all files are read: no put in them is older.
+/// The cells that a flush or compaction writes. A compaction of all files passes `earliest_put`,
+/// the lowest timestamp of their puts.
 pub fn kept(cells: &[ModelCell], rules: &Rules, earliest_put: Option<i64>, now: i64) -> Vec<ModelCell> {
     let oldest = rules.ttl.map_or(i64::MIN, |ttl| now - ttl);
     let limits = Limits { max: rules.max_versions, min: rules.min_versions, oldest };
     walk(cells, |row, cell| {
         if rules.min_versions == 0 && cell.timestamp < oldest {
-            return Fate::GoesWithRest;
+            return Fate::DroppedWithRest;
         }
         if !cell.kind.is_delete() {
             return hidden(row, cell).unwrap_or_else(|| counted(row, cell, &limits));
         }
         let over = rules.keep_deleted == KeepDeletedCells::Ttl && cell.timestamp < oldest;
-        let is_for_good = rules.keep_deleted == KeepDeletedCells::False || over;
-        if is_for_good {
+        let is_permanent = rules.keep_deleted == KeepDeletedCells::False || over;
+        if is_permanent {
             row.markers.push(cell.clone());
         }
-        let Some(earliest_put) = earliest_put else { return Fate::Stays };
+        let Some(earliest_put) = earliest_put else { return Fate::Retained };
         if rules.purge_after > 0 && now - cell.timestamp <= rules.purge_after {
-            return Fate::Stays;
+            return Fate::Retained;
         }
-        if is_for_good {
-            return Fate::Goes;
+        if is_permanent {
+            return Fate::Dropped;
         }
         match cell.timestamp < earliest_put {
-            true => Fate::GoesWithRest,
+            true => Fate::DroppedWithRest,
             false => counted(row, cell, &limits),
         }
     })

@@ -1,4 +1,5 @@
-//! A region with its log over any file system, opened as a server does it: old logs first.
+//! A region with its log on any file system, opened as a server opens it: old logs are replayed
+//! first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use cell::cell::CellType;
 use cell::query::{CellSelection, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use engine::budget::{ByCallOnly, MemstoreBudget};
+use engine::budget::{MemstoreBudget, NoMaintenance};
 use engine::compaction::{Settings, SiteSettings};
 use engine::region::RegionOptions;
 use engine::scanner::BlockLoader;
@@ -17,18 +18,18 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use wal::{Log, LogOptions};
 
-use super::model::Shown;
+use super::model::VisibleCell;
 
-/// An open region and what it stands on.
+/// An open region and its environment.
 pub struct Opened {
     pub region: Arc<Region>,
     pub log: Arc<Log>,
     pub loader: Arc<BlockLoader>,
-    /// Set when the log gave up for good.
+    /// Set when the log has failed permanently.
     pub dead: Arc<AtomicBool>,
 }
 
-/// A table of one family with one version and one with three.
+/// A table with a family of one version and a family of three.
 pub fn table() -> TableDescriptor {
     TableDescriptor::new(TableName::parse("t").unwrap()).with_family(FamilyDescriptor::new("f")).with_family(
         FamilyDescriptor::new("g").with("VERSIONS", "3").with("DATA_BLOCK_ENCODING", "FAST_DIFF"),
@@ -39,19 +40,19 @@ pub fn region_info() -> RegionInfo {
     RegionInfo::new(TableName::parse("t").unwrap(), "".into(), "".into(), 1_700_000_000_000)
 }
 
-/// As HBase's, but for compactions of two files.
+/// HBase's defaults, but compactions need only two files, and flushes are attempted twice.
 pub fn options() -> RegionOptions {
     let settings = Settings { files_min: 2, ..Settings::default() };
     let compaction = SiteSettings { settings, ..SiteSettings::default() };
     RegionOptions { flush_retries: 2, compaction, ..RegionOptions::default() }
 }
 
-/// Opens the region, after replaying all logs that are there.
+/// Opens the region after replaying all existing logs.
 pub async fn open(env: &Env, fs: Arc<dyn FileSystem>, options: RegionOptions) -> Result<Opened, String> {
     open_table(env, fs, options, &table()).await
 }
 
-/// As [`open`], for a table of other attributes.
+/// As [`open`], for another table descriptor.
 pub async fn open_table(
     env: &Env,
     fs: Arc<dyn FileSystem>,
@@ -65,7 +66,7 @@ pub async fn open_table(
     Ok(Opened { region: regions.remove(0), log, loader: services.loader, dead })
 }
 
-/// Open regions of one table, and what they stand on.
+/// Open regions of one table and their environment.
 pub struct Regions {
     pub regions: Vec<Arc<Region>>,
     pub log: Arc<Log>,
@@ -73,7 +74,7 @@ pub struct Regions {
     pub dead: Arc<AtomicBool>,
 }
 
-/// Opens regions that have directories, over one log, after replaying all logs that are there.
+/// Opens regions with existing directories, which share one log, after replaying all existing logs.
 pub async fn open_regions(
     env: &Env,
     fs: Arc<dyn FileSystem>,
@@ -116,17 +117,18 @@ pub async fn open_regions(
     Ok(Regions { regions, log, services, dead })
 }
 
-/// What the region stands on, without a server.
+/// The services of a region without a server.
 pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: RegionOptions) -> RegionServices {
     RegionServices {
         env: env.clone(),
         fs,
         root: RootDir::new(FilePath::root()),
+        tracker: Arc::new(layout::RenameTracker),
         log,
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget: Arc::new(MemstoreBudget::unlimited()),
         nonces: Arc::default(),
-        maintenance: Arc::new(ByCallOnly),
+        maintenance: Arc::new(NoMaintenance),
         options: Arc::new(options),
         instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         server: None,
@@ -134,14 +136,14 @@ pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: Regi
 }
 
 /// All versions of all cells of the region, in order.
-pub async fn scan(region: &Region) -> Result<Vec<Shown>, String> {
+pub async fn scan(region: &Region) -> Result<Vec<VisibleCell>, String> {
     let selection = CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
     let scan = Scan { selection, ..Scan::default() };
     let list = region.scan_all(&scan).await.map_err(|error| format!("scanning: {error}"))?;
-    Ok(list.cells.iter().map(|(cell, _)| shown(&cell.view(0))).collect())
+    Ok(list.cells.iter().map(|(cell, _)| visible_cell(&cell.view(0))).collect())
 }
 
-pub fn shown(cell: &cell::Cell<'_>) -> Shown {
+pub fn visible_cell(cell: &cell::Cell<'_>) -> VisibleCell {
     assert_eq!(cell.kind(), CellType::Put, "markers are never shown");
     (
         cell.row().to_vec(),
@@ -157,16 +159,16 @@ pub fn below(random: &dyn Random, n: u64) -> u64 {
     random.next_u64() % n
 }
 
-/// Runs `test` on a runtime whose time passes only when all wait.
+/// Runs `test` on a runtime whose clock advances only when all tasks wait.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(test)
 }
 
-/// First difference of two scans, for people.
-pub fn difference(found: &[Shown], expected: &[Shown]) -> String {
-    let text = |shown: Option<&Shown>| match shown {
+/// The first difference of two scans, in readable form.
+pub fn difference(found: &[VisibleCell], expected: &[VisibleCell]) -> String {
+    let text = |shown: Option<&VisibleCell>| match shown {
         Some((row, family, qualifier, timestamp, value)) => format!(
             "{}/{}:{}@{timestamp}={}",
             row.escape_ascii(),

@@ -1,4 +1,4 @@
-//! Open files that fail as planned.
+//! Open files with planned faults.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl FileReader for FaultyReader {
 
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
         Box::pin(async move {
-            match self.shared.meet(Operation::Read, self.path()).await {
+            match self.shared.next_fault(Operation::Read, self.path()).await {
                 None => self.inner.read_at(offset, len).await,
                 Some(Fault::Flip) => Ok(flipped(self.inner.read_at(offset, len).await?)),
                 Some(_) => Err(planned(Operation::Read, self.path())),
@@ -34,7 +34,7 @@ impl FileReader for FaultyReader {
     }
 }
 
-// The bytes with one bit wrong, in the middle.
+// The bytes with one bit flipped, in the middle.
 fn flipped(bytes: Bytes) -> Bytes {
     let mut bytes = BytesMut::from(bytes);
     let middle = bytes.len() / 2;
@@ -47,7 +47,7 @@ fn flipped(bytes: Bytes) -> Bytes {
 pub(super) struct FaultyWriter {
     inner: Box<dyn FileWriter>,
     shared: Arc<Shared>,
-    // Why the file refuses everything but `close`.
+    // Why the file refuses all calls except `close`.
     broken: Option<&'static str>,
 }
 
@@ -63,10 +63,10 @@ impl FaultyWriter {
         }
     }
 
-    async fn append_planned(&mut self, bytes: Bytes, kept: usize) -> Result<()> {
+    async fn append_planned(&mut self, bytes: Bytes, content_len: usize) -> Result<()> {
         self.usable(Operation::Append)?;
         let path = self.inner.path().clone();
-        let fault = self.shared.meet(Operation::Append, &path).await;
+        let fault = self.shared.next_fault(Operation::Append, &path).await;
         match fault {
             None | Some(Fault::Flip | Fault::FailAfter | Fault::Tear) => {
                 self.shared.take_space(bytes.len() as u64, &path)?;
@@ -76,22 +76,22 @@ impl FaultyWriter {
             Some(_) => return Err(planned(Operation::Append, &path)),
         }
         match fault {
-            Some(Fault::Flip) => return self.inner.append_with_end(flipped(bytes), kept).await,
+            Some(Fault::Flip) => return self.inner.append_with_end(flipped(bytes), content_len).await,
             Some(Fault::Tear) => self.inner.append(bytes.slice(..bytes.len() / 2)).await?,
-            _ => self.inner.append_with_end(bytes, kept).await?,
+            _ => self.inner.append_with_end(bytes, content_len).await?,
         }
         if fault.is_none() {
             return Ok(());
         }
-        // What was written cannot be taken back, so the next append would stand behind it.
-        self.broken = Some("an earlier append failed half way");
+        // The written bytes cannot be removed, so the next append would follow them.
+        self.broken = Some("an earlier append failed half-way");
         Err(planned(Operation::Append, &path))
     }
 
-    async fn sync_planned(&mut self, reach: Sync) -> Result<()> {
+    async fn sync_planned(&mut self, durability: Sync) -> Result<()> {
         self.usable(Operation::Sync)?;
         let path = self.inner.path().clone();
-        let synced = self.shared.guarded(Operation::Sync, &path, self.inner.sync(reach)).await;
+        let synced = self.shared.guarded(Operation::Sync, &path, self.inner.sync(durability)).await;
         if synced.is_err() {
             self.broken = Some("an earlier sync of this file failed");
         }
@@ -109,16 +109,16 @@ impl FileWriter for FaultyWriter {
     }
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
-        let kept = bytes.len();
-        Box::pin(self.append_planned(bytes, kept))
+        let content_len = bytes.len();
+        Box::pin(self.append_planned(bytes, content_len))
     }
 
-    fn append_with_end(&mut self, bytes: Bytes, kept: usize) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.append_planned(bytes, kept))
+    fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.append_planned(bytes, content_len))
     }
 
-    fn sync(&mut self, reach: Sync) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.sync_planned(reach))
+    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.sync_planned(durability))
     }
 
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>> {
@@ -134,7 +134,7 @@ impl FileWriter for FaultyWriter {
         Box::pin(async move {
             let (path, len) = (self.inner.path().clone(), self.inner.len());
             self.shared.guarded(Operation::Close, &path, self.inner.close()).await?;
-            self.shared.plan().disk.cut(&path, len);
+            self.shared.plan().disk.truncate(&path, len);
             Ok(())
         })
     }

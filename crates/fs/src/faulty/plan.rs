@@ -1,4 +1,4 @@
-//! Which call fails, and how.
+//! The plan: which calls fail, and how.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -9,9 +9,9 @@ use base::env::{Clock, Random};
 
 use crate::{Error, FilePath, Result};
 
-/// What is asked of a file system.
+/// An operation of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // Each is the method of its name.
+#[allow(missing_docs)] // Each is named after its method.
 pub enum Operation {
     Create,
     Open,
@@ -30,7 +30,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The word that an error has for it.
+    /// The operation's name in errors.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Create => "create",
@@ -54,37 +54,38 @@ impl Operation {
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An input/output error; nothing was done.
+    /// An I/O error; nothing was done.
     Fail,
-    /// An input/output error, though all was done.
+    /// An I/O error, although the operation was completed.
     FailAfter,
     /// The disk is full; nothing was done.
     NoSpace,
-    /// An append writes about half of its bytes, then fails; the file refuses more. Other calls: as [`Fault::Fail`].
+    /// An append writes about half of its bytes, then fails; the file refuses further calls. For
+    /// other calls like [`Fault::Fail`].
     Tear,
-    /// A read or an append has one bit wrong and reports success. No effect on other calls.
+    /// A read or an append has one flipped bit and reports success. No effect on other calls.
     Flip,
     /// The call takes this much longer, then succeeds.
     Delay(Duration),
-    /// The call never ends.
+    /// The call never completes.
     Hang,
 }
 
-/// Calls that meet a fault.
+/// Selects the calls that meet a fault.
 #[derive(Clone)]
 pub struct Rule {
     fault: Fault,
     operation: Option<Operation>,
     path_part: String,
-    let_pass: u64,
+    skip: u64,
     times: u64,
-    chance: Option<(u64, Arc<dyn Random>)>,
+    probability: Option<(u64, Arc<dyn Random>)>,
 }
 
 impl Rule {
-    /// Every call meets `fault`, unless narrowed by the other methods.
+    /// A rule for all calls, unless narrowed by the other methods.
     pub fn new(fault: Fault) -> Rule {
-        Rule { fault, operation: None, path_part: String::new(), let_pass: 0, times: u64::MAX, chance: None }
+        Rule { fault, operation: None, path_part: String::new(), skip: 0, times: u64::MAX, probability: None }
     }
 
     /// Only calls of `operation`.
@@ -99,34 +100,34 @@ impl Rule {
         self
     }
 
-    /// The first `calls` that match pass.
+    /// Skips the first `calls` matching calls.
     pub fn after(mut self, calls: u64) -> Rule {
-        self.let_pass = calls;
+        self.skip = calls;
         self
     }
 
-    /// At most `calls` meet the fault; later ones pass.
+    /// At most `calls` calls meet the fault; later ones succeed.
     pub fn times(mut self, calls: u64) -> Rule {
         self.times = calls;
         self
     }
 
-    /// Of the calls that match, one in `n` by chance.
+    /// One in `n` matching calls meets the fault, at random.
     pub fn one_in(mut self, n: u64, random: Arc<dyn Random>) -> Rule {
-        self.chance = Some((n.max(1), random));
+        self.probability = Some((n.max(1), random));
         self
     }
 
-    fn hits(&mut self, operation: Operation, path: &FilePath) -> bool {
+    fn applies(&mut self, operation: Operation, path: &FilePath) -> bool {
         let matches = self.operation.is_none_or(|only| only == operation);
         if !matches || !path.as_str().contains(&self.path_part) || self.times == 0 {
             return false;
         }
-        if self.let_pass > 0 {
-            self.let_pass -= 1;
+        if self.skip > 0 {
+            self.skip -= 1;
             return false;
         }
-        if self.chance.as_ref().is_some_and(|(n, random)| random.next_u64() % n != 0) {
+        if self.probability.as_ref().is_some_and(|(n, random)| random.next_u64() % n != 0) {
             return false;
         }
         self.times -= 1;
@@ -134,7 +135,7 @@ impl Rule {
     }
 }
 
-/// Faults to come. Without rules everything succeeds.
+/// The planned faults. Without rules everything succeeds.
 #[derive(Clone)]
 pub struct Plan {
     clock: Arc<dyn Clock>,
@@ -149,26 +150,26 @@ impl Plan {
         Plan { clock, rules: Vec::new(), space_left: None, capacity: None }
     }
 
-    /// Adds a rule. Of several that hit one call, the first made counts.
+    /// Adds a rule. If several rules match a call, the one added first applies.
     pub fn rule(mut self, rule: Rule) -> Plan {
         self.rules.push(rule);
         self
     }
 
-    /// The disk is full after `bytes` more.
+    /// The disk is full after `bytes` more bytes.
     pub fn space(mut self, bytes: u64) -> Plan {
         self.space_left = Some(bytes);
         self
     }
 
-    /// A disk of `bytes`: what is written takes room, and what is deleted or cut frees it again.
+    /// A disk of `bytes`: written files use space, and deleting or truncating them frees it.
     pub fn capacity(mut self, bytes: u64) -> Plan {
         self.capacity = Some(bytes);
         self
     }
 }
 
-/// The plan as it goes, with counts of what happened.
+/// The current plan, with counts of calls and faults.
 pub(super) struct PlanState {
     pub(super) rules: Vec<Rule>,
     pub(super) space_left: Option<u64>,
@@ -194,8 +195,8 @@ impl Shared {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call and says which fault it meets; delays are over then.
-    pub(super) async fn meet(&self, operation: Operation, path: &FilePath) -> Option<Fault> {
+    /// Counts a call and returns its fault, if any. Delays have already passed then.
+    pub(super) async fn next_fault(&self, operation: Operation, path: &FilePath) -> Option<Fault> {
         match self.decide(operation, path)? {
             Fault::Delay(duration) => {
                 self.clock.sleep(duration).await;
@@ -209,18 +210,18 @@ impl Shared {
     fn decide(&self, operation: Operation, path: &FilePath) -> Option<Fault> {
         let mut plan = self.plan();
         *plan.calls.entry(operation).or_default() += 1;
-        // Every rule counts the call, whichever hits.
-        let mut met = None;
+        // Every matching rule counts the call, even if another rule applies.
+        let mut fault = None;
         for rule in &mut plan.rules {
-            if met.is_none() && rule.hits(operation, path) {
-                met = Some(rule.fault);
+            if fault.is_none() && rule.applies(operation, path) {
+                fault = Some(rule.fault);
             }
         }
-        plan.faults += u64::from(met.is_some());
-        met
+        plan.faults += u64::from(fault.is_some());
+        fault
     }
 
-    /// Takes room for `bytes`. A call that needs none (0) still fails on a disk without any.
+    /// Takes space for `bytes`. A call that needs none (0) still fails on a full disk.
     pub(super) fn take_space(&self, bytes: u64, path: &FilePath) -> Result<()> {
         let mut plan = self.plan();
         match plan.space_left {
@@ -236,7 +237,7 @@ impl Shared {
         }
     }
 
-    /// Makes the file at `path` at least `len` bytes long, on a disk with a capacity.
+    /// Extends the file at `path` to at least `len` bytes, on a disk with a capacity.
     pub(super) fn grow(&self, path: &FilePath, len: u64) -> Result<()> {
         let mut plan = self.plan();
         if plan.disk.grow(path, len) {
@@ -247,7 +248,8 @@ impl Shared {
     }
 }
 
-/// The disk below: its capacity, and what each file takes of it. Names and directories take nothing.
+/// The simulated disk: its capacity, and the bytes of each file. Names and directories take no
+/// space.
 #[derive(Default)]
 pub(super) struct Disk {
     pub(super) capacity: Option<u64>,
@@ -260,22 +262,22 @@ impl Disk {
     }
 
     fn grow(&mut self, path: &FilePath, len: u64) -> bool {
-        let had = self.files.get(path.as_str()).copied().unwrap_or(0);
-        let more = len.saturating_sub(had);
+        let old_len = self.files.get(path.as_str()).copied().unwrap_or(0);
+        let more = len.saturating_sub(old_len);
         if more > 0 && self.capacity.is_some_and(|capacity| self.used() + more > capacity) {
             return false;
         }
-        self.files.insert(path.as_str().to_owned(), had.max(len));
+        self.files.insert(path.as_str().to_owned(), old_len.max(len));
         true
     }
 
-    pub(super) fn cut(&mut self, path: &FilePath, len: u64) {
-        if let Some(had) = self.files.get_mut(path.as_str()) {
-            *had = (*had).min(len);
+    pub(super) fn truncate(&mut self, path: &FilePath, len: u64) {
+        if let Some(old_len) = self.files.get_mut(path.as_str()) {
+            *old_len = (*old_len).min(len);
         }
     }
 
-    /// Forgets the file at `path`, or all below it.
+    /// Removes the file at `path`, or all files below it.
     pub(super) fn remove(&mut self, path: &FilePath) {
         self.files.retain(|file, _| below(file, path).is_none());
     }
@@ -294,7 +296,7 @@ impl Disk {
     }
 }
 
-/// What follows `dir` in `file`, if that is it or below it.
+/// The rest of `file` after `dir`, if `file` is `dir` or below it.
 fn below<'a>(file: &'a str, dir: &FilePath) -> Option<&'a str> {
     file.strip_prefix(dir.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,11 +1,14 @@
-//! The kernel's asynchronous input and output (`io_submit`): a read past the page cache begins on the thread that asks
-//! for it, and the same thread is told that it has ended, by a file descriptor that its runtime waits for with all others.
+//! The kernel's asynchronous I/O (`io_submit`) for direct reads. A read starts on the calling
+//! thread, and the same thread is notified of its completion through a file descriptor that its
+//! runtime polls with all others.
 //!
-//! Handing a read to a thread of a pool costs two sleeps and two awakenings, on a virtual machine three times what the
-//! read itself does; one thread that waits for the ends of all reads still costs one of each. `io_uring` would do as well
-//! (the figures are the same), but containers mostly forbid it, and this they allow.
+//! Passing a read to a pool thread costs two sleeps and two wake-ups, on a virtual machine three
+//! times the cost of the read itself. A single thread that waits for the completions of all reads
+//! still costs one of each. `io_uring` performs equally well (measured), but most containers forbid
+//! it, while they allow this interface.
 //!
-//! Each thread that reads has a queue, with a task of its runtime that tells who waits. It ends with the runtime.
+//! Each reading thread has a queue, with a task on its runtime that notifies the waiters. The queue
+//! ends with the runtime.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,10 +24,10 @@ use tokio::sync::oneshot;
 
 use super::handle::Handle;
 
-/// Reads of a thread under way at a time; one too many goes another way. The kernel has as many as 128 such queues for all
-/// processes as long as nobody sets `fs.aio-max-nr`.
+/// Maximum concurrent reads of a thread; further reads use another path. By default
+/// (`fs.aio-max-nr`) the kernel has 128 queues of this size for all processes.
 const EVENTS_MAX: usize = 512;
-/// Ends that are asked for at a time.
+/// Completions fetched per call.
 const REAPED_MAX: usize = 64;
 
 // From the kernel's `linux/aio_abi.h` and `linux/fs.h`.
@@ -32,7 +35,7 @@ const IOCB_CMD_PREAD: u16 = 0;
 const RWF_NOWAIT: u32 = 8;
 const IOCB_FLAG_RESFD: u32 = 1;
 
-/// What to do, as the kernel reads it (`struct iocb`).
+/// A request in the kernel's layout (`struct iocb`).
 #[repr(C)]
 #[derive(Default)]
 struct Iocb {
@@ -53,7 +56,7 @@ struct Iocb {
     eventfd: u32,
 }
 
-/// What was done, as the kernel writes it (`struct io_event`).
+/// A completion in the kernel's layout (`struct io_event`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Event {
@@ -63,44 +66,45 @@ struct Event {
     result2: i64,
 }
 
-/// A queue of reads that the kernel works on.
+/// A queue of reads in the kernel.
 pub(super) struct Aio {
     context: libc::c_ulong,
-    /// What the kernel signals an end by. Never read: who waits for it is woken by each signal, and not by its state.
+    /// The kernel signals completions here. The eventfd is never read: its waiter is
+    /// edge-triggered, so the state does not matter.
     signal: OwnedFd,
-    under_way: AtomicUsize,
+    in_progress: AtomicUsize,
 }
 
-/// What a thread knows of its queue.
-enum OfThread {
-    /// It is there for as long as the thread's runtime has the task that tells of ends.
+/// State of a thread's queue.
+enum ThreadQueue {
+    /// The queue lives as long as the runtime's task that delivers completions.
     Queue(Weak<Aio>),
-    /// The system refused one, and is not asked again.
-    Refused,
+    /// The system refused to create a queue; the thread does not retry.
+    Unavailable,
 }
 
 thread_local! {
-    static OF_THREAD: RefCell<OfThread> = const { RefCell::new(OfThread::Queue(Weak::new())) };
+    static THREAD_QUEUE: RefCell<ThreadQueue> = const { RefCell::new(ThreadQueue::Queue(Weak::new())) };
 }
 
-/// The end of a read: the memory it was to fill, filled as far as it came. Errors are not told apart: whoever wants the
-/// rest reads it in a way that waits, and meets them again.
-pub(super) type Ended = oneshot::Receiver<Pages>;
+/// Completion of a read: the memory, filled up to where the read got. Errors are not distinguished:
+/// a caller that needs the rest does a blocking read, which meets the error again.
+pub(super) type Completion = oneshot::Receiver<Pages>;
 
-/// A read under way. The kernel has the only pointer to it, in `data` of its order, until it tells of the end; so the memory
-/// and the file stay for as long as it may need them.
-struct Read {
+/// A read in progress. The kernel holds the only pointer to it, in `data` of the request, until
+/// completion. So memory and file live as long as the kernel needs them.
+struct PendingRead {
     pages: Pages,
     _file: Arc<Handle>,
     ended: oneshot::Sender<Pages>,
 }
 
 impl Aio {
-    /// The queue of this thread, made when it is first asked for; `None` where the system has none, or no more. To be called in a
-    /// runtime, whose only thread this is.
-    pub(super) fn of_thread() -> Option<Arc<Aio>> {
-        OF_THREAD.with_borrow_mut(|of_thread| {
-            let OfThread::Queue(queue) = of_thread else { return None };
+    /// The queue of this thread, created on first use; `None` if the system has none left or does
+    /// not support them. Must be called within a single-threaded runtime.
+    pub(super) fn thread_queue() -> Option<Arc<Aio>> {
+        THREAD_QUEUE.with_borrow_mut(|thread_queue| {
+            let ThreadQueue::Queue(queue) = thread_queue else { return None };
             if let Some(aio) = queue.upgrade() {
                 return Some(aio);
             }
@@ -110,36 +114,36 @@ impl Aio {
                     Some(aio)
                 }
                 Err(error) => {
-                    tracing::info!(%error, "no asynchronous reads on this thread: its reads of files go through others");
-                    *of_thread = OfThread::Refused;
+                    tracing::info!(%error, "asynchronous reads are unavailable on this thread; using the thread pool");
+                    *thread_queue = ThreadQueue::Unavailable;
                     None
                 }
             }
         })
     }
 
-    #[allow(clippy::disallowed_methods, reason = "the task is to run on this very thread")]
+    #[allow(clippy::disallowed_methods, reason = "the task must run on this thread")]
     fn start() -> std::io::Result<Arc<Aio>> {
         let signal = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // SAFETY: the descriptor is open and stays as it is until the registration owns it no more.
+        // SAFETY: the descriptor is open and does not change until the registration drops it.
         let signalled = unsafe { AsyncFd::register_with_interest(signal.try_clone()?, Interest::READABLE)? };
         let mut context: libc::c_ulong = 0;
-        // SAFETY: `context` is zero and writable, as the call wants it.
+        // SAFETY: `context` is zero and writable, as the call requires.
         let made = unsafe { libc::syscall(libc::SYS_io_setup, EVENTS_MAX, &raw mut context) };
-        answer(made)?;
-        let aio = Arc::new(Aio { context, signal, under_way: AtomicUsize::new(0) });
-        let telling = aio.clone();
-        tokio::spawn(async move { telling.tell_of_ends(signalled).await });
+        syscall_result(made)?;
+        let aio = Arc::new(Aio { context, signal, in_progress: AtomicUsize::new(0) });
+        let delivering = aio.clone();
+        tokio::spawn(async move { delivering.deliver_completions(signalled).await });
         Ok(aio)
     }
 
-    /// Begins to fill what is not filled yet of `pages` from `offset` of `file`, which is open past the page cache. Does not
-    /// wait: where the kernel would have to (its queue is full, or it must look up on disk where the bytes are), the pages
-    /// come back unfilled.
-    pub(super) fn read(&self, file: &Arc<Handle>, pages: Pages, offset: u64) -> Result<Ended, Pages> {
+    /// Starts to fill the unfilled bytes of `pages` from `offset` of `file`, which must be open for
+    /// direct I/O. Never waits: returns the pages unfilled if the kernel would have to wait
+    /// (because its queue is full, or it must look up the file's blocks on disk).
+    pub(super) fn read(&self, file: &Arc<Handle>, pages: Pages, offset: u64) -> Result<Completion, Pages> {
         let (ended, receiver) = oneshot::channel();
         let filled = pages.as_ref().len();
-        let mut order = Iocb {
+        let mut request = Iocb {
             rw_flags: RWF_NOWAIT,
             opcode: IOCB_CMD_PREAD,
             fd: file.fd().as_raw_fd().cast_unsigned(),
@@ -150,76 +154,81 @@ impl Aio {
             eventfd: self.signal.as_fd().as_raw_fd().cast_unsigned(),
             ..Iocb::default()
         };
-        let read = Box::into_raw(Box::new(Read { pages, _file: file.clone(), ended }));
-        order.data = read as u64;
-        let mut orders = [&raw mut order];
-        // Before it may have ended.
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the context is there as long as `self`. The kernel copies the order, and `Read` keeps the memory and the file
-        // that it names until `reap` hears of its end.
-        let submitted =
-            unsafe { libc::syscall(libc::SYS_io_submit, self.context, orders.len(), orders.as_mut_ptr()) };
+        let read = Box::into_raw(Box::new(PendingRead { pages, _file: file.clone(), ended }));
+        request.data = read as u64;
+        let mut requests = [&raw mut request];
+        // Must precede the completion.
+        self.in_progress.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the context lives as long as `self`. The kernel copies the request, and
+        // `PendingRead` holds the memory and the file that it refers to until `reap` gets its
+        // completion.
+        let submitted = unsafe {
+            libc::syscall(libc::SYS_io_submit, self.context, requests.len(), requests.as_mut_ptr())
+        };
         if submitted == 1 {
             return Ok(receiver);
         }
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: what was not submitted nobody else has a pointer to.
+        self.in_progress.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the read was not submitted, so no other pointer to it exists.
         Err(unsafe { Box::from_raw(read) }.pages)
     }
 
-    /// Tells of ends, for as long as the runtime is there.
-    async fn tell_of_ends(&self, signalled: AsyncFd<OwnedFd>) {
+    /// Delivers completions as long as the runtime lives.
+    async fn deliver_completions(&self, signalled: AsyncFd<OwnedFd>) {
         loop {
-            // An error is the end of the runtime.
+            // An error means that the runtime has ended.
             let Ok(mut signalled) = signalled.readable().await else { return };
-            // First: what ends from here on signals again.
+            // Clear before reaping: later completions signal again.
             signalled.clear_ready();
             while self.reap(0) == REAPED_MAX {}
         }
     }
 
-    /// Tells of what has ended, once `at_least` so many have; how many.
+    /// Delivers completions, after waiting for `at_least` of them. Returns their number.
     fn reap(&self, at_least: usize) -> usize {
         let mut events = [Event::default(); REAPED_MAX];
         let no_limit = std::ptr::null_mut::<libc::timespec>();
-        let (context, room) = (self.context, events.len());
-        // SAFETY: the context is there as long as `self`, and there is room for as many events as are asked for.
-        let told = unsafe {
-            libc::syscall(libc::SYS_io_getevents, context, at_least, room, events.as_mut_ptr(), no_limit)
+        let (context, capacity) = (self.context, events.len());
+        // SAFETY: the context lives as long as `self`, and `events` has space for as many events as
+        // requested.
+        let received = unsafe {
+            libc::syscall(libc::SYS_io_getevents, context, at_least, capacity, events.as_mut_ptr(), no_limit)
         };
-        // Interrupted; nothing else can happen to a queue that is there.
-        let count = answer(told).unwrap_or(0);
-        self.under_way.fetch_sub(count, Ordering::Relaxed);
-        events[..count].iter().for_each(end);
+        // Interrupted; a live queue has no other errors.
+        let count = syscall_result(received).unwrap_or(0);
+        let before = self.in_progress.fetch_sub(count, Ordering::Relaxed);
+        debug_assert!(count <= before, "a read is counted until its completion");
+        events[..count].iter().for_each(deliver);
         count
     }
 }
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        // The kernel writes to the memory of what is under way: it must not be left to it. A disk answers, be it by an error.
-        while self.under_way.load(Ordering::Relaxed) > 0 {
+        // The kernel still writes to the memory of reads in progress, so wait for them. A disk
+        // always responds, at least with an error.
+        while self.in_progress.load(Ordering::Relaxed) > 0 {
             self.reap(1);
         }
-        // SAFETY: nothing is under way, and nobody else has the context.
+        // SAFETY: no read is in progress, and no other code has the context.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }
 
-fn end(event: &Event) {
-    // SAFETY: the pointer that `read` gave to the kernel, which tells of each end once.
-    let Read { mut pages, ended, .. } = *unsafe { Box::from_raw(event.data as *mut Read) };
+fn deliver(event: &Event) {
+    // SAFETY: the pointer that `read` passed to the kernel, which reports each completion once.
+    let PendingRead { mut pages, ended, .. } = *unsafe { Box::from_raw(event.data as *mut PendingRead) };
     let read = usize::try_from(event.result).unwrap_or(0);
     let filled = pages.fill(|spare| {
-        // SAFETY: the kernel wrote to so many of them.
+        // SAFETY: the kernel wrote this many bytes.
         Ok::<_, Errno>(unsafe { spare[..read].assume_init_mut() })
     });
     debug_assert_eq!(filled, Ok(read));
-    // Nobody may wait any more.
+    // The waiter may be gone.
     let _ = ended.send(pages);
 }
 
-fn answer(returned: libc::c_long) -> rustix::io::Result<usize> {
+fn syscall_result(returned: libc::c_long) -> rustix::io::Result<usize> {
     usize::try_from(returned)
         .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
@@ -234,28 +243,28 @@ mod tests {
 
     const PAGES: usize = 40;
 
-    /// A file whose pages differ, open past the page cache; `None` where that cannot be.
+    /// A file with different pages, open for direct I/O; `None` if that is unsupported.
     #[allow(clippy::disallowed_methods, reason = "the file of a test, below the file system")]
     fn file(name: &str) -> Option<Arc<Handle>> {
         let path = std::env::temp_dir().join(format!("grampus-aio-{name}-{}", std::process::id()));
         let bytes: Vec<u8> = (0..PAGES).flat_map(|page| [page as u8; PAGE_BYTES]).collect();
         std::fs::write(&path, bytes).unwrap();
-        // Pages that are not on disk yet would have to be waited for.
+        // Reads of pages that are not on disk yet would have to wait.
         std::fs::File::open(&path).unwrap().sync_all().unwrap();
         let opened = rustix::fs::open(&path, OFlags::RDONLY | OFlags::DIRECT, Mode::empty());
         std::fs::remove_file(&path).unwrap();
         Some(Handle::new(opened.ok()?, Arc::new(Pool::new("fs", 1))))
     }
 
-    /// What a read of `pages` from page `from` on filled.
+    /// The result of reading `pages` pages from page `from`.
     async fn read(aio: &Aio, file: &Arc<Handle>, from: usize, pages: usize) -> Pages {
         let memory = Pages::new(pages * PAGE_BYTES);
         aio.read(file, memory, (from * PAGE_BYTES) as u64).unwrap().await.unwrap()
     }
 
     #[tokio::test]
-    async fn many_reads_at_once_each_get_their_own() {
-        let (Some(aio), Some(file)) = (Aio::of_thread(), file("many")) else { return };
+    async fn concurrent_reads_each_get_their_own_bytes() {
+        let (Some(aio), Some(file)) = (Aio::thread_queue(), file("many")) else { return };
         let under_way: Vec<_> = (0..500)
             .map(|index| (index % PAGES, index % 3 + 1))
             .map(|(from, pages)| {
@@ -264,10 +273,10 @@ mod tests {
             })
             .collect();
         for (from, pages, ended) in under_way {
-            // Where the disk's queue was full.
+            // The disk's queue was full.
             let Ok(ended) = ended else { continue };
             let filled = ended.await.unwrap();
-            // None if the kernel would have had to wait after it had begun.
+            // Unfilled if the kernel would have had to wait after starting.
             if filled.as_ref().is_empty() {
                 continue;
             }
@@ -279,15 +288,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_behind_the_end_fills_nothing() {
-        let (Some(aio), Some(file)) = (Aio::of_thread(), file("end")) else { return };
+    async fn a_read_after_the_end_fills_nothing() {
+        let (Some(aio), Some(file)) = (Aio::thread_queue(), file("end")) else { return };
         assert!(read(&aio, &file, PAGES, 1).await.as_ref().is_empty());
         assert_eq!(read(&aio, &file, PAGES - 1, 4).await.as_ref().len(), PAGE_BYTES);
     }
 
     #[tokio::test]
-    async fn a_read_that_nobody_waits_for_keeps_its_memory_to_the_end() {
-        let (Some(aio), Some(file)) = (Aio::of_thread(), file("dropped")) else { return };
+    async fn a_dropped_read_keeps_its_memory_until_completion() {
+        let (Some(aio), Some(file)) = (Aio::thread_queue(), file("dropped")) else { return };
         for _ in 0..100 {
             drop(aio.read(&file, Pages::new(8 * PAGE_BYTES), 0));
         }
@@ -296,7 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_fills_nothing() {
-        let Some(aio) = Aio::of_thread() else { return };
+        let Some(aio) = Aio::thread_queue() else { return };
         let dir = rustix::fs::open(std::env::temp_dir(), OFlags::RDONLY, Mode::empty()).unwrap();
         let dir = Handle::new(dir, Arc::new(Pool::new("fs", 1)));
         match aio.read(&dir, Pages::new(PAGE_BYTES), 0) {
@@ -310,13 +319,13 @@ mod tests {
         let file = file("runtimes");
         let mut queue = Weak::new();
         for _ in 0..3 {
-            assert!(queue.upgrade().is_none(), "of the runtime before");
+            assert!(queue.upgrade().is_none(), "the queue of the previous runtime still exists");
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let (Some(aio), Some(file)) = (Aio::of_thread(), &file) else { return };
+                let (Some(aio), Some(file)) = (Aio::thread_queue(), &file) else { return };
                 assert!(read(&aio, file, 3, 1).await.as_ref() == [3; PAGE_BYTES]);
                 queue = Arc::downgrade(&aio);
-                // Not waited for by anybody, when the runtime ends.
+                // These reads have no waiter when the runtime ends.
                 for _ in 0..100 {
                     drop(aio.read(file, Pages::new(8 * PAGE_BYTES), 0));
                 }

@@ -1,10 +1,10 @@
-//! Writing past the page cache: what a log appends and syncs goes to the disk from here, in whole blocks, and never
-//! through pages that the kernel has to find, fill, mark and write back first.
+//! Direct writes: synced appends of a log go to the disk in whole blocks, and not through the page
+//! cache, whose pages the kernel has to find, fill, mark and write back.
 //!
-//! Short ones go where the file has bytes already (zeros that were reserved), so that nothing about it changes but what is
-//! in it. Long ones may also make it longer: what a sync then takes more is little of what they cost, and zeros before each
-//! would be as much again to write. Blocks are written whole: the first one again with what it held, the last one with
-//! zeros behind its end.
+//! A short append is written directly only where the file already has bytes (reserved zeros), so
+//! that only its contents change. A long append may also extend the file: that adds little to the
+//! cost of its sync, and zeros in advance would double the bytes written. Blocks are written whole:
+//! the first one is rewritten with its earlier contents, and the last one is padded with zeros.
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -16,31 +16,33 @@ use crate::LONG_APPEND_BYTES;
 
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
-/// Longer appends go by way of the page cache: there is no memory at hand to copy them to.
+/// Longer appends go through the page cache: there is no pooled memory of that size to copy them
+/// to.
 const BYTES_MAX: usize = LARGE_PAGE_BYTES - 2 * PAGE_BYTES;
 
-/// The blocks of a file from the last one that is not full.
+/// The end of a file, from its last block that is not full.
 #[derive(Default)]
 pub(super) struct Blocks {
-    /// The bytes of the last block, as far as they are appended.
+    /// The appended bytes of the last block.
     last: Vec<u8>,
 }
 
-/// What is to be written to a place in a file.
-pub(super) struct Aligned {
+/// Blocks to be written at an offset of a file.
+pub(super) struct DirectWrite {
     pages: Pages,
     offset: u64,
 }
 
 impl Blocks {
-    /// The blocks that hold `bytes` at the end of the file, which is at `len` and has its bytes reserved up to
-    /// `reserved`. `None` if they are better written the other way.
-    pub(super) fn with(&self, bytes: &[u8], len: u64, reserved: u64) -> Option<Aligned> {
+    /// The blocks that contain `bytes` at the end of the file, whose length is `len` and whose
+    /// bytes are reserved up to `reserved`. `None` if the append should go through the page cache.
+    pub(super) fn with(&self, bytes: &[u8], len: u64, reserved: u64) -> Option<DirectWrite> {
         let whole = self.last.len() + bytes.len();
         let offset = len - self.last.len() as u64;
+        debug_assert!(offset.is_multiple_of(BLOCK_BYTES), "direct writes begin with a block");
         let end = offset + whole.next_multiple_of(PAGE_BYTES) as u64;
-        let has_place = end <= reserved || bytes.len() >= LONG_APPEND_BYTES;
-        if bytes.is_empty() || bytes.len() > BYTES_MAX || !has_place {
+        let is_allowed = end <= reserved || bytes.len() >= LONG_APPEND_BYTES;
+        if bytes.is_empty() || bytes.len() > BYTES_MAX || !is_allowed {
             return None;
         }
         let mut pages = Pages::new(whole);
@@ -49,39 +51,42 @@ impl Blocks {
             let filled = pages.fill(|spare| Ok::<_, Errno>(spare[..part.len()].write_copy_of_slice(part)));
             debug_assert_eq!(filled, Ok(part.len()));
         }
-        Some(Aligned { pages, offset })
+        Some(DirectWrite { pages, offset })
     }
 
-    /// Takes note that `kept` were appended to a file that was `len` bytes long.
-    pub(super) fn appended(&mut self, kept: &[u8], len: u64) {
-        let end = len + kept.len() as u64;
+    /// Records that `content` was appended to a file of `len` bytes.
+    pub(super) fn appended(&mut self, content: &[u8], len: u64) {
+        let end = len + content.len() as u64;
         let in_last = (end % BLOCK_BYTES) as usize;
-        if in_last <= kept.len() {
+        if in_last <= content.len() {
             self.last.clear();
-            self.last.extend_from_slice(&kept[kept.len() - in_last..]);
+            self.last.extend_from_slice(&content[content.len() - in_last..]);
         } else {
-            self.last.extend_from_slice(kept);
+            self.last.extend_from_slice(content);
         }
+        debug_assert_eq!(self.last.len(), in_last, "all bytes of the last block are known");
     }
 }
 
-impl Aligned {
-    /// Where the file ends at least, once they are written.
+impl DirectWrite {
+    /// Minimum length of the file after the write.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.pages.capacity() as u64
     }
 
-    /// Writes the blocks to a file that is open without its pages, and syncs them, all in one call. `None` if that cannot be done to this
-    /// file (a disk may want larger blocks): then nothing was.
+    /// Writes the blocks to a file that is open for direct I/O, and syncs them in the same call.
+    /// `None` if the file does not support this (a disk may require larger blocks); then nothing
+    /// was written.
     ///
-    /// The kernel hands all of it to the disk before it lets the process end, so that one killed meanwhile leaves the old end or the
-    /// new one. Of an error is not known whether it was the write's or the sync's: it counts as a sync's.
+    /// The kernel passes all blocks to the disk before the process can end. So a process killed
+    /// meanwhile leaves either the old end or the new one. It is unknown whether an error is the
+    /// write's or the sync's, so it counts as the sync's.
     pub(super) fn write_synced(&self, file: BorrowedFd<'_>) -> Option<rustix::io::Result<()>> {
         let blocks = self.pages.as_ref();
         let mut at = 0;
         loop {
-            // Not repeated when interrupted: a sync has one answer. A short write is continued, for the next call
-            // gives the reason: a full disk, or a fault.
+            // Not retried when interrupted: a sync has a single result. A short write is continued,
+            // because the next call returns the reason: a full disk, or a fault.
             let rest = IoSlice::new(&blocks[at..]);
             match pwritev2(file, &[rest], self.offset + at as u64, ReadWriteFlags::DSYNC) {
                 Ok(len) if at + len == blocks.len() => return Some(Ok(())),
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_block_is_written_again_with_what_it_held() {
+    fn the_last_block_is_rewritten_with_its_contents() {
         let file = rustix::fs::memfd_create("f", MemfdFlags::empty()).unwrap();
         let mut expected = vec![1; LEN as usize];
         // An end mark, and zeros.
@@ -120,8 +125,8 @@ mod tests {
         expected.resize(10 * PAGE_BYTES, 0);
         assert_eq!(rustix::io::pwrite(&file, &expected, 0), Ok(expected.len()));
         let bytes = [2; 2 * PAGE_BYTES];
-        let aligned = blocks().with(&bytes, LEN, 10 * BLOCK_BYTES).unwrap();
-        assert_eq!(aligned.write_synced(file.as_fd()), Some(Ok(())));
+        let direct_write = blocks().with(&bytes, LEN, 10 * BLOCK_BYTES).unwrap();
+        assert_eq!(direct_write.write_synced(file.as_fd()), Some(Ok(())));
         expected[LEN as usize..][..bytes.len()].copy_from_slice(&bytes);
         let mut found = vec![0; 11 * PAGE_BYTES];
         let len = rustix::io::pread(&file, &mut found, 0).unwrap();
@@ -129,32 +134,32 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_and_what_cannot_be_done_is_not_one() {
-        let aligned = blocks().with(&[2], LEN, 10 * BLOCK_BYTES).unwrap();
+    fn an_error_is_reported_and_an_unsupported_write_is_not_one() {
+        let direct_write = blocks().with(&[2], LEN, 10 * BLOCK_BYTES).unwrap();
         let sealed = rustix::fs::memfd_create("f", MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::fcntl_add_seals(&sealed, SealFlags::WRITE).unwrap();
-        assert_eq!(aligned.write_synced(sealed.as_fd()), Some(Err(Errno::PERM)));
-        // A device that knows no such writes.
+        assert_eq!(direct_write.write_synced(sealed.as_fd()), Some(Err(Errno::PERM)));
+        // A device without support for such writes.
         let device = rustix::fs::open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap();
-        assert_eq!(aligned.write_synced(device.as_fd()), None);
+        assert_eq!(direct_write.write_synced(device.as_fd()), None);
     }
 
     #[test]
-    fn what_does_not_fit_goes_the_other_way() {
+    fn unreserved_short_appends_are_not_direct() {
         let mut blocks = Blocks::default();
         blocks.appended(&[1; 4090], 0);
         assert!(blocks.with(&[2; 10], 4090, 2 * BLOCK_BYTES).is_some());
-        assert!(blocks.with(&[2; 10], 4090, BLOCK_BYTES).is_none(), "nothing reserved");
+        assert!(blocks.with(&[2; 10], 4090, BLOCK_BYTES).is_none(), "no space is reserved");
         assert!(blocks.with(&[], 4090, 2 * BLOCK_BYTES).is_none());
         assert!(blocks.with(&[2; BYTES_MAX + 1], 4090, 1000 * BLOCK_BYTES).is_none());
     }
 
     #[test]
-    fn what_is_long_may_make_the_file_longer() {
+    fn a_long_append_may_extend_the_file() {
         let mut blocks = Blocks::default();
         blocks.appended(&[1; 10], 0);
         assert!(blocks.with(&[2; LONG_APPEND_BYTES - 1], 10, 0).is_none());
-        let aligned = blocks.with(&[2; LONG_APPEND_BYTES], 10, 0).unwrap();
-        assert_eq!(aligned.end(), LONG_APPEND_BYTES as u64 + BLOCK_BYTES);
+        let direct_write = blocks.with(&[2; LONG_APPEND_BYTES], 10, 0).unwrap();
+        assert_eq!(direct_write.end(), LONG_APPEND_BYTES as u64 + BLOCK_BYTES);
     }
 }

@@ -1,10 +1,11 @@
-//! Reading past the page cache: from the disk into memory that the caller keeps, without a copy in between.
+//! Direct reads: from the disk into the caller's memory, without the page cache and without a copy.
 //!
-//! The system wants offset, length and memory in multiples of what the disk has as its least; a page is enough for
-//! all. So the pages around what is asked for are read, and the bytes asked for are a part of them.
+//! The system requires offset, length and memory address to be multiples of the disk's block size;
+//! a page is sufficient for all disks. So the pages around the requested bytes are read, and the
+//! result is a slice of them.
 //!
-//! A read of a block or two is handed to the kernel, which tells when it has ended ([`Aio`]). Longer ones, and what the
-//! kernel could not do without waiting, wait on the pool.
+//! The kernel performs a read of one or two blocks asynchronously ([`Aio`]). Longer reads, and
+//! reads that the kernel could not do without waiting, block on the pool.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,15 +19,16 @@ use super::aio::Aio;
 use super::handle::{Handle, end_of, error_of};
 use crate::{Error, FilePath, FileReader, Result};
 
-/// Reads of more take the disk so long that it does not matter which thread waits for it, and the kernel may cut them in parts.
+/// Longer reads take the disk so long that the thread that waits for them does not matter, and the
+/// kernel may split them.
 const AIO_BYTES_MAX: usize = 256 << 10;
 
-/// Whether reads past the page cache work on an open file; some file systems say so only when asked to read.
+/// Whether direct reads work on an open file; some file systems fail only on the first read.
 pub(super) fn can_read(file: impl AsFd) -> bool {
     read_pages(file.as_fd(), &mut Pages::new(PAGE_BYTES), 0, PAGE_BYTES).is_ok()
 }
 
-/// A file that is read past the page cache.
+/// A file that is read with direct I/O.
 pub(super) struct DirectReader {
     handle: Arc<Handle>,
     path: FilePath,
@@ -45,9 +47,9 @@ impl DirectReader {
         }
         let skipped = (offset % PAGE_BYTES as u64) as usize;
         let (from, whole) = (offset - skipped as u64, skipped + len);
-        let mut pages = self.begun(Pages::new(whole), from).await;
+        let mut pages = self.read_async(Pages::new(whole), from).await;
         if pages.as_ref().len() < whole {
-            pages = self.waited_for(pages, from, whole).await?;
+            pages = self.read_blocking(pages, from, whole).await?;
         }
         if pages.as_ref().len() < whole {
             return Err(Error::PastEnd { path: self.path.clone(), end });
@@ -55,18 +57,19 @@ impl DirectReader {
         Ok(Bytes::from_owner(pages).slice(skipped..skipped + len))
     }
 
-    /// `pages`, filled from `from` on as far as can be without a thread that waits.
-    async fn begun(&self, pages: Pages, from: u64) -> Pages {
-        let aio = if pages.capacity() > AIO_BYTES_MAX { None } else { Aio::of_thread() };
+    /// Fills `pages` from offset `from`, up to where that needs no blocked thread.
+    async fn read_async(&self, pages: Pages, from: u64) -> Pages {
+        let aio = if pages.capacity() > AIO_BYTES_MAX { None } else { Aio::thread_queue() };
         let Some(aio) = aio else { return pages };
         match aio.read(&self.handle, pages, from) {
-            Ok(ended) => ended.await.expect("the kernel tells of each end, and the runtime is there"),
+            Ok(ended) => ended.await.expect("the kernel reports each completion, and the runtime is alive"),
             Err(unfilled) => unfilled,
         }
     }
 
-    /// `pages`, filled from `from` on up to `whole` bytes by a thread that waits; fewer where the file ends.
-    async fn waited_for(&self, mut pages: Pages, from: u64, whole: usize) -> Result<Pages> {
+    /// Fills `pages` from offset `from` up to `whole` bytes on a pool thread; fewer if the file
+    /// ends earlier.
+    async fn read_blocking(&self, mut pages: Pages, from: u64, whole: usize) -> Result<Pages> {
         let handle = self.handle.clone();
         let read = move || read_pages(handle.fd(), &mut pages, from, whole).map(|()| pages);
         self.handle.pool().run(read).await.map_err(|errno| error_of(&self.path, "read", errno))
@@ -87,13 +90,13 @@ impl FileReader for DirectReader {
     }
 
     fn spare_bytes(&self) -> usize {
-        // Half a page before and half a page behind, on average.
+        // Half a page before and half a page after the requested bytes, on average.
         PAGE_BYTES
     }
 }
 
-/// Fills `pages` up to `len` bytes at least from `offset` on, a multiple of [`PAGE_BYTES`] like what is filled already; less where the
-/// file ends.
+/// Fills `pages` with at least `len` bytes from `offset`; fewer if the file ends earlier. `offset`
+/// and the filled length are multiples of [`PAGE_BYTES`].
 fn read_pages(file: BorrowedFd<'_>, pages: &mut Pages, offset: u64, len: usize) -> rustix::io::Result<()> {
     while pages.as_ref().len() < len {
         let at = offset + pages.as_ref().len() as u64;
@@ -101,7 +104,8 @@ fn read_pages(file: BorrowedFd<'_>, pages: &mut Pages, offset: u64, len: usize) 
             Err(Errno::INTR) => continue,
             read => read?,
         };
-        // In the middle of a page only at the end of the file, from where no further read could go on.
+        // A read ends within a page only at the end of the file, where no further read can
+        // continue.
         if read % PAGE_BYTES != 0 || read == 0 {
             break;
         }

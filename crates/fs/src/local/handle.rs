@@ -1,4 +1,4 @@
-//! An open file, and the system's errors in the words of this crate.
+//! An open file, and the conversion of system errors.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use crate::{Error, FilePath, Result};
 
-/// An open file that is closed on the pool: the last close of a deleted file frees its blocks, which takes time.
+/// An open file that is closed on the pool: the last close of a deleted file frees its blocks,
+/// which takes time.
 pub(super) struct Handle {
     // Only `drop` takes them.
     fd: Option<OwnedFd>,
@@ -21,7 +22,7 @@ impl Handle {
         Handle::with_uncached(fd, None, pool)
     }
 
-    /// The same for a file that may also be open so that the page cache is left out.
+    /// The same for a file that may have a second descriptor for direct I/O.
     pub(super) fn with_uncached(fd: OwnedFd, uncached: Option<OwnedFd>, pool: Arc<Pool>) -> Arc<Handle> {
         Arc::new(Handle { fd: Some(fd), uncached, pool })
     }
@@ -30,7 +31,7 @@ impl Handle {
         self.fd.as_ref().expect("only drop takes it").as_fd()
     }
 
-    /// The file without the page cache, if it is open so.
+    /// The descriptor for direct I/O, if there is one.
     pub(super) fn uncached(&self) -> Option<BorrowedFd<'_>> {
         self.uncached.as_ref().map(AsFd::as_fd)
     }
@@ -47,7 +48,8 @@ impl Drop for Handle {
     }
 }
 
-/// Where a read of `len` bytes at `offset` ends, before any room is made for them: within the file's `file_len`.
+/// The end offset of a read of `len` bytes at `offset`. Checks it against the file's `file_len`
+/// before any memory is allocated.
 pub(super) fn end_of(path: &FilePath, offset: u64, len: usize, file_len: u64) -> Result<u64> {
     let end = offset.saturating_add(len as u64);
     if end > file_len {
@@ -56,7 +58,7 @@ pub(super) fn end_of(path: &FilePath, offset: u64, len: usize, file_len: u64) ->
     Ok(end)
 }
 
-/// What a system error at `path` means to the caller.
+/// Converts a system error at `path`.
 pub(super) fn error_of(path: &FilePath, operation: &'static str, errno: Errno) -> Error {
     let path = path.clone();
     match errno {
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_can_be_done() {
+    fn errors_are_mapped_by_their_remedy() {
         let path = FilePath::new("f");
         let of = |errno| error_of(&path, "append", errno);
         assert!(matches!(of(Errno::NOENT), Error::NotFound { .. }));

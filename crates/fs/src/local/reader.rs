@@ -1,4 +1,4 @@
-//! Reading at any offset: from the page cache at once, else on the pool.
+//! Reading at any offset: immediately from the page cache, else on the pool.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -13,32 +13,34 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::handle::{Handle, end_of, error_of};
 use crate::{Error, FilePath, FileReader, Result};
 
-// A copy of more takes long enough (some 50 µs) that the thread which serves others should not make it.
+// A longer copy takes long enough (about 50 µs) that it should not block a thread that serves other
+// connections.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
 
-/// Whether reads that do not wait work here; one for a file system.
+/// Whether non-blocking reads work on a file system; shared by its readers.
 #[derive(Debug, Default)]
 pub(super) struct ReadPath {
-    waits_only: AtomicBool,
+    blocking_only: AtomicBool,
 }
 
 impl ReadPath {
-    // Reads what is in memory, up to `len` bytes.
+    // Reads up to `len` bytes if they are in the page cache.
     fn read_cached(&self, handle: &Handle, pages: &mut Pages, offset: u64, len: usize) {
-        if len > INLINE_BYTES_MAX || self.waits_only.load(Ordering::Relaxed) {
+        if len > INLINE_BYTES_MAX || self.blocking_only.load(Ordering::Relaxed) {
             return;
         }
         let read = pages.fill(|spare| {
-            // The call that does not wait takes no memory that nothing was written to.
+            // `preadv2` accepts only initialized memory.
             let zeroed = zeroed(&mut spare[..len]);
             let mut parts = [IoSliceMut::new(zeroed)];
             let read = rustix::io::preadv2(handle.fd(), &mut parts, offset, ReadWriteFlags::NOWAIT)?;
             Ok(&mut zeroed[..read])
         });
         if let Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) = read {
-            self.waits_only.store(true, Ordering::Relaxed);
+            self.blocking_only.store(true, Ordering::Relaxed);
         }
-        // Any other: not in memory; or a true error, which the read that waits meets again.
+        // Any other error: not in the page cache, or a real error, which the blocking read meets
+        // again.
     }
 }
 
@@ -83,7 +85,8 @@ impl LocalReader {
     }
 }
 
-// Reads up to `len` bytes of the file from `offset` on, of which `pages` has the first already. False: the file ends before.
+// Reads up to `len` bytes of the file from `offset`, of which `pages` already has a prefix. Returns
+// false if the file ends earlier.
 fn read_exact(handle: &Handle, pages: &mut Pages, offset: u64, len: usize) -> rustix::io::Result<bool> {
     loop {
         let have = pages.as_ref().len();

@@ -1,4 +1,4 @@
-//! Directories: listing them and removing them with all in them.
+//! Directories: listing and recursive deletion.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::{DIR_FLAGS, error_of, os_path};
 use crate::{Error, FilePath, FileStatus, Result};
 
-// Each level holds a directory open; a root directory of HBase's is about eight deep.
+// Each level holds a directory open; HBase's root directory is about eight levels deep.
 const DEPTH_MAX: usize = 128;
 
 pub(super) fn status(name: String, stat: &Stat) -> FileStatus {
@@ -30,9 +30,9 @@ pub(super) fn list(root: &OwnedFd, path: &FilePath) -> Result<Vec<FileStatus>> {
             continue;
         }
         match rustix::fs::statat(&dir, entry.file_name(), AtFlags::empty()) {
-            // A name that is no UTF-8 is none of ours; shown so that a person finds it.
+            // A name that is not UTF-8 is not Grampus's; listed so that the operator can find it.
             Ok(stat) => found.push(status(entry.file_name().to_string_lossy().into_owned(), &stat)),
-            // Gone since the directory was read, or a link to nothing.
+            // Deleted since the directory was read, or a dangling link.
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(errno)),
         }
@@ -43,7 +43,7 @@ pub(super) fn list(root: &OwnedFd, path: &FilePath) -> Result<Vec<FileStatus>> {
 
 pub(super) fn delete(root: &OwnedFd, path: &FilePath) -> Result<()> {
     if *path == FilePath::root() {
-        return Err(Error::io(path, "delete", "the root stays"));
+        return Err(Error::io(path, "delete", "cannot delete the root directory"));
     }
     match delete_at(root, os_path(path), 0) {
         Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -53,11 +53,11 @@ pub(super) fn delete(root: &OwnedFd, path: &FilePath) -> Result<()> {
 
 fn delete_at(parent: impl AsFd, name: impl rustix::path::Arg + Copy, depth: usize) -> rustix::io::Result<()> {
     match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
-        // Linux says ISDIR, POSIX PERM.
+        // Linux returns ISDIR, POSIX PERM.
         Err(Errno::ISDIR | Errno::PERM) if depth < DEPTH_MAX => {}
         other => return other,
     }
-    // A link to a directory was unlinked above; what is opened here is the directory itself.
+    // A link to a directory was unlinked above; this opens the directory itself.
     let dir = rustix::fs::openat(&parent, name, DIR_FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
     for entry in Dir::read_from(&dir)? {
         let entry = entry?;

@@ -1,18 +1,19 @@
-//! The bytes of one file in memory: as programs see them, as a disk has them, and what lies between.
+//! The bytes of one file in memory: as programs see them, as they are on disk, and the changes in
+//! between.
 
 use bytes::Bytes;
 
-// A disk writes sectors of this size whole or not at all.
+// A disk writes sectors of this size atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// Contents of a file, with what was changed since the last sync.
+/// Contents of a file, with the changes since the last sync.
 #[derive(Debug)]
 pub(super) struct FileData {
-    /// As a reader sees them.
-    now: Vec<u8>,
-    /// As they are after a power cut at the worst moment since the last sync.
+    /// The contents as a reader sees them.
+    current: Vec<u8>,
+    /// The contents at the last sync.
     synced: Vec<u8>,
-    /// What leads from `synced` to `now`, in order.
+    /// The changes from `synced` to `current`, in order.
     unsynced: Vec<Change>,
     /// Time of the last change.
     pub(super) modified_ms: u64,
@@ -21,14 +22,14 @@ pub(super) struct FileData {
 #[derive(Debug)]
 enum Change {
     Write { offset: usize, bytes: Bytes },
-    Cut { len: usize },
+    Truncate { len: usize },
 }
 
 impl Change {
     fn apply(&self, image: &mut Vec<u8>) {
         match self {
             Change::Write { offset, bytes } => write(image, *offset, bytes),
-            Change::Cut { len } => image.truncate(*len),
+            Change::Truncate { len } => image.truncate(*len),
         }
     }
 }
@@ -48,32 +49,32 @@ fn write(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 impl FileData {
-    /// A file without bytes.
+    /// An empty file.
     pub(super) fn empty(modified_ms: u64) -> FileData {
         FileData::synced(Vec::new(), modified_ms)
     }
 
     /// A file whose bytes are all on disk.
     pub(super) fn synced(bytes: Vec<u8>, modified_ms: u64) -> FileData {
-        FileData { now: bytes.clone(), synced: bytes, unsynced: Vec::new(), modified_ms }
+        FileData { current: bytes.clone(), synced: bytes, unsynced: Vec::new(), modified_ms }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.now
+        &self.current
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: Bytes) {
-        let offset = usize::try_from(offset).expect("a file in memory has an offset that fits");
+        let offset = usize::try_from(offset).expect("an in-memory offset fits usize");
         self.change(Change::Write { offset, bytes });
     }
 
-    pub(super) fn cut(&mut self, len: u64) {
-        let len = usize::try_from(len).expect("a file in memory has a length that fits");
-        self.change(Change::Cut { len });
+    pub(super) fn truncate(&mut self, len: u64) {
+        let len = usize::try_from(len).expect("an in-memory length fits usize");
+        self.change(Change::Truncate { len });
     }
 
     fn change(&mut self, change: Change) {
-        change.apply(&mut self.now);
+        change.apply(&mut self.current);
         self.unsynced.push(change);
     }
 
@@ -81,10 +82,11 @@ impl FileData {
         for change in self.unsynced.drain(..) {
             change.apply(&mut self.synced);
         }
-        debug_assert_eq!(self.now, self.synced, "the changes lead from one to the other");
+        debug_assert_eq!(self.current, self.synced, "`unsynced` contains all changes");
     }
 
-    /// What a disk may hold after a power cut now: each change since the last sync whole, in part, or not at all.
+    /// The state on disk after power loss now: each change since the last sync is complete,
+    /// partial, or missing.
     pub(super) fn crash(&self, random: &mut dyn FnMut() -> u64) -> FileData {
         let mut image = self.synced.clone();
         for change in &self.unsynced {
@@ -98,15 +100,16 @@ impl FileData {
     }
 }
 
-// Some sectors of a write reach the disk, in no order; the length may have grown to its end all the same.
+// Writes some sectors of a write, in no particular order. The length may grow to the end of the
+// write even if its last sectors are lost.
 fn tear(change: &Change, image: &mut Vec<u8>, random: &mut dyn FnMut() -> u64) {
-    // A change of length alone happens or not.
+    // A change of only the length is atomic.
     let Change::Write { offset, bytes } = change else {
         return if coin(random) {
             change.apply(image)
         };
     };
-    // Half of the tears lose all behind one point, as an append cut short does.
+    // Half of the tears lose everything after one point, like a truncated append.
     let ordered_prefix = coin(random);
     let mut cut_off = false;
     let mut at = *offset;

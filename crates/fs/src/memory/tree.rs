@@ -1,8 +1,10 @@
-//! The names of a file system in memory: as programs see them, as a disk has them, and what lies between.
+//! The names of an in-memory file system: as programs see them, as they are on disk, and the
+//! changes in between.
 //!
-//! A change of names (create, rename, delete) is one step that a power cut leaves done or undone. Steps that touch
-//! one name keep their order: a later one is never done without the earlier. Others are independent of each other,
-//! which is more than a journaling file system permits itself, but no more than the contract promises.
+//! A change of names (create, rename, delete) is atomic under power loss. Changes that touch the
+//! same name keep their order: a later one never survives without the earlier. Other changes are
+//! independent of each other. A journaling file system guarantees more than that, but the contract
+//! does not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ pub(super) type SharedFile = Arc<Mutex<FileData>>;
 pub(super) type DirId = u64;
 pub(super) const ROOT: DirId = 0;
 
-/// What a name stands for.
+/// A file or a directory.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     File(SharedFile),
@@ -29,7 +31,7 @@ pub(super) struct Slot {
     pub(super) name: String,
 }
 
-/// One step of names: a name goes, a name comes, or both at once.
+/// One atomic change of names: removes a name, adds a name, or both.
 #[derive(Debug)]
 struct Change {
     id: u64,
@@ -60,7 +62,7 @@ fn apply(change: &Change, names: &mut Names) {
 /// All names of a file system.
 #[derive(Debug)]
 pub(super) struct Tree {
-    now: Names,
+    current: Names,
     synced: Names,
     unsynced: Vec<Change>,
     next_change: u64,
@@ -72,7 +74,7 @@ impl Tree {
     pub(super) fn new() -> Tree {
         let names = Names::from([(ROOT, Entries::new())]);
         Tree {
-            now: names.clone(),
+            current: names.clone(),
             synced: names,
             unsynced: Vec::new(),
             next_change: 0,
@@ -86,7 +88,7 @@ impl Tree {
     }
 
     pub(super) fn entries(&self, dir: DirId) -> &Entries {
-        self.now.get(&dir).expect("a directory has its table from the start")
+        self.current.get(&dir).expect("every directory has an entry table")
     }
 
     pub(super) fn dir_modified_ms(&self, dir: DirId) -> u64 {
@@ -98,11 +100,12 @@ impl Tree {
     }
 
     pub(super) fn rename(&mut self, from: Slot, to: Slot, now_ms: u64) {
-        let node = self.get(&from).expect("the caller looked it up").clone();
+        let node = self.get(&from).expect("the caller checked that it exists").clone();
         self.change(Some(from), Some((to, node)), BTreeSet::new(), now_ms);
     }
 
-    /// Removes a name and all below it. Returns the change, which needs those below it.
+    /// Removes a name and everything below it. Returns the change, which depends on the changes
+    /// below it.
     pub(super) fn remove(&mut self, slot: Slot, now_ms: u64) -> u64 {
         let mut needs = BTreeSet::new();
         if let Some(Node::Dir(dir)) = self.get(&slot).cloned() {
@@ -112,11 +115,11 @@ impl Tree {
         self.change(Some(slot), None, needs, now_ms)
     }
 
-    /// Makes a directory whose name is on disk at once.
+    /// Creates a directory whose name is durable immediately.
     pub(super) fn make_dir(&mut self, slot: Slot, now_ms: u64) -> DirId {
         let dir = self.next_dir;
         self.next_dir += 1;
-        self.now.insert(dir, Entries::new());
+        self.current.insert(dir, Entries::new());
         self.synced.insert(dir, Entries::new());
         self.put(slot.clone(), Node::Dir(dir), now_ms);
         self.sync_slot(&slot);
@@ -149,15 +152,15 @@ impl Tree {
         for slot in change.slots() {
             self.dir_modified_ms.insert(slot.dir, now_ms);
         }
-        apply(&change, &mut self.now);
+        apply(&change, &mut self.current);
         self.unsynced.push(change);
         id
     }
 
-    fn sync_where(&mut self, wanted: impl Fn(&Change) -> bool) {
+    fn sync_where(&mut self, is_synced: impl Fn(&Change) -> bool) {
         let mut chosen: BTreeSet<u64> =
-            self.unsynced.iter().filter(|change| wanted(change)).map(|change| change.id).collect();
-        // What a change needs is older than itself, so one pass from the newest reaches all.
+            self.unsynced.iter().filter(|change| is_synced(change)).map(|change| change.id).collect();
+        // A change needs only older ones, so one pass from the newest finds all.
         for change in self.unsynced.iter().rev() {
             if chosen.contains(&change.id) {
                 chosen.extend(&change.needs);
@@ -168,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// The names and files that a disk may hold after a power cut now.
+    /// The names and files that may be on disk after power loss now.
     pub(super) fn crash(&self, random: &mut dyn FnMut() -> u64) -> Tree {
         let mut names = self.synced.clone();
         let mut lost = BTreeSet::new();
@@ -184,17 +187,17 @@ impl Tree {
         image.dir_modified_ms = self.dir_modified_ms.clone();
         let reached = copy_crashed(&names, random);
         image.synced = reached.clone();
-        image.now = reached;
+        image.current = reached;
         image
     }
 }
 
-// Copies what can be reached from the root, each file as the power cut left it.
+// Copies everything reachable from the root, with each file in its state after the power loss.
 fn copy_crashed(names: &Names, random: &mut dyn FnMut() -> u64) -> Names {
     let mut copy = Names::new();
     let mut dirs = vec![ROOT];
     while let Some(dir) = dirs.pop() {
-        let entries = names.get(&dir).expect("a directory has its table from the start");
+        let entries = names.get(&dir).expect("every directory has an entry table");
         let mut copied = Entries::new();
         for (name, node) in entries {
             let node = match node {

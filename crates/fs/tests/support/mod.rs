@@ -1,6 +1,6 @@
 //! A directory for one test.
 
-#![allow(dead_code)] // Each test file uses a part.
+#![allow(dead_code)] // Each test file uses only part of this.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::pool::Pool;
 use fs::local::LocalFs;
 
-/// A directory of its own, removed at the end.
+/// A separate directory, removed when dropped.
 pub struct TempDir(PathBuf);
 
 impl TempDir {
@@ -20,7 +20,7 @@ impl TempDir {
         TempDir(dir)
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Building the payload of a data block, cell by cell, in any encoding. The layouts are drawn where they are read:
-//! [`plain`](crate::block::plain), [`packed`](crate::block::packed).
+//! Builds the payload of a data block, cell by cell, in any encoding. The modules that read the
+//! layouts document them: [`plain`](crate::block::plain), [`packed`](crate::block::packed).
 //!
-//! What each encoding writes is HBase's byte for byte; the tests re-create files that HBase wrote.
+//! Each encoding's output equals HBase's byte for byte. The tests recreate files that HBase wrote.
 
 use std::ops::Range;
 
@@ -21,19 +21,20 @@ pub(crate) struct BlockBuilder {
     fields: CellFields,
     packs_tags: bool,
     payload: Vec<u8>,
-    /// Where in the payload the first cell starts.
+    /// Offset of the first cell in the payload.
     start: usize,
-    /// Bytes that the cells take unencoded.
+    /// Unencoded bytes of the cells.
     plain_len: usize,
-    /// The last cell's key, and where in the payload its value is (of equal values, the first).
+    /// The key of the last cell, and the position of its value in the payload (for a run of equal
+    /// values, of the first).
     previous_key: Vec<u8>,
     previous_value: Range<usize>,
     tags: TagDictionary,
-    /// Offsets of the first cells of rows, for ROW_INDEX_V1.
+    /// Offsets of the first cell of each row, for ROW_INDEX_V1.
     rows: Vec<u32>,
 }
 
-/// Where the length of the unencoded cells goes in PREFIX, DIFF and FAST_DIFF blocks.
+/// Position of the unencoded length in PREFIX, DIFF and FAST_DIFF blocks.
 const PLAIN_LEN_AT: Range<usize> = crate::block::ENCODING_ID_LEN..crate::block::ENCODING_ID_LEN + 4;
 
 impl BlockBuilder {
@@ -78,15 +79,17 @@ impl BlockBuilder {
         self.previous_key.is_empty()
     }
 
-    /// Bytes of the cells so far, unencoded or encoded, whichever is more; the row index counts as encoded.
+    /// Bytes of the cells so far: the larger of the unencoded and the encoded size. The row index
+    /// counts as encoded.
     pub(crate) fn len(&self) -> usize {
         self.plain_len.max(self.payload.len() - self.start + 4 * self.rows.len())
     }
 
-    /// Adds a cell, not before the last one.
+    /// Adds a cell, which must not sort before the last one.
     ///
     /// # Panics
-    /// If an encoding that keeps the family once a block meets a second one: a store has one family.
+    /// If the cell's family differs from the last one's and the encoding stores the family once per
+    /// block. A store has one family.
     pub(crate) fn add(&mut self, cell: &Cell<'_>) -> Parsed<()> {
         self.plain_len += cell.len_without_tags()
             + if self.fields.tags { 2 + cell.tags.len() } else { 0 }
@@ -119,7 +122,7 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Completes the payload and starts the next block; `write` gets the payload in between.
+    /// Completes the payload, passes it to `write`, and starts the next block.
     pub(crate) fn finish<T>(&mut self, write: impl FnOnce(&[u8]) -> T) -> T {
         if self.is_packed() {
             self.payload[PLAIN_LEN_AT].copy_from_slice(&(self.plain_len as u32).to_be_bytes());
@@ -165,8 +168,8 @@ impl BlockBuilder {
     }
 
     fn put_prefix(&mut self, cell: &Cell<'_>) {
-        let common = match common_front(&self.previous_key, cell.key) {
-            // Both columns are equal: timestamps and types may share more.
+        let common = match common_prefix_len(&self.previous_key, cell.key) {
+            // Rows, families and qualifiers are equal: timestamps and types may share more.
             common
                 if common + TIMESTAMP_TYPE_LEN == cell.key.len()
                     && cell.key.len() == self.previous_key.len() =>
@@ -205,7 +208,7 @@ impl BlockBuilder {
         flags |= ((number_len - 1) as u8) << diff::TIMESTAMP_LEN_SHIFT;
         self.payload.push(flags);
         self.put_lengths(cell, flags & diff::SAME_KEY_LEN != 0, flags & diff::SAME_VALUE_LEN != 0);
-        self.put_key_front(cell);
+        self.put_key_prefix(cell);
         self.payload.extend_from_slice(&number.wrapping_abs().to_le_bytes()[..number_len]);
         if !same_type {
             self.payload.push(cell.type_code());
@@ -232,7 +235,7 @@ impl BlockBuilder {
             | flag(same_value, fast_diff::SAME_VALUE);
         self.payload.push(flags);
         self.put_lengths(cell, flags & fast_diff::SAME_KEY_LEN != 0, flags & fast_diff::SAME_VALUE_LEN != 0);
-        self.put_key_front(cell);
+        self.put_key_prefix(cell);
         self.payload.extend_from_slice(&timestamp[common_timestamp..]);
         if !same_type {
             self.payload.push(cell.type_code());
@@ -251,9 +254,10 @@ impl BlockBuilder {
         }
     }
 
-    /// The length of what row, family and qualifier share with the last key, and the rest of row and qualifier.
-    fn put_key_front(&mut self, cell: &Cell<'_>) {
-        let common = common_front(&self.previous_key, cell.key);
+    /// Writes the length of the prefix that row, family and qualifier share with the last key, then
+    /// the rest of row and qualifier.
+    fn put_key_prefix(&mut self, cell: &Cell<'_>) {
+        let common = common_prefix_len(&self.previous_key, cell.key);
         self.put_len(common);
         let row_end = 2 + cell.row().len();
         let qualifier_at = row_end + 1 + cell.family().len();
@@ -269,7 +273,8 @@ fn flag(is_set: bool, flag: u8) -> u8 {
     if is_set { flag } else { 0 }
 }
 
-/// Bytes of the shortest little-endian form of a number's absolute value (one that has none takes all eight).
+/// Bytes of the shortest little-endian form of a number's absolute value. `i64::MIN`, which has
+/// none, takes all eight.
 fn le_len(number: i64) -> usize {
     let magnitude = number.wrapping_abs() as u64;
     (8 - magnitude.leading_zeros() as usize / 8).max(1)
@@ -279,9 +284,9 @@ fn common_len(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
-/// How much row, family and qualifier of `key` share with those of `previous`, as HBase counts: rows of different
-/// lengths share at most a byte of the length; of equal rows the families are equal, too.
-fn common_front(previous: &[u8], key: &[u8]) -> usize {
+/// Length of the common prefix of row, family and qualifier as HBase counts it. Rows of different
+/// lengths share at most one byte, of the length. Equal rows have equal families.
+fn common_prefix_len(previous: &[u8], key: &[u8]) -> usize {
     if previous.is_empty() {
         return 0;
     }

@@ -1,4 +1,4 @@
-//! Checksums of a block: one for each chunk of header and payload, behind the payload.
+//! Checksums of a block. They follow the payload, one per chunk of header and payload.
 
 use base::checksum::matches;
 
@@ -7,15 +7,15 @@ use crate::error::{Fault, Parsed};
 /// Bytes of one checksum.
 pub(crate) const CHECKSUM_LEN: usize = 4;
 
-/// How blocks are checksummed; the codes are on disk (HBase `ChecksumType`).
+/// The checksum algorithm. The codes are the on-disk values (HBase `ChecksumType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChecksumType {
-    /// None is computed; their room is reserved all the same.
+    /// No checksums. Their space is reserved anyway.
     Null = 0,
-    /// The polynomial of zlib.
+    /// CRC-32 with zlib's polynomial.
     Crc32 = 1,
-    /// Castagnoli's.
+    /// CRC-32C (Castagnoli).
     Crc32c = 2,
 }
 
@@ -56,10 +56,10 @@ impl ChecksumType {
     /// Checks `data` against `sums`.
     pub(crate) fn verify(self, data: &[u8], sums: &[u8], chunk_len: usize) -> Parsed<()> {
         if self == ChecksumType::Null {
-            // Their room is zeros. Without this check one flipped bit, which makes CRC32C into NULL, switches off the
-            // checksum that would have found it.
+            // The reserved space must be zero. Otherwise one flipped bit that turns CRC32C into
+            // NULL would disable the checksum that detects it.
             let is_zero = sums.iter().all(|byte| *byte == 0);
-            return if is_zero { Ok(()) } else { Err(Fault::Damaged("checksums in a block without")) };
+            return if is_zero { Ok(()) } else { Err(Fault::Damaged("nonzero NULL checksum")) };
         }
         let all_equal = data
             .chunks(chunk_len)

@@ -1,11 +1,13 @@
 //! The header of a block.
 //!
 //! ```text
-//! magic 8 | on-disk length 4 | plain length 4 | previous 8 | checksum type 1 | checksum chunk 4 | data length 4
+//! magic 8 | on-disk length 4 | plain length 4 | previous 8
+//!         | checksum type 1 | checksum chunk 4 | data length 4
 //! ```
 //!
-//! The on-disk length counts payload and checksums, the plain length the payload before compression, the data length
-//! header and payload. Never compressed; covered by the checksums.
+//! The on-disk length counts payload and checksums. The plain length is that of the payload before
+//! compression. The data length counts header and payload. The header is never compressed; the
+//! checksums cover it.
 
 use crate::block::checksum::{CHECKSUM_LEN, ChecksumType};
 use crate::block::kind::{BlockKind, MAGIC_LEN};
@@ -17,10 +19,10 @@ use crate::input::Input;
 pub(crate) const HEADER_LEN: usize = MAGIC_LEN + 4 + 4 + 8 + 1 + 4 + 4;
 const _: () = assert!(HEADER_LEN == 33);
 
-/// "None" as an offset of a block.
+/// The offset that means "no block".
 pub(crate) const NO_BLOCK: u64 = u64::MAX;
 
-/// A header whose lengths agree with one another.
+/// A header with consistent lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: BlockKind,
@@ -30,19 +32,19 @@ pub(crate) struct Header {
     pub(crate) on_disk_len: u32,
     /// Bytes of the payload before compression.
     pub(crate) plain_len: u32,
-    /// Where the previous block of this kind is, or [`NO_BLOCK`].
+    /// Offset of the previous block of this kind, or [`NO_BLOCK`].
     pub(crate) previous: u64,
     pub(crate) checksum: ChecksumType,
-    /// Bytes that one checksum covers.
+    /// Number of bytes that one checksum covers.
     pub(crate) chunk_len: u32,
     /// Bytes of header and payload on disk.
     pub(crate) data_len: u32,
 }
 
 impl Header {
-    /// Takes the header apart that `bytes` start with.
+    /// Parses the header at the start of `bytes`.
     pub(crate) fn parse(bytes: &[u8]) -> Parsed<Header> {
-        const CUT: &str = "block header cut";
+        const CUT: &str = "block header truncated";
         let mut input = Input::new(bytes);
         let magic = input.take(MAGIC_LEN, CUT)?.try_into().expect("eight bytes were taken");
         let (kind, encoded) = BlockKind::of(magic)?;
@@ -66,10 +68,10 @@ impl Header {
         }
         let chunks = u64::from(self.data_len).div_ceil(u64::from(self.chunk_len));
         if u64::from(self.data_len) + chunks * CHECKSUM_LEN as u64 != self.total_len() as u64 {
-            return Err(Fault::Damaged("lengths in a block header do not add up"));
+            return Err(Fault::Damaged("inconsistent lengths in a block header"));
         }
         if self.plain_len as usize > PLAIN_LEN_MAX || self.total_len() > PLAIN_LEN_MAX + HEADER_LEN {
-            return Err(Fault::Damaged("block over 1 GiB"));
+            return Err(Fault::Damaged("block larger than 1 GiB"));
         }
         Ok(())
     }
@@ -79,7 +81,7 @@ impl Header {
         HEADER_LEN + self.on_disk_len as usize
     }
 
-    /// Appends the header.
+    /// Appends the header to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.kind.magic(self.encoded));
         out.extend_from_slice(&self.on_disk_len.to_be_bytes());

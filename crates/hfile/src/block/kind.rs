@@ -1,40 +1,40 @@
-//! Kinds of block and their magics.
+//! Kinds of blocks and their magics.
 
 use crate::error::{Fault, Parsed};
 
-/// What is in a block. Two magics share `Data`: with and without a data block encoding.
+/// The kind of a block. `Data` has two magics: with and without a data block encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// Cells, encoded or not.
     Data,
     /// The lowest level of the data index.
     LeafIndex,
-    /// Bits of a Bloom filter.
+    /// One chunk of a Bloom filter.
     BloomChunk,
-    /// Anything under a name; HBase writes none.
+    /// A named block; HBase writes none.
     Meta,
     /// A level of the data index between root and leaf.
     IntermediateIndex,
     /// The root of the data index, or the meta index.
     RootIndex,
-    /// What the file says of itself.
+    /// Named entries that describe the file.
     FileInfo,
-    /// Where the chunks of the general Bloom filter are.
+    /// The index of the general Bloom filter's chunks.
     BloomMeta,
-    /// Where the chunks of the delete family Bloom filter are.
+    /// The index of the delete family Bloom filter's chunks.
     DeleteFamilyBloomMeta,
 }
 
 /// Bytes of a block magic.
 pub(crate) const MAGIC_LEN: usize = 8;
 
-/// Magic of data blocks without encoding.
+/// Magic of unencoded data blocks.
 const DATA: &[u8; MAGIC_LEN] = b"DATABLK*";
-/// Magic of data blocks with an encoding.
+/// Magic of encoded data blocks.
 const ENCODED_DATA: &[u8; MAGIC_LEN] = b"DATABLKE";
 
 impl BlockKind {
-    /// The kind of a magic, and whether it says that the payload starts with an encoding id.
+    /// The kind for a magic, and whether the payload starts with an encoding id.
     pub(crate) fn of(magic: &[u8; MAGIC_LEN]) -> Parsed<(BlockKind, bool)> {
         let kind = match magic {
             DATA => BlockKind::Data,
@@ -47,7 +47,7 @@ impl BlockKind {
             b"FILEINF2" => BlockKind::FileInfo,
             b"BLMFMET2" => BlockKind::BloomMeta,
             b"DFBLMET2" => BlockKind::DeleteFamilyBloomMeta,
-            _ => return Err(Fault::Damaged("no block magic")),
+            _ => return Err(Fault::Damaged("unknown block magic")),
         };
         Ok((kind, false))
     }

@@ -1,9 +1,9 @@
-//! Blocks: the unit that is read, checked, decompressed and cached.
+//! Blocks: the unit of reading, checking, decompression and caching.
 //!
-//! A [`Block`] is what a block on disk becomes in memory: its payload, decompressed but still encoded, in one buffer,
-//! and beside it what makes it quick to search (marks at rows, restarts, entries of an index). Invariant: whatever is in
-//! a `Block` was walked when it was made; its lengths add up and its keys are in order. Code that moves within one
-//! relies on that.
+//! A [`Block`] is a block in memory. One buffer holds its payload, decompressed but still encoded.
+//! Search structures are stored separately: marks at rows, restarts, index entries. Invariant: the
+//! contents of a `Block` were checked when it was created, so its lengths are consistent and its
+//! keys are in order. Code that moves within a block relies on that.
 
 pub(crate) mod builder;
 pub(crate) mod checksum;
@@ -31,14 +31,15 @@ use crate::compression::{self, Codec};
 use crate::error::{Fault, Parsed};
 use crate::index::Index;
 
-/// Bytes of the encoding id in front of an encoded payload.
+/// Bytes of the encoding id before an encoded payload.
 pub(crate) const ENCODING_ID_LEN: usize = 2;
 
-/// Bytes of a value that it costs less to keep with the memory of its block than to copy. More than a piece of an answer has
-/// (64 KiB): who has sent one looks whether its memory can be another's, for which a block's would be copied after all.
+/// Minimum size in bytes of a value that is cheaper to share with its block than to copy. Larger
+/// than a piece of a response (64 KiB), so that the sender never tries to recycle a block's memory
+/// as a piece.
 pub const LARGE_VALUE_LEN: usize = 65 << 10;
 
-/// What has to be known of a file to take its blocks apart.
+/// The properties of a file that are needed to decode its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockFormat {
     pub(crate) codec: Codec,
@@ -54,9 +55,9 @@ pub struct Block {
     offset: u64,
     on_disk_len: u32,
     kind: BlockKind,
-    /// Whether its first key was found to fit the index that leads to it.
+    /// Whether the first key was compared with the index entry that points at the block.
     start_checked: AtomicBool,
-    /// Bytes of the buffer that holds the payload, whatever part of it that is.
+    /// Bytes of the buffer that holds the payload, including the parts that are not payload.
     buffer_len: usize,
     payload: Bytes,
     body: Body,
@@ -66,23 +67,24 @@ pub struct Block {
 pub(crate) enum Body {
     Plain(PlainCells),
     Packed(PackedCells),
-    // Apart, as it is larger than the others and there are few.
+    // Boxed, because it is larger than the others and rare.
     Index(Box<Index>),
     Other,
 }
 
 impl Block {
-    /// The block that `on_disk` (all of it, and nothing else) is.
+    /// Decodes a block. `on_disk` must be exactly its bytes.
     pub(crate) fn decode(on_disk: Bytes, file_id: u64, offset: u64, format: &BlockFormat) -> Parsed<Block> {
         let header = verify(&on_disk)?;
         let stored = on_disk.slice(HEADER_LEN..header.data_len as usize);
         let mut payload = match format.codec {
             Codec::None if header.plain_len as usize == stored.len() => stored,
             Codec::None => return Err(Fault::Damaged("lengths of an uncompressed block differ")),
-            // A block without payload is stored as the codec's empty frame, or as nothing at all.
+            // An empty payload is stored as the codec's empty frame, or as no bytes at all.
             _ if header.plain_len == 0 => Bytes::new(),
             Codec::Packed(algorithm) => {
-                // In pages, as all that is cached; what a decompressor fills is soon the next one's again.
+                // Copied into pages, like all cached memory. The next decompression reuses the
+                // temporary buffer.
                 let plain = compression::decompress(algorithm, &stored, header.plain_len as usize)?;
                 Bytes::from_owner(Pages::copy_of(&plain))
             }
@@ -107,26 +109,26 @@ impl Block {
         })
     }
 
-    /// The same block, where the buffer that was decoded is larger by `bytes` than what was in it.
+    /// Adds `bytes` to the memory of the buffer that was decoded: its unused capacity.
     pub(crate) fn with_spare(mut self, bytes: usize) -> Block {
-        // One that was decompressed does not keep that buffer.
+        // A decompressed block does not keep that buffer.
         if self.buffer_len > self.payload.len() {
             self.buffer_len += bytes;
         }
         self
     }
 
-    /// The file it is of.
+    /// The identifier of the block's file.
     pub fn file_id(&self) -> u64 {
         self.file_id
     }
 
-    /// Where in the file it is.
+    /// Offset of the block in its file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes it takes on disk, header and checksums included.
+    /// Bytes on disk, including header and checksums.
     pub fn on_disk_len(&self) -> u32 {
         self.on_disk_len
     }
@@ -137,40 +139,42 @@ impl Block {
         self.start_checked.load(Ordering::Relaxed)
     }
 
-    /// Its first key fits the index that leads to it; neither ever changes, so that this need be looked at once.
+    /// Records that the first key agrees with the index entry that points at the block. Neither
+    /// ever changes, so one check is enough.
     pub(crate) fn set_start_checked(&self) {
         self.start_checked.store(true, Ordering::Relaxed);
     }
 
-    /// What is in it.
+    /// The kind of the block.
     pub fn kind(&self) -> BlockKind {
         self.kind
     }
 
-    /// Bytes of memory it takes.
+    /// Bytes of memory that the block takes.
     pub fn heap_len(&self) -> usize {
-        let beside = match &self.body {
+        let body_len = match &self.body {
             Body::Plain(cells) => cells.heap_len(),
             Body::Packed(cells) => cells.heap_len(),
             Body::Index(index) => size_of::<Index>() + index.heap_len(),
             Body::Other => 0,
         };
-        size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + beside
+        size_of::<Block>() + self.buffer_len.next_multiple_of(PAGE_BYTES) + body_len
     }
 
-    /// Bytes of what it holds, unpacked.
+    /// Bytes of the decompressed payload.
     #[inline]
     pub fn payload_len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Asks the processor for the block itself, without what it points at.
+    /// Prefetches the block itself, without the memory it points at.
     pub(crate) fn prefetch(&self) {
         prefetch(std::slice::from_ref(self), size_of::<Block>());
     }
 
-    /// Asks the processor for what a seek to `row` looks at first. Quick once what [`prefetch`](Self::prefetch) asked for has
-    /// come. Gives what [`likely_cell`](Self::likely_cell) needs not search again.
+    /// Prefetches the memory that a seek to `row` reads first. Fast once the memory of
+    /// [`prefetch`](Self::prefetch) has arrived. Returns the range of marks to pass to
+    /// [`likely_cell`](Self::likely_cell).
     pub(crate) fn prefetch_search(&self, row: &[u8]) -> Range<usize> {
         match &self.body {
             Body::Plain(cells) => cells.prefetch_marks(row),
@@ -178,8 +182,9 @@ impl Block {
         }
     }
 
-    /// The cell that a seek to `row` finds, most likely, which the seek needs not search again; `marks` are what
-    /// [`prefetch_search`](Self::prefetch_search) gave. Quick once what that asked for has come.
+    /// The cell that a seek to `row` most likely finds, so that the seek need not search for it
+    /// again. `marks` is the result of [`prefetch_search`](Self::prefetch_search). Fast once the
+    /// memory of that prefetch has arrived.
     pub(crate) fn likely_cell(&self, row: &[u8], marks: Range<usize>) -> Option<usize> {
         match &self.body {
             Body::Plain(cells) => Some(cells.likely_mark(row, marks)),
@@ -187,15 +192,16 @@ impl Block {
         }
     }
 
-    /// Asks the processor for a cell that [`likely_cell`](Self::likely_cell) gave.
+    /// Prefetches a cell that [`likely_cell`](Self::likely_cell) returned.
     pub(crate) fn prefetch_cell(&self, likely: usize) {
         if let Body::Plain(cells) = &self.body {
             cells.prefetch_cell(&self.payload, likely);
         }
     }
 
-    /// The value at `range` of the payload with the memory of the block, if it is worth keeping that for it: if it is
-    /// [large](LARGE_VALUE_LEN), and half at least of what is kept.
+    /// The value at `range` of the payload, sharing the memory of the block. Only for a
+    /// [large](LARGE_VALUE_LEN) value that fills at least half of the buffer that it keeps in
+    /// memory.
     pub(crate) fn large_value(&self, range: Range<usize>) -> Option<Bytes> {
         let is_worth_it = range.len() >= LARGE_VALUE_LEN && range.len() * 2 >= self.buffer_len;
         is_worth_it.then(|| self.payload.slice(range))
@@ -232,7 +238,7 @@ impl Block {
 fn verify(on_disk: &[u8]) -> Parsed<Header> {
     let header = Header::parse(on_disk)?;
     if header.total_len() != on_disk.len() {
-        return Err(Fault::Damaged("block has another length than its index says"));
+        return Err(Fault::Damaged("block length differs from its index entry"));
     }
     let (data, sums) = on_disk.split_at(header.data_len as usize);
     debug_assert_eq!(sums.len(), ChecksumType::total_len(data.len(), header.chunk_len as usize));
@@ -240,14 +246,14 @@ fn verify(on_disk: &[u8]) -> Parsed<Header> {
     Ok(header)
 }
 
-/// Checks the cells of a data block. Where they cannot be entered in the middle, `payload` is replaced by one of plain
-/// cells.
+/// Checks the cells of a data block. If cells cannot be decoded from the middle, replaces `payload`
+/// by one of plain cells.
 fn load_cells(payload: &mut Bytes, encoded: bool, format: &BlockFormat) -> Parsed<Body> {
     let (fields, order) = (format.fields, format.order);
     if !encoded {
         return PlainCells::load(payload, 0, fields, order).map(Body::Plain);
     }
-    let id = payload.first_chunk().ok_or(Fault::Damaged("encoding id cut"))?;
+    let id = payload.first_chunk().ok_or(Fault::Damaged("encoding id truncated"))?;
     let packing = match u16::from_be_bytes(*id) {
         0 => return PlainCells::load(payload, ENCODING_ID_LEN, fields, order).map(Body::Plain),
         2 => Packing::Prefix,

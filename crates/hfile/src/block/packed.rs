@@ -1,18 +1,22 @@
-//! Cells as PREFIX, DIFF and FAST_DIFF pack them: what a cell shares with the one before it is left out.
+//! Cells in the encodings PREFIX, DIFF and FAST_DIFF, which omit what a cell shares with the
+//! previous one.
 //!
 //! ```text
-//! all:        bytes of the cells unpacked 4 | [family length 1 | family, DIFF only] | cells
-//! PREFIX:     rest of key, varint | value, varint | common, varint | key behind the common part | value
-//! DIFF:       flags 1 | [key, varint] | [value, varint] | common, varint | [row length 2 | row] behind the common part
-//!             | qualifier behind it | timestamp, little-endian | [type 1] | value
-//! FAST_DIFF:  as DIFF, but the timestamp behind its common prefix | [type 1] | [value]; the first cell has its key whole
+//! all:        bytes of the unpacked cells 4 | [family length 1 | family, DIFF only] | cells
+//! PREFIX:     rest of key, varint | value, varint | common, varint
+//!             | key after the common part | value
+//! DIFF:       flags 1 | [key, varint] | [value, varint] | common, varint
+//!             | [row length 2 | row] after the common part | qualifier after it
+//!             | timestamp, little-endian | [type 1] | value
+//! FAST_DIFF:  as DIFF, but: timestamp after its common prefix | [type 1] | [value];
+//!             the first cell has its whole key
 //! each cell:  [tags, varint | tags] | [sequence id, vlong]
 //! ```
 //!
-//! (A name and "varint" stand for its length.) A cell cannot be read without the one before it; so [`Assembled`] holds
-//! the key of the current cell, and a step changes it into the next. Value and tags stay in the block. When a block is
-//! loaded all cells are walked and checked once, and every [`RESTART_EVERY`]th is kept with its key, for seeks to start
-//! from.
+//! (A name with "varint" is its length.) A cell can only be decoded after the previous one. So
+//! [`Assembled`] holds the key of the current cell, and a step changes it into the next key. Values
+//! and tags stay in the block. Loading a block walks and checks all cells once. It retains the key
+//! of every [`RESTART_EVERY`]th cell as a starting point for seeks.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -26,12 +30,13 @@ use crate::compression::PLAIN_LEN_MAX;
 use crate::error::{Fault, Parsed};
 use crate::input::Input;
 
-/// Cells between two restarts: a seek unpacks half of them, and their keys take a few percent of the block.
+/// Number of cells between two restarts. A seek unpacks half of them on average. The restart keys
+/// take a few percent of the block.
 const RESTART_EVERY: usize = 16;
-/// Bytes of the unpacked length in front of the cells.
+/// Bytes of the unpacked length before the cells.
 const PLAIN_LEN_LEN: usize = 4;
 
-/// Which of the three.
+/// The encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Prefix,
@@ -59,17 +64,17 @@ pub(crate) mod fast_diff {
     pub(crate) const SAME_VALUE: u8 = 1 << 6;
 }
 
-/// A cell put together: its key here, the rest in the payload.
+/// A decoded cell: its key here, everything else in the payload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assembled {
     /// Empty before the first cell.
     pub(crate) key: Vec<u8>,
-    pub(crate) place: Place,
+    pub(crate) span: PackedSpan,
 }
 
-/// Where a packed cell and its parts are in the payload.
+/// Positions of a packed cell and its parts in the payload.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct PackedSpan {
     start: u32,
     end: u32,
     value_at: u32,
@@ -79,50 +84,52 @@ pub(crate) struct Place {
     pub(crate) seq_id: u64,
 }
 
-impl Place {
-    /// Where the value is within its payload.
+impl PackedSpan {
+    /// Position of the value in the payload.
     #[inline]
     pub(crate) fn value_range(&self) -> Range<usize> {
         self.value_at as usize..(self.value_at + self.value_len) as usize
     }
 
-    /// The tags within their payload.
+    /// The tags of the cell in `payload`.
     #[inline]
     pub(crate) fn tags<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         &payload[self.tags_at as usize..][..self.tags_len as usize]
     }
 }
 
-/// A cell from which unpacking can start: the key is in [`PackedCells::keys`].
+/// A cell at which unpacking can start. The key is in [`PackedCells::keys`].
 #[derive(Clone, Debug)]
 struct Restart {
     key: Range<u32>,
-    place: Place,
+    span: PackedSpan,
 }
 
-/// What is known of the cells of a block.
+/// The search structure of a block.
 #[derive(Debug)]
 pub(crate) struct PackedCells {
     format: Format,
     restarts: Box<[Restart]>,
     keys: Box<[u8]>,
-    /// The key of the last cell, within `keys`.
+    /// The key of the last cell, as a range of `keys`.
     last_key: Range<u32>,
 }
 
-/// What is needed to unpack one cell after the other.
+/// The properties of a block that are needed to unpack its cells.
 #[derive(Clone, Debug)]
 struct Format {
     packing: Packing,
     fields: CellFields,
-    /// Where the first cell starts.
+    /// Offset of the first cell.
     start: u32,
-    /// Family length and family: in front of the cells (DIFF), in the first key (FAST_DIFF).
+    /// Position of family length and family: before the cells (DIFF) or in the first key
+    /// (FAST_DIFF).
     family: Range<u32>,
 }
 
 impl PackedCells {
-    /// Checks a payload whose packed form begins at `start`. Tags are not packed by a dictionary.
+    /// Checks a payload whose packed form begins at `start`. Tags must not be packed by a
+    /// dictionary.
     pub(crate) fn load(
         payload: &[u8],
         start: usize,
@@ -136,14 +143,15 @@ impl PackedCells {
         let mut state = format.start_state();
         let mut previous = Vec::new();
         let mut since_restart = 0;
-        while (state.place.end as usize) < payload.len() {
+        while (state.span.end as usize) < payload.len() {
             format.step(payload, &mut state, None)?;
             key::check(&state.key)?;
             starts_row(order, (!previous.is_empty()).then_some(&previous[..]), &state.key)?;
-            // Long keys that are mostly shared could unpack to many times the block: their restarts are spaced out.
+            // Long keys that are mostly shared could unpack to many times the block, so their
+            // restarts are farther apart.
             if restarts.is_empty() || since_restart >= RESTART_EVERY && keys.len() < payload.len() {
                 let key = push_key(&mut keys, &state.key);
-                restarts.push(Restart { key, place: state.place });
+                restarts.push(Restart { key, span: state.span });
                 since_restart = 0;
             }
             since_restart += 1;
@@ -162,7 +170,7 @@ impl PackedCells {
         })
     }
 
-    /// Heap taken besides the payload.
+    /// Heap bytes, without the payload.
     pub(crate) fn heap_len(&self) -> usize {
         self.keys.len() + size_of_val(&*self.restarts)
     }
@@ -181,30 +189,31 @@ impl PackedCells {
         &self.keys[range.start as usize..range.end as usize]
     }
 
-    /// Puts `state` at the first cell.
+    /// Moves `state` to the first cell.
     pub(crate) fn first(&self, state: &mut Assembled) {
         self.restart(0, state);
     }
 
-    /// Puts `state` at the last cell.
+    /// Moves `state` to the last cell.
     pub(crate) fn last(&self, payload: &[u8], state: &mut Assembled) -> Parsed<()> {
         self.restart(self.restarts.len() - 1, state);
         while self.advance(payload, state)? {}
         Ok(())
     }
 
-    /// Puts `state` at the next cell; at the last one leaves it and returns false.
+    /// Moves `state` to the next cell. Returns false and does not move if there is none.
     #[inline]
     pub(crate) fn advance(&self, payload: &[u8], state: &mut Assembled) -> Parsed<bool> {
-        if state.place.end as usize >= payload.len() {
+        if state.span.end as usize >= payload.len() {
             return Ok(false);
         }
         self.format.step(payload, state, None)?;
         Ok(true)
     }
 
-    /// Puts `state` at the first cell at or behind `target`; there must be one. With `forward`, `state` is at a cell of
-    /// this block before `target`, from which to go on if that is nearer.
+    /// Moves `state` to the first cell at or after `target`, which must exist. With `forward`,
+    /// `state` must be at a cell of this block before `target`; the seek continues from there if
+    /// that is nearer than a restart.
     pub(crate) fn seek(
         &self,
         payload: &[u8],
@@ -218,7 +227,7 @@ impl PackedCells {
             self.first(state);
             return Ok(());
         }
-        if !(forward && self.restarts[before - 1].place.start <= state.place.start) {
+        if !(forward && self.restarts[before - 1].span.start <= state.span.start) {
             self.restart(before - 1, state);
         }
         while order.compare_keys(&state.key, target) == Ordering::Less {
@@ -229,7 +238,7 @@ impl PackedCells {
         Ok(())
     }
 
-    /// Puts `state` at the last cell before `target`, which the first cell must be.
+    /// Moves `state` to the last cell before `target`. The first cell must be before it.
     pub(crate) fn seek_before(
         &self,
         payload: &[u8],
@@ -239,13 +248,13 @@ impl PackedCells {
     ) -> Parsed<()> {
         let from = self.restarts_before(order, target).saturating_sub(1);
         self.restart(from, state);
-        let mut found = state.place.start;
+        let mut found = state.span.start;
         while self.advance(payload, state)? && order.compare_keys(&state.key, target) == Ordering::Less {
-            found = state.place.start;
+            found = state.span.start;
         }
-        // A step cannot be taken back; so the way to the cell before is gone a second time.
+        // Steps cannot be reversed, so walk to the found cell a second time.
         self.restart(from, state);
-        while state.place.start < found && self.advance(payload, state)? {}
+        while state.span.start < found && self.advance(payload, state)? {}
         Ok(())
     }
 
@@ -258,17 +267,18 @@ impl PackedCells {
         let restart = &self.restarts[index];
         state.key.clear();
         state.key.extend_from_slice(self.key(&restart.key));
-        state.place = restart.place;
+        state.span = restart.span;
     }
 }
 
-/// How many times its size a block of packed tags may unpack to: far more than keys that share their row, and tags that
-/// are met again, gain in any block that a store writes.
+/// Maximum expansion of a block with packed tags. Shared key prefixes and repeated tags in any
+/// block that a store writes stay far below it.
 const UNPACK_RATIO_MAX: usize = 1024;
-/// Short blocks may gain more.
+/// Added to the limit, because short blocks may expand more.
 const UNPACK_SLACK: usize = 64 << 10;
 
-/// Unpacks a block whose tags are packed by a dictionary, which cannot be entered in the middle, to plain cells.
+/// Unpacks a block whose tags are packed by a dictionary to plain cells. Such a block cannot be
+/// decoded from the middle.
 pub(crate) fn to_plain(
     payload: &[u8],
     start: usize,
@@ -276,7 +286,7 @@ pub(crate) fn to_plain(
     fields: CellFields,
 ) -> Parsed<Vec<u8>> {
     let format = Format::parse(payload, start, packing, fields)?;
-    let claimed = Input::starting(payload, start).u32("packed block cut")? as usize;
+    let claimed = Input::starting(payload, start).u32("packed block truncated")? as usize;
     let possible = payload.len().saturating_mul(UNPACK_RATIO_MAX) + UNPACK_SLACK;
     if claimed > possible.min(PLAIN_LEN_MAX) {
         return Err(Fault::Damaged("cells claim to unpack to more than is possible"));
@@ -284,10 +294,10 @@ pub(crate) fn to_plain(
     let mut state = format.start_state();
     let (mut dictionary, mut tags) = (TagDictionary::default(), Vec::new());
     let mut out = Vec::with_capacity(claimed.min(4 * payload.len()));
-    while (state.place.end as usize) < payload.len() {
+    while (state.span.end as usize) < payload.len() {
         tags.clear();
         format.step(payload, &mut state, Some((&mut dictionary, &mut tags)))?;
-        let value = &payload[state.place.value_range()];
+        let value = &payload[state.span.value_range()];
         out.extend_from_slice(&(state.key.len() as u32).to_be_bytes());
         out.extend_from_slice(&(value.len() as u32).to_be_bytes());
         out.extend_from_slice(&state.key);
@@ -295,16 +305,17 @@ pub(crate) fn to_plain(
         out.extend_from_slice(&(tags.len() as u16).to_be_bytes());
         out.extend_from_slice(&tags);
         if fields.mvcc {
-            base::varint::put_vlong(&mut out, state.place.seq_id as i64);
+            base::varint::put_vlong(&mut out, state.span.seq_id as i64);
         }
         if out.len() > claimed {
-            return Err(Fault::Damaged("cells unpack to more than their block says"));
+            return Err(Fault::Damaged("cells unpack to more than their block states"));
         }
     }
     Ok(out)
 }
 
-/// Keeps a key. A block has at most 1 GiB, as many bytes of keys at most are there before, so offsets fit.
+/// Appends a key. Offsets fit in 32 bits: a block has at most 1 GiB, and restarts stop once the
+/// keys are as long as the block.
 fn push_key(keys: &mut Vec<u8>, key: &[u8]) -> Range<u32> {
     let start = keys.len() as u32;
     keys.extend_from_slice(key);
@@ -313,7 +324,7 @@ fn push_key(keys: &mut Vec<u8>, key: &[u8]) -> Range<u32> {
 
 impl Format {
     fn parse(payload: &[u8], start: usize, packing: Packing, fields: CellFields) -> Parsed<Format> {
-        const CUT: &str = "packed block cut";
+        const CUT: &str = "packed block truncated";
         let mut input = Input::starting(payload, start);
         input.take(PLAIN_LEN_LEN, CUT)?;
         let family_at = input.position() as u32;
@@ -331,10 +342,10 @@ impl Format {
 
     /// The state before the first cell.
     fn start_state(&self) -> Assembled {
-        Assembled { key: Vec::new(), place: Place { end: self.start, ..Place::default() } }
+        Assembled { key: Vec::new(), span: PackedSpan { end: self.start, ..PackedSpan::default() } }
     }
 
-    /// Changes `state` from one cell to the next. On an error it is of no use any more.
+    /// Moves `state` from one cell to the next. Invalidates it on an error.
     #[inline]
     fn step(
         &self,
@@ -342,38 +353,38 @@ impl Format {
         state: &mut Assembled,
         unpack: Option<(&mut TagDictionary, &mut Vec<u8>)>,
     ) -> Parsed<()> {
-        let mut input = Input::starting(payload, state.place.end as usize);
-        state.place.start = state.place.end;
+        let mut input = Input::starting(payload, state.span.end as usize);
+        state.span.start = state.span.end;
         match self.packing {
             Packing::Prefix => step_prefix(&mut input, state)?,
             Packing::Diff => self.step_diff(payload, &mut input, state)?,
             Packing::FastDiff => self.step_fast_diff(payload, &mut input, state)?,
         }
         if self.fields.tags {
-            let len = input.varint("packed tags cut")?;
+            let len = input.varint("packed tags truncated")?;
             if len as usize > cell::cell::TAGS_LEN_MAX {
-                return Err(Fault::Damaged("tags over 64 KiB"));
+                return Err(Fault::Damaged("tags larger than 64 KiB"));
             }
-            (state.place.tags_at, state.place.tags_len) = (input.position() as u32, len);
+            (state.span.tags_at, state.span.tags_len) = (input.position() as u32, len);
             match unpack {
-                None => drop(input.take(len as usize, "packed tags cut")?),
+                None => drop(input.take(len as usize, "packed tags truncated")?),
                 Some((dictionary, tags)) => dictionary.unpack(&mut input, len as usize, tags)?,
             }
         }
         if self.fields.mvcc {
-            state.place.seq_id = input.seq_id()?;
+            state.span.seq_id = input.seq_id()?;
         }
-        state.place.end = input.position() as u32;
+        state.span.end = input.position() as u32;
         Ok(())
     }
 
     fn step_diff(&self, payload: &[u8], input: &mut Input<'_>, state: &mut Assembled) -> Parsed<()> {
-        const CUT: &str = "DIFF cell cut";
-        let previous = End::of(&state.key);
+        const CUT: &str = "DIFF cell truncated";
+        let previous = KeyTail::of(&state.key);
         let flags = input.u8(CUT)?;
         let key_len = length(input, flags & diff::SAME_KEY_LEN != 0, state.key.len())?;
-        let value_len = length(input, flags & diff::SAME_VALUE_LEN != 0, state.place.value_len as usize)?;
-        self.key_front(payload, input, key_len, state)?;
+        let value_len = length(input, flags & diff::SAME_VALUE_LEN != 0, state.span.value_len as usize)?;
+        self.key_prefix(payload, input, key_len, state)?;
         let stored = input
             .take(usize::from(flags >> diff::TIMESTAMP_LEN_SHIFT & diff::TIMESTAMP_LEN_MASK) + 1, CUT)?;
         let mut timestamp = stored.iter().rev().fold(0_i64, |value, byte| (value << 8) | i64::from(*byte));
@@ -390,19 +401,19 @@ impl Format {
     }
 
     fn step_fast_diff(&self, payload: &[u8], input: &mut Input<'_>, state: &mut Assembled) -> Parsed<()> {
-        const CUT: &str = "FAST_DIFF cell cut";
-        let previous = End::of(&state.key);
+        const CUT: &str = "FAST_DIFF cell truncated";
+        let previous = KeyTail::of(&state.key);
         let is_first = state.key.is_empty();
         let flags = input.u8(CUT)?;
         let key_len = length(input, flags & fast_diff::SAME_KEY_LEN != 0, state.key.len())?;
-        let previous_value_len = state.place.value_len as usize;
+        let previous_value_len = state.span.value_len as usize;
         let value_len = length(input, flags & fast_diff::SAME_VALUE_LEN != 0, previous_value_len)?;
         if is_first {
             input.varint(CUT)?;
             state.key.extend_from_slice(input.take(key_len, CUT)?);
             return take_value(input, state, value_len);
         }
-        self.key_front(payload, input, key_len, state)?;
+        self.key_prefix(payload, input, key_len, state)?;
         let common = usize::from(flags & fast_diff::TIMESTAMP_COMMON_MASK);
         state.key.extend_from_slice(&previous.timestamp[..common]);
         state.key.extend_from_slice(input.take(8 - common, CUT)?);
@@ -414,23 +425,23 @@ impl Format {
         if value_len == previous_value_len {
             Ok(())
         } else {
-            Err(Fault::Damaged("equal values of two lengths"))
+            Err(Fault::Damaged("equal values with different lengths"))
         }
     }
 
-    /// Row, family and qualifier of the next key, in place of the previous key.
+    /// Replaces the previous key in `state` by row, family and qualifier of the next key.
     #[inline]
-    fn key_front(
+    fn key_prefix(
         &self,
         payload: &[u8],
         input: &mut Input<'_>,
         key_len: usize,
         state: &mut Assembled,
     ) -> Parsed<()> {
-        const CUT: &str = "packed key cut";
+        const CUT: &str = "packed key truncated";
         let common = input.varint(CUT)? as usize;
         if common > state.key.len().saturating_sub(TIMESTAMP_TYPE_LEN) {
-            return Err(Fault::Damaged("packed key shares more than there is"));
+            return Err(Fault::Damaged("packed key shares more than the previous key has"));
         }
         let same_row = !state.key.is_empty() && common >= row_end(&state.key)?;
         state.key.truncate(common);
@@ -446,30 +457,30 @@ impl Format {
         }
         let qualifier = key_len
             .checked_sub(TIMESTAMP_TYPE_LEN + state.key.len())
-            .ok_or(Fault::Damaged("packed key longer than it says"))?;
+            .ok_or(Fault::Damaged("packed key longer than its stated length"))?;
         state.key.extend_from_slice(input.take(qualifier, CUT)?);
         Ok(())
     }
 }
 
 /// Timestamp and type of a key that is about to be overwritten.
-struct End {
+struct KeyTail {
     timestamp: [u8; 8],
     type_code: u8,
 }
 
-impl End {
-    /// Of no key, zeros.
+impl KeyTail {
+    /// Zeros if there is no key.
     #[inline]
-    fn of(key: &[u8]) -> End {
+    fn of(key: &[u8]) -> KeyTail {
         match key.last_chunk::<TIMESTAMP_TYPE_LEN>() {
-            Some([timestamp @ .., type_code]) => End { timestamp: *timestamp, type_code: *type_code },
-            None => End { timestamp: [0; 8], type_code: 0 },
+            Some([timestamp @ .., type_code]) => KeyTail { timestamp: *timestamp, type_code: *type_code },
+            None => KeyTail { timestamp: [0; 8], type_code: 0 },
         }
     }
 }
 
-/// Where the row of a key ends, of which at least the row length is there.
+/// The end of the row in a key that contains at least the row length.
 #[inline]
 fn row_end(key: &[u8]) -> Parsed<usize> {
     let len = key.first_chunk::<2>().ok_or(Fault::Damaged("packed key without row"))?;
@@ -478,32 +489,33 @@ fn row_end(key: &[u8]) -> Parsed<usize> {
 
 #[inline]
 fn length(input: &mut Input<'_>, same: bool, previous: usize) -> Parsed<usize> {
-    if same { Ok(previous) } else { Ok(input.varint("packed length cut")? as usize) }
+    if same { Ok(previous) } else { Ok(input.varint("packed length truncated")? as usize) }
 }
 
 #[inline]
 fn take_value(input: &mut Input<'_>, state: &mut Assembled, len: usize) -> Parsed<()> {
-    (state.place.value_at, state.place.value_len) = (input.position() as u32, len as u32);
-    input.take(len, "packed value cut").map(drop)
+    (state.span.value_at, state.span.value_len) = (input.position() as u32, len as u32);
+    input.take(len, "packed value truncated").map(drop)
 }
 
 #[inline]
 fn step_prefix(input: &mut Input<'_>, state: &mut Assembled) -> Parsed<()> {
-    const CUT: &str = "PREFIX cell cut";
+    const CUT: &str = "PREFIX cell truncated";
     let rest = input.varint(CUT)? as usize;
     let value_len = input.varint(CUT)? as usize;
     let common = input.varint(CUT)? as usize;
     if common > state.key.len() {
-        return Err(Fault::Damaged("packed key shares more than there is"));
+        return Err(Fault::Damaged("packed key shares more than the previous key has"));
     }
     state.key.truncate(common);
     state.key.extend_from_slice(input.take(rest, CUT)?);
     take_value(input, state, value_len)
 }
 
-/// Where family length and family are in the first cell of a FAST_DIFF block, whose key is whole.
+/// Position of family length and family in the first cell of a FAST_DIFF block, which has its whole
+/// key.
 fn family_in_first_key(mut input: Input<'_>) -> Parsed<Range<u32>> {
-    const CUT: &str = "FAST_DIFF cell cut";
+    const CUT: &str = "FAST_DIFF cell truncated";
     input.u8(CUT)?;
     let key_len = input.varint(CUT)? as usize;
     input.varint(CUT)?;

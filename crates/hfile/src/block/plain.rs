@@ -1,16 +1,17 @@
-//! Cells one after the other: blocks without encoding, and those of ROW_INDEX_V1.
+//! Consecutive cells with complete keys: blocks without encoding, and those of ROW_INDEX_V1.
 //!
 //! ```text
-//! cell: key length 4 | value length 4 | key | value | [tags length 2 | tags] | [sequence id, vlong]
+//! cell: key length 4 | value length 4 | key | value | [tags length 2 | tags]
+//!       | [sequence id, vlong]
 //! ROW_INDEX_V1 adds: row count 4 | offset of each row's first cell 4 * | bytes of all cells 4
 //! ```
 //!
-//! All cells are walked once, when the block is loaded: lengths, keys and order are checked then, and the marks are
-//! found by which a seek later searches: first cells of rows, and of wide rows every [`MARK_EVERY`]th cell. After that a
-//! cell is a [`Span`] of offsets; nothing is copied.
+//! Loading a block walks all cells once. It checks lengths, keys and order, and collects the marks
+//! that seeks search: the first cells of rows, and every [`MARK_EVERY`]th cell of wide rows.
+//! Afterwards a cell is a [`CellSpan`] of offsets; nothing is copied.
 //!
-//! A seek into a block that the processor has not in its own caches costs what it waits for memory. So each mark has the
-//! [head](crate::heads) of its row beside it, and a seek mostly looks at some marks, which lie side by side, and one cell.
+//! A seek into a block that is not in the CPU caches mostly waits for memory. So each mark contains
+//! the [head](crate::heads) of its row, and most seeks read only a few adjacent marks and one cell.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,64 +25,66 @@ use crate::error::{Fault, Parsed};
 use crate::heads::Heads;
 use crate::input::Input;
 
-/// Cells of one row between two marks. Sixteen keys are walked in less time than a block's row search takes.
+/// Cells of one row between two marks. Walking sixteen keys takes less time than the row search of
+/// a block.
 const MARK_EVERY: usize = 16;
-/// Bytes between two marks at least: rows of small cells are walked, a few at a time, for a mark would cost as much
-/// memory as one of them.
+/// Minimum distance of marks in bytes. A mark per row of small cells would take memory comparable
+/// to the cells, so a seek walks a few of them instead.
 const MARK_BYTES_MIN: usize = 96;
 
-/// Bytes of the marks among which a row is that are fetched ahead: those of a block of small cells.
+/// Maximum bytes of marks to prefetch for a row: the marks of one part of a block of small cells.
 const MARKS_BYTES_FETCHED_MAX: usize = 512;
-/// Bytes of a cell that are fetched ahead: a small one.
+/// Bytes of a cell to prefetch: enough for a small one.
 const CELL_BYTES_FETCHED: usize = 192;
 
-/// Cells that a forward seek looks at before it searches.
-const NEAR: usize = 4;
+/// Number of cells that a forward seek compares before it searches.
+const CELLS_BEFORE_SEARCH: usize = 4;
 
-/// Which optional fields follow each cell of a file.
+/// The optional fields of each cell of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CellFields {
     pub(crate) tags: bool,
     pub(crate) mvcc: bool,
 }
 
-/// Where the parts of a cell are; offsets into the block's payload.
+/// Positions of a cell's parts as offsets into the block's payload.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
+pub(crate) struct CellSpan {
     pub(crate) key_at: u32,
     pub(crate) key_len: u32,
     pub(crate) value_len: u32,
     pub(crate) tags_at: u32,
     pub(crate) tags_len: u32,
-    /// Where the next cell starts.
+    /// Offset of the next cell.
     pub(crate) end: u32,
     pub(crate) seq_id: u64,
 }
 
-/// What is known of the cells of a block.
+/// The search structure of a block.
 #[derive(Debug)]
 pub(crate) struct PlainCells {
     fields: CellFields,
     start: u32,
     end: u32,
-    /// Where the last cell starts.
+    /// Offset of the last cell.
     last: u32,
     heads: Heads<u32>,
-    /// Ascending; the first is at the first cell.
+    /// In ascending order. The first mark is at the first cell.
     marks: Box<[Mark]>,
 }
 
 /// A cell at which a search may begin.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Of the cell's row.
+    /// The head of the cell's row.
     head: u32,
-    /// Where in the payload the cell starts, and whether it is the first of its row.
+    /// Offset of the cell in the payload, and a flag if it is the first cell of its row in the
+    /// block.
     at: u32,
 }
 
 impl Mark {
-    // Payloads are bounded far below.
+    // Payloads are much smaller than 2 GiB, so this bit is free.
     const FIRST_OF_ROW: u32 = 1 << 31;
 
     fn new(at: usize, first_of_row: bool) -> Mark {
@@ -100,7 +103,7 @@ impl Mark {
 }
 
 impl PlainCells {
-    /// Checks a payload of cells and nothing else, from `start` on.
+    /// Checks a payload that has only cells from `start` on.
     pub(crate) fn load(
         payload: &[u8],
         start: usize,
@@ -118,16 +121,16 @@ impl PlainCells {
         order: CellOrder,
     ) -> Parsed<PlainCells> {
         let cells_len = payload.last_chunk::<4>().map(|len| u32::from_be_bytes(*len) as usize);
-        let end = cells_len.and_then(|len| start.checked_add(len)).ok_or(Fault::Damaged("row index cut"))?;
+        let end = cells_len.and_then(|len| start.checked_add(len)).ok_or(Fault::Damaged("no row index"))?;
         let mut index = Input::starting(payload, end);
-        let count = index.u32("row index cut")?;
-        let rows = index.take((count as usize).saturating_mul(4), "row index cut")?;
-        index.u32("row index cut")?;
-        index.end("row index does not add up")?;
+        let count = index.u32("row index truncated")?;
+        let rows = index.take((count as usize).saturating_mul(4), "row index truncated")?;
+        index.u32("row index truncated")?;
+        index.end("row index has trailing bytes")?;
         PlainCells::walked(payload, start, end, fields, order, Some(rows))
     }
 
-    /// Checks the cells in `start..end`; if `rows` are given, the row starts must be exactly those.
+    /// Checks the cells in `start..end`. If `rows` is given, it must be exactly the row starts.
     fn walked(
         payload: &[u8],
         start: usize,
@@ -150,43 +153,43 @@ impl PlainCells {
         for mark in &mut cells.marks {
             mark.head = cells.heads.head(row_at(mark.at()));
         }
-        cells.heads.set_posts(cells.marks.len(), |at| cells.marks[at].head);
+        cells.heads.set_samples(cells.marks.len(), |at| cells.marks[at].head);
         Ok(cells)
     }
 
-    /// Heap taken besides the payload.
+    /// Heap bytes, without the payload.
     pub(crate) fn heap_len(&self) -> usize {
         size_of_val(&*self.marks)
     }
 
-    /// The cell that starts at `at`, which is where a cell starts.
+    /// The cell at offset `at`, which must be the start of a cell.
     #[inline]
-    pub(crate) fn span(&self, payload: &[u8], at: u32) -> Parsed<Span> {
+    pub(crate) fn span(&self, payload: &[u8], at: u32) -> Parsed<CellSpan> {
         span_at(&payload[..self.end as usize], at as usize, self.fields)
     }
 
     /// The first cell.
-    pub(crate) fn first(&self, payload: &[u8]) -> Parsed<Span> {
+    pub(crate) fn first(&self, payload: &[u8]) -> Parsed<CellSpan> {
         self.span(payload, self.start)
     }
 
     /// The last cell.
-    pub(crate) fn last(&self, payload: &[u8]) -> Parsed<Span> {
+    pub(crate) fn last(&self, payload: &[u8]) -> Parsed<CellSpan> {
         self.span(payload, self.last)
     }
 
-    /// The cell behind `span`, or `None` behind the last.
+    /// The cell after `span`; `None` after the last.
     #[inline]
-    pub(crate) fn after(&self, payload: &[u8], span: &Span) -> Parsed<Option<Span>> {
+    pub(crate) fn after(&self, payload: &[u8], span: &CellSpan) -> Parsed<Option<CellSpan>> {
         if span.end >= self.end { Ok(None) } else { self.span(payload, span.end).map(Some) }
     }
 
-    /// Where a row begins near the end of the block: all rows in front of it are whole. 0 if none is known of.
+    /// Offset of the last mark at the start of a row, or 0. All rows before it end in this block.
     pub(crate) fn last_row_start(&self) -> u32 {
         self.marks.iter().rev().find(|mark| mark.is_first_of_row()).map_or(0, |mark| mark.at())
     }
 
-    /// Where the first cell starts that is at or behind `target`; the end if there is none.
+    /// Offset of the first cell at or after `target`; the end of the cells if there is none.
     pub(crate) fn seek_start(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<u32> {
         let found = self.seek(payload, None, order, target)?;
         Ok(found.map_or(self.end, |span| span.start()))
@@ -202,35 +205,35 @@ impl PlainCells {
         key_at(payload, self.last)
     }
 
-    /// Asks the processor for what a seek to `row` looks at first. Gives the indexes of these marks.
+    /// Prefetches the marks that a seek to `row` reads first. Returns their indexes.
     pub(crate) fn prefetch_marks(&self, row: &[u8]) -> Range<usize> {
-        let part = self.heads.part(row, self.marks.len());
-        prefetch(&self.marks[part.clone()], MARKS_BYTES_FETCHED_MAX);
-        part
+        let range = self.heads.search_range(row, self.marks.len());
+        prefetch(&self.marks[range.clone()], MARKS_BYTES_FETCHED_MAX);
+        range
     }
 
-    /// The index of the mark at the cell that a seek to `row` finds, most likely; `marks` are those that
-    /// [`prefetch_marks`](Self::prefetch_marks) asked for.
+    /// The index of the mark at the cell that a seek to `row` most likely finds. `marks` is the
+    /// result of [`prefetch_marks`](Self::prefetch_marks).
     pub(crate) fn likely_mark(&self, row: &[u8], marks: Range<usize>) -> usize {
-        self.heads.first_alike(row, marks, |at| self.marks[at].head)
+        self.heads.first_equal_in(row, marks, |at| self.marks[at].head)
     }
 
-    /// Asks the processor for the cell at a mark, if there is one of this index.
+    /// Prefetches the cell at a mark, if there is a mark with this index.
     pub(crate) fn prefetch_cell(&self, payload: &[u8], mark: usize) {
         if let Some(mark) = self.marks.get(mark) {
             prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
         }
     }
 
-    /// The first cell at or behind `target`; `None` if all are before it. `likely` is the index of the mark of the row of
-    /// `target`, if it is known.
+    /// The first cell at or after `target`; `None` if all cells are before it. `likely` is the
+    /// index of the mark of the target's row, if known.
     pub(crate) fn seek(
         &self,
         payload: &[u8],
         likely: Option<usize>,
         order: CellOrder,
         target: &[u8],
-    ) -> Parsed<Option<Span>> {
+    ) -> Parsed<Option<CellSpan>> {
         let first_of_row = |mark| match key::is_first_on_row(target) {
             true => self.first_of_row(payload, mark, key::row(target)),
             false => Ok(None),
@@ -240,63 +243,71 @@ impl PlainCells {
         {
             return Ok(Some(span));
         }
-        let alike = self.marks_alike(key::row(target));
-        if likely != Some(alike.start)
-            && let Some(span) = first_of_row(alike.start)?
+        let equal = self.equal_marks(key::row(target));
+        if likely != Some(equal.start)
+            && let Some(span) = first_of_row(equal.start)?
         {
             return Ok(Some(span));
         }
-        let before = self.marks_before_in(payload, order, target, alike);
+        let before = self.marks_before_in(payload, order, target, equal);
         match self.seek_between(payload, order, target, before)? {
-            Sought::At(span) => Ok(Some(span)),
-            Sought::BehindLast => Ok(None),
-            // Heads say nothing of rows that do not begin as those of the block do.
-            Sought::Elsewhere => {
+            SeekResult::At(span) => Ok(Some(span)),
+            SeekResult::AfterLast => Ok(None),
+            // Heads prove nothing for rows without the common prefix of this block's rows.
+            SeekResult::NotBetween => {
                 let before = self.marks_before(payload, order, target);
                 match self.seek_between(payload, order, target, before)? {
-                    Sought::At(span) => Ok(Some(span)),
-                    Sought::BehindLast => Ok(None),
-                    Sought::Elsewhere => Err(Fault::Damaged("cells out of order")),
+                    SeekResult::At(span) => Ok(Some(span)),
+                    SeekResult::AfterLast => Ok(None),
+                    SeekResult::NotBetween => Err(Fault::Damaged("cells out of order")),
                 }
             }
         }
     }
 
-    /// The first cell of `row`, and where the next row with a mark begins, if the row has a mark and nothing but this row and
-    /// small ones are up to there. `likely` as for [`seek`](Self::seek).
+    /// The first cell of `row`, and the offset of the next mark. `None` unless `row` starts at a
+    /// mark and the next mark is the start of a row too. Rows without a mark may be between them.
+    /// `likely` is as for [`seek`](Self::seek).
     pub(crate) fn row_between_marks(
         &self,
         payload: &[u8],
         likely: Option<usize>,
         row: &[u8],
-    ) -> Parsed<Option<(Span, u32)>> {
-        let mark = likely.unwrap_or_else(|| self.marks_alike(row).start);
+    ) -> Parsed<Option<(CellSpan, u32)>> {
+        let mark = likely.unwrap_or_else(|| self.equal_marks(row).start);
         let Some(end) = self.marks.get(mark + 1).filter(|next| next.is_first_of_row()) else {
             return Ok(None);
         };
         Ok(self.first_of_row(payload, mark, row)?.map(|span| (span, end.at())))
     }
 
-    /// The cell of a mark, if it is the first of `row`.
+    /// The cell of a mark, if it is the first cell of `row`.
     #[inline]
-    fn first_of_row(&self, payload: &[u8], mark: usize, row: &[u8]) -> Parsed<Option<Span>> {
+    fn first_of_row(&self, payload: &[u8], mark: usize, row: &[u8]) -> Parsed<Option<CellSpan>> {
         let Some(mark) = self.marks.get(mark).filter(|mark| mark.is_first_of_row()) else { return Ok(None) };
         let is_it = key::is_same_row(key::row(key_at(payload, mark.at())), row);
         if is_it { self.span(payload, mark.at()).map(Some) } else { Ok(None) }
     }
 
-    /// Searches from the mark in front of index `before` to the one at it; tells if the target is not between them.
+    /// Searches between mark `before - 1` and mark `before`. Returns [`SeekResult::NotBetween`] if
+    /// the target is not between them.
     #[inline]
-    fn seek_between(&self, payload: &[u8], order: CellOrder, target: &[u8], before: usize) -> Parsed<Sought> {
+    fn seek_between(
+        &self,
+        payload: &[u8],
+        order: CellOrder,
+        target: &[u8],
+        before: usize,
+    ) -> Parsed<SeekResult> {
         let is_before = |key| order.compare_keys(key, target) == Ordering::Less;
         if let Some(mark) = self.marks.get(before) {
             let key = key_at(payload, mark.at());
             let of_target = || mark.is_first_of_row() && key::row(key) == key::row(target);
             if before == 0 || of_target() {
                 return match is_before(key) {
-                    true => Ok(Sought::Elsewhere),
-                    // All in front of it are of lesser rows.
-                    false => self.span(payload, mark.at()).map(Sought::At),
+                    true => Ok(SeekResult::NotBetween),
+                    // All cells before this one belong to lesser rows.
+                    false => self.span(payload, mark.at()).map(SeekResult::At),
                 };
             }
         }
@@ -304,31 +315,32 @@ impl PlainCells {
         let end = self.marks.get(before).map(|mark| mark.at());
         let mut span = self.span(payload, start)?;
         if !is_before(span.key(payload)) {
-            return Ok(Sought::Elsewhere);
+            return Ok(SeekResult::NotBetween);
         }
         loop {
             let at = span.end;
-            let Some(next) = self.after(payload, &span)? else { return Ok(Sought::BehindLast) };
+            let Some(next) = self.after(payload, &span)? else { return Ok(SeekResult::AfterLast) };
             if !is_before(next.key(payload)) {
-                return Ok(Sought::At(next));
+                return Ok(SeekResult::At(next));
             }
             if end == Some(at) {
-                return Ok(Sought::Elsewhere);
+                return Ok(SeekResult::NotBetween);
             }
             span = next;
         }
     }
 
-    /// The first cell at or behind `target`, behind `from`, which is before it; there must be one. The next few cells
-    /// are tried before the search: most forward seeks are to the next column or the next row.
+    /// The first cell at or after `target`, which must exist. `from` must be before `target`.
+    /// Compares the next few cells before it searches: most forward seeks are to the next column or
+    /// the next row.
     pub(crate) fn seek_forward(
         &self,
         payload: &[u8],
         order: CellOrder,
         target: &[u8],
-        mut from: Span,
-    ) -> Parsed<Span> {
-        for _ in 0..NEAR {
+        mut from: CellSpan,
+    ) -> Parsed<CellSpan> {
+        for _ in 0..CELLS_BEFORE_SEARCH {
             from = self.after(payload, &from)?.ok_or(Fault::Damaged("block ends before the sought key"))?;
             if order.compare_keys(from.key(payload), target) != Ordering::Less {
                 return Ok(from);
@@ -337,8 +349,8 @@ impl PlainCells {
         self.seek(payload, None, order, target)?.ok_or(Fault::Damaged("block ends before the sought key"))
     }
 
-    /// The last cell before `target`, which the first cell must be.
-    pub(crate) fn seek_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<Span> {
+    /// The last cell before `target`. The first cell must be before it.
+    pub(crate) fn seek_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<CellSpan> {
         let before = self.marks_before(payload, order, target);
         let mut span = self.span(payload, self.marks[before.saturating_sub(1)].at())?;
         while let Some(next) = self.after(payload, &span)? {
@@ -350,43 +362,44 @@ impl PlainCells {
         Ok(span)
     }
 
-    /// How many marks are at cells before `target`.
+    /// Number of marks at cells before `target`.
     fn marks_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
         let is_before =
             |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
         self.marks.partition_point(is_before)
     }
 
-    /// The same if the row of `target` begins as those of the block do, else any number. `alike` are the marks of its head.
-    fn marks_before_in(&self, payload: &[u8], order: CellOrder, target: &[u8], alike: Range<usize>) -> usize {
+    /// Like `marks_before`, but searches only `equal`, the marks with the head of the target's row.
+    /// The result is meaningless if that row lacks the common prefix of this block's rows.
+    fn marks_before_in(&self, payload: &[u8], order: CellOrder, target: &[u8], equal: Range<usize>) -> usize {
         let is_before =
             |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
-        alike.start + self.marks[alike].partition_point(is_before)
+        equal.start + self.marks[equal].partition_point(is_before)
     }
 
-    /// The marks of rows with the head of `row`.
+    /// The marks whose head equals that of `row`.
     #[inline]
-    fn marks_alike(&self, row: &[u8]) -> Range<usize> {
-        self.heads.alike(row, self.marks.len(), |at| self.marks[at].head)
+    fn equal_marks(&self, row: &[u8]) -> Range<usize> {
+        self.heads.equal_range(row, self.marks.len(), |at| self.marks[at].head)
     }
 }
 
-/// Where a seek between two marks came.
-enum Sought {
-    At(Span),
-    BehindLast,
-    /// The target is not between them.
-    Elsewhere,
+/// The result of a seek between two marks.
+enum SeekResult {
+    At(CellSpan),
+    AfterLast,
+    /// The target is not between the marks.
+    NotBetween,
 }
 
-impl Span {
-    /// Where the cell starts: its lengths are in front of its key.
+impl CellSpan {
+    /// Offset of the cell: its lengths precede its key.
     #[inline]
     pub(crate) fn start(&self) -> u32 {
         self.key_at - LENGTHS_LEN as u32
     }
 
-    /// The cell within its payload.
+    /// The cell in `payload`.
     #[inline]
     pub(crate) fn cell<'a>(&self, payload: &'a [u8]) -> Cell<'a> {
         Cell {
@@ -397,20 +410,20 @@ impl Span {
         }
     }
 
-    /// The key within its payload.
+    /// The key in `payload`.
     #[inline]
     pub(crate) fn key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         &payload[self.key_at as usize..][..self.key_len as usize]
     }
 
-    /// Where the value is within its payload.
+    /// Position of the value in the payload.
     #[inline]
     pub(crate) fn value_range(&self) -> Range<usize> {
         let at = (self.key_at + self.key_len) as usize;
         at..at + self.value_len as usize
     }
 
-    /// The tags within their payload.
+    /// The tags in `payload`.
     #[inline]
     pub(crate) fn tags<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
         &payload[self.tags_at as usize..][..self.tags_len as usize]
@@ -419,20 +432,20 @@ impl Span {
 
 #[inline]
 fn be_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(*bytes[at..].first_chunk().expect("the walk at load saw these bytes"))
+    u32::from_be_bytes(*bytes[at..].first_chunk().expect("these bytes were checked on load"))
 }
 
-/// The key of a cell that the walk at load has checked.
+/// The key of a cell that was checked on load.
 #[inline]
 fn key_at(payload: &[u8], cell_at: u32) -> &[u8] {
     let at = cell_at as usize;
     &payload[at + 8..][..be_u32(payload, at) as usize]
 }
 
-/// Finds the parts of the cell at `at` by its lengths. This is the inner loop of every scan: one check for key and value
-/// together, and the short forms of the rest first.
+/// Locates the parts of the cell at `at`. This is the inner loop of every scan: it checks key and
+/// value together, and tries the short forms of the other fields first.
 #[inline]
-fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
+fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<CellSpan> {
     const CUT: &str = "cell longer than its block";
     let Some([k0, k1, k2, k3, v0, v1, v2, v3]) = cells.get(at..).and_then(<[u8]>::first_chunk) else {
         return Err(Fault::Damaged(CUT));
@@ -444,7 +457,7 @@ fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
     if end > cells.len() {
         return Err(Fault::Damaged(CUT));
     }
-    let mut span = Span { key_at: key_at as u32, key_len, value_len, ..Span::default() };
+    let mut span = CellSpan { key_at: key_at as u32, key_len, value_len, ..CellSpan::default() };
     if fields.tags {
         let len = *cells[end..].first_chunk().ok_or(Fault::Damaged(CUT))?;
         (span.tags_at, span.tags_len) = (end as u32 + 2, u32::from(u16::from_be_bytes(len)));
@@ -462,8 +475,8 @@ fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<Span> {
     Ok(span)
 }
 
-/// Checks the cells in `start..end`; gives their marks, without heads, and where the last one starts. If `rows` are
-/// given, the row starts must be exactly those.
+/// Checks the cells in `start..end`. Returns their marks, without heads, and the offset of the last
+/// cell. If `rows` is given, it must be exactly the row starts.
 fn walk(
     payload: &[u8],
     start: usize,
@@ -491,8 +504,8 @@ fn walk(
         {
             return Err(Fault::Damaged("row index does not match the rows"));
         }
-        let is_apart = marks.last().is_none_or(|mark| at - mark.at() as usize >= MARK_BYTES_MIN);
-        if (first_of_row && is_apart) || since_mark == MARK_EVERY {
+        let is_distant = marks.last().is_none_or(|mark| at - mark.at() as usize >= MARK_BYTES_MIN);
+        if (first_of_row && is_distant) || since_mark == MARK_EVERY {
             marks.push(Mark::new(at, first_of_row));
             since_mark = 0;
         }
@@ -508,7 +521,7 @@ fn walk(
     Ok((marks, last as u32))
 }
 
-/// Whether `key` is of another row than the key before it; refuses keys out of order.
+/// Whether `key` belongs to another row than the previous key. Fails if the keys are out of order.
 pub(crate) fn starts_row(order: CellOrder, previous: Option<&[u8]>, key: &[u8]) -> Parsed<bool> {
     let Some(previous) = previous else { return Ok(true) };
     match order.compare_rows(key::row(previous), key::row(key)) {

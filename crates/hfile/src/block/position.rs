@@ -1,4 +1,4 @@
-//! A position at a cell of a data block, whatever its encoding.
+//! A position at a cell of a data block in any encoding.
 
 use std::sync::Arc;
 
@@ -6,29 +6,30 @@ use bytes::Bytes;
 use cell::{Cell, CellOrder};
 
 use crate::block::packed::Assembled;
-use crate::block::plain::Span;
+use crate::block::plain::CellSpan;
 use crate::block::{Block, Body};
 use crate::error::{Fault, Parsed};
-use crate::run::Run;
+use crate::row_slice::RowSlice;
 
-/// A cell within a block that is held. The buffer of an assembled key is kept from block to block.
+/// A cell and its block, which the position keeps in memory. The buffer of an assembled key is
+/// reused for the next block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Position {
+pub(crate) struct BlockPosition {
     block: Option<Arc<Block>>,
-    span: Span,
+    span: CellSpan,
     assembled: Assembled,
 }
 
 const NOT_DATA: Fault = Fault::Damaged("index points at a block without cells");
 
-impl Position {
+impl BlockPosition {
     /// The block.
     #[inline]
     pub(crate) fn block(&self) -> Option<&Arc<Block>> {
         self.block.as_ref()
     }
 
-    /// Lets the block go.
+    /// Releases the block.
     pub(crate) fn clear(&mut self) {
         self.block = None;
     }
@@ -54,35 +55,36 @@ impl Position {
             Body::Plain(_) => self.span.cell(payload),
             _ => Cell {
                 key: &self.assembled.key,
-                value: &payload[self.assembled.place.value_range()],
-                tags: self.assembled.place.tags(payload),
-                seq_id: self.assembled.place.seq_id,
+                value: &payload[self.assembled.span.value_range()],
+                tags: self.assembled.span.tags(payload),
+                seq_id: self.assembled.span.seq_id,
             },
         })
     }
 
-    /// The value with the memory of the block, if it is worth keeping that for it: see [`Block::large_value`].
+    /// The value, sharing the memory of the block if that is worthwhile: see
+    /// [`Block::large_value`].
     pub(crate) fn large_value(&self) -> Option<Bytes> {
         let block = self.block.as_deref()?;
         let range = match block.body() {
             Body::Plain(_) => self.span.value_range(),
-            _ => self.assembled.place.value_range(),
+            _ => self.assembled.span.value_range(),
         };
         block.large_value(range)
     }
 
-    /// The rows from the cell on and before `stop`, as far as they are whole and lie in the block; `None` if none does, or
-    /// if its encoding is not plain.
-    pub(crate) fn run(&self, order: CellOrder, stop: &[u8]) -> Parsed<Option<Run>> {
-        self.block.as_ref().map_or(Ok(None), |block| Run::new(block, self.span, order, stop))
+    /// The whole rows from the current cell up to `stop` (exclusive) that lie in the block. `None`
+    /// if there is none, or if the encoding is not plain.
+    pub(crate) fn row_slice(&self, order: CellOrder, stop: &[u8]) -> Parsed<Option<RowSlice>> {
+        self.block.as_ref().map_or(Ok(None), |block| RowSlice::new(block, self.span, order, stop))
     }
 
-    /// Goes to where a run came that began here.
-    pub(crate) fn resume(&mut self, run: &Run) {
-        self.span = run.span();
+    /// Moves to the position of `slice`, which began here.
+    pub(crate) fn resume(&mut self, slice: &RowSlice) {
+        self.span = slice.span();
     }
 
-    /// Goes to the first cell of `block`.
+    /// Moves to the first cell of `block`.
     pub(crate) fn first(&mut self, block: Arc<Block>) -> Parsed<()> {
         match block.body() {
             Body::Plain(cells) => self.span = cells.first(block.payload())?,
@@ -93,7 +95,7 @@ impl Position {
         Ok(())
     }
 
-    /// Goes to the last cell of `block`.
+    /// Moves to the last cell of `block`.
     pub(crate) fn last(&mut self, block: Arc<Block>) -> Parsed<()> {
         match block.body() {
             Body::Plain(cells) => self.span = cells.last(block.payload())?,
@@ -104,7 +106,7 @@ impl Position {
         Ok(())
     }
 
-    /// Goes to the next cell of the block; at its last cell stays there and returns false.
+    /// Moves to the next cell of the block. Returns false and does not move at the last cell.
     #[inline]
     pub(crate) fn advance(&mut self) -> Parsed<bool> {
         let Some(block) = self.block.as_deref() else { return Ok(false) };
@@ -121,8 +123,8 @@ impl Position {
         }
     }
 
-    /// Goes to the first cell of `block` at or behind `target`. If there is none it does not move, and gives the block
-    /// back.
+    /// Moves to the first cell of `block` at or after `target`. If there is none, returns the block
+    /// and does not move.
     #[inline]
     pub(crate) fn seek(
         &mut self,
@@ -147,8 +149,8 @@ impl Position {
         Ok(None)
     }
 
-    /// Goes forward within the block to the first cell at or behind `target`. The current cell must be before it, the
-    /// last cell of the block must not.
+    /// Moves forward within the block to the first cell at or after `target`. The current cell must
+    /// be before `target`, the last cell of the block must not.
     pub(crate) fn seek_forward(&mut self, order: CellOrder, target: &[u8]) -> Parsed<()> {
         let Some(block) = self.block.as_deref() else { return Err(NOT_DATA) };
         let payload = block.payload();
@@ -160,7 +162,7 @@ impl Position {
         Ok(())
     }
 
-    /// Goes to the last cell of `block` before `target`, which its first cell must be.
+    /// Moves to the last cell of `block` before `target`. The first cell must be before it.
     pub(crate) fn seek_before(&mut self, block: Arc<Block>, order: CellOrder, target: &[u8]) -> Parsed<()> {
         match block.body() {
             Body::Plain(cells) => self.span = cells.seek_before(block.payload(), order, target)?,

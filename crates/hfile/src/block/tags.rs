@@ -1,15 +1,16 @@
-//! Tags packed by a dictionary that each block starts afresh.
+//! Tags packed by a dictionary. Each block starts with an empty dictionary.
 //!
-//! A tag is written as `ff | length, varint | bytes` when it is met first, later as its two-byte slot number. Of
-//! [`CAPACITY`] slots the least recently used one is given up when all are taken; reader and writer age their slots in
-//! the same way, so the slot numbers agree. Source: HBase `TagCompressionContext`, `LRUDictionary`.
+//! The first occurrence of a tag is written as `ff | length, varint | bytes`, later ones as its
+//! two-byte slot number. When all [`CAPACITY`] slots are taken, the least recently used one is
+//! replaced. Reader and writer age their slots in the same way, so the slot numbers agree. Source:
+//! HBase `TagCompressionContext`, `LRUDictionary`.
 
 use base::varint::put_varint;
 
 use crate::error::{Fault, Parsed};
 use crate::input::Input;
 
-/// Slots of a dictionary (HBase: `Byte.MAX_VALUE`).
+/// Number of slots of a dictionary (HBase: `Byte.MAX_VALUE`).
 const CAPACITY: usize = 127;
 /// First byte of a tag that is not in the dictionary.
 const NOT_IN_DICTIONARY: u8 = 0xff;
@@ -18,7 +19,7 @@ const NOT_IN_DICTIONARY: u8 = 0xff;
 #[derive(Default)]
 pub(crate) struct TagDictionary {
     slots: Vec<Vec<u8>>,
-    /// Slot numbers, the most recently used one first.
+    /// Slot numbers, most recently used first.
     by_use: Vec<u8>,
 }
 
@@ -44,9 +45,9 @@ impl TagDictionary {
         }
     }
 
-    /// Appends to `tags` a tags section of `len` bytes.
+    /// Unpacks a tags section of `len` bytes and appends it to `tags`.
     pub(crate) fn unpack(&mut self, input: &mut Input<'_>, len: usize, tags: &mut Vec<u8>) -> Parsed<()> {
-        const CUT: &str = "packed tag cut";
+        const CUT: &str = "packed tag truncated";
         let end = tags.len() + len;
         while tags.len() < end {
             let first = input.u8(CUT)?;
@@ -57,17 +58,17 @@ impl TagDictionary {
                 self.add(tag);
             } else {
                 let slot = usize::from(first) << 8 | usize::from(input.u8(CUT)?);
-                let tag = self.slots.get(slot).ok_or(Fault::Damaged("tag of a slot that is empty"))?;
+                let tag = self.slots.get(slot).ok_or(Fault::Damaged("tag of an empty slot"))?;
                 push_tag(tags, tag)?;
                 self.used(slot);
             }
         }
-        if tags.len() == end { Ok(()) } else { Err(Fault::Damaged("tags longer than they say")) }
+        if tags.len() == end { Ok(()) } else { Err(Fault::Damaged("tags longer than their stated length")) }
     }
 
-    /// Appends to `out` the packed form of a tags section; refuses one whose lengths do not add up.
+    /// Packs a tags section and appends it to `out`. Fails if its lengths are inconsistent.
     pub(crate) fn pack(&mut self, tags: &[u8], out: &mut Vec<u8>) -> Parsed<()> {
-        const CUT: &str = "tags of a cell do not add up";
+        const CUT: &str = "inconsistent tag lengths in a cell";
         let mut input = Input::new(tags);
         while input.remaining() > 0 {
             let len = input.u16(CUT)?;
@@ -87,7 +88,7 @@ impl TagDictionary {
 }
 
 fn push_tag(tags: &mut Vec<u8>, tag: &[u8]) -> Parsed<()> {
-    let len = u16::try_from(tag.len()).map_err(|_| Fault::Damaged("tag over 64 KiB"))?;
+    let len = u16::try_from(tag.len()).map_err(|_| Fault::Damaged("tag larger than 64 KiB"))?;
     tags.extend_from_slice(&len.to_be_bytes());
     tags.extend_from_slice(tag);
     Ok(())
@@ -97,9 +98,9 @@ fn push_tag(tags: &mut Vec<u8>, tag: &[u8]) -> Parsed<()> {
 mod tests {
     use super::*;
 
-    /// More tags than slots, some used again and again: slots are given up and reused on both sides alike.
+    /// More tags than slots, some used repeatedly: both sides replace and reuse the same slots.
     #[test]
-    fn packed_tags_come_back_when_slots_are_reused() {
+    fn packed_tags_are_restored_when_slots_are_reused() {
         let sections: Vec<Vec<u8>> = (0..2000_u32)
             .map(|i| {
                 let mut section = Vec::new();

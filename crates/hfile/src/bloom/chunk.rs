@@ -1,6 +1,7 @@
 //! One chunk of a compound Bloom filter: its bits, its size, and folding.
 //!
-//! Source: HBase `BloomFilterUtil`, `BloomFilterChunk`; sizes are pinned by golden values in the tests.
+//! Source: HBase `BloomFilterUtil`, `BloomFilterChunk`. Tests compare the sizes with values that
+//! HBase printed.
 
 use cell::schema::BloomType;
 
@@ -11,9 +12,9 @@ use crate::bloom::hash::{HashType, KeyHash};
 pub struct BloomOptions {
     /// Bytes of a chunk before folding.
     pub chunk_bytes: u32,
-    /// Share of absent keys that may pass.
+    /// Fraction of absent keys that may pass.
     pub error_rate: f32,
-    /// How often a chunk's size can be halved at the least.
+    /// Minimum number of times that a chunk's size can be halved.
     pub fold_max: u32,
 }
 
@@ -23,7 +24,7 @@ impl Default for BloomOptions {
     }
 }
 
-/// Bytes, hashes and keys of a full chunk.
+/// Bytes, hash functions and keys of a full chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkSize {
     pub(crate) bytes: u32,
@@ -32,9 +33,10 @@ pub(crate) struct ChunkSize {
 }
 
 impl ChunkSize {
-    /// The size that HBase computes of the settings.
+    /// The size that HBase computes from the settings.
     pub(crate) fn of(options: &BloomOptions, bloom: BloomType) -> ChunkSize {
-        // A get of a column tests two keys of a ROWCOL filter: each may fail half as often.
+        // A get of a column tests two keys in a ROWCOL filter, so each test gets about half of the
+        // error rate.
         let error_rate = match bloom {
             BloomType::RowCol => (1.0 - (1.0 - f64::from(options.error_rate)).sqrt()) as f32,
             _ => options.error_rate,
@@ -44,14 +46,14 @@ impl ChunkSize {
         let ln2 = std::f64::consts::LN_2;
         let error_ln = f64::from(error_rate).ln();
         let ideal_keys = (bits as f64 * (ln2 * ln2 / -error_ln)) as u64;
-        // Java divides whole numbers here.
+        // HBase's Java code uses integer division here.
         let hash_count = (ln2 * (bits / ideal_keys.max(1)) as f64).ceil();
         let keys_max = -(bits as f64) / hash_count * (1.0 - (error_ln / hash_count).exp()).ln();
         ChunkSize { bytes, hash_count: hash_count as u32, keys_max: keys_max as u32 }
     }
 }
 
-/// A chunk that keys are added to.
+/// A chunk under construction.
 pub(crate) struct Chunk {
     size: ChunkSize,
     bits: Vec<u8>,
@@ -74,7 +76,7 @@ impl Chunk {
         self.key_count += 1;
     }
 
-    /// Halves the bits for as long as the keys still fit; gives the size and bits left.
+    /// Halves the bits as long as the keys still fit. Returns the resulting size and bits.
     pub(crate) fn fold(mut self) -> (ChunkSize, Vec<u8>) {
         while self.bits.len().is_multiple_of(2) && self.size.keys_max > 2 * self.key_count {
             let half = self.bits.len() / 2;
@@ -88,9 +90,9 @@ impl Chunk {
     }
 }
 
-/// Whether the bits of a chunk may hold a key.
+/// Whether a chunk may contain a key. False is certain.
 pub(crate) fn may_hold(bits: &[u8], hash: HashType, hash_count: u32, key: &[u8]) -> bool {
-    // An empty chunk says nothing.
+    // An empty chunk excludes no key.
     bits.is_empty()
         || KeyHash::of(hash, key)
             .bits(hash_count, bits.len() as u64 * 8)

@@ -1,10 +1,11 @@
 //! The hash functions of Bloom filters, as HBase computes them.
 //!
-//! Source: HBase `JenkinsHash`, `MurmurHash`, `MurmurHash3`; pinned by golden values in the tests.
+//! Source: HBase `JenkinsHash`, `MurmurHash`, `MurmurHash3`. Tests compare the hashes with values
+//! that HBase printed.
 
 use crate::error::{Fault, Parsed};
 
-/// Which function; the codes are on disk.
+/// A hash function. The codes are the on-disk values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum HashType {
@@ -33,7 +34,7 @@ impl HashType {
     }
 }
 
-/// The hash of a key, from which the positions of its bits follow.
+/// The hash of a key, which determines the positions of its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyHash {
     pub(crate) first: u32,
@@ -46,11 +47,12 @@ impl KeyHash {
         KeyHash { first, second: hash.hash(key, first) }
     }
 
-    /// The bits of the key in a filter of `bit_count` bits.
+    /// The bit positions of the key in a filter of `bit_count` bits.
     pub(crate) fn bits(self, hash_count: u32, bit_count: u64) -> impl Iterator<Item = usize> {
         let mut sum = self.first as i32;
         (0..hash_count).map(move |_| {
-            // Java's `Math.abs(sum % bitCount)`; a filter has less than 2^31 bytes, so the bits need more than an int.
+            // Java's `Math.abs(sum % bitCount)`. A filter has less than 2^31 bytes, so bit counts
+            // do not fit in an int.
             let bit = (i64::from(sum) % bit_count as i64).unsigned_abs() as usize;
             sum = sum.wrapping_add(self.second as i32);
             bit
@@ -62,7 +64,7 @@ fn le_u32(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
-/// MurmurHash2 but for the last one to three bytes, which are sign-extended.
+/// MurmurHash2, except that the last one to three bytes are sign-extended.
 fn murmur(key: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;
     let mut h = seed ^ key.len() as u32;

@@ -1,12 +1,15 @@
-//! Compound Bloom filters: chunks of bits among the data blocks, and a meta block that says where they are.
+//! Compound Bloom filters: chunks of bits between the data blocks, and a meta block that locates
+//! them.
 //!
 //! ```text
-//! meta block: version 4 | bytes of all chunks 8 | hash count 4 | hash type 4 | keys 8 | keys at most 8 | chunks 4
-//!             | comparator, byte array | index of chunks in root form, keyed by the first key of each
+//! meta block: version 4 | bytes of all chunks 8 | hash count 4 | hash type 4 | keys 8
+//!             | maximum keys 8 | chunks 4 | comparator, byte array
+//!             | index of chunks in root form, keyed by the first key of each
 //! ```
 //!
-//! A key is looked for in the last chunk whose first key is not behind it. "No" is certain, "yes" is not. A store file
-//! has a general filter (rows, row prefixes, or row and qualifier) and one of the rows with family delete markers.
+//! A key can only be in the last chunk whose first key is not greater than it. "No" is certain,
+//! "yes" is not. A store file has a general filter (rows, row prefixes, or row and qualifier), and
+//! a filter of the rows with family delete markers.
 
 pub(crate) mod chunk;
 pub(crate) mod hash;
@@ -25,9 +28,9 @@ use crate::input::Input;
 
 /// The only version of meta blocks (HBase: `CompoundBloomFilterBase.VERSION`).
 const VERSION: u32 = 3;
-/// Bounds the work of a lookup in a damaged file; HBase's error rates ask for a dozen at most.
+/// Bounds the work of a lookup in a damaged file. HBase's error rates need a dozen hashes at most.
 const HASH_COUNT_MAX: u32 = 1000;
-/// What a ROWCOL filter names as the order of its chunks' keys.
+/// The comparator name that a ROWCOL filter states for its chunk keys.
 const ROW_COL_COMPARATOR: &str = "org.apache.hadoop.hbase.CellComparatorImpl";
 
 /// The meta block of a filter.
@@ -36,17 +39,17 @@ pub(crate) struct BloomMeta {
     hash: HashType,
     hash_count: u32,
     chunks: Index,
-    /// Of the chunks, unpacked.
+    /// Bytes of all chunks, uncompressed.
     chunk_bytes: u64,
-    /// Whether first keys of chunks are cell keys rather than rows.
+    /// Whether the first keys of chunks are cell keys rather than rows.
     by_column: bool,
     order: CellOrder,
 }
 
 impl BloomMeta {
-    /// Takes the payload of a meta block apart.
+    /// Parses the payload of a meta block.
     pub(crate) fn parse(payload: Bytes, by_column: bool, order: CellOrder) -> Parsed<BloomMeta> {
-        const CUT: &str = "Bloom meta cut";
+        const CUT: &str = "Bloom meta truncated";
         let mut input = Input::new(&payload);
         if input.u32(CUT)? != VERSION {
             return Err(Fault::Unsupported("Bloom filter of another version than 3".into()));
@@ -71,7 +74,7 @@ impl BloomMeta {
         Ok(meta)
     }
 
-    /// Bytes of its chunks, unpacked.
+    /// Bytes of all chunks, uncompressed.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
@@ -96,29 +99,30 @@ impl BloomMeta {
         }
     }
 
-    /// The chunk that would hold `key`, or `None` if no chunk does.
+    /// The chunk that would contain `key`, or `None` if no chunk does.
     pub(crate) fn chunk_of(&self, key: &[u8]) -> Option<Target> {
         let at = self.chunks.last_where(|first| self.compare(first, key) != Ordering::Greater)?;
         Some(self.chunks.target(at))
     }
 
-    /// Whether the bits of the key's chunk may hold it.
+    /// Whether `bits`, the chunk of `key`, may contain it. False is certain.
     pub(crate) fn may_hold(&self, bits: &[u8], key: &[u8]) -> bool {
         chunk::may_hold(bits, self.hash, self.hash_count, key)
     }
 
-    /// Bytes of memory it takes.
+    /// Heap bytes.
     pub(crate) fn heap_len(&self) -> usize {
         self.chunks.payload_len() + self.chunks.heap_len()
     }
 }
 
-/// The key that a ROWCOL filter has for a column: a cell key without family that sorts before the column's cells.
+/// The key of a column in a ROWCOL filter: a cell key without family that sorts before the column's
+/// cells.
 pub(crate) fn column_key(row: &[u8], qualifier: &[u8]) -> KeyBuf {
     KeyBuf::first_on_column(row, &[], qualifier)
 }
 
-/// The part of a row that a filter of type `bloom` holds.
+/// The part of a row that a filter of type `bloom` contains.
 pub(crate) fn row_part(bloom: BloomType, prefix_len: u32, row: &[u8]) -> &[u8] {
     match bloom {
         BloomType::RowPrefix => &row[..row.len().min(prefix_len as usize)],

@@ -1,4 +1,4 @@
-//! Writing a compound Bloom filter while the cells go by.
+//! Builds a compound Bloom filter as the cells are written.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use crate::bloom::{ROW_COL_COMPARATOR, VERSION};
 use crate::index::Target;
 use crate::index_writer::RootEntries;
 
-/// A filter under construction. Keys come in order, each once.
+/// A filter under construction. Keys must be added in order, each once.
 pub(crate) struct BloomWriter {
     by_column: bool,
     hash: HashType,
     size: ChunkSize,
     chunk: Option<(Vec<u8>, Chunk)>,
-    /// Chunks that wait for the end of a data block to be written.
+    /// Complete chunks that are written after the current data block.
     ready: VecDeque<ReadyChunk>,
     written: RootEntries,
     key_count: u64,
@@ -25,7 +25,7 @@ pub(crate) struct BloomWriter {
     bytes: u64,
 }
 
-/// A finished chunk and its first key.
+/// A complete chunk and its first key.
 pub(crate) struct ReadyChunk {
     pub(crate) first_key: Vec<u8>,
     pub(crate) bits: Vec<u8>,
@@ -65,7 +65,7 @@ impl BloomWriter {
         self.ready.push_back(ReadyChunk { first_key, bits });
     }
 
-    /// The next chunk to write; when `closing`, also the one that is not full.
+    /// The next chunk to write. When `closing`, this includes the chunk that is not full.
     pub(crate) fn next_ready(&mut self, closing: bool) -> Option<ReadyChunk> {
         if closing || self.chunk.as_ref().is_some_and(|(_, chunk)| chunk.is_full()) {
             self.finish_chunk();
@@ -73,13 +73,17 @@ impl BloomWriter {
         self.ready.pop_front()
     }
 
-    /// Takes note of where a chunk was written.
+    /// Records the location of a written chunk.
     pub(crate) fn written(&mut self, first_key: &[u8], target: Target) {
         self.written.push(first_key, target);
     }
 
-    /// The payload of the meta block, `None` if the filter has no key.
+    /// The payload of the meta block; `None` if the filter has no keys.
     pub(crate) fn meta(&self) -> Option<Vec<u8>> {
+        debug_assert!(
+            self.chunk.is_none() && self.ready.is_empty(),
+            "all chunks are written before their index"
+        );
         if self.key_count == 0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What the Bloom filters of an open file say.
+//! Lookups in the Bloom filters of an open file.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, atomic};
@@ -11,42 +11,44 @@ use crate::block::kind::BlockKind;
 use crate::bloom::{BloomMeta, column_key, row_part};
 use crate::source::{BlockSource, Stop};
 
-type Answer = std::result::Result<bool, Stop>;
+type MayContain = std::result::Result<bool, Stop>;
 
-/// How often the filters of files were asked whether they have a row or column.
+/// Counts of Bloom filter lookups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FiltersAsked {
-    /// Looks into a filter; of a column there are two, for markers of the whole family count too.
-    pub looks: u32,
-    /// Those after which it was certain that there is nothing.
+pub struct FilterCounts {
+    /// Lookups in a filter. A column takes up to two in a ROWCOL filter, because family delete
+    /// markers are looked up too.
+    pub lookups: u32,
+    /// Lookups that proved the key absent.
     pub negatives: u32,
-    /// Files that would have been asked and have no filter.
-    pub without: u32,
+    /// Lookups not done because the file has no filter or its filters are corrupt.
+    pub unfiltered: u32,
 }
 
-impl FiltersAsked {
-    /// Whether there is nothing to be told.
+impl FilterCounts {
+    /// Whether there is nothing to report.
     #[inline]
-    pub fn is_none(&self) -> bool {
-        self.looks | self.without == 0
+    pub fn is_empty(&self) -> bool {
+        self.lookups | self.unfiltered == 0
     }
 
-    fn note_look(&mut self, may_have: bool) {
-        self.looks += 1;
+    fn count_lookup(&mut self, may_have: bool) {
+        self.lookups += 1;
         self.negatives += u32::from(!may_have);
     }
 }
 
-impl std::ops::AddAssign for FiltersAsked {
-    fn add_assign(&mut self, other: FiltersAsked) {
-        self.looks += other.looks;
+impl std::ops::AddAssign for FilterCounts {
+    fn add_assign(&mut self, other: FilterCounts) {
+        self.lookups += other.lookups;
         self.negatives += other.negatives;
-        self.without += other.without;
+        self.unfiltered += other.unfiltered;
     }
 }
 
 impl Reader {
-    /// Whether the file may have cells of `row`, as far as its filters say; false is certain. What was asked is added to `asked`.
+    /// Whether the file may have cells of `row` according to its Bloom filter. False is certain.
+    /// Adds the lookups to `counts`.
     ///
     /// # Errors
     /// [`Stop::Miss`] if a chunk of the filter is needed.
@@ -54,15 +56,15 @@ impl Reader {
         self: &Arc<Self>,
         row: &[u8],
         source: &dyn BlockSource,
-        asked: &mut FiltersAsked,
-    ) -> Answer {
+        counts: &mut FilterCounts,
+    ) -> MayContain {
         let Some(meta) = self.filter() else {
-            asked.without += 1;
+            counts.unfiltered += 1;
             return Ok(true);
         };
         match self.info.bloom {
             BloomType::Row => {}
-            // Prefixes of rows of hbase:meta are not sorted as the rows are.
+            // In hbase:meta, row prefixes are not sorted like their rows.
             BloomType::RowPrefix if self.order() == CellOrder::Plain => {}
             _ => return Ok(true),
         }
@@ -72,12 +74,12 @@ impl Reader {
             return Ok(false);
         }
         let may_hold = self.may_hold(meta, part, source)?;
-        asked.note_look(may_hold);
+        counts.count_lookup(may_hold);
         Ok(may_hold)
     }
 
-    /// Whether the file may have cells of the column, family delete markers of the row included; false is certain. What was
-    /// asked is added to `asked`, also where a chunk is needed then.
+    /// Whether the file may have cells of the column or family delete markers of the row. False is
+    /// certain. Adds the lookups to `counts`, even those before a miss.
     ///
     /// # Errors
     /// [`Stop::Miss`] if a chunk of the filter is needed.
@@ -86,26 +88,26 @@ impl Reader {
         row: &[u8],
         qualifier: &[u8],
         source: &dyn BlockSource,
-        asked: &mut FiltersAsked,
-    ) -> Answer {
+        counts: &mut FilterCounts,
+    ) -> MayContain {
         if self.info.bloom != BloomType::RowCol {
-            return self.may_have_row(row, source, asked);
+            return self.may_have_row(row, source, counts);
         }
         let Some(meta) = self.filter() else {
-            asked.without += 1;
+            counts.unfiltered += 1;
             return Ok(true);
         };
-        // A family delete marker has the empty qualifier.
+        // Family delete markers have the empty qualifier.
         for qualifier in [qualifier, &[]] {
             let key = column_key(row, qualifier);
             let last = self.info.last_bloom_key.as_deref();
-            let is_behind_last =
+            let is_after_last =
                 last.is_some_and(|last| self.order().compare_keys(&key, last) == Ordering::Greater);
-            if is_behind_last {
+            if is_after_last {
                 continue;
             }
             let may_hold = self.may_hold(meta, &key, source)?;
-            asked.note_look(may_hold);
+            counts.count_lookup(may_hold);
             if may_hold {
                 return Ok(true);
             }
@@ -113,11 +115,11 @@ impl Reader {
         Ok(false)
     }
 
-    /// Whether the file may have family delete markers in `row`; false is certain.
+    /// Whether the file may have family delete markers in `row`. False is certain.
     ///
     /// # Errors
     /// [`Stop::Miss`] if a chunk of the filter is needed.
-    pub fn may_have_delete_family(self: &Arc<Self>, row: &[u8], source: &dyn BlockSource) -> Answer {
+    pub fn may_have_delete_family(self: &Arc<Self>, row: &[u8], source: &dyn BlockSource) -> MayContain {
         if self.info.delete_family_count == Some(0) {
             return Ok(false);
         }
@@ -133,12 +135,12 @@ impl Reader {
         }
     }
 
-    /// The general filter, unless a chunk of it could not be read.
+    /// The general filter, unless a Bloom chunk of the file was corrupt.
     fn filter(&self) -> Option<&BloomMeta> {
         self.bloom.as_ref().filter(|_| !self.bloom_failed.load(atomic::Ordering::Relaxed))
     }
 
-    fn may_hold(self: &Arc<Self>, meta: &BloomMeta, key: &[u8], source: &dyn BlockSource) -> Answer {
+    fn may_hold(self: &Arc<Self>, meta: &BloomMeta, key: &[u8], source: &dyn BlockSource) -> MayContain {
         let Some(chunk) = meta.chunk_of(key) else { return Ok(false) };
         let block = self.find(chunk, BlockKind::BloomChunk, source)?;
         Ok(meta.may_hold(block.payload(), key))

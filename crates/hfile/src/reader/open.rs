@@ -1,4 +1,4 @@
-//! Opening a file: trailer, root of the index, file info, places of the Bloom chunks.
+//! Opens a file: trailer, root of the index, file info, index of the Bloom chunks.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,9 +20,11 @@ use crate::index::{Index, Target};
 use crate::info::FileInfo;
 use crate::trailer::{self, Trailer};
 
-/// Bytes of the file's end that opening reads at once: trailer and load-on-open section of all but large files.
+/// Bytes of the file's end that the first read covers: trailer and load-on-open section of all but
+/// large files.
 const TAIL_LEN: u64 = 64 << 10;
-/// File info is entries of a few bytes; more is not believed, since its entries take more memory than disk.
+/// Maximum size of the file info. It normally has a few small entries. A larger size is rejected,
+/// because entries take more memory than disk.
 const FILE_INFO_LEN_MAX: usize = 64 << 20;
 
 /// See [`Reader::open`].
@@ -38,13 +40,13 @@ pub(super) async fn open(
     let damaged = |fault: Fault| fault.at(path, file.len());
     let trailer_len = trailer::trailer_len(&tail).map_err(damaged)?;
     if trailer_len > tail.len() {
-        return Err(damaged(Fault::Damaged("shorter than its trailer")));
+        return Err(damaged(Fault::Damaged("file shorter than its trailer")));
     }
     let end = file.len() - trailer_len as u64;
     let trailer =
         Trailer::parse(&tail[tail.len() - trailer_len..], end).map_err(|fault| fault.at(path, end))?;
     if options.order.is_some_and(|order| order != trailer.order) {
-        return Err(damaged(Fault::Damaged("cells have another order than those of this table")));
+        return Err(damaged(Fault::Damaged("cell order differs from the table's")));
     }
     let codec = Codec::of(trailer.compression).map_err(|fault| fault.at(path, end))?;
     let format =
@@ -53,13 +55,13 @@ pub(super) async fn open(
     section.open(trailer, options).await
 }
 
-/// The part of a file that is read when it is opened, as it is being read.
+/// The section of a file that is read on open, while it is being read.
 struct Section<'a> {
     file: &'a Arc<dyn FileReader>,
     file_id: u64,
     tail: &'a Bytes,
     tail_at: u64,
-    /// Where the trailer starts.
+    /// Offset of the trailer.
     end: u64,
     format: BlockFormat,
 }
@@ -80,7 +82,7 @@ impl Section<'_> {
         .map_err(damaged_at(root_block.offset()))?;
         self.next(&mut at, BlockKind::RootIndex).await?;
         if at != trailer.file_info_offset {
-            return Err(damaged_at(self.end)(Fault::Damaged("file info is not where the trailer says")));
+            return Err(damaged_at(self.end)(Fault::Damaged("file info is not at the trailer's offset")));
         }
         let info_block = self.next(&mut at, BlockKind::FileInfo).await?;
         let info = parse_info(&info_block, &trailer).map_err(damaged_at(info_block.offset()))?;
@@ -90,14 +92,14 @@ impl Section<'_> {
             let of_columns = block.kind() == BlockKind::BloomMeta && info.bloom == BloomType::RowCol;
             let meta = match BloomMeta::parse(block.payload().clone(), of_columns, order) {
                 Ok(meta) => Some(meta),
-                // A filter of a newer kind: the file is read without.
+                // A filter of an unknown version: read the file without it.
                 Err(Fault::Unsupported(_)) => None,
                 Err(fault) => return Err(damaged_at(at)(fault)),
             };
             match block.kind() {
                 BlockKind::BloomMeta => bloom = meta,
                 BlockKind::DeleteFamilyBloomMeta => delete_family_bloom = meta,
-                _ => return Err(damaged_at(at)(Fault::Damaged("unexpected block in front of the trailer"))),
+                _ => return Err(damaged_at(at)(Fault::Damaged("unexpected block before the trailer"))),
             }
             at += u64::from(block.on_disk_len());
         }
@@ -118,7 +120,7 @@ impl Section<'_> {
         }))
     }
 
-    /// The block at `at`, which must be of `kind`; `at` is moved behind it.
+    /// The block at `at`, which must be of `kind`. Advances `at` past it.
     async fn next(&self, at: &mut u64, kind: BlockKind) -> Result<Block> {
         let block = self.any_at(*at).await?;
         if block.kind() != kind {
@@ -139,12 +141,12 @@ impl Section<'_> {
         loaded.map_err(|fault| fault.at(self.file.path(), at))
     }
 
-    /// The block, if all of it was read with the tail and is sound.
+    /// The block, if it lies completely within the tail and is valid.
     fn in_tail(&self, at: u64) -> Option<Block> {
         let start = usize::try_from(at.checked_sub(self.tail_at)?).ok()?;
         let rest = self.tail.get(start..(self.end - self.tail_at) as usize)?;
         let header = Header::parse(rest).ok()?;
-        // Copied: what is kept of it must not keep the whole tail.
+        // Copied, so that the retained parts do not keep the whole tail in memory.
         let on_disk = Bytes::copy_from_slice(rest.get(..header.total_len())?);
         Block::decode(on_disk, self.file_id, at, &self.format).ok()
     }

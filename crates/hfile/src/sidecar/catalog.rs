@@ -1,32 +1,33 @@
-//! The stretches of a file that has a sidecar.
+//! The list of a file's stretches.
 
 use bytes::Bytes;
 
-use super::{SidecarPlace, VERSION};
+use super::{SidecarLocation, VERSION};
 use crate::error::{Fault, Parsed};
 use crate::index::Target;
 use crate::input::Input;
 
-/// All stretches, in the order of their rows, which are all rows of the file.
+/// All stretches in row order. Together they contain all rows of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
-    /// At least one where the file has cells.
+    /// At least one if the file has cells.
     pub entries: Vec<CatalogEntry>,
 }
 
-/// Where a stretch is.
+/// The location of a stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// No row of the stretch is before it, and none of the stretches before is not.
+    /// Lower bound of the stretch's rows, greater than all rows of the previous stretch.
     pub start_row: Bytes,
-    /// The data block that its first cell is in, or the one behind.
+    /// Offset of the stretch's first data block. Its first row may begin in an earlier block.
     pub block_offset: u64,
-    /// Where its directory is.
-    pub directory: SidecarPlace,
+    /// Location of the stretch's directory.
+    pub directory: SidecarLocation,
 }
 
 impl Catalog {
-    /// Version, number of entries; of each the row behind its length, the data block, place and length of the directory.
+    /// Encodes version and number of entries; for each entry the row with its length, the data
+    /// block's offset, and offset and length of the directory.
     pub(super) fn payload(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         out.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
@@ -41,9 +42,9 @@ impl Catalog {
     }
 
     /// # Errors
-    /// [`Fault::Unsupported`] of another version.
+    /// [`Fault::Unsupported`] for another version.
     pub(super) fn parse(payload: &Bytes) -> Parsed<Catalog> {
-        const CUT: &str = "catalog of columns cut";
+        const CUT: &str = "sidecar catalog truncated";
         let mut input = Input::new(payload);
         check_version(&mut input)?;
         let count = input.u32(CUT)?;
@@ -52,23 +53,23 @@ impl Catalog {
             let len = input.u16(CUT)? as usize;
             let start_row = payload.slice_ref(input.take(len, CUT)?);
             let block_offset = input.u64(CUT)?;
-            let directory = SidecarPlace(Target { offset: input.u64(CUT)?, len: input.u32(CUT)? });
+            let directory = SidecarLocation(Target { offset: input.u64(CUT)?, len: input.u32(CUT)? });
             if entries.last().is_some_and(|last| last.start_row >= start_row) {
-                return Err(Fault::Damaged("catalog of columns out of order"));
+                return Err(Fault::Damaged("sidecar catalog out of order"));
             }
             entries.push(CatalogEntry { start_row, block_offset, directory });
         }
-        input.end("bytes behind the catalog of columns")?;
+        input.end("sidecar catalog has trailing bytes")?;
         Ok(Catalog { entries })
     }
 }
 
 /// # Errors
-/// [`Fault::Unsupported`] of another version.
+/// [`Fault::Unsupported`] for another version.
 pub(super) fn check_version(input: &mut Input<'_>) -> Parsed<()> {
-    match input.u8("no version of the sidecar")? {
+    match input.u8("sidecar version missing")? {
         VERSION => Ok(()),
-        other => Err(Fault::Unsupported(format!("version {other} of the column sidecar"))),
+        other => Err(Fault::Unsupported(format!("column sidecar version {other}"))),
     }
 }
 
@@ -77,11 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_contents_are_read_back() {
         let entry = |row: &'static str, offset| CatalogEntry {
             start_row: Bytes::from_static(row.as_bytes()),
             block_offset: offset,
-            directory: SidecarPlace(Target { offset: offset + 7, len: 99 }),
+            directory: SidecarLocation(Target { offset: offset + 7, len: 99 }),
         };
         let catalog = Catalog { entries: vec![entry("", 0), entry("b", 1 << 40)] };
         let payload = Bytes::from(catalog.payload());
@@ -96,7 +97,7 @@ mod tests {
         let entry = CatalogEntry {
             start_row: Bytes::from_static(b"a"),
             block_offset: 0,
-            directory: SidecarPlace(Target { offset: 0, len: 0 }),
+            directory: SidecarLocation(Target { offset: 0, len: 0 }),
         };
         let twice = Catalog { entries: vec![entry.clone(), entry] };
         assert!(matches!(Catalog::parse(&twice.payload().into()), Err(Fault::Damaged(_))));

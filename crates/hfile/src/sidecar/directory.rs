@@ -1,44 +1,44 @@
-//! What is known of a stretch, and where its strips are.
+//! The description of a stretch and the locations of its strips.
 
 use bytes::Bytes;
 
-use super::SidecarPlace;
+use super::SidecarLocation;
 use super::catalog::check_version;
 use crate::error::{Fault, Parsed};
 use crate::index::Target;
 use crate::info::TimeRange;
 use crate::input::Input;
 
-const CUT: &str = "directory of columns cut";
+const CUT: &str = "sidecar directory truncated";
 
 /// The directory of a stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// The family of all cells.
     pub family: Bytes,
-    /// Rows that have a cell.
+    /// Number of rows.
     pub rows: usize,
-    /// Whether all cells are puts without tags. Only then are there strips.
+    /// Whether all cells are puts without tags. Otherwise there are no strips.
     pub is_plain: bool,
     /// The greatest sequence id of a cell.
     pub seq_id_max: u64,
     /// The least and the greatest timestamp of a cell.
     pub timestamps: TimeRange,
-    /// Some rows, the first one and about one a data block, in order.
-    pub marks: Vec<Mark>,
-    /// Where the keys of all rows are.
-    pub row_keys: Option<SidecarPlace>,
-    // By qualifier, in no order.
-    strips: Vec<(Bytes, SidecarPlace)>,
+    /// Some rows in order: the first one and about one per data block.
+    pub marks: Vec<RowMark>,
+    /// Location of the strip with the keys of all rows.
+    pub row_keys: Option<SidecarLocation>,
+    // By qualifier, unordered.
+    strips: Vec<(Bytes, SidecarLocation)>,
 }
 
-/// A row, and how many rows of the stretch are in front of it.
+/// A row, and its index in the stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Its key.
+pub struct RowMark {
+    /// The row key.
     pub row: Bytes,
-    /// Its place.
-    pub place: u32,
+    /// Number of rows before it in the stretch.
+    pub row_index: u32,
 }
 
 impl Directory {
@@ -48,15 +48,16 @@ impl Directory {
     }
 
     pub(super) fn add_strip(&mut self, qualifier: &[u8], target: Target) {
-        self.strips.push((Bytes::copy_from_slice(qualifier), SidecarPlace(target)));
+        self.strips.push((Bytes::copy_from_slice(qualifier), SidecarLocation(target)));
     }
 
-    /// Where the values of a column are. `None` where no row has any, if there are [strips](Directory::has_strips).
-    pub fn strip(&self, qualifier: &[u8]) -> Option<SidecarPlace> {
-        self.strips.iter().find(|(name, _)| name == qualifier).map(|(_, place)| *place)
+    /// Location of the strip of a column. If the stretch [has strips](Directory::has_strips),
+    /// `None` means that no row has a value.
+    pub fn strip(&self, qualifier: &[u8]) -> Option<SidecarLocation> {
+        self.strips.iter().find(|(name, _)| name == qualifier).map(|(_, location)| *location)
     }
 
-    /// Whether there is a strip of each column that a row has.
+    /// Whether the stretch has strips, one for each column of any row.
     pub fn has_strips(&self) -> bool {
         self.row_keys.is_some()
     }
@@ -70,7 +71,7 @@ impl Directory {
         out.extend_from_slice(&self.timestamps.max.to_be_bytes());
         out.extend_from_slice(&(self.marks.len() as u32).to_be_bytes());
         for mark in &self.marks {
-            out.extend_from_slice(&mark.place.to_be_bytes());
+            out.extend_from_slice(&mark.row_index.to_be_bytes());
             put_bytes(&mut out, &mark.row);
         }
         let Some(row_keys) = self.row_keys else {
@@ -78,17 +79,17 @@ impl Directory {
             return out;
         };
         out.push(1);
-        put_place(&mut out, row_keys);
+        put_location(&mut out, row_keys);
         out.extend_from_slice(&(self.strips.len() as u32).to_be_bytes());
-        for (qualifier, place) in &self.strips {
+        for (qualifier, location) in &self.strips {
             put_bytes(&mut out, qualifier);
-            put_place(&mut out, *place);
+            put_location(&mut out, *location);
         }
         out
     }
 
     /// # Errors
-    /// [`Fault::Unsupported`] of another version.
+    /// [`Fault::Unsupported`] for another version.
     pub(super) fn parse(payload: &Bytes) -> Parsed<Directory> {
         let mut input = Input::new(payload);
         check_version(&mut input)?;
@@ -100,28 +101,28 @@ impl Directory {
         let mut directory = Directory::new(rows, is_plain, seq_id_max, timestamps);
         directory.family = family;
         for _ in 0..input.u32(CUT)? {
-            let place = input.u32(CUT)?;
-            let mark = Mark { row: bytes(payload, &mut input)?, place };
-            let is_behind = |last: &Mark| last.place < place && last.row < mark.row;
-            if place as usize >= rows || !directory.marks.last().map_or(place == 0, is_behind) {
-                return Err(Fault::Damaged("marks of a directory of columns out of order"));
+            let row_index = input.u32(CUT)?;
+            let mark = RowMark { row: bytes(payload, &mut input)?, row_index };
+            let is_after = |last: &RowMark| last.row_index < row_index && last.row < mark.row;
+            if row_index as usize >= rows || !directory.marks.last().map_or(row_index == 0, is_after) {
+                return Err(Fault::Damaged("sidecar directory marks out of order"));
             }
             directory.marks.push(mark);
         }
         if boolean(&mut input)? {
-            directory.row_keys = Some(place(&mut input)?);
+            directory.row_keys = Some(location(&mut input)?);
             for _ in 0..input.u32(CUT)? {
                 let qualifier = bytes(payload, &mut input)?;
-                directory.strips.push((qualifier, place(&mut input)?));
+                directory.strips.push((qualifier, location(&mut input)?));
             }
         }
         if directory.has_strips() && (!is_plain || (rows > 0 && directory.marks.is_empty())) {
-            return Err(Fault::Damaged("directory of columns contradicts itself"));
+            return Err(Fault::Damaged("sidecar directory contradicts itself"));
         }
         if directory.has_strips() && rows > super::ROWS_MAX {
-            return Err(Fault::Damaged("directory of columns tells of too many rows"));
+            return Err(Fault::Damaged("sidecar directory states too many rows"));
         }
-        input.end("bytes behind a directory of columns")?;
+        input.end("sidecar directory has trailing bytes")?;
         Ok(directory)
     }
 }
@@ -130,11 +131,12 @@ fn boolean(input: &mut Input<'_>) -> Parsed<bool> {
     match input.u8(CUT)? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(Fault::Damaged("directory of columns of unknown form")),
+        _ => Err(Fault::Damaged("sidecar directory has an unknown form")),
     }
 }
 
-/// Rows have less than 2^15 bytes, qualifiers less than 2^16: their keys could not be written otherwise.
+/// Rows are shorter than 2^15 bytes and qualifiers shorter than 2^16, since cell keys cannot store
+/// longer ones.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
     out.extend_from_slice(bytes);
@@ -145,13 +147,13 @@ fn bytes(payload: &Bytes, input: &mut Input<'_>) -> Parsed<Bytes> {
     Ok(payload.slice_ref(input.take(len, CUT)?))
 }
 
-fn put_place(out: &mut Vec<u8>, SidecarPlace(target): SidecarPlace) {
+fn put_location(out: &mut Vec<u8>, SidecarLocation(target): SidecarLocation) {
     out.extend_from_slice(&target.offset.to_be_bytes());
     out.extend_from_slice(&target.len.to_be_bytes());
 }
 
-fn place(input: &mut Input<'_>) -> Parsed<SidecarPlace> {
-    Ok(SidecarPlace(Target { offset: input.u64(CUT)?, len: input.u32(CUT)? }))
+fn location(input: &mut Input<'_>) -> Parsed<SidecarLocation> {
+    Ok(SidecarLocation(Target { offset: input.u64(CUT)?, len: input.u32(CUT)? }))
 }
 
 #[cfg(test)]
@@ -161,20 +163,20 @@ mod tests {
     fn directory() -> Directory {
         let mut directory = Directory::new(7, true, 12, TimeRange { min: -3, max: 9 });
         directory.family = Bytes::from_static(b"d");
-        directory.marks.push(Mark { row: Bytes::from_static(b"a"), place: 0 });
-        directory.marks.push(Mark { row: Bytes::from_static(b"b"), place: 4 });
-        directory.row_keys = Some(SidecarPlace(Target { offset: 1 << 40, len: 50 }));
+        directory.marks.push(RowMark { row: Bytes::from_static(b"a"), row_index: 0 });
+        directory.marks.push(RowMark { row: Bytes::from_static(b"b"), row_index: 4 });
+        directory.row_keys = Some(SidecarLocation(Target { offset: 1 << 40, len: 50 }));
         directory.add_strip(b"", Target { offset: 100, len: 1 });
         directory.add_strip(b"name", Target { offset: 101, len: 2 });
         directory
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_contents_are_read_back() {
         let plain = directory();
         let payload = Bytes::from(plain.payload());
         assert_eq!(Directory::parse(&payload), Ok(plain.clone()));
-        assert_eq!(plain.strip(b"name"), Some(SidecarPlace(Target { offset: 101, len: 2 })));
+        assert_eq!(plain.strip(b"name"), Some(SidecarLocation(Target { offset: 101, len: 2 })));
         assert_eq!(plain.strip(b"nam"), None);
         for len in 0..payload.len() {
             assert!(Directory::parse(&payload.slice(..len)).is_err(), "{len} bytes are too few");
@@ -191,7 +193,7 @@ mod tests {
             Directory::parse(&directory.payload().into())
         };
         assert!(parsed(|directory| directory.is_plain = false).is_err());
-        assert!(parsed(|directory| directory.rows = 4).is_err(), "a mark behind all rows");
+        assert!(parsed(|directory| directory.rows = 4).is_err(), "a mark after all rows");
         assert!(parsed(|directory| directory.marks.swap(0, 1)).is_err());
         assert!(parsed(|directory| directory.marks.clear()).is_err());
         assert!(parsed(|directory| directory.rows = crate::sidecar::ROWS_MAX + 1).is_err());

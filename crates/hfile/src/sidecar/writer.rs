@@ -1,4 +1,4 @@
-//! Making the sidecar of a file beside its data blocks.
+//! Builds the sidecar of a file while its data blocks are written.
 
 use std::collections::HashMap;
 
@@ -6,80 +6,82 @@ use bytes::Bytes;
 use cell::{Cell, CellType};
 
 use super::catalog::{Catalog, CatalogEntry};
-use super::directory::{Directory, Mark};
+use super::directory::{Directory, RowMark};
 use super::strip::StripBuilder;
-use super::{ROWS_MAX, SidecarPlace};
+use super::{ROWS_MAX, SidecarLocation};
 use crate::block::kind::BlockKind;
 use crate::index::Target;
 use crate::info::TimeRange;
 use crate::output::Output;
 
-/// Data blocks of a stretch: at HBase's usual size of blocks 8 MiB of cells, so that a strip of one column is some KiB.
+/// Number of data blocks in a stretch. With HBase's default block size that is 8 MiB of cells, so a
+/// strip of one column has some KiB.
 const STRETCH_BLOCKS: usize = 128;
-/// Columns of a stretch beyond which it has no strips: rows of very many different columns are not read by columns.
+/// Maximum columns of a stretch with strips. Rows with very many different columns are not read by
+/// column.
 const COLUMNS_MAX: usize = 1024;
-/// The same for bytes that wait for the stretch's end.
+/// Maximum bytes that are buffered for a stretch with strips.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Gathers the cells of a file by columns.
+/// Collects the cells of a file by column.
 pub(crate) struct SidecarWriter {
     family: Bytes,
     catalog: Catalog,
     stretch: Stretch,
-    row: Row,
+    row: RowBuffer,
     is_block_begun: bool,
 }
 
-/// What is known of the rows of a stretch that are complete.
+/// The complete rows of a stretch.
 struct Stretch {
     start_row: Bytes,
     block_offset: u64,
     blocks: usize,
     rows: u32,
-    facts: Facts,
-    marks: Vec<Mark>,
+    summary: CellSummary,
+    marks: Vec<RowMark>,
     row_keys: StripBuilder,
     strips: Strips,
 }
 
-/// The row whose cells are coming; it belongs to the stretch that its last cell is in.
+/// The row that is being added. It belongs to the stretch that contains its last cell.
 #[derive(Default)]
-struct Row {
+struct RowBuffer {
     is_begun: bool,
     key: Vec<u8>,
     is_marked: bool,
-    facts: Facts,
+    summary: CellSummary,
     qualifiers: Vec<u8>,
     values: Vec<u8>,
-    // Where those of each cell end.
+    // For each cell, the ends of its qualifier and value.
     ends: Vec<(usize, usize)>,
-    is_unfit: bool,
+    exceeds_limits: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Facts {
+struct CellSummary {
     is_plain: bool,
     seq_id_max: u64,
     timestamps: TimeRange,
 }
 
-impl Default for Facts {
-    fn default() -> Facts {
-        Facts { is_plain: true, seq_id_max: 0, timestamps: TimeRange { min: i64::MAX, max: i64::MIN } }
+impl Default for CellSummary {
+    fn default() -> CellSummary {
+        CellSummary { is_plain: true, seq_id_max: 0, timestamps: TimeRange { min: i64::MAX, max: i64::MIN } }
     }
 }
 
-impl Facts {
-    fn of(cell: &Cell<'_>) -> Facts {
+impl CellSummary {
+    fn of(cell: &Cell<'_>) -> CellSummary {
         let timestamp = cell.timestamp();
-        Facts {
+        CellSummary {
             is_plain: cell.kind() == CellType::Put && cell.tags.is_empty(),
             seq_id_max: cell.seq_id,
             timestamps: TimeRange { min: timestamp, max: timestamp },
         }
     }
 
-    fn add(&mut self, other: &Facts) {
+    fn add(&mut self, other: &CellSummary) {
         self.is_plain &= other.is_plain;
         self.seq_id_max = self.seq_id_max.max(other.seq_id_max);
         self.timestamps.include(other.timestamps.min);
@@ -97,7 +99,7 @@ struct Strips {
 }
 
 impl Strips {
-    /// Adds a value; `hint` is where its column may be. Where it is.
+    /// Adds a value and returns the index of its column. `hint` is the likely index.
     fn add(&mut self, hint: usize, row: u32, qualifier: &[u8], value: &[u8]) -> usize {
         if self.are_too_many {
             return hint;
@@ -116,13 +118,13 @@ impl Strips {
         strip.push(row, value);
         self.bytes += strip.len() - before;
         if self.list.len() > COLUMNS_MAX || self.bytes > BYTES_MAX {
-            self.give_up();
+            self.discard();
         }
         at
     }
 
-    /// Lets go of all at once: what is too much is not to be in memory.
-    fn give_up(&mut self) {
+    /// Drops all strips, so that the excess is not buffered.
+    fn discard(&mut self) {
         *self = Strips { are_too_many: true, ..Strips::default() };
     }
 }
@@ -134,22 +136,22 @@ impl Stretch {
             block_offset,
             blocks: 0,
             rows: 0,
-            facts: Facts::default(),
+            summary: CellSummary::default(),
             marks: Vec::new(),
             row_keys: StripBuilder::default(),
             strips: Strips::default(),
         }
     }
 
-    fn add(&mut self, row: &mut Row) {
-        self.facts.add(&row.facts);
+    fn add(&mut self, row: &mut RowBuffer) {
+        self.summary.add(&row.summary);
         if row.is_marked || self.rows == 0 {
-            self.marks.push(Mark { row: Bytes::copy_from_slice(&row.key), place: self.rows });
+            self.marks.push(RowMark { row: Bytes::copy_from_slice(&row.key), row_index: self.rows });
         }
-        if row.is_unfit || self.rows as usize >= ROWS_MAX {
-            self.strips.give_up();
+        if row.exceeds_limits || self.rows as usize >= ROWS_MAX {
+            self.strips.discard();
         }
-        if self.facts.is_plain && !self.strips.are_too_many {
+        if self.summary.is_plain && !self.strips.are_too_many {
             self.row_keys.push(self.rows, &row.key);
             let (mut hint, mut starts) = (0, (0, 0));
             for ends in &row.ends {
@@ -163,14 +165,14 @@ impl Stretch {
         row.is_begun = false;
     }
 
-    /// Writes the strips and the directory; where that is.
+    /// Writes the strips and the directory. Returns the location of the directory.
     fn put(self, family: Bytes, out: &mut Output) -> Target {
-        let Facts { is_plain, seq_id_max, timestamps } = self.facts;
+        let CellSummary { is_plain, seq_id_max, timestamps } = self.summary;
         let mut directory = Directory::new(self.rows as usize, is_plain, seq_id_max, timestamps);
         (directory.family, directory.marks) = (family, self.marks);
         if is_plain && !self.strips.are_too_many {
             directory.row_keys =
-                Some(SidecarPlace(out.put(BlockKind::Meta, &self.row_keys.payload(self.rows))));
+                Some(SidecarLocation(out.put(BlockKind::Meta, &self.row_keys.payload(self.rows))));
             for (qualifier, strip) in &self.strips.list {
                 directory.add_strip(qualifier, out.put(BlockKind::Meta, &strip.payload(self.rows)));
             }
@@ -179,21 +181,22 @@ impl Stretch {
     }
 }
 
-impl Row {
+impl RowBuffer {
     fn begin(&mut self, key: &[u8], is_marked: bool) {
         self.key.clear();
         self.key.extend_from_slice(key);
-        (self.is_begun, self.is_marked, self.facts) = (true, is_marked, Facts::default());
+        (self.is_begun, self.is_marked, self.summary) = (true, is_marked, CellSummary::default());
         self.qualifiers.clear();
         self.values.clear();
         self.ends.clear();
-        self.is_unfit = false;
+        self.exceeds_limits = false;
     }
 
     fn add(&mut self, cell: &Cell<'_>) {
-        self.facts.add(&Facts::of(cell));
-        self.is_unfit |= self.ends.len() > COLUMNS_MAX || self.values.len() + cell.value.len() > BYTES_MAX;
-        if !self.facts.is_plain || self.is_unfit {
+        self.summary.add(&CellSummary::of(cell));
+        self.exceeds_limits |=
+            self.ends.len() > COLUMNS_MAX || self.values.len() + cell.value.len() > BYTES_MAX;
+        if !self.summary.is_plain || self.exceeds_limits {
             return;
         }
         let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].0);
@@ -212,15 +215,15 @@ impl SidecarWriter {
             family: Bytes::new(),
             catalog: Catalog::default(),
             stretch: Stretch::starting(Bytes::new(), 0),
-            row: Row::default(),
+            row: RowBuffer::default(),
             is_block_begun: false,
         }
     }
 
-    /// A data block begins, which the index will have under a key of `index_row`; the rows before that are a stretch of
-    /// their own if it is large enough.
+    /// Starts a data block with the index key row `index_row`. If the current stretch is large
+    /// enough, the rows before `index_row` complete it.
     pub(crate) fn begin_block(&mut self, index_row: &[u8], out: &mut Output) {
-        // A row of very many blocks begins but once.
+        // A row that spans very many blocks starts only one stretch.
         let is_large = self.stretch.blocks >= STRETCH_BLOCKS || self.stretch.rows as usize >= ROWS_MAX / 2;
         if is_large && self.stretch.start_row != index_row {
             if self.row.is_begun && self.row.key[..] < *index_row {
@@ -239,7 +242,7 @@ impl SidecarWriter {
         self.is_block_begun = true;
     }
 
-    /// A cell, behind those before it.
+    /// Adds the next cell of the file.
     pub(crate) fn add(&mut self, cell: &Cell<'_>, is_new_row: bool) {
         if is_new_row {
             if self.row.is_begun {
@@ -250,19 +253,20 @@ impl SidecarWriter {
         if self.family.is_empty() {
             self.family = Bytes::copy_from_slice(cell.family());
         }
-        // Files of stores have one.
-        self.row.is_unfit |= self.family != cell.family();
+        // Files of a store have a single family.
+        self.row.exceeds_limits |= self.family != cell.family();
         self.row.add(cell);
     }
 
     fn put(&mut self, next: Stretch, out: &mut Output) {
         let stretch = std::mem::replace(&mut self.stretch, next);
         let (start_row, block_offset) = (stretch.start_row.clone(), stretch.block_offset);
-        let directory = SidecarPlace(stretch.put(self.family.clone(), out));
+        let directory = SidecarLocation(stretch.put(self.family.clone(), out));
         self.catalog.entries.push(CatalogEntry { start_row, block_offset, directory });
     }
 
-    /// Writes what is left, behind the last data block; where the catalog is.
+    /// Writes the remaining stretch and the catalog after the last data block. Returns the location
+    /// of the catalog.
     pub(crate) fn finish(mut self, out: &mut Output) -> Target {
         if self.row.is_begun {
             self.stretch.add(&mut self.row);

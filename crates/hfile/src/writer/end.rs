@@ -1,8 +1,10 @@
-//! What stands behind the data of a file: the rest of the index, file info, Bloom metas and the trailer.
+//! Writes everything that follows the data of a file: the rest of the index, file info, Bloom metas
+//! and the trailer.
 
 use cell::schema::{BlockEncoding, BloomType};
 
 use super::{Writer, boolean, packs_tags};
+use crate::block::header::NO_BLOCK;
 use crate::block::kind::BlockKind;
 use crate::bloom::writer::BloomWriter;
 use crate::index::Target;
@@ -11,8 +13,9 @@ use crate::info::{bloom_name, encoding_name, names, write_map};
 use crate::trailer::{TRAILER_LEN, Trailer};
 
 impl Writer {
-    /// Everything behind the data.
+    /// Appends everything that follows the data.
     pub(super) fn put_end(&mut self) {
+        assert!(self.block.is_empty(), "all cells are in blocks before the end is written");
         while let Some(level) = self.index.next_level() {
             let put = |block: ReadyIndex| {
                 (block.first_key, self.out.put_uncounted(BlockKind::IntermediateIndex, &block.payload))
@@ -36,6 +39,10 @@ impl Writer {
 
     fn trailer(&self, load_on_open: Target, file_info: Target) -> Trailer {
         let (first_data_block_offset, last_data_block_offset) = self.out.data_blocks();
+        debug_assert!(
+            (first_data_block_offset == NO_BLOCK) == self.is_empty(),
+            "a file has data blocks if it has cells"
+        );
         Trailer {
             major: 3,
             minor: 3,
@@ -45,7 +52,7 @@ impl Writer {
             total_plain_bytes: self.out.plain_bytes() + TRAILER_LEN as u64,
             data_index_count: self.index.root_len(),
             meta_index_count: 0,
-            entry_count: self.figures.entries,
+            entry_count: self.statistics.entries,
             data_index_levels: self.index.levels(),
             first_data_block_offset,
             last_data_block_offset,
@@ -54,17 +61,17 @@ impl Writer {
         }
     }
 
-    /// The entries that the writer itself knows.
+    /// Adds the entries that the writer itself knows.
     fn put_file_info(&mut self) {
         let options = self.options.clone();
         let average = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0) as u32;
-        let figures = &self.figures;
-        let key_len = average(figures.key_bytes, figures.entries);
-        let value_len = average(figures.value_bytes, figures.entries);
-        let (tags_len, seq_id) = (figures.tags_len_max as u32, figures.seq_id_max);
-        let mut time_range = figures.time_range.min.to_be_bytes().to_vec();
-        time_range.extend_from_slice(&figures.time_range.max.to_be_bytes());
-        let (earliest_put, delete_family_count) = (figures.earliest_put, figures.delete_family_count);
+        let statistics = &self.statistics;
+        let key_len = average(statistics.key_bytes, statistics.entries);
+        let value_len = average(statistics.value_bytes, statistics.entries);
+        let (tags_len, seq_id) = (statistics.tags_len_max as u32, statistics.seq_id_max);
+        let mut time_range = statistics.time_range.min.to_be_bytes().to_vec();
+        time_range.extend_from_slice(&statistics.time_range.max.to_be_bytes());
+        let (earliest_put, delete_family_count) = (statistics.earliest_put, statistics.delete_family_count);
         if !self.last_key.is_empty() {
             self.put_entry(names::LAST_KEY, self.last_key.clone());
         }

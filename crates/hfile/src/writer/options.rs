@@ -1,50 +1,52 @@
-//! How a file is written.
+//! Options of the writer.
 
 use cell::CellOrder;
 use cell::schema::{BlockEncoding, BloomType, Compression};
 
 use crate::block::checksum::ChecksumType;
 use crate::bloom::chunk::BloomOptions;
-use crate::kept::KeepWritten;
+use crate::retained::RetainKinds;
 
-/// How a file is written. The defaults are HBase's.
+/// Options of the writer. The defaults are HBase's.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// The order of the cells.
+    /// Order of the cells.
     pub order: CellOrder,
-    /// Bytes of cells, unencoded, at which a data block is closed.
+    /// Unencoded bytes of cells at which a data block is closed.
     pub block_bytes: u32,
-    /// How data blocks are packed.
+    /// Encoding of the data blocks.
     pub encoding: BlockEncoding,
-    /// How blocks are compressed.
+    /// Codec of the blocks.
     pub compression: Compression,
-    /// What the general Bloom filter answers for.
+    /// Type of the general Bloom filter.
     pub bloom: BloomType,
-    /// Row bytes that a [`BloomType::RowPrefix`] filter takes.
+    /// Number of row bytes in the keys of a [`BloomType::RowPrefix`] filter.
     pub bloom_prefix_len: u32,
     /// Sizes of Bloom filters.
     pub bloom_options: BloomOptions,
-    /// Whether rows with family delete markers get a filter (never beside [`BloomType::RowCol`], which knows them).
+    /// Whether to write a filter of the rows with family delete markers. Ignored with
+    /// [`BloomType::RowCol`], whose filter contains them.
     pub delete_family_bloom: bool,
-    /// How blocks are checksummed.
+    /// Checksum algorithm of the blocks.
     pub checksum: ChecksumType,
-    /// Bytes that one checksum covers.
+    /// Number of bytes that one checksum covers.
     pub checksum_chunk_bytes: u32,
-    /// Whether tags are written; without, they are lost.
+    /// Whether to write tags. Otherwise they are dropped.
     pub include_tags: bool,
-    /// Whether tags are packed by a dictionary; of effect only with an encoding that packs keys.
+    /// Whether to pack tags by a dictionary. Ignored unless the encoding packs keys.
     pub compress_tags: bool,
-    /// Whether sequence ids are written; without, they are lost.
+    /// Whether to write sequence ids. Otherwise they are dropped.
     pub include_mvcc: bool,
     /// Bytes at which an index block is closed.
     pub index_block_bytes: u32,
-    /// Entries that a root has at least before it is split into a further level.
+    /// A root with at most this many entries is not split into a further level.
     pub index_entries_min: u32,
-    /// When the file is made, milliseconds since the epoch.
+    /// Creation time of the file, milliseconds since the epoch.
     pub create_time_ms: u64,
-    /// Which blocks are set aside for [`Writer::take_kept`](crate::writer::Writer::take_kept).
-    pub keep: KeepWritten,
-    /// Whether cells are written once more, column by column; of effect only where they are in HBase's usual order.
+    /// Blocks that are always retained for
+    /// [`Writer::take_retained`](crate::writer::Writer::take_retained).
+    pub retain: RetainKinds,
+    /// Whether to write a column sidecar. Ignored unless `order` is [`CellOrder::Plain`].
     pub sidecar: bool,
 }
 
@@ -67,7 +69,7 @@ impl Default for WriterOptions {
             index_block_bytes: 128 << 10,
             index_entries_min: 16,
             create_time_ms: 0,
-            keep: KeepWritten::default(),
+            retain: RetainKinds::default(),
             sidecar: false,
         }
     }

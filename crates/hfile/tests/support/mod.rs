@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a driver that answers misses, and cells as HBase lists them.
+//! Shared by the tests of this crate: a driver that handles misses, and cells in the format of
+//! HBase's listings.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -8,9 +9,11 @@ use std::sync::{Arc, Mutex};
 use cell::{Cell, KeyValue};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
-use hfile::{Block, BlockSource, Error, OpenOptions, Pinned, Reader, Stop, Writer, WriterOptions, Written};
+use hfile::{
+    Block, BlockSource, Error, OpenOptions, Pinned, Reader, Stop, Writer, WriterOptions, WrittenFile,
+};
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
@@ -26,7 +29,7 @@ pub fn path(name: &str) -> FilePath {
     FilePath::new(name)
 }
 
-/// A file in memory, open.
+/// Opens a file in memory.
 pub fn open(bytes: &[u8]) -> Result<Arc<Reader>, Error> {
     open_with(bytes, OpenOptions::default())
 }
@@ -43,7 +46,7 @@ pub fn write_with(
     cells: &[Owned],
     options: WriterOptions,
     finish: impl FnOnce(&mut Writer),
-) -> (Vec<u8>, Written) {
+) -> (Vec<u8>, WrittenFile) {
     let fs = MemoryFs::new();
     run(async {
         let mut writer = Writer::create(&fs, &path("file"), options).await.unwrap();
@@ -61,21 +64,22 @@ pub fn write(cells: &[Owned], options: WriterOptions) -> Vec<u8> {
     write_with(cells, options, |_| ()).0
 }
 
-/// A cache that forgets: of the blocks loaded once, each is there or not by chance; those just supplied are there.
+/// A driver with an unreliable cache. Lookups of loaded blocks fail at random, except those of the
+/// blocks just supplied.
 pub struct Source {
     pinned: Pinned,
-    cached: Arc<Forgetful>,
+    cached: Arc<UnreliableCache>,
     pub loads: u64,
 }
 
-struct Forgetful {
+struct UnreliableCache {
     blocks: Mutex<HashMap<u64, Arc<Block>>>,
-    /// Of 256 calls, how many find nothing.
+    /// Number of lookups out of 256 that find nothing.
     misses_of_256: u64,
     random: Mutex<u64>,
 }
 
-impl BlockSource for Forgetful {
+impl BlockSource for UnreliableCache {
     fn block(&self, _file: &Arc<Reader>, offset: u64) -> Option<Arc<Block>> {
         let mut random = self.random.lock().unwrap();
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -89,11 +93,11 @@ impl BlockSource for Forgetful {
 impl Source {
     pub fn new(misses_of_256: u64, seed: u64) -> Source {
         let cached =
-            Arc::new(Forgetful { blocks: Mutex::default(), misses_of_256, random: Mutex::new(seed) });
+            Arc::new(UnreliableCache { blocks: Mutex::default(), misses_of_256, random: Mutex::new(seed) });
         Source { pinned: Pinned::new(Some(cached.clone())), cached, loads: 0 }
     }
 
-    /// Makes a step until it misses nothing.
+    /// Repeats a step and loads the missing blocks until it succeeds.
     pub fn drive<T>(
         &mut self,
         mut step: impl FnMut(&dyn BlockSource) -> Result<T, Stop>,
@@ -113,7 +117,7 @@ impl Source {
                 }
             }
         }
-        panic!("a step misses for ever");
+        panic!("the step never stops missing");
     }
 }
 
@@ -131,7 +135,7 @@ pub fn all_cells(reader: &Arc<Reader>) -> Result<Vec<Owned>, Error> {
     }
 }
 
-/// A cell as the listings of the vectors have it.
+/// Formats a cell like the listings of the vectors.
 pub fn listed(cell: &Cell<'_>) -> String {
     format!(
         "CELL row={} fam={} qual={} ts={} type={} seq={} tags={} val={}",
@@ -146,7 +150,7 @@ pub fn listed(cell: &Cell<'_>) -> String {
     )
 }
 
-/// Bytes as HBase's `Bytes.toStringBinary` prints them.
+/// Formats bytes like HBase's `Bytes.toStringBinary`.
 pub fn escape(bytes: &[u8]) -> String {
     bytes
         .iter()

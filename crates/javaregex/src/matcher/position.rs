@@ -1,4 +1,4 @@
-//! What holds at a position, and literal characters there.
+//! Assertions at a position, and literal characters.
 
 use crate::node::Fold;
 use crate::program::Slice;
@@ -9,7 +9,7 @@ fn ends_any_line(unit: u32) -> bool {
     matches!(unit, 0xa | 0xd | 0x85 | 0x2028 | 0x2029)
 }
 
-/// `^` with `MULTILINE`: never at the end, which Java has from Perl.
+/// `^` with `MULTILINE`: never matches at the end of the text, which Java adopted from Perl.
 pub(super) fn begins_line(text: impl Text, at: usize, unix_lines: bool) -> bool {
     if at == text.len() || at == 0 {
         return at != text.len();
@@ -51,7 +51,7 @@ fn is_word(text: impl Text, code: u32, at: usize, unicode: bool) -> bool {
     word.contains(code) || NONSPACING_MARK.contains(code) && has_base(text, at)
 }
 
-/// Whether a mark at `at` belongs to a letter or digit.
+/// Whether the mark at `at` follows a letter or digit, possibly with other marks between.
 fn has_base(text: impl Text, at: usize) -> bool {
     for at in (0..=at).rev() {
         let code = text.point(at).0;
@@ -65,7 +65,7 @@ fn has_base(text: impl Text, at: usize) -> bool {
     false
 }
 
-/// `\b{g}`: Java begins to look for clusters at `last`.
+/// `\b{g}`: Java starts the search for clusters at `last`.
 pub(super) fn is_grapheme_bound(text: impl Text, at: usize, last: usize) -> bool {
     if at == 0 || at >= text.len() {
         return true;
@@ -74,7 +74,7 @@ pub(super) fn is_grapheme_bound(text: impl Text, at: usize, last: usize) -> bool
     !splits_pair && (last >= text.len() || grapheme::next_boundary(text, last) <= at)
 }
 
-/// Where literal characters that begin at `at` end.
+/// The end of the literal characters that begin at `at`; `None` if they do not match.
 #[inline]
 pub(super) fn slice_end(text: impl Text, slice: &Slice, at: usize) -> Option<usize> {
     let equals = |code: u32, wanted: u32| {

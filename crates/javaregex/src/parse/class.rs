@@ -1,4 +1,4 @@
-//! Classes of characters in square brackets.
+//! Character classes in square brackets.
 
 use super::escape::Escaped;
 use super::{Parsed, Parser};
@@ -17,12 +17,12 @@ const HYPHEN: u32 = '-' as u32;
 #[derive(Clone)]
 enum Operand {
     Set(ClassSet),
-    /// The single characters of the class below U+0100, all of them: Java adds to one set also what
-    /// follows an intersection.
+    /// All single characters of the class below U+0100. Java collects them in one set, including
+    /// those that follow an intersection.
     Bits,
 }
 
-/// A class as it is read: from left to right, with neither operator before the other.
+/// A class during parsing. Union and intersection have equal precedence and associate to the left.
 struct Class {
     bits: Vec<(u32, u32)>,
     has_bits: bool,
@@ -52,7 +52,7 @@ impl Class {
     fn finish(self) -> ClassSet {
         let bits = ClassSet::of_units(self.bits);
         let mut whole: Option<ClassSet> = None;
-        // Runs of unions are sorted once.
+        // Consecutive unions are sorted once.
         let mut united: Vec<ClassSet> = Vec::new();
         for (intersects, operand) in self.parts {
             let set = match operand {
@@ -84,8 +84,8 @@ fn unite(whole: Option<ClassSet>, united: &mut Vec<ClassSet>) -> ClassSet {
 }
 
 impl Parser {
-    /// A class; the cursor is at the character before its first one. Takes the closing bracket if
-    /// `consume`.
+    /// Parses a class; the cursor is at the character before its first one. Consumes the closing
+    /// bracket if `consume` is true.
     pub(super) fn class(&mut self, consume: bool) -> Parsed<ClassSet> {
         let mut class = Class::new();
         let mut next = self.next();
@@ -108,7 +108,7 @@ impl Parser {
                         next = self.intersection(&mut class)?;
                         continue;
                     }
-                    // A literal one.
+                    // A literal `&`.
                     self.unread();
                 }
                 0 if self.cursor >= self.len => return Err(self.error("Unclosed character class")),
@@ -130,7 +130,7 @@ impl Parser {
         }
     }
 
-    /// The right side of `&&`, at the second of them; returns what follows.
+    /// Parses the right side of `&&`; the cursor is at the second `&`. Returns the next character.
     fn intersection(&mut self, class: &mut Class) -> Parsed<u32> {
         let mut next = self.next();
         let mut right: Option<ClassSet> = None;
@@ -164,13 +164,14 @@ impl Parser {
         } else if class.is_empty() {
             return Err(self.error("Bad class syntax"));
         }
-        // Without a right side Java intersects with what it read last.
+        // Without a right side Java intersects with the operand that it read last.
         let last = class.last.clone().ok_or_else(|| self.error("Bad intersection syntax"))?;
         class.parts.push((true, last));
         Ok(next)
     }
 
-    /// A character, range or predefined class. `None` if it went to the class's bits.
+    /// Parses a character, a range or a predefined class. `None` if it was added to the class's
+    /// bits.
     fn class_range(&mut self, class: &mut Class) -> Parsed<Option<ClassSet>> {
         let mut low = self.peek();
         if low == BACKSLASH {
@@ -217,10 +218,10 @@ impl Parser {
         })
     }
 
-    /// A single character.
+    /// Adds a single character.
     fn class_char(&mut self, class: &mut Class, code: u32) -> Option<ClassSet> {
         let fold = self.flags.fold();
-        // Letters with another case beyond U+00FF.
+        // Letters with a case variant above U+00FF.
         let folds_far = matches!(code, 0xff | 0xb5 | 0x49 | 0x69 | 0x53 | 0x73 | 0x4b | 0x6b | 0xc5 | 0xe5);
         if code >= 0x100 || fold == Fold::Unicode && folds_far {
             return Some(self.single(code));
@@ -235,7 +236,7 @@ impl Parser {
         None
     }
 
-    /// `\p` or `\P`; the cursor is at the letter.
+    /// Parses `\p` or `\P`; the cursor is at the letter.
     pub(super) fn property(&mut self) -> Parsed<ClassSet> {
         self.refuse_canonical()?;
         let negated = self.at(self.cursor) == u32::from('P');
@@ -244,7 +245,7 @@ impl Parser {
         let set = properties::named(&name, self.has(Flags::UNICODE_CLASS), ignore_case)
             .ok_or_else(|| self.error("Unknown character property name"))?;
         if negated {
-            // Java does not find out whether it compares code units.
+            // Java does not check whether code units are sufficient.
             self.by_points = true;
             return Ok(set.negate());
         }

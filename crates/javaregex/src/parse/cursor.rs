@@ -1,5 +1,5 @@
-//! Reading the expression. With the flag `COMMENTS` white space and comments are skipped where Java
-//! skips them.
+//! Reads the expression. With the flag `COMMENTS` it skips white space and comments at the same
+//! places as Java.
 
 use super::Parser;
 use crate::flags::Flags;
@@ -15,37 +15,37 @@ impl Parser {
         self.flags.has(flag)
     }
 
-    /// The character at a position; zero behind the end.
+    /// The character at a position; 0 after the end.
     pub(super) fn at(&self, position: usize) -> u32 {
         self.chars.get(position).copied().unwrap_or(0)
     }
 
-    /// The next character, which stays the next one.
+    /// The next character, without consuming it.
     pub(super) fn peek(&mut self) -> u32 {
         self.skip_comments();
         self.at(self.cursor)
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     pub(super) fn read(&mut self) -> u32 {
         self.skip_comments();
         self.cursor += 1;
         self.at(self.cursor - 1)
     }
 
-    /// Goes one character on, and peeks.
+    /// Advances by one character and peeks.
     pub(super) fn next(&mut self) -> u32 {
         self.cursor += 1;
         self.peek()
     }
 
-    /// Goes one character on, which is behind a backslash: no comment begins there.
+    /// Advances by one character, to the one after a backslash. No comment begins there.
     pub(super) fn next_escaped(&mut self) -> u32 {
         self.cursor += 1;
         self.at(self.cursor)
     }
 
-    /// Takes the character behind the next one, and both are read.
+    /// Skips a character and consumes the one after it.
     pub(super) fn skip(&mut self) -> u32 {
         self.cursor += 2;
         self.at(self.cursor - 1)
@@ -68,9 +68,10 @@ impl Parser {
         }
     }
 
-    /// Goes to the line terminator, or the end.
+    /// Advances to the line terminator or the end.
     fn skip_line(&mut self) {
-        // Java takes a zero for the end. The line terminators of ASCII are white space and skipped next.
+        // Java treats a zero as the end. ASCII line terminators are white space and are skipped
+        // next.
         while !matches!(self.at(self.cursor), 0) && !self.ends_line(self.at(self.cursor)) {
             self.cursor += 1;
         }

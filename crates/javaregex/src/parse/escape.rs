@@ -1,4 +1,4 @@
-//! What a backslash with what follows it stands for.
+//! Escape sequences.
 
 use super::{Parsed, Parser, digit};
 use crate::flags::Flags;
@@ -13,7 +13,7 @@ pub(super) enum Escaped {
     Char(u32),
     /// One of several characters.
     Set(ClassSet),
-    /// Anything else.
+    /// Any other node.
     Node(Node),
 }
 
@@ -26,8 +26,8 @@ fn octal(code: u32) -> Option<u32> {
 }
 
 impl Parser {
-    /// An escape outside of classes. Without `create` the caller comes back to one that is no literal
-    /// character, and reads it again.
+    /// Parses an escape outside a class. With `create` false the caller discards a result that is
+    /// not a literal, and parses the escape again later.
     pub(super) fn escape(&mut self, create: bool) -> Parsed<Escaped> {
         let letter = self.skip();
         let node = match char::from_u32(letter) {
@@ -48,7 +48,7 @@ impl Parser {
         Ok(Escaped::Node(node))
     }
 
-    /// An escape within a class. `in_range` is whether it begins or ends a range.
+    /// Parses an escape in a class. `in_range` states whether it is an end of a range.
     pub(super) fn class_escape(&mut self, in_range: bool) -> Parsed<Escaped> {
         let letter = self.skip();
         match char::from_u32(letter) {
@@ -59,7 +59,7 @@ impl Parser {
         }
     }
 
-    /// Escapes that mean the same in classes and outside of them.
+    /// Escapes with the same meaning inside and outside classes.
     fn character(&mut self, letter: u32, in_range: bool) -> Parsed<Escaped> {
         let unicode = self.has(Flags::UNICODE_CLASS);
         let code = match char::from_u32(letter) {
@@ -74,7 +74,7 @@ impl Parser {
             Some('u') => self.unit()?,
             Some('x') => self.hexadecimal()?,
             Some('N') => self.character_name()?,
-            // Java once had the vertical tab for it, and still has in ranges.
+            // In older versions `\v` was the vertical tab; in ranges Java still uses that.
             Some('v') if in_range => 0xb,
             Some('v') => return Ok(Escaped::Set(properties::vertical_space())),
             Some('V') => return Ok(Escaped::Set(properties::vertical_space().negate())),
@@ -92,7 +92,7 @@ impl Parser {
         Ok(Escaped::Char(code))
     }
 
-    /// `\b`, of which the letter was read.
+    /// Parses `\b` after its letter.
     fn bound(&mut self) -> Parsed<Node> {
         if self.peek() == u32::from('{') {
             if self.skip() == u32::from('g') {
@@ -107,8 +107,8 @@ impl Parser {
         Ok(Node::Bound { negated: false, unicode: self.has(Flags::UNICODE_CLASS) })
     }
 
-    /// A reference by number, of which the first digit was read: further digits belong to it as long as
-    /// there is such a group.
+    /// Parses a numbered reference after its first digit. A further digit belongs to the number if
+    /// a group with that number exists.
     fn reference(&mut self, first: u32) -> Parsed<Node> {
         let mut group = first - u32::from('0');
         while let Some(digit) = digit(self.peek()) {
@@ -143,7 +143,7 @@ impl Parser {
         Ok(self.read() ^ 64)
     }
 
-    /// Up to three digits, of which the first is at most 3 if there are three.
+    /// Up to three digits. A third digit is consumed only if the first is at most 3.
     fn octal(&mut self) -> Parsed<u32> {
         let next = self.read();
         let first = octal(next).ok_or_else(|| self.error("Illegal octal escape sequence"))?;
@@ -197,18 +197,18 @@ impl Parser {
         Ok(code)
     }
 
-    /// A code unit; two that are a pair of surrogates make a code point.
+    /// A code unit; a pair of surrogates is combined to a code point.
     fn unit(&mut self) -> Parsed<u32> {
         let high = self.four_digits()?;
         if is_high(high) {
-            let behind = self.cursor;
+            let end_of_high = self.cursor;
             if self.read() == u32::from('\\') && self.read() == u32::from('u') {
                 let low = self.four_digits()?;
                 if is_low(low) {
                     return Ok(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
                 }
             }
-            self.cursor = behind;
+            self.cursor = end_of_high;
         }
         Ok(high)
     }

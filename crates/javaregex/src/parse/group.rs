@@ -1,26 +1,26 @@
-//! Groups in round brackets, with their quantifiers.
+//! Groups in parentheses, and their quantifiers.
 
 use super::{Parsed, Parser};
 use crate::extent;
 use crate::flags::Flags;
-use crate::node::{Behind, Expr, Greed, Group, Node, REPEATS_MAX, Repeat};
+use crate::node::{Expr, Greed, Group, LookBehind, Node, REPEATS_MAX, Repeat};
 
-/// What is in brackets, before its quantifier.
+/// A parsed group before its quantifier.
 enum Opened {
     Group(Group),
-    /// What Java repeats as one atom.
+    /// A group that Java repeats as one atom.
     Atom(Node),
-    /// Flags for the rest of the group around.
-    Nothing,
+    /// Flags for the rest of the enclosing group.
+    Flags,
 }
 
 impl Parser {
-    /// A group; the cursor is at its opening bracket. `None` for flags that stand alone.
+    /// Parses a group; the cursor is at its opening parenthesis. `None` for flags only.
     pub(super) fn group(&mut self) -> Parsed<Option<Node>> {
         let flags = self.flags;
         let loops = self.top_loops.len();
-        let opened = self.opened()?;
-        if matches!(opened, Opened::Nothing) {
+        let opened = self.group_or_flags()?;
+        if matches!(opened, Opened::Flags) {
             return Ok(None);
         }
         if self.read() != u32::from(')') {
@@ -35,11 +35,11 @@ impl Parser {
                 Node::Atom { atom: Box::new(node), repeat, class_loop: false }
             }
             (Opened::Group(group), Some(repeat)) => {
-                // Loops within this one are entered again at the same positions.
+                // Nested loops are entered repeatedly at the same positions.
                 self.top_loops.truncate(loops);
                 self.repeated(group, repeat)
             }
-            (Opened::Nothing, _) => return Ok(None),
+            (Opened::Flags, _) => return Ok(None),
         }))
     }
 
@@ -61,7 +61,7 @@ impl Parser {
         Node::Loop { group, repeat, id }
     }
 
-    fn opened(&mut self) -> Parsed<Opened> {
+    fn group_or_flags(&mut self) -> Parsed<Opened> {
         if self.next() != u32::from('?') {
             let capture = self.new_group();
             return Ok(Opened::Group(Group { capture: Some(capture), body: self.expr()? }));
@@ -72,13 +72,13 @@ impl Parser {
             Some('=' | '!') => {
                 let body = self.expr()?;
                 let negated = kind == u32::from('!');
-                Ok(Opened::Atom(Node::Look { body, negated, behind: None }))
+                Ok(Opened::Atom(Node::LookAround { body, negated, look_behind: None }))
             }
             Some('>') => Ok(Opened::Atom(Node::Independent(self.expr()?))),
             Some('<') => {
                 let next = self.read();
                 if next == u32::from('=') || next == u32::from('!') {
-                    return self.look_behind(next == u32::from('!'));
+                    return self.parse_look_behind(next == u32::from('!'));
                 }
                 self.named(next)
             }
@@ -88,7 +88,7 @@ impl Parser {
                 self.inline_flags();
                 let next = self.read();
                 if next == u32::from(')') {
-                    return Ok(Opened::Nothing);
+                    return Ok(Opened::Flags);
                 }
                 if next != u32::from(':') {
                     return Err(self.error("Unknown inline modifier"));
@@ -112,7 +112,7 @@ impl Parser {
         Ok(Opened::Group(Group { capture: Some(capture), body: self.expr()? }))
     }
 
-    /// The name of a group, of which the first character was read.
+    /// Parses a group name after its first character.
     pub(super) fn group_name(&mut self, first: u32) -> Parsed<String> {
         let is_name = |code: u32| char::from_u32(code).filter(char::is_ascii_alphanumeric);
         let letter = is_name(first).filter(char::is_ascii_alphabetic);
@@ -131,7 +131,7 @@ impl Parser {
         Ok(name)
     }
 
-    fn look_behind(&mut self, negated: bool) -> Parsed<Opened> {
+    fn parse_look_behind(&mut self, negated: bool) -> Parsed<Opened> {
         let begin = self.cursor;
         let loops = self.top_loops.len();
         let body: Expr = self.expr()?;
@@ -140,11 +140,11 @@ impl Parser {
             return Err(self.error("Look-behind group does not have an obvious maximum length"));
         }
         self.top_loops.truncate(loops);
-        // Java asks this of all that follows, too.
+        // Java tests the rest of the expression, too.
         let points =
             self.chars[begin.min(self.len)..self.len].iter().any(|code| super::is_supplementary(*code));
-        let behind = Some(Behind { min: extent.min, max: extent.max, points });
-        Ok(Opened::Atom(Node::Look { body, negated, behind }))
+        let look_behind = Some(LookBehind { min: extent.min, max: extent.max, points });
+        Ok(Opened::Atom(Node::LookAround { body, negated, look_behind }))
     }
 
     fn inline_flags(&mut self) {

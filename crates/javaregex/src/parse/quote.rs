@@ -12,7 +12,7 @@ fn is_digit(code: u32) -> bool {
     char::from_u32(code).is_some_and(|c| c.is_ascii_digit())
 }
 
-/// The expression with what was in quotes escaped, as Java rewrites it before it parses.
+/// Replaces quotes by escapes, as Java does before parsing.
 pub(super) fn without_quotes(chars: Vec<u32>) -> Vec<u32> {
     let Some(begin) = first_quote(&chars) else { return chars };
     let mut out = chars[..begin].to_vec();
@@ -24,7 +24,7 @@ pub(super) fn without_quotes(chars: Vec<u32>) -> Vec<u32> {
         let next = chars.get(at).copied();
         match code {
             _ if code >= 0x80 || is_letter(code) => out.push(code),
-            // The start of a quote could otherwise be a part of a number before it.
+            // Otherwise a leading digit could extend a number before the quote.
             _ if is_digit(code) && at_begin => out.extend([BACKSLASH, u32::from('x'), u32::from('3'), code]),
             _ if is_digit(code) => out.push(code),
             BACKSLASH if quoted && next == Some(END) => {

@@ -1,11 +1,11 @@
-//! From the parsed expression to instructions.
+//! Compiles a parsed expression to instructions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{AtomSlots, BehindSlots, Class, LoopSlots, Op, Pc, Program, Slice, Slot};
+use super::{AtomSlots, Class, LookBehindSlots, LoopSlots, Op, Pc, Program, Slice, Slot};
 use crate::extent;
-use crate::node::{Behind, Expr, Group, Node, Repeat};
+use crate::node::{Expr, Group, LookBehind, Node, Repeat};
 use crate::parse::Parse;
 use crate::set::ClassSet;
 
@@ -21,7 +21,7 @@ pub(crate) fn compile(parse: &Parse) -> Program {
         slices: compiler.slices,
         slots: compiler.slots,
         groups: parse.groups,
-        memories: compiler.memories,
+        failure_sets: compiler.failure_sets,
         anchored: begins_at_start(&parse.expr),
         by_points: parse.by_points,
         min_len,
@@ -36,11 +36,11 @@ struct Compiler<'a> {
     parse: &'a Parse,
     ops: Vec<Op>,
     classes: Vec<Class>,
-    // By where the shared set is: the parser has each once.
+    // Keyed by the address of the shared set; the parser creates each set once.
     known: HashMap<*const ClassSet, u32>,
     slices: Vec<Slice>,
     slots: u32,
-    memories: u32,
+    failure_sets: u32,
 }
 
 impl Compiler<'_> {
@@ -52,7 +52,7 @@ impl Compiler<'_> {
             known: HashMap::new(),
             slices: Vec::new(),
             slots: 0,
-            memories: 0,
+            failure_sets: 0,
         }
     }
 
@@ -130,10 +130,10 @@ impl Compiler<'_> {
                 other => return self.atom(*repeat, None, |compiler| compiler.node(other)),
             },
             Node::Independent(body) => return self.independent(body),
-            Node::Look { body, negated, behind: Some(behind) } => {
-                return self.look_behind(body, *negated, *behind);
+            Node::LookAround { body, negated, look_behind: Some(distances) } => {
+                return self.look_behind(body, *negated, *distances);
             }
-            Node::Look { body, negated, behind: None } => return self.look_ahead(body, *negated),
+            Node::LookAround { body, negated, look_behind: None } => return self.look_ahead(body, *negated),
         };
         self.op(op);
     }
@@ -174,22 +174,22 @@ impl Compiler<'_> {
         self.ops[mark] = Op::MarkNot { height, after: self.pc() };
     }
 
-    fn look_behind(&mut self, body: &Expr, negated: bool, behind: Behind) {
-        let slots = BehindSlots { origin: self.slot(), from: self.slot(), height: self.slot() };
+    fn look_behind(&mut self, body: &Expr, negated: bool, distances: LookBehind) {
+        let slots = LookBehindSlots { origin: self.slot(), from: self.slot(), height: self.slot() };
         let begin = |after| {
-            let Behind { min, max, points } = behind;
-            Op::Behind { slots, min, max, points, after }
+            let LookBehind { min, max, points } = distances;
+            Op::LookBehind { slots, min, max, points, after }
         };
         let mark = self.op(begin(None));
-        self.op(Op::BehindEarlier { slots, points: behind.points });
+        self.op(Op::LookBehindRetry { slots, points: distances.points });
         self.expr(body);
-        self.op(Op::BehindEnd { slots, negated });
+        self.op(Op::LookBehindEnd { slots, negated });
         if negated {
             self.ops[mark] = begin(Some(self.pc()));
         }
     }
 
-    /// What is repeated without trying other ways to match an iteration.
+    /// A repetition that does not retry other matches of an iteration.
     fn atom(&mut self, repeat: Repeat, group: Option<u32>, body: impl FnOnce(&mut Self)) {
         let slots = AtomSlots { count: self.slot(), begin: self.slot(), height: self.slot() };
         self.op(Op::AtomInit(slots));
@@ -204,9 +204,9 @@ impl Compiler<'_> {
 
     fn repeated(&mut self, group: &Group, repeat: Repeat, id: usize) {
         let slots = LoopSlots { count: self.slot(), begin: self.slot() };
-        let remembers = self.parse.remembering.contains(&id);
-        let memory = remembers.then_some(self.memories);
-        self.memories += u32::from(remembers);
+        let is_memoized = self.parse.memoized_loops.contains(&id);
+        let failure_set = is_memoized.then_some(self.failure_sets);
+        self.failure_sets += u32::from(is_memoized);
         let init = self.op(Op::LoopInit { slots, repeat, after: 0 });
         let body = self.pc();
         self.op(Op::GroupBegin(slots.begin));
@@ -214,12 +214,12 @@ impl Compiler<'_> {
         if let Some(number) = group.capture {
             self.op(Op::GroupEnd { begin: slots.begin, group: number });
         }
-        // Lazy: what backtracking enters is before what follows the loop.
-        self.op(Op::LoopNext { slots, repeat, body, memory });
-        let over = self.op(Op::Jump(0));
+        // For lazy loops, `LoopMore` (entered by backtracking) precedes the code after the loop.
+        self.op(Op::LoopNext { slots, repeat, body, failure_set });
+        let exit = self.op(Op::Jump(0));
         self.op(Op::LoopMore { slots, body });
         let after = self.pc();
-        self.ops[over] = Op::Jump(after);
+        self.ops[exit] = Op::Jump(after);
         self.ops[init] = Op::LoopInit { slots, repeat, after };
     }
 }

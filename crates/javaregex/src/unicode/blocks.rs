@@ -2,11 +2,12 @@
 
 use crate::set::ClassSet;
 
-/// The block of a name, in any case: as Unicode writes it, without spaces, or as Java's constant.
+/// The block with this name, ignoring case: Unicode's name, the name without spaces, or Java's
+/// constant.
 pub(crate) fn block(name: &str) -> Option<ClassSet> {
     let name = name.to_uppercase();
     if name == "SURROGATES_AREA" {
-        // Java has this constant, and gives it to no character.
+        // Java defines this constant, but no character is in the block.
         return Some(ClassSet::new(Vec::new()));
     }
     let wanted = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(&name[..], |(_, block)| block);
@@ -27,7 +28,7 @@ fn is_spelling(name: &str, block: &str) -> bool {
         || name.bytes().eq(block.bytes().map(constant))
 }
 
-/// Further names, most of them of earlier versions of Unicode.
+/// Alternative names, most of them from earlier versions of Unicode.
 const ALIASES: &[(&str, &str)] = &[
     ("GREEK", "GREEK AND COPTIC"),
     ("CYRILLIC SUPPLEMENTARY", "CYRILLIC SUPPLEMENT"),

@@ -1,4 +1,4 @@
-//! Simple case mappings: one character to one, as `Character.toUpperCase` and `toLowerCase` have them.
+//! Simple (one-to-one) case mappings, as in `Character.toUpperCase` and `toLowerCase`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::{casemapped, property};
 use crate::set::ClassSet;
 
-/// A character with another case.
+/// A character with a case variant.
 struct Cased {
     code: u32,
     upper: u32,
@@ -15,7 +15,7 @@ struct Cased {
 
 static CASED: LazyLock<Vec<Cased>> = LazyLock::new(|| {
     let assigned = property(super::ASSIGNED);
-    // A case that came after version 13 was none.
+    // Ignore mappings to characters that were added after Unicode 13.
     let known = |code: u32, other: u32| if assigned.contains(other) { other } else { code };
     let codes = casemapped().ranges().iter().flat_map(|(low, high)| *low..=*high).collect::<Vec<_>>();
     let cased = codes.into_iter().filter_map(char::from_u32).map(|letter| {
@@ -34,8 +34,8 @@ static FOLDED: LazyLock<HashMap<u32, Vec<u32>>> = LazyLock::new(|| {
     folded
 });
 
-/// The standard library has mappings to several characters. Where it has one, the simple mapping is
-/// none, but for Greek letters with an iota below.
+/// The standard library also has mappings to several characters. In these cases there is no simple
+/// mapping, except for Greek letters with an iota subscript.
 fn simple_upper(letter: char) -> u32 {
     let code = u32::from(letter);
     let mut upper = letter.to_uppercase();
@@ -53,7 +53,7 @@ fn simple_lower(letter: char) -> u32 {
     let mut lower = letter.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(lower), None) => u32::from(lower),
-        // A capital I with a dot.
+        // Capital I with a dot above.
         _ => u32::from('i'),
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn lower(code: u32) -> u32 {
     cased(code).map_or(code, |cased| cased.lower)
 }
 
-/// The lower case of the upper case: equal for characters that Java takes for the same.
+/// The lower case of the upper case. Java treats characters with equal results as equal.
 pub(crate) fn fold(code: u32) -> u32 {
     if code < 0x80 { ascii_lower(code) } else { lower(upper(code)) }
 }
@@ -84,13 +84,13 @@ pub(crate) fn ascii_upper(code: u32) -> u32 {
     if (0x61..=0x7a).contains(&code) { code & !0x20 } else { code }
 }
 
-/// All characters that fold to `folded`, and itself.
+/// All characters that fold to `folded`, including itself.
 pub(crate) fn folding_to(folded: u32) -> ClassSet {
     let others = FOLDED.get(&folded).map_or(&[][..], |codes| &codes[..]);
     ClassSet::new(others.iter().chain([&folded]).map(|code| (*code, *code)).collect())
 }
 
-/// A range with the characters whose upper case, or the lower case of that, is in it.
+/// A range, plus the characters whose upper case, or its lower case, is in the range.
 pub(crate) fn range_folded(low: u32, high: u32) -> ClassSet {
     let within = |code: u32| (low..=high).contains(&code);
     let others = CASED
@@ -100,7 +100,7 @@ pub(crate) fn range_folded(low: u32, high: u32) -> ClassSet {
     ClassSet::new(others.map(|code| (code, code)).chain([(low, high)]).collect())
 }
 
-/// A range with its letters of ASCII in the other case.
+/// A range, plus the case variants of its ASCII letters.
 pub(crate) fn range_ascii_folded(low: u32, high: u32) -> ClassSet {
     let within = |code: u32| (low..=high).contains(&code);
     let others = (0..0x80).filter(|code| within(ascii_lower(*code)) || within(ascii_upper(*code)));
@@ -125,12 +125,12 @@ mod tests {
             (0x212a, 0x212a, 0x6b),
             (0x10d0, 0x1c90, 0x10d0),
             (0x10400, 0x10400, 0x10428),
-            // Its upper case came with version 16.
+            // Its upper case was added in Unicode 16.
             (0x19b, 0x19b, 0x19b),
         ] {
             assert_eq!((upper(code), lower(code)), (upper_code, lower_code), "{code:x}");
         }
-        // Java has so many: a sum over all would notice one that changed.
+        // Java has this many. The checksum over all detects any change.
         assert_eq!(CASED.len(), 2799);
         let sum = CASED.iter().fold(0u64, |sum, cased| {
             [cased.code, cased.upper, cased.lower]

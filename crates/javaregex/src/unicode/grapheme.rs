@@ -1,7 +1,7 @@
-//! Extended grapheme clusters, as `\X` of Java 17 finds them.
+//! Extended grapheme clusters, as matched by `\X` in Java 17.
 //!
-//! Java derives the class of a character from its general category and lists of exceptions, so that it
-//! differs in places from Unicode's table, which libraries use.
+//! Java derives the class of a character from its general category and lists of exceptions. The
+//! result differs in places from Unicode's table, which libraries use.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::{categories, pictographic};
 use crate::set::ClassSet;
 use crate::text::Text;
 
-/// What decides about boundaries next to a character.
+/// Grapheme class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Other,
@@ -29,7 +29,7 @@ enum Kind {
     Pictograph,
 }
 
-/// Classes that the kinds are derived from.
+/// Sets from which the grapheme classes are derived.
 struct Classes {
     pictographic: ClassSet,
     control: ClassSet,
@@ -95,8 +95,8 @@ fn kind(code: u32) -> Kind {
     }
 }
 
-/// Whether a cluster ends between characters of these kinds, whatever is before them.
-fn parts(left: Kind, right: Kind) -> bool {
+/// Whether a cluster ends between characters of these classes, regardless of earlier characters.
+fn is_boundary(left: Kind, right: Kind) -> bool {
     use Kind::*;
     let breaks = |kind| matches!(kind, CarriageReturn | LineFeed | Control);
     if breaks(left) || breaks(right) {
@@ -113,7 +113,7 @@ fn parts(left: Kind, right: Kind) -> bool {
     !joined
 }
 
-/// Where the cluster that begins at `from`, which is not the end, ends.
+/// The end of the cluster that begins at `from`, which is before the end of the text.
 pub(crate) fn next_boundary(text: impl Text, from: usize) -> usize {
     let (first, width) = text.point(from);
     let mut at = from + width;
@@ -125,7 +125,7 @@ pub(crate) fn next_boundary(text: impl Text, from: usize) -> usize {
         let right = kind(code);
         let joined = pictograph && left == Kind::Joiner && right == Kind::Pictograph
             || regionals % 2 == 1 && left == Kind::Regional && right == Kind::Regional;
-        if !joined && parts(left, right) {
+        if !joined && is_boundary(left, right) {
             break;
         }
         regionals += usize::from(right == Kind::Regional);

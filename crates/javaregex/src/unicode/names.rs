@@ -1,16 +1,16 @@
-//! Names of characters as `Character.codePointOf` accepts them.
+//! Character names as accepted by `Character.codePointOf`.
 
 use super::{blocks, category};
 
-/// The character of a name, in any case: Unicode's name, or that of a block with a hexadecimal number
-/// where Unicode has no name or derives it.
+/// The character with this name, ignoring case. The name is Unicode's, or a block name with a
+/// hexadecimal number if Unicode has no name or derives it.
 pub(crate) fn code_of(name: &str) -> Option<u32> {
     let name = name.trim_matches(|c| c <= ' ').to_uppercase();
     if let Some((code, _)) = CONTROLS.iter().find(|(_, control)| *control == name) {
         return Some(*code);
     }
     let named = unicode_names2::character(&name).map(u32::from);
-    // The table of names also accepts other spellings.
+    // The library's table also accepts other spellings.
     if let Some(code) = named.filter(|code| name_of(*code).as_ref() == Some(&name)) {
         return Some(code);
     }
@@ -21,7 +21,7 @@ pub(crate) fn code_of(name: &str) -> Option<u32> {
     (!category("Cn").contains(code) && name_of(code).is_none() && is_of(code)).then_some(code)
 }
 
-/// The name of a character, if Java has a name for it in its tables.
+/// The name of a character, if Java's tables have one.
 fn name_of(code: u32) -> Option<String> {
     let derived = DERIVED.iter().any(|block| blocks::block_of(code) == Some(block));
     let control = CONTROLS.iter().find(|(control, _)| *control == code);
@@ -34,7 +34,7 @@ fn name_of(code: u32) -> Option<String> {
     char::from_u32(code).and_then(unicode_names2::name).map(|name| name.to_string())
 }
 
-/// Blocks whose characters Java names by the block and their number.
+/// Blocks whose characters Java names by block name and number.
 const DERIVED: &[&str] = &[
     "CJK UNIFIED IDEOGRAPHS",
     "CJK UNIFIED IDEOGRAPHS EXTENSION A",
@@ -49,7 +49,7 @@ const DERIVED: &[&str] = &[
     "TANGUT SUPPLEMENT",
 ];
 
-/// Control characters, to which Unicode gives no names.
+/// Control characters, which have no Unicode names.
 const CONTROLS: &[(u32, &str)] = &[
     (0x0, "NULL"),
     (0x1, "START OF HEADING"),

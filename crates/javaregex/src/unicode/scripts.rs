@@ -1,6 +1,6 @@
 //! Names of scripts that `UnicodeScript.forName` accepts in Java 17, with their ISO 15924 codes.
 
-/// The name of a script, given its name or its code in any case.
+/// The script's name, given a name or code in any case.
 pub(crate) fn script_name(name: &str) -> Option<&'static str> {
     let name = name.to_uppercase();
     SCRIPTS.iter().find(|(script, code)| *script == name || *code == name).map(|(script, _)| *script)

@@ -1,8 +1,12 @@
-//! The cleaner: removes archived store files that no snapshot, no link and no reference leads to, and old logs.
+//! The cleaner: removes archived store files to which no snapshot, link or reference refers, and
+//! old logs.
 //!
-//! A file goes when this master has seen it in its place for as long as it is to be kept: times of files say when they
-//! were written, not when they came there. So a restart keeps files longer, never shorter. While a snapshot is taken or
-//! used nothing is removed from the archive. While the disk is full, no file is kept for a time only. Directories stay: one could be removed while a file is being put into it.
+//! A file is removed after this master has seen it at its path for the retention time. (The
+//! modification time of a file shows when it was written, not when it was archived.) So a restart
+//! can only prolong the retention. While a procedure takes or uses a snapshot, nothing is removed
+//! from the archive. A log that has a holder ([`wal::LogHolders`]) is not removed. While the disk
+//! is full, the retention time is zero. Directories are not removed, because another task may be
+//! adding a file.
 //!
 //! Source: HBase `HFileCleaner`, `LogCleaner`, `TimeToLiveHFileCleaner`.
 
@@ -14,21 +18,22 @@ use fs::FilePath;
 use layout::RootDir;
 use tracing::{info, warn};
 
-use super::Turn;
+use super::ChoreSwitch;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
 
-/// The cleaner's state.
+/// The state of the cleaner.
 #[derive(Debug, Default)]
 pub struct Cleaner {
-    /// Whether it may run, and runs.
-    pub turn: Turn,
-    // When each file was seen in its place first, by the monotonic clock.
+    /// Whether it may run, and whether it is running.
+    pub switch: ChoreSwitch,
+    // When each file was first seen at its path, on the monotonic clock.
     seen: Mutex<HashMap<FilePath, Duration>>,
 }
 
 impl Cleaner {
-    /// Those of the files of one directory tree that have been there for `ttl`. Forgets files of it that are gone.
+    /// For each file of one directory tree, whether it has been there for `ttl`. Forgets files of
+    /// the tree that no longer exist.
     fn old(&self, below: &FilePath, paths: &[FilePath], now: Duration, ttl: Duration) -> Vec<bool> {
         let mut seen = self.seen.lock().expect("no holder of this lock panics");
         let there: std::collections::HashSet<&FilePath> = paths.iter().collect();
@@ -43,9 +48,9 @@ fn is_below(path: &FilePath, dir: &FilePath) -> bool {
     path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Looks through the archive and the old logs once; whether it ran to its end.
+/// Cleans the archive and the old logs once. Returns whether it completed.
 pub(crate) async fn run(master: &Master) -> bool {
-    let Some(_running) = master.cleaner().turn.begin() else { return false };
+    let Some(_running) = master.cleaner().switch.begin() else { return false };
     let tables = &master.context().tables;
     let (of_users, of_master) = (tables.root().clone(), tables.root().master_data());
     let mut removed = 0;
@@ -56,12 +61,12 @@ pub(crate) async fn run(master: &Master) -> bool {
             Ok::<(), layout::Error>(())
         };
         if let Err(error) = done.await {
-            warn!(%error, "the cleaner stopped; it goes on at its next turn");
+            warn!(%error, "cleaner failed; it resumes in the next period");
             return false;
         }
     }
     if removed > 0 {
-        info!(removed, "files that nobody needs were removed");
+        info!(removed, "removed unneeded files");
     }
     true
 }
@@ -79,10 +84,10 @@ async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout:
     let needed = root.needed_files(fs).await?;
     let mut removed = 0;
     for (file, _) in files.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
-        if needed.has(file) || root.is_linked(fs, &file.path).await? {
+        if needed.contains(file) || root.is_linked(fs, &file.path).await? {
             continue;
         }
-        // One that began meanwhile may be about to link to the file.
+        // A procedure that has started since may be about to link to the file.
         if uses_snapshots(master) {
             return Ok(removed);
         }
@@ -92,12 +97,12 @@ async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout:
     Ok(removed)
 }
 
-/// How long files are kept, `configured` if there is room.
+/// The retention time: `configured`, or zero while the disk is full.
 fn ttl(master: &Master, configured: Duration) -> Duration {
     if master.chores().is_disk_full() { Duration::ZERO } else { configured }
 }
 
-/// Whether a snapshot is being taken or made use of.
+/// Whether a procedure is taking or using a snapshot.
 fn uses_snapshots(master: &Master) -> bool {
     let known = master.procedures().list();
     known.iter().any(|(_, status)| status.progress == Progress::Running && status.work.snapshot().is_some())
@@ -109,9 +114,13 @@ async fn clean_logs(master: &Master, root: &RootDir) -> Result<usize, layout::Er
     let now = master.context().env.clock.monotonic();
     let is_old = master.cleaner().old(&root.old_wals_dir(), &logs, now, ttl(master, master.chores().log_ttl));
     let mut removed = 0;
+    let holders = &master.chores().log_holders;
     for (log, _) in logs.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
-        fs.delete(log).await?;
-        removed += 1;
+        if holders.holders_of(log.name()).is_empty() {
+            assert!(log.parent() == root.old_wals_dir(), "only obsolete logs are removed");
+            fs.delete(log).await?;
+            removed += 1;
+        }
     }
     Ok(removed)
 }

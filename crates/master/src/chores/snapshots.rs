@@ -5,20 +5,20 @@
 use proto::SnapshotDescription;
 use tracing::{info, warn};
 
-use super::Turn;
+use super::ChoreSwitch;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
-use crate::tables::failed;
+use crate::tables::file_exception;
 
-/// The state of the chore. Whether it may run is one of the master's switches, which is durable.
+/// The state of the chore. A durable switch of the master determines whether it may run.
 #[derive(Debug, Default)]
 pub struct SnapshotCleaner {
-    /// Whether it runs.
-    pub turn: Turn,
+    /// Whether it is running.
+    pub switch: ChoreSwitch,
 }
 
-/// Whether a snapshot's time to live has expired at `now_ms`. A time of 0 or less, or one too long
-/// to be counted in milliseconds, never expires.
+/// Whether a snapshot's time to live has expired at `now_ms`. A time of 0 or less, or one that
+/// exceeds the range of milliseconds, never expires.
 pub fn is_expired(snapshot: &SnapshotDescription, now_ms: u64) -> bool {
     let (created_ms, ttl_s) = (snapshot.creation_time(), snapshot.ttl());
     if created_ms <= 0 || ttl_s <= 0 || ttl_s >= i64::MAX / 1000 {
@@ -28,18 +28,18 @@ pub fn is_expired(snapshot: &SnapshotDescription, now_ms: u64) -> bool {
     i64::try_from(now_ms).is_ok_and(|now_ms| now_ms > expires_ms)
 }
 
-/// Removes the snapshots that have expired, but for those that a procedure uses.
+/// Removes expired snapshots, except those that a procedure uses.
 pub(crate) async fn run(master: &Master) {
-    let Some(_running) = master.snapshot_cleaner().turn.begin() else { return };
+    let Some(_running) = master.snapshot_cleaner().switch.begin() else { return };
     let context = master.context();
     let (fs, root) = (context.tables.fs(), context.tables.root());
-    let snapshots = match root.list_snapshots(fs).await.map_err(failed) {
+    let snapshots = match root.list_snapshots(fs).await.map_err(file_exception) {
         Ok(snapshots) => snapshots,
         Err(error) => return warn!(%error, "cannot list snapshots to find those that have expired"),
     };
     let now_ms = context.env.clock.now_ms();
     for snapshot in snapshots.iter().filter(|snapshot| is_expired(snapshot, now_ms)) {
-        if !context.switches.cleans_snapshots() {
+        if !context.switches.is_snapshot_cleanup_on() {
             return;
         }
         let name = &snapshot.name;

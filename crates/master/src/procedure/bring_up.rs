@@ -1,19 +1,21 @@
-//! The second half of every procedure that makes regions: from files in place to an enabled table.
+//! The second half of every procedure that creates a table's regions: from complete files to an
+//! enabled table.
 
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::Plan;
+use super::TablePlan;
 use crate::context::Context;
 
-/// Writes the table's rows to `hbase:meta`, those of its earlier regions being replaced by those of the plan in one
-/// step, opens the regions and enables the table. The files are in place. Done already, in part or in whole: goes on
-/// from there.
-pub(super) async fn bring_up(context: &Context, plan: &Plan) -> Result<(), JavaException> {
+/// Writes the table's rows to `hbase:meta`, which replace those of its earlier regions in the same
+/// write. Then opens the regions and enables the table. The files must be in place. Continues a
+/// previous call that was interrupted.
+pub(super) async fn bring_up(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     let name = &plan.table.name;
     let known = context.assignment.rows_of(name).into_iter();
     let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
-    // ENABLING and ENABLED say that the rows are there; regions may be open, and their rows say so.
+    // In the states ENABLING and ENABLED the rows are written already, and may show that regions
+    // are open.
     let is_written =
         matches!(context.meta.table_state(name).await?, Some(TableState::Enabling | TableState::Enabled));
     if !is_written {
@@ -22,7 +24,7 @@ pub(super) async fn bring_up(context: &Context, plan: &Plan) -> Result<(), JavaE
     context.assignment.forget_regions(&gone);
     for region in &plan.regions {
         if context.assignment.state(region).is_none() {
-            context.assignment.learn(region.clone());
+            context.assignment.add_from_meta(region.clone());
         }
     }
     context.tables.put((*plan.table).clone(), TableState::Enabling);

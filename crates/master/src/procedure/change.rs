@@ -1,27 +1,28 @@
-//! What is to be changed of a table: one of HBase's calls, applied to the table as it is when its turn comes.
+//! A change of a table: one of HBase's calls, applied to the table's descriptor when the procedure
+//! runs.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 
 /// A change of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// All of it: attributes, settings and families.
+    /// Replace all of it: attributes, settings and families.
     Replace(Box<TableDescriptor>),
-    /// One more family.
+    /// Add a family.
     AddFamily(FamilyDescriptor),
-    /// Other attributes and settings of a family.
+    /// Replace the attributes and settings of a family.
     ModifyFamily(FamilyDescriptor),
-    /// A family less, with its data.
+    /// Delete a family with its data.
     DeleteFamily(Bytes),
 }
 
 impl Change {
-    /// The table `old` becomes.
+    /// Applies the change to the descriptor `old`.
     ///
     /// # Errors
-    /// `InvalidFamilyOperationException`, in HBase's words.
+    /// `InvalidFamilyOperationException`, with HBase's message.
     pub fn apply(&self, old: &TableDescriptor) -> Answer<TableDescriptor> {
         let mut new = old.clone();
         match self {
@@ -30,7 +31,7 @@ impl Change {
                 if new.families.insert(family.name.clone(), family.clone()).is_some() {
                     return Err(refused(format!(
                         "Column family '{}' in table '{}' already exists so cannot be added",
-                        shown(&family.name),
+                        printable(&family.name),
                         old.name
                     )));
                 }
@@ -39,7 +40,7 @@ impl Change {
                 if new.families.insert(family.name.clone(), family.clone()).is_none() {
                     return Err(refused(format!(
                         "Family '{}' does not exist, so it cannot be modified",
-                        shown(&family.name)
+                        printable(&family.name)
                     )));
                 }
             }
@@ -47,13 +48,13 @@ impl Change {
                 if new.families.remove(name).is_none() {
                     return Err(refused(format!(
                         "Family '{}' does not exist, so it cannot be deleted",
-                        shown(name)
+                        printable(name)
                     )));
                 }
                 if new.families.is_empty() {
                     return Err(refused(format!(
                         "Family '{}' is the only column family in the table, so it cannot be deleted",
-                        shown(name)
+                        printable(name)
                     )));
                 }
             }
@@ -66,7 +67,7 @@ fn refused(message: String) -> JavaException {
     JavaException::new(class::INVALID_FAMILY_OPERATION, message)
 }
 
-fn shown(name: &[u8]) -> String {
+fn printable(name: &[u8]) -> String {
     name.escape_ascii().to_string()
 }
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn families_come_change_and_go() {
+    fn families_are_added_modified_and_deleted() {
         let family = |name: &'static str| FamilyDescriptor::new(name);
         check(&["a"], &Change::AddFamily(family("b")), Ok(&["a", "b"]));
         check(&["a"], &Change::AddFamily(family("a")), Err("already exists"));

@@ -1,19 +1,20 @@
-//! Creating one region of a table that is there: where `hbase:meta` has a hole, for a directory that it does not know, or
-//! to give a region that lost its directory an empty one.
+//! Creates one region of an existing table: in a hole of `hbase:meta`, for a directory that is not
+//! in `hbase:meta`, or to give a region that lost its directory an empty one.
 //!
-//! Asked for by an operator who repairs a table; see [`repair`](crate::repair).
+//! An operator requests this to repair a table; see [`repair`](crate::repair).
 
 use cell::region::RegionInfo;
 use layout::daughter::Daughter;
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
-use crate::tables::failed;
+use crate::tables::file_exception;
 
-/// The table must be there; the region must cover rows that no region covers, or be in `hbase:meta` and not open.
+/// The table must exist. The region must cover rows that no region covers, or be in `hbase:meta`
+/// and not open.
 pub(super) async fn check(context: &Context, region: &RegionInfo) -> Answer<()> {
     if context.tables.descriptor(&region.table).is_none() {
         return Err(refusal::table_not_found(&region.table));
@@ -26,17 +27,17 @@ pub(super) async fn check(context: &Context, region: &RegionInfo) -> Answer<()> 
     context.meta.check_edit(&region.table, &[], std::slice::from_ref(region)).await
 }
 
-/// Creates it, and opens it if its table is enabled.
+/// Creates the region, and opens it if its table is enabled.
 pub(super) async fn act(context: &Context, region: &RegionInfo) -> Answer<()> {
     let tables = &context.tables;
     let table = tables.descriptor(&region.table).ok_or_else(|| refusal::table_not_found(&region.table))?;
     let empty = Daughter { info: region.clone(), files: Vec::new(), max_seq_id: 0 };
-    tables.root().create_daughter(tables.fs(), &table, &empty).await.map_err(failed)?;
+    tables.root().create_daughter(tables.fs(), &table, &empty).await.map_err(file_exception)?;
     if context.meta.region_row(region).await?.is_none() {
         context.meta.add_region(region).await?;
     }
     if context.assignment.state(region).is_none() {
-        context.assignment.learn(region.clone());
+        context.assignment.add_from_meta(region.clone());
     }
     match tables.state(&region.table) {
         Some(TableState::Enabled) => {

@@ -1,14 +1,14 @@
-//! Making a table: files, rows of `hbase:meta`, open regions, state ENABLED.
+//! Creates a table: files, rows in `hbase:meta`, open regions, state ENABLED.
 
 use cell::schema::TableDescriptor;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 
-use super::Plan;
+use super::TablePlan;
 use super::bring_up::bring_up;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must not exist and its namespace must.
+/// The table must not exist, and its namespace must.
 pub(super) async fn check(context: &Context, table: &TableDescriptor) -> Result<(), JavaException> {
     context.namespaces.require(table.name.namespace()).await?;
     match context.meta.table_state(&table.name).await? {
@@ -17,9 +17,10 @@ pub(super) async fn check(context: &Context, table: &TableDescriptor) -> Result<
     }
 }
 
-/// Makes it. The files come first, under a temporary name and with one rename, so that no half-made table is ever in
-/// place; `hbase:meta` then gets all rows at once, the table's state ENABLING among them.
-pub(super) async fn act(context: &Context, plan: &Plan) -> Result<(), JavaException> {
+/// Creates the table. The files are written first, under a temporary name, and renamed into place,
+/// so that no incomplete table is ever visible. Then one write adds all rows to `hbase:meta`,
+/// including the table's state ENABLING.
+pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     context.tables.create_files(&plan.table, &plan.regions).await?;
     bring_up(context, plan).await
 }

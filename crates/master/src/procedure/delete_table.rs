@@ -1,7 +1,7 @@
-//! Removing a table: its rows in `hbase:meta`, its files to the archive.
+//! Deletes a table: removes its rows in `hbase:meta` and moves its files to the archive.
 
 use cell::schema::TableName;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::context::Context;
@@ -17,8 +17,8 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Removes it. Its rows in `hbase:meta` go last: as long as they are there, the table is disabled and can be asked to
-/// go again.
+/// Deletes the table. Its rows in `hbase:meta` are removed last: while they exist, the table is
+/// disabled, and the deletion can be requested again.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
     let regions = context.assignment.rows_of(table);
     context.tables.archive_files(table).await?;

@@ -1,13 +1,13 @@
-//! Closing the regions of an enabled table.
+//! Disables a table: closes its regions.
 
 use cell::schema::TableName;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be enabled and none of the system's.
+/// The table must be an enabled user table.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {
@@ -17,7 +17,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Disables it.
+/// Disables the table.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.set_table_state(table, TableState::Disabling).await?;
     let regions: Vec<_> =

@@ -1,7 +1,7 @@
-//! Opening the regions of a disabled table.
+//! Enables a table: opens its regions.
 
 use cell::schema::TableName;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::context::Context;
@@ -16,7 +16,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Enables it.
+/// Enables the table.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.set_table_state(table, TableState::Enabling).await?;
     let regions: Vec<_> =

@@ -1,14 +1,15 @@
-//! Runs procedures and remembers how they ended.
+//! Runs procedures and remembers their outcomes.
 //!
 //! Invariants:
 //!
-//! * A procedure that a client was told of is in the journal, until it has ended.
-//! * Of the procedures on one table one runs at a time, in the order in which they were submitted. While one on a
-//!   namespace runs, none on a table in it does.
-//! * A step that fails is repeated, with growing pauses, until it succeeds or its failure is final.
-//!   Then the procedure ends without success where that is possible (`rollback`), and waits where
-//!   it is not. The reason and the next attempt are in its [`Status`].
-//! * The same (nonce group, nonce) is the same procedure: a client that retries gets the first one's number.
+//! * Once a client has got a procedure's id, the procedure is in the journal until it ends.
+//! * Procedures on the same table run one at a time, in the order of their submission. While a
+//!   procedure on a namespace runs, none on a table in it does.
+//! * A failed step is retried with increasing pauses, until it succeeds or its failure is final. A
+//!   procedure with a final failure ends without success if that is possible (`rollback`), and
+//!   otherwise waits. Its [`ProcedureStatus`] contains the reason and the time of the next attempt.
+//! * Requests with the same (nonce group, nonce) are the same procedure: a client that retries gets
+//!   the first one's id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -16,43 +17,45 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::schema::TableName;
+use proto::exception::{JavaException, class};
 use tokio::sync::{
     Mutex as AsyncMutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch,
 };
 use tracing::{error, info, warn};
-use wire::exception::{JavaException, class};
 
 use super::journal::Journal;
 use super::retry::{AbortRequest, Retry};
 use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
 
-/// How long the end of a procedure is remembered (HBase: `hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
-const REMEMBERED: Duration = Duration::from_secs(15 * 60);
+/// How long an ended procedure is remembered, as in HBase
+/// (`hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
+const ENDED_RETENTION: Duration = Duration::from_secs(15 * 60);
 
-/// Where a procedure stands.
+/// The progress of a procedure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// Not ended yet.
+    /// It has not ended.
     Running,
-    /// Ended; with an exception it changed nothing.
+    /// It has ended; with an exception if it did not succeed.
     Finished(Option<JavaException>),
 }
 
-/// What is known of a procedure.
+/// The status of a procedure.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ProcedureStatus {
     /// What it does.
     pub work: Work,
-    /// Where it stands.
+    /// Its progress.
     pub progress: Progress,
-    /// When it was submitted, milliseconds since the epoch.
+    /// When it was submitted, in milliseconds since the Unix epoch.
     pub submitted_ms: u64,
-    /// When it last moved, milliseconds since the epoch.
+    /// When this status last changed, in milliseconds since the Unix epoch.
     pub updated_ms: u64,
-    /// Whether it has begun to act; before, it waits for others on the same table or namespace.
+    /// Whether it has started. Before that, it waits for other procedures on the same table or
+    /// namespace.
     pub begun: bool,
-    /// Why it waits for another attempt, if it does.
+    /// Set while it waits for another attempt.
     pub waiting: Option<Waiting>,
 }
 
@@ -60,7 +63,7 @@ pub struct Status {
 pub struct Executor {
     env: Env,
     journal: Journal,
-    // The context holds the executor's owner, so it is only borrowed from here.
+    // Weak, because the owner of the context also owns the executor.
     context: Weak<Context>,
     state: Mutex<State>,
 }
@@ -68,21 +71,22 @@ pub struct Executor {
 #[derive(Default)]
 struct State {
     next_id: u64,
-    known: HashMap<u64, Known>,
+    procedures: HashMap<u64, TrackedProcedure>,
     by_nonce: HashMap<(u64, u64), u64>,
     tables: HashMap<TableName, Arc<AsyncMutex<()>>>,
     namespaces: HashMap<String, Arc<RwLock<()>>>,
 }
 
-struct Known {
-    status: watch::Sender<Status>,
+struct TrackedProcedure {
+    status: watch::Sender<ProcedureStatus>,
     ended_at: Option<Duration>,
     nonce: (u64, u64),
     abort: Arc<AbortRequest>,
 }
 
 impl Executor {
-    /// An executor over a journal; [`Executor::resume`] carries on what an earlier run began.
+    /// Creates an executor that uses a journal. [`Executor::resume`] resumes the procedures of an
+    /// earlier run.
     pub fn new(env: Env, journal: Journal, context: Weak<Context>) -> Arc<Executor> {
         Arc::new(Executor {
             env,
@@ -92,15 +96,21 @@ impl Executor {
         })
     }
 
-    /// Runs the procedures that the journal holds from an earlier run.
+    /// Resumes the procedures that an earlier run left in the journal.
     ///
     /// # Errors
-    /// What the journal says when it cannot be read.
+    /// The journal's error if it cannot be read.
     pub async fn resume(self: &Arc<Self>) -> Result<(), engine::Error> {
         let records = self.journal.load().await?;
-        // Numbers go on from the clock: a client that asks for a procedure of an earlier run never meets a later one.
+        // Ids continue from the clock, so that a client that queries a procedure of an earlier run
+        // never gets a later one.
         let last = records.iter().map(|record| record.id).max().unwrap_or(0);
-        self.lock().next_id = self.env.clock.now_ms().max(last + 1);
+        let next_id = self.env.clock.now_ms().max(last + 1);
+        {
+            let mut state = self.lock();
+            debug_assert!(next_id >= state.next_id, "ids of procedures only grow");
+            state.next_id = next_id;
+        }
         for record in records {
             info!(id = record.id, work = record.work.class_name(), subject = %record.work.subject(), "procedure resumed");
             self.begin(record);
@@ -108,11 +118,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Journals a procedure and starts it. Returns its number when it is sure to be carried out or refused, even if
-    /// the process ends.
+    /// Journals a procedure and starts it. Returns its id once it is certain to be executed or
+    /// refused, even if the process ends.
     ///
     /// # Errors
-    /// What the journal says when it cannot be written; the procedure is not started then.
+    /// The journal's error if it cannot be written. The procedure is not started then.
     pub async fn submit(self: &Arc<Self>, work: Work, nonce: (u64, u64)) -> Result<u64, engine::Error> {
         let now_ms = self.env.clock.now_ms();
         let id = {
@@ -121,6 +131,7 @@ impl Executor {
                 return Ok(*earlier);
             }
             let id = state.next_id;
+            debug_assert!(!state.procedures.contains_key(&id), "no two procedures have the same id");
             state.next_id += 1;
             if nonce != (0, 0) {
                 state.by_nonce.insert(nonce, id);
@@ -136,42 +147,43 @@ impl Executor {
         Ok(id)
     }
 
-    /// The procedure that was submitted with `nonce`, if there is one.
+    /// The id of the procedure that was submitted with `nonce`, if there is one.
     pub fn with_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
         self.lock().by_nonce.get(&nonce).copied().filter(|_| nonce != (0, 0))
     }
 
-    /// What is known of procedure `id`; `None` if nothing is, or no longer.
-    pub fn status(&self, id: u64) -> Option<Status> {
+    /// The status of procedure `id`; `None` if it is unknown or has been forgotten.
+    pub fn status(&self, id: u64) -> Option<ProcedureStatus> {
         let mut state = self.lock();
-        state.forget_old(self.env.clock.monotonic());
-        state.known.get(&id).map(|known| known.status.borrow().clone())
+        state.remove_expired(self.env.clock.monotonic());
+        state.procedures.get(&id).map(|tracked| tracked.status.borrow().clone())
     }
 
-    /// All procedures that are known, with their numbers, oldest first.
-    pub fn list(&self) -> Vec<(u64, Status)> {
+    /// All known procedures with their ids, oldest first.
+    pub fn list(&self) -> Vec<(u64, ProcedureStatus)> {
         let state = self.lock();
         let mut all: Vec<_> =
-            state.known.iter().map(|(id, known)| (*id, known.status.borrow().clone())).collect();
+            state.procedures.iter().map(|(id, tracked)| (*id, tracked.status.borrow().clone())).collect();
         all.sort_by_key(|(id, _)| *id);
         all
     }
 
-    /// Waits for the end of procedure `id`: `None` if it is not known.
-    pub async fn wait(&self, id: u64) -> Option<Status> {
-        let mut status = self.lock().known.get(&id)?.status.subscribe();
-        // The sender lives as long as the procedure is known; if it goes, the last status says how it ended.
+    /// Waits until procedure `id` has ended. Returns `None` if it is unknown.
+    pub async fn wait(&self, id: u64) -> Option<ProcedureStatus> {
+        let mut status = self.lock().procedures.get(&id)?.status.subscribe();
+        // The sender lives as long as the procedure is known. If it is dropped, the last status has
+        // the outcome.
         let _ = status.wait_for(|status| status.progress != Progress::Running).await;
         let last = status.borrow().clone();
         Some(last)
     }
 
-    /// Waits for the end of all procedures on a table that are known now.
+    /// Waits until all currently known procedures on a table have ended.
     pub async fn wait_for_table(&self, table: &TableName) {
         self.wait_for(|work| work.subject() == Subject::Table(table)).await;
     }
 
-    /// Waits for the end of all procedures that are known now and of a kind.
+    /// Waits until all currently known procedures that `is_wanted` selects have ended.
     pub async fn wait_for(&self, is_wanted: impl Fn(&Work) -> bool) {
         for (id, status) in self.list() {
             if is_wanted(&status.work) {
@@ -181,7 +193,7 @@ impl Executor {
     }
 
     fn begin(self: &Arc<Self>, record: Record) {
-        let status = Status {
+        let status = ProcedureStatus {
             work: record.work.clone(),
             progress: Progress::Running,
             submitted_ms: record.submitted_ms,
@@ -190,52 +202,53 @@ impl Executor {
             waiting: None,
         };
         let abort = Arc::new(AbortRequest::default());
-        let turn = {
+        let lock = {
             let mut state = self.lock();
-            let known = Known {
+            let tracked = TrackedProcedure {
                 status: watch::Sender::new(status),
                 ended_at: None,
                 nonce: record.nonce,
                 abort: abort.clone(),
             };
-            state.known.insert(record.id, known);
+            state.procedures.insert(record.id, tracked);
             if record.nonce != (0, 0) {
                 state.by_nonce.insert(record.nonce, record.id);
             }
-            Turn::of(&record.work.subject(), &mut state)
+            ProcedureLock::for_subject(&record.work.subject(), &mut state)
         };
         let executor = self.clone();
         self.env.spawn(TaskClass::Service, async move {
-            let held = tokio::select! {
+            let guard = tokio::select! {
                 biased;
-                held = turn.take() => Some(held),
-                // One that was prepared by an earlier run has acted already.
+                guard = lock.acquire() => Some(guard),
+                // A procedure that an earlier run prepared may have acted already.
                 () = abort.requested(), if !record.prepared => None,
             };
             executor.run(record, &abort).await;
-            drop(held);
+            drop(guard);
         });
     }
 
     async fn run(&self, mut record: Record, abort: &AbortRequest) {
         let Some(context) = self.context.upgrade() else { return };
         let begun = self.env.clock.monotonic();
-        context.instruments.note_begun(&record.work);
-        let outcome = self.carry_out(&context, &mut record, abort).await;
+        context.instruments.record_begun(&record.work);
+        let outcome = self.run_steps(&context, &mut record, abort).await;
+        debug_assert!(outcome.is_err() || record.prepared, "a procedure succeeds only after its check");
         context.namespace_quotas.release(record.id);
         let took = self.env.clock.monotonic().saturating_sub(begun);
-        context.instruments.note_ended(&record.work, outcome.is_ok(), took);
+        context.instruments.record_ended(&record.work, outcome.is_ok(), took);
         if let Err(exception) = &outcome {
             info!(id = record.id, work = record.work.class_name(), %exception, "procedure ended without success");
         }
         if let Err(error) = self.journal.remove(record.id).await {
-            // It will run again after a restart and find that all is done.
-            error!(id = record.id, %error, "the journal still holds an ended procedure");
+            // It runs again after a restart, and finds its work done.
+            error!(id = record.id, %error, "cannot remove ended procedure from journal");
         }
         self.end(record.id, outcome.err());
     }
 
-    async fn carry_out(
+    async fn run_steps(
         &self,
         context: &Context,
         record: &mut Record,
@@ -255,6 +268,10 @@ impl Executor {
         self.update(record.id, |status| status.begun = true);
         let mut retry = Retry::default();
         loop {
+            debug_assert!(
+                self.is_locked(&record.work.subject()),
+                "a procedure holds its locks while it takes steps"
+            );
             let Err(failure) = record.work.act(context).await else { return Ok(()) };
             let is_final = failure.do_not_retry;
             if is_final && self.ends_without_success(context, record).await {
@@ -267,18 +284,18 @@ impl Executor {
         }
     }
 
-    /// Whether a procedure could be ended without success.
+    /// Tries to end a procedure without success. Returns whether that was possible.
     async fn ends_without_success(&self, context: &Context, record: &Record) -> bool {
         match record.work.end_without_success(context).await {
             Ok(has_ended) => has_ended,
             Err(error) => {
-                warn!(id = record.id, %error, "a procedure cannot be rolled back; retrying");
+                warn!(id = record.id, %error, "cannot roll back procedure; retrying");
                 false
             }
         }
     }
 
-    /// Waits until the next attempt, or until the procedure is to be aborted.
+    /// Waits until the next attempt is due, or until an abort is requested.
     async fn wait_for_attempt(
         &self,
         record: &Record,
@@ -287,7 +304,7 @@ impl Executor {
         abort: &AbortRequest,
     ) {
         let pause = retry.next_pause(is_final);
-        if retry.is_to_be_logged(self.env.clock.monotonic()) {
+        if retry.should_log(self.env.clock.monotonic()) {
             let (id, work, failures) = (record.id, record.work.class_name(), retry.failures());
             warn!(id, work, subject = %record.work.subject(), %failure, failures, ?pause, "procedure step failed; retrying");
         }
@@ -301,28 +318,30 @@ impl Executor {
         }
     }
 
-    /// Requests that procedure `id` ends without success, as HBase's `abort`: refused (`false`) if
-    /// it is not known, has ended, has begun and may not be interrupted, or cannot be aborted once
-    /// it has begun. An accepted request takes effect before the next attempt of a step.
+    /// Requests that procedure `id` end without success, as HBase's `abort` does. Returns `false`
+    /// if the procedure is unknown or has ended, or if it has begun and may not be interrupted or
+    /// cannot be aborted any more. An accepted request takes effect before the next attempt of a
+    /// step.
     pub fn abort(&self, id: u64, may_interrupt: bool) -> bool {
         let state = self.lock();
-        let Some(known) = state.known.get(&id) else { return false };
+        let Some(tracked) = state.procedures.get(&id) else { return false };
         let is_accepted = {
-            let status = known.status.borrow();
+            let status = tracked.status.borrow();
             let can_be_aborted = !status.begun || may_interrupt && status.work.can_be_aborted();
             status.progress == Progress::Running && can_be_aborted
         };
         if is_accepted {
-            info!(id, "procedure to be aborted");
-            known.abort.set();
+            info!(id, "procedure abort requested");
+            tracked.abort.set();
         }
         is_accepted
     }
 
-    fn update(&self, id: u64, change: impl FnOnce(&mut Status)) {
+    fn update(&self, id: u64, change: impl FnOnce(&mut ProcedureStatus)) {
         let updated_ms = self.env.clock.now_ms();
-        if let Some(known) = self.lock().known.get(&id) {
-            known.status.send_modify(|status| {
+        if let Some(tracked) = self.lock().procedures.get(&id) {
+            tracked.status.send_modify(|status| {
+                debug_assert!(status.progress == Progress::Running, "the status of an ended procedure stays");
                 change(status);
                 status.updated_ms = updated_ms;
             });
@@ -332,16 +351,32 @@ impl Executor {
     fn end(&self, id: u64, exception: Option<JavaException>) {
         let mut state = self.lock();
         let now = self.env.clock.monotonic();
-        if let Some(known) = state.known.get_mut(&id) {
-            known.ended_at = Some(now);
+        if let Some(tracked) = state.procedures.get_mut(&id) {
+            tracked.ended_at = Some(now);
             let updated_ms = self.env.clock.now_ms();
-            known.status.send_modify(|status| {
+            tracked.status.send_modify(|status| {
+                debug_assert!(status.progress == Progress::Running, "a procedure ends once");
                 status.progress = Progress::Finished(exception);
                 status.waiting = None;
                 status.updated_ms = updated_ms;
             });
         }
-        state.forget_old(now);
+        state.remove_expired(now);
+    }
+
+    /// Whether the locks of `subject` are held.
+    fn is_locked(&self, subject: &Subject<'_>) -> bool {
+        let state = self.lock();
+        match subject {
+            Subject::Namespace(name) => {
+                state.namespaces.get(*name).is_some_and(|lock| lock.try_read().is_err())
+            }
+            Subject::Table(name) => {
+                let shared = state.namespaces.get(name.namespace());
+                shared.is_some_and(|lock| lock.try_write().is_err())
+                    && state.tables.get(*name).is_some_and(|lock| lock.try_lock().is_err())
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -349,18 +384,18 @@ impl Executor {
     }
 }
 
-/// What a procedure waits for before it runs, and holds while it does.
-enum Turn {
+/// The locks that a procedure acquires before it runs.
+enum ProcedureLock {
     Table { namespace: Arc<RwLock<()>>, table: Arc<AsyncMutex<()>> },
     Namespace(Arc<RwLock<()>>),
 }
 
-impl Turn {
-    fn of(subject: &Subject<'_>, state: &mut State) -> Turn {
+impl ProcedureLock {
+    fn for_subject(subject: &Subject<'_>, state: &mut State) -> ProcedureLock {
         let mut lock_of = |name: &str| state.namespaces.entry(name.to_string()).or_default().clone();
         match subject {
-            Subject::Namespace(name) => Turn::Namespace(lock_of(name)),
-            Subject::Table(name) => Turn::Table {
+            Subject::Namespace(name) => ProcedureLock::Namespace(lock_of(name)),
+            Subject::Table(name) => ProcedureLock::Table {
                 namespace: lock_of(name.namespace()),
                 table: state.tables.entry((*name).clone()).or_default().clone(),
             },
@@ -368,24 +403,26 @@ impl Turn {
     }
 
     // Lock order: namespace, then table.
-    async fn take(self) -> Held {
+    async fn acquire(self) -> LockGuard {
         match self {
-            Turn::Namespace(namespace) => Held::Namespace { _whole: namespace.write_owned().await },
-            Turn::Table { namespace, table } => {
+            ProcedureLock::Namespace(namespace) => {
+                LockGuard::Namespace { _whole: namespace.write_owned().await }
+            }
+            ProcedureLock::Table { namespace, table } => {
                 let shared = namespace.read_owned().await;
-                Held::Table { _shared: shared, _table: table.lock_owned().await }
+                LockGuard::Table { _shared: shared, _table: table.lock_owned().await }
             }
         }
     }
 }
 
-/// What a procedure holds while it runs.
-enum Held {
+/// The locks that a procedure holds while it runs.
+enum LockGuard {
     Table { _shared: OwnedRwLockReadGuard<()>, _table: OwnedMutexGuard<()> },
     Namespace { _whole: OwnedRwLockWriteGuard<()> },
 }
 
-/// The outcome of a procedure that was aborted.
+/// The exception of an aborted procedure.
 fn aborted(work: &Work) -> JavaException {
     let class = work.class_name();
     let name = class.rsplit('.').next().unwrap_or(class);
@@ -393,11 +430,12 @@ fn aborted(work: &Work) -> JavaException {
 }
 
 impl State {
-    fn forget_old(&mut self, now: Duration) {
-        let is_old =
-            |known: &Known| known.ended_at.is_some_and(|ended| now.saturating_sub(ended) > REMEMBERED);
-        for (_, known) in self.known.extract_if(|_, known| is_old(known)) {
-            self.by_nonce.remove(&known.nonce);
+    fn remove_expired(&mut self, now: Duration) {
+        let is_old = |tracked: &TrackedProcedure| {
+            tracked.ended_at.is_some_and(|ended| now.saturating_sub(ended) > ENDED_RETENTION)
+        };
+        for (_, tracked) in self.procedures.extract_if(|_, tracked| is_old(tracked)) {
+            self.by_nonce.remove(&tracked.nonce);
         }
     }
 }

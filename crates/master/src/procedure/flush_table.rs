@@ -1,15 +1,15 @@
-//! Flushing all regions of a table.
+//! Flushes all regions of a table.
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be enabled. Families that it does not have are passed over, as HBase 2.5 does.
+/// The table must be enabled. Families that it does not have are ignored, as in HBase 2.5.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     match context.meta.table_state(table).await? {
         Some(TableState::Enabled) => Ok(()),
@@ -18,7 +18,8 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Flushes its regions where they are served. Flushing what was flushed already does nothing.
+/// Flushes the open regions on their servers. Repetition is harmless: a flushed region has nothing
+/// to flush.
 pub(super) async fn act(
     context: &Context,
     table: &TableName,

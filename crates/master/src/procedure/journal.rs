@@ -1,7 +1,7 @@
-//! Where procedures are kept: rows of `master:store`, family `proc`, as HBase keeps them.
+//! The journal of procedures: rows of `master:store`, family `proc`, as in HBase.
 //!
-//! A row is the procedure's number (8 bytes), its one column `d` the protobuf message. The row is written, durable,
-//! before the procedure acts, and deleted when it has ended.
+//! A row key is the procedure's id (8 bytes); the only column, `d`, has the protobuf message. The
+//! row is durable before the procedure acts, and is deleted after it has ended.
 
 use std::sync::Arc;
 
@@ -18,24 +18,29 @@ use crate::store::PROCEDURES;
 /// The qualifier of the message.
 const MESSAGE: &[u8] = b"d";
 
-/// The procedures of a cluster, on disk.
+/// The stored procedures of a cluster.
 pub struct Journal {
     region: Arc<Region>,
 }
 
 impl Journal {
-    /// The journal in the region of `master:store`.
+    /// Opens the journal in the region of `master:store`.
     pub fn new(region: Arc<Region>) -> Journal {
         Journal { region }
     }
 
-    /// Writes a procedure; returns when it is durable.
+    /// Writes a procedure, and returns when it is durable.
     ///
     /// # Errors
-    /// What the region said; the procedure may be in the journal or not.
+    /// The region's error. It is unknown then whether the procedure is in the journal.
     pub async fn put(&self, record: &Record) -> Result<(), engine::Error> {
         let row = record.id.to_be_bytes();
-        let value = record.to_message().encode_to_vec();
+        let message = record.to_message();
+        debug_assert!(
+            Record::from_message(&message).is_ok_and(|read| read == *record),
+            "a journaled procedure can be read back"
+        );
+        let value = message.encode_to_vec();
         let cell = KeyValue::new(&row, PROCEDURES, MESSAGE, LATEST_TIMESTAMP, CellType::Put, &value);
         self.region.batch_atomic(vec![Mutation::put(row.to_vec(), vec![cell])]).await
     }
@@ -43,28 +48,29 @@ impl Journal {
     /// Removes a procedure that has ended.
     ///
     /// # Errors
-    /// What the region said; the procedure may still be in the journal.
+    /// The region's error. The procedure may still be in the journal.
     pub async fn remove(&self, id: u64) -> Result<(), engine::Error> {
         self.region.batch_atomic(vec![Mutation::delete(id.to_be_bytes().to_vec(), vec![])]).await
     }
 
-    /// All procedures, oldest first. One that this version cannot read is left where it is.
+    /// All procedures, oldest first. One that this version cannot decode is skipped and stays in
+    /// the journal.
     ///
     /// # Errors
-    /// What the region said.
+    /// The region's error.
     pub async fn load(&self) -> Result<Vec<Record>, engine::Error> {
         let mut records = Vec::new();
         for cell in self.cells().await? {
             let message = match proto::Procedure::decode(cell.view(0).value) {
                 Ok(message) => message,
                 Err(error) => {
-                    error!(row = %cell.view(0).row().escape_ascii(), %error, "an unreadable procedure is left alone");
+                    error!(row = %cell.view(0).row().escape_ascii(), %error, "cannot decode procedure; it stays in the journal");
                     continue;
                 }
             };
             match Record::from_message(&message) {
                 Ok(record) => records.push(record),
-                Err(error) => error!(%error, "a procedure is left alone"),
+                Err(error) => error!(%error, "cannot resume procedure; it stays in the journal"),
             }
         }
         Ok(records)

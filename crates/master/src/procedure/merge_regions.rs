@@ -1,26 +1,26 @@
-//! Putting one region in the place of several.
+//! Merges several regions into one.
 //!
-//! As for a split: the parents are closed, the new region's directory is made of references to their files, and
-//! `hbase:meta` is changed in one step, which alone decides. The parents have no rows there any more; the new one's row
-//! names them until the janitor has archived their files.
+//! As for a split, the parents are closed, the new region's directory is built from references to
+//! their files, and one write to `hbase:meta` commits the merge. The parents have no rows there
+//! after that. The row of the new region names them until the janitor has archived their files.
 //!
 //! Source: HBase `MergeTableRegionsProcedure`.
 
 use cell::KeyRange;
 use cell::region::RegionInfo;
 use proto::MasterSwitchType;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
-use super::split_region::{close, final_io, give_up, is_off, of_files, server_of};
+use super::split_region::{close, final_file_error, final_io_error, is_off, roll_back, server_of};
 use crate::context::Context;
 use crate::refusal;
 
-/// What is checked when a merge is asked for. `regions` are as they were named.
+/// The checks when a merge is requested. `regions` are in the order in which the client named them.
 ///
 /// # Errors
-/// Why they cannot be merged, in HBase's words.
-pub(crate) async fn check_asked(
+/// Why they cannot be merged, with HBase's message.
+pub(crate) async fn check_requested(
     context: &Context,
     regions: &[RegionInfo],
     forcible: bool,
@@ -34,7 +34,8 @@ pub(crate) async fn check_asked(
     check_edit(context, regions, &merged_of(regions)).await
 }
 
-/// Whether the merged region would overlap none that is not merged. Force does not change that.
+/// Checks that the merged region overlaps no region outside the merge. This applies to forced
+/// merges, too.
 async fn check_edit(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
     let checked = context.meta.check_edit(&merged.table, parents, std::slice::from_ref(merged)).await;
     checked.map_err(|refused| match refused.do_not_retry {
@@ -43,7 +44,7 @@ async fn check_edit(context: &Context, parents: &[RegionInfo], merged: &RegionIn
     })
 }
 
-/// What can be told from the regions alone.
+/// The checks that need only the regions themselves.
 fn check_named(context: &Context, regions: &[RegionInfo], forcible: bool) -> Answer<()> {
     let refused = |message: String| Err(JavaException::new(class::MERGE_REGION, message));
     let unique: std::collections::HashSet<_> = regions.iter().map(RegionInfo::encoded_name).collect();
@@ -73,8 +74,8 @@ fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Ans
     if previous.table != region.table {
         return refused(format!(
             "Can't merge regions from different tables: {}, {}",
-            refusal::shown_region(previous),
-            refusal::shown_region(region)
+            refusal::format_region(previous),
+            refusal::format_region(region)
         ));
     }
     if !forcible && previous.range().merge(&region.range()).is_none() {
@@ -87,48 +88,58 @@ fn check_pair(previous: &RegionInfo, region: &RegionInfo, forcible: bool) -> Ans
     Ok(())
 }
 
-/// The region that `parents`, which are not none, are merged into.
+/// The region into which `parents` are merged; there must be at least one.
 pub fn merged_of(parents: &[RegionInfo]) -> RegionInfo {
     let table = parents[0].table.clone();
     let ranges = parents.iter().map(RegionInfo::range);
     let KeyRange { start, end } = ranges.reduce(|all, range| all.span(&range)).expect("there are parents");
     let id = parents.iter().map(|region| region.region_id).max().unwrap_or(0) + 1;
-    RegionInfo::new(table, start, end, id)
+    let merged = RegionInfo::new(table, start, end, id);
+    debug_assert!(
+        parents.iter().all(|parent| merged.range().span(&parent.range()) == merged.range()),
+        "a merged region covers its parents"
+    );
+    merged
 }
 
-/// The regions must be open still and need no other region's files, and merges be allowed.
+/// The regions must still be open and not refer to files of other regions, and merges must be
+/// enabled.
 pub(super) async fn check(
     context: &Context,
     parents: &[RegionInfo],
     forcible: bool,
 ) -> Result<(), JavaException> {
-    let shown = || refusal::shown_regions(parents);
+    let parents_text = || refusal::format_regions(parents);
     if !context.switches.is_on(MasterSwitchType::Merge) {
-        return Err(final_io(format!("Merge of {} failed because merge switch is off", shown())));
+        return Err(final_io_error(format!(
+            "Merge of {} failed because merge switch is off",
+            parents_text()
+        )));
     }
     let table = context.tables.descriptor(&parents[0].table);
     if table.is_some_and(|table| is_off(table.attribute("MERGE_ENABLED"))) {
-        let message = format!("Merge of {} failed as region merge is disabled for the table", shown());
-        return Err(final_io(message));
+        let message = format!("Merge of {} failed as region merge is disabled for the table", parents_text());
+        return Err(final_io_error(message));
     }
-    // After a restart they may be on their way still.
+    // After a restart they may still be opening.
     context.assignment.wait_for_open(parents).await?;
-    check_asked(context, parents, forcible).await?;
+    check_requested(context, parents, forcible).await?;
     for parent in parents {
         check_parent(context, parents, parent).await?;
     }
     Ok(())
 }
 
-/// A repair of regions that overlap: they must be open still.
+/// For a repair of overlapping regions: they must still be open.
 pub(super) async fn check_repair(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     context.assignment.wait_for_open(parents).await?;
-    check_asked(context, parents, true).await
+    check_requested(context, parents, true).await
 }
 
 async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &RegionInfo) -> Answer<()> {
     let skipped = |why: &str| {
-        let (all, one) = (refusal::shown_names(parents), refusal::shown_names(std::slice::from_ref(parent)));
+        let (all, one) =
+            (refusal::format_names(parents), refusal::format_names(std::slice::from_ref(parent)));
         let message = format!("Skip merging {all}, because a parent, {one}, {why}");
         Err(JavaException::new(class::MERGE_REGION, message))
     };
@@ -151,23 +162,25 @@ async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &Region
     }
 }
 
-/// Merges them. `hbase:meta` says whether the point of no return has been passed.
+/// Merges the regions. The row of the merged region in `hbase:meta` shows whether the merge is
+/// committed already.
 pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     let merged = merged_of(parents);
     if context.meta.region_row(&merged).await?.is_none() {
-        let united = match unite(context, parents, &merged).await {
+        let united = match create_merged_files(context, parents, &merged).await {
             Ok(()) => context.meta.put_merged(parents, &ancestors_of(context, parents).await?, &merged).await,
             failed => failed,
         };
         if let Err(error) = united {
-            return Err(give_up(context, parents, &[&merged], error).await);
+            return Err(roll_back(context, parents, &[&merged], error).await);
         }
     }
-    context.assignment.take_merged(parents, &merged);
+    context.assignment.apply_merge(parents, &merged);
     context.assignment.open_or_retry_later(&[merged]).await
 }
 
-/// The parents, and the regions whose files they refer to still: after a repair of regions that were merged before.
+/// The parents, and the regions to whose files they still refer, if a repair merges regions that
+/// were merged before.
 async fn ancestors_of(context: &Context, parents: &[RegionInfo]) -> Answer<Vec<RegionInfo>> {
     let mut ancestors = parents.to_vec();
     for parent in parents {
@@ -177,14 +190,14 @@ async fn ancestors_of(context: &Context, parents: &[RegionInfo]) -> Answer<Vec<R
     Ok(ancestors)
 }
 
-async fn unite(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
+async fn create_merged_files(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
     let tables = &context.tables;
     let table = tables.descriptor(&merged.table).ok_or_else(|| refusal::table_not_found(&merged.table))?;
     check_edit(context, parents, merged).await?;
     close(context, parents).await?;
     let (fs, root) = (tables.fs(), tables.root());
-    engine::split::remove_daughters(fs, root, &[merged]).await.map_err(of_files)?;
-    engine::split::create_merged(fs, root, &table, parents, merged).await.map_err(of_files)
+    engine::split::remove_daughters(fs, root, &[merged]).await.map_err(final_file_error)?;
+    engine::split::create_merged(fs, root, &table, parents, merged).await.map_err(final_file_error)
 }
 
 #[cfg(test)]
@@ -212,7 +225,7 @@ mod tests {
         assert!(may(region("a", "", 1), region("c", "f", 1)));
         assert!(!may(region("a", "b", 1), region("c", "f", 1)));
         assert!(!may(region("c", "", 1), region("a", "b", 1)));
-        // The last region ends, and the first one begins, with an empty key.
+        // The last region has an empty end key, and the first one an empty start key.
         assert!(!may(region("", "d", 1), region("m", "", 1)) && !may(region("m", "", 1), region("", "d", 1)));
         assert!(check_pair(&region("a", "b", 1), &region("c", "f", 1), true).is_ok());
     }

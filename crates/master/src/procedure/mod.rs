@@ -1,14 +1,15 @@
 //! Procedures: changes of tables that survive a crash.
 //!
-//! A procedure is journaled before it acts. Its work is written as steps that can be repeated, so after a restart it
-//! runs again from its first step and ends where it would have ended. Only the check whether it may run at all is not
-//! repeated: once it passed, the journal says so ([`Record::prepared`]), and the procedure is carried out. What is
-//! decided from the state before it (the ids of new regions, say) is decided then, and journaled with it.
+//! A procedure is journaled before it acts. Its work consists of repeatable steps, so after a
+//! restart it runs again from its first step and has the same result. Only the check whether it may
+//! run at all is not repeated: once it has passed, the journal records this ([`Record::prepared`]).
+//! Decisions that depend on the state before the procedure, such as the ids of new regions, are
+//! made then and are journaled, too.
 //!
-//! * [`executor`]: runs procedures, one at a time per table, and remembers how they ended;
-//! * [`journal`]: where they are kept (rows of `master:store`, as HBase keeps them);
-//! * [`record`](mod@record): what is kept of one;
-//! * `retry`, `rollback`: how a step that failed is repeated, and what becomes of one that cannot
+//! * [`executor`]: runs procedures, one at a time per table, and remembers their outcomes;
+//! * [`journal`]: stores procedures in rows of `master:store`, as HBase does;
+//! * [`record`](mod@record): the stored form of a procedure;
+//! * `retry`, `rollback`: how failed steps are retried, and what happens to a procedure that cannot
 //!   succeed;
 //! * one file for each kind of work.
 
@@ -23,51 +24,51 @@ mod delete_table;
 mod disable_table;
 mod enable_table;
 mod flush_table;
+mod gc_parents;
 mod merge_regions;
 mod modify_table;
 mod namespace;
 mod record;
+mod region_transition;
 mod restore;
 mod retry;
 mod rollback;
 mod snapshot;
 mod split_region;
-mod tidy;
-mod transit;
 mod truncate_table;
 
 pub use change::Change;
 pub use merge_regions::merged_of;
-pub use record::{Record, Unreadable};
+pub use record::{Record, UnreadableRecord};
+pub use region_transition::RegionTransition;
 pub use retry::Waiting;
 pub use split_region::daughters_of;
-pub use transit::Transit;
 
-pub(crate) use merge_regions::check_asked as check_merge_asked;
+pub(crate) use gc_parents::has_references;
+pub(crate) use merge_regions::check_requested as check_merge_requested;
 pub(crate) use split_region::split_row_of;
-pub(crate) use tidy::has_references;
 
 use std::fmt;
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 
 use crate::context::Context;
 
 /// What a procedure does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// Make a table with these regions and open them.
-    CreateTable(Plan),
-    /// Remove a disabled table.
+    /// Create a table with these regions and open them.
+    CreateTable(TablePlan),
+    /// Delete a disabled table.
     DeleteTable(TableName),
     /// Open the regions of a disabled table.
     EnableTable(TableName),
     /// Close the regions of an enabled table.
     DisableTable(TableName),
-    /// Flush the regions of an enabled table; only the given families if there are any.
+    /// Flush the regions of an enabled table; if families are given, only these.
     FlushTable(TableName, Vec<Bytes>),
     /// Remove all rows of a disabled table and enable it.
     TruncateTable {
@@ -75,80 +76,82 @@ pub enum Work {
         table: TableName,
         /// Whether it keeps its split keys.
         preserve_splits: bool,
-        /// What it becomes; known once the procedure is prepared.
-        plan: Option<Plan>,
+        /// The new regions; set when the procedure is prepared.
+        plan: Option<TablePlan>,
     },
     /// Change a table's families and attributes.
     ModifyTable {
         /// The table.
         table: TableName,
-        /// What is to be changed.
+        /// The change.
         change: Change,
-        /// Whether its regions are opened anew, so that the change takes effect now.
+        /// Whether to reopen the regions, so that the change takes effect immediately.
         reopen: bool,
-        /// What it becomes; known once the procedure is prepared.
-        target: Option<Target>,
+        /// The changed table; set when the procedure is prepared.
+        target: Option<ChangedTable>,
     },
-    /// Make a namespace.
+    /// Create a namespace.
     CreateNamespace(NamespaceDescriptor),
     /// Change a namespace's settings.
     ModifyNamespace(NamespaceDescriptor),
-    /// Remove a namespace without tables.
+    /// Delete a namespace without tables.
     DeleteNamespace(String),
-    /// Note which files a table has now.
+    /// Take a snapshot: record the files that a table has now.
     Snapshot(TableName, Box<proto::SnapshotDescription>),
-    /// Make a new table out of a snapshot.
+    /// Create a new table from a snapshot.
     CloneSnapshot {
         /// The new table.
         table: TableName,
         /// The snapshot.
         snapshot: String,
-        /// What the table becomes; known once the procedure is prepared.
-        plan: Option<Plan>,
+        /// The new table; set when the procedure is prepared.
+        plan: Option<TablePlan>,
     },
-    /// Put a disabled table back to a snapshot.
+    /// Restore a disabled table to a snapshot.
     RestoreSnapshot {
         /// The table.
         table: TableName,
         /// The snapshot.
         snapshot: String,
-        /// What the table becomes; known once the procedure is prepared.
-        plan: Option<Plan>,
-        /// Tells this change from all others.
+        /// The restored table; set when the procedure is prepared.
+        plan: Option<TablePlan>,
+        /// A random number that identifies this restore among all others.
         token: u64,
     },
-    /// Put two regions in the place of one.
+    /// Replace a region with two daughters.
     SplitRegion {
         /// The region.
         parent: RegionInfo,
-        /// Those that come, the lower one first; their id was chosen before the procedure acted.
+        /// The new regions, the lower one first. Their id was chosen before the procedure acted.
         daughters: Box<[RegionInfo; 2]>,
     },
-    /// Put one region in the place of several, which are in the order of their keys.
+    /// Replace several regions, sorted by key, with one.
     MergeRegions {
-        /// The regions.
+        /// The regions to merge.
         parents: Vec<RegionInfo>,
-        /// Whether they may lie apart, if no other region is between them.
+        /// Whether they need not be adjacent, as long as no other region is between them.
         forcible: bool,
-        /// Whether overlapping regions are repaired: then switches do not matter, and the regions may have references.
+        /// Whether this repairs overlapping regions. Then switches are ignored, and the regions may
+        /// have references.
         repair: bool,
     },
-    /// Adds a region to a table, with an empty directory unless it has one, or a directory to a region.
+    /// Add a region to a table, with an empty directory unless it has one; or give an existing
+    /// region a directory.
     CreateRegion(RegionInfo),
     /// Open, close or reopen a region.
-    Transit(RegionInfo, Transit),
-    /// Archive a region that was split, when its daughters need it no more.
-    TidySplit(RegionInfo),
-    /// Archive the regions that were merged into this one, when it needs them no more.
-    TidyMerge(RegionInfo),
+    RegionTransition(RegionInfo, RegionTransition),
+    /// Archive a split region that its daughters no longer need.
+    GcSplitParent(RegionInfo),
+    /// Archive the parents of a merged region that it no longer needs.
+    GcMergeParents(RegionInfo),
 }
 
-/// What a procedure keeps others from changing.
+/// What a procedure protects from concurrent changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// A table; its namespace stays there as long.
+    /// A table. Its namespace cannot be changed meanwhile, either.
     Table(&'a TableName),
-    /// A namespace, and that no table comes into it.
+    /// A namespace and all tables in it.
     Namespace(&'a str),
 }
 
@@ -161,26 +164,26 @@ impl fmt::Display for Subject<'_> {
     }
 }
 
-/// A table and its regions, as a procedure makes them.
+/// A table and its regions, as a procedure creates them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// The table.
+pub struct TablePlan {
+    /// The table's descriptor.
     pub table: Box<TableDescriptor>,
-    /// Its regions; their ids were chosen before the procedure acted.
+    /// Its regions. Their ids were chosen before the procedure acted.
     pub regions: Vec<RegionInfo>,
 }
 
-/// What a change of a table comes to.
+/// The result of a change of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
-    /// The table as it becomes.
+pub struct ChangedTable {
+    /// The new descriptor.
     pub table: Box<TableDescriptor>,
-    /// The families that go.
+    /// The families that the change removes.
     pub removed: Vec<Bytes>,
 }
 
 impl Work {
-    /// What it works on; procedures of one subject run one after the other.
+    /// The object that it works on. Procedures with the same subject run in sequence.
     pub fn subject(&self) -> Subject<'_> {
         match self {
             Work::CreateTable(plan) => Subject::Table(&plan.table.name),
@@ -195,10 +198,10 @@ impl Work {
             | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
             Work::SplitRegion { parent, .. } => Subject::Table(&parent.table),
             Work::MergeRegions { parents, .. } => Subject::Table(&parents[0].table),
-            Work::Transit(region, _)
+            Work::RegionTransition(region, _)
             | Work::CreateRegion(region)
-            | Work::TidySplit(region)
-            | Work::TidyMerge(region) => Subject::Table(&region.table),
+            | Work::GcSplitParent(region)
+            | Work::GcMergeParents(region) => Subject::Table(&region.table),
             Work::CreateNamespace(namespace) | Work::ModifyNamespace(namespace) => {
                 Subject::Namespace(&namespace.name)
             }
@@ -206,7 +209,7 @@ impl Work {
         }
     }
 
-    /// The snapshot that it makes or uses.
+    /// The snapshot that it takes or uses.
     pub fn snapshot(&self) -> Option<&str> {
         match self {
             Work::Snapshot(_, snapshot) => Some(&snapshot.name),
@@ -215,7 +218,7 @@ impl Work {
         }
     }
 
-    /// Whether it may run: nothing is changed yet.
+    /// Checks whether it may run. Nothing has been changed yet.
     pub(crate) async fn check(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable(plan) => create_table::check(context, &plan.table).await,
@@ -245,13 +248,16 @@ impl Work {
                 merge_regions::check(context, parents, *forcible).await
             }
             Work::CreateRegion(region) => create_region::check(context, region).await,
-            Work::Transit(region, transit) => transit::check(context, region, *transit),
-            Work::TidySplit(parent) => tidy::check_split(context, parent).await,
-            Work::TidyMerge(merged) => tidy::check_merge(context, merged).await,
+            Work::RegionTransition(region, transition) => {
+                region_transition::check(context, region, *transition)
+            }
+            Work::GcSplitParent(parent) => gc_parents::check_split_parent(context, parent).await,
+            Work::GcMergeParents(merged) => gc_parents::check_merged_region(context, merged).await,
         }
     }
 
-    /// Decides what depends on how things are now, right after the check and before the first act. It is journaled.
+    /// Makes the decisions that depend on the current state, after the check and before the first
+    /// step. They are journaled.
     async fn prepare(&mut self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::TruncateTable { table, preserve_splits, plan } => {
@@ -272,7 +278,7 @@ impl Work {
         Ok(())
     }
 
-    /// Does it; may have been begun before.
+    /// Runs all steps. Some may have run before.
     async fn act(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable(plan) => create_table::act(context, plan).await,
@@ -297,14 +303,19 @@ impl Work {
             Work::SplitRegion { parent, daughters } => split_region::act(context, parent, daughters).await,
             Work::MergeRegions { parents, .. } => merge_regions::act(context, parents).await,
             Work::CreateRegion(region) => create_region::act(context, region).await,
-            Work::Transit(region, transit) => transit::act(context, region, *transit).await,
-            Work::TidySplit(parent) => tidy::split(context, parent).await,
-            Work::TidyMerge(merged) => tidy::merge(context, merged).await,
+            Work::RegionTransition(region, transition) => {
+                region_transition::act(context, region, *transition).await
+            }
+            Work::GcSplitParent(parent) => gc_parents::archive_split_parent(context, parent).await,
+            Work::GcMergeParents(merged) => gc_parents::archive_merge_parents(context, merged).await,
         }
     }
 }
 
-/// What [`Work::prepare`] has decided. A journal entry that says that it was prepared and has it not is damaged.
+/// The result of [`Work::prepare`]. A journal entry that is marked as prepared but lacks it is
+/// damaged.
 fn prepared<T>(decided: &Option<T>) -> Result<&T, JavaException> {
-    decided.as_ref().ok_or_else(|| JavaException::do_not_retry("the journal lacks what was decided"))
+    decided
+        .as_ref()
+        .ok_or_else(|| JavaException::do_not_retry("the journal entry is prepared but lacks its plan"))
 }

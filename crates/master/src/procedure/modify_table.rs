@@ -1,19 +1,20 @@
-//! Changing a table's families and attributes.
+//! Changes a table's families and attributes.
 //!
-//! The new descriptor is written first. The regions of an enabled table are then opened anew, one after the other, each
-//! with what the descriptor says by then: clients find one region at a time not served for a moment, and try again. The
-//! files of families that went are archived last, when no region has them open.
+//! The new descriptor is written first. Then the regions of an enabled table are reopened in
+//! sequence, each with the descriptor that is current by then. So at most one region is briefly
+//! offline, and clients retry. The files of removed families are archived last, when no region has
+//! them open.
 
 use bytes::Bytes;
 use cell::schema::{TableDescriptor, TableName};
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::{Change, Target};
+use super::{Change, ChangedTable};
 use crate::context::Context;
 use crate::{refusal, sanity};
 
-/// The table must be there, and what it becomes must make sense.
+/// The table must exist, and the changed descriptor must be valid.
 pub(super) async fn check(
     context: &Context,
     table: &TableName,
@@ -35,17 +36,21 @@ pub(super) async fn check(
     sanity::check_changed(&old, &new)
 }
 
-/// What the table becomes.
-pub(super) fn target(context: &Context, table: &TableName, change: &Change) -> Result<Target, JavaException> {
+/// The result of the change.
+pub(super) fn target(
+    context: &Context,
+    table: &TableName,
+    change: &Change,
+) -> Result<ChangedTable, JavaException> {
     let old = current(context, table)?;
     let new = change.apply(&old)?;
     let removed: Vec<Bytes> =
         old.families.keys().filter(|name| !new.families.contains_key(*name)).cloned().collect();
-    Ok(Target { table: Box::new(new), removed })
+    Ok(ChangedTable { table: Box::new(new), removed })
 }
 
-/// Changes it.
-pub(super) async fn act(context: &Context, target: &Target, reopen: bool) -> Result<(), JavaException> {
+/// Changes the table.
+pub(super) async fn act(context: &Context, target: &ChangedTable, reopen: bool) -> Result<(), JavaException> {
     let table = &target.table.name;
     context.tables.write_descriptor(&target.table).await?;
     let regions: Vec<_> =
@@ -54,7 +59,7 @@ pub(super) async fn act(context: &Context, target: &Target, reopen: bool) -> Res
         let reopening = context.tables.begin_reopening(table, regions.len());
         for region in &regions {
             context.assignment.reopen(region).await?;
-            reopening.one_done();
+            reopening.record_reopened();
         }
     }
     for region in &regions {

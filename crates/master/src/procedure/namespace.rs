@@ -1,13 +1,13 @@
-//! Making, changing and removing a namespace.
+//! Creates, changes and deletes namespaces.
 
 use cell::schema::NamespaceDescriptor;
-use wire::exception::{JavaException, class};
+use proto::exception::{JavaException, class};
 
 use crate::context::Context;
 use crate::namespace_quotas;
 use crate::namespaces::{self, RESERVED};
 
-/// There must be none of that name.
+/// No namespace of that name may exist.
 pub(super) async fn check_create(
     context: &Context,
     namespace: &NamespaceDescriptor,
@@ -23,14 +23,14 @@ pub(super) async fn check_create(
     }
 }
 
-/// Makes it.
+/// Creates the namespace.
 pub(super) async fn create(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     context.tables.make_namespace(&namespace.name).await?;
     namespaces::put(context, namespace).await
 }
 
-/// There must be one of that name.
+/// The namespace must exist.
 pub(super) async fn check_modify(
     context: &Context,
     namespace: &NamespaceDescriptor,
@@ -40,13 +40,13 @@ pub(super) async fn check_modify(
     context.namespaces.get(&namespace.name).map(|_| ())
 }
 
-/// Changes it.
+/// Changes the namespace.
 pub(super) async fn modify(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     namespaces::put(context, namespace).await
 }
 
-/// It must be there, have no tables, and none may rely on it.
+/// The namespace must exist, have no tables, and not be reserved.
 pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     context.namespaces.get(name)?;
@@ -61,7 +61,7 @@ pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), Ja
     }
 }
 
-/// Removes it.
+/// Deletes the namespace.
 pub(super) async fn delete(context: &Context, name: &str) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     namespaces::remove(context, name).await?;

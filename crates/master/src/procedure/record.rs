@@ -1,12 +1,13 @@
-//! A procedure as the journal keeps it: HBase's `Procedure` message, its kind by the Java class that does this in HBase,
-//! and what only this project knows of it in `state_data`.
+//! The stored form of a procedure: HBase's `Procedure` message. Its kind is the name of the Java
+//! class that does the same in HBase. Everything that is specific to this project is in
+//! `state_data`.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use prost::Message;
 
-use super::{Change, Plan, Subject, Target, Transit, Work};
+use super::{Change, ChangedTable, RegionTransition, Subject, TablePlan, Work};
 
 macro_rules! classes {
     ($($id:ident = $name:literal;)*) => {
@@ -31,13 +32,14 @@ classes! {
     SPLIT_REGION = "assignment.SplitTableRegionProcedure";
     MERGE_REGIONS = "assignment.MergeTableRegionsProcedure";
     CREATE_REGION = "assignment.CreateRegionProcedure";
-    TRANSIT = "assignment.TransitRegionStateProcedure";
-    TIDY_SPLIT = "assignment.GCRegionProcedure";
-    TIDY_MERGE = "assignment.GCMultipleMergedRegionsProcedure";
+    REGION_TRANSITION = "assignment.TransitRegionStateProcedure";
+    GC_SPLIT_PARENT = "assignment.GCRegionProcedure";
+    GC_MERGE_PARENTS = "assignment.GCMultipleMergedRegionsProcedure";
 }
 
 impl Work {
-    /// The Java class that does this in HBase; tools show it, and the journal names the kind by it.
+    /// The Java class that does this in HBase. Tools show it, and the journal stores it as the
+    /// kind.
     pub fn class_name(&self) -> &'static str {
         match self {
             Work::CreateTable(_) => CREATE_TABLE,
@@ -55,43 +57,44 @@ impl Work {
             Work::RestoreSnapshot { .. } => RESTORE_SNAPSHOT,
             Work::SplitRegion { .. } => SPLIT_REGION,
             Work::MergeRegions { .. } => MERGE_REGIONS,
-            // HBase has none of this kind.
+            // HBase has no procedure of this kind.
             Work::CreateRegion(_) => CREATE_REGION,
-            Work::Transit(..) => TRANSIT,
-            Work::TidySplit(_) => TIDY_SPLIT,
-            Work::TidyMerge(_) => TIDY_MERGE,
+            Work::RegionTransition(..) => REGION_TRANSITION,
+            Work::GcSplitParent(_) => GC_SPLIT_PARENT,
+            Work::GcMergeParents(_) => GC_MERGE_PARENTS,
         }
     }
 }
 
-/// A procedure as the journal keeps it.
+/// A procedure as stored in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Its number, never used again.
+    /// Its id, which is never reused.
     pub id: u64,
     /// What it does.
     pub work: Work,
-    /// Whether its check has passed: from then on it is carried out, whatever happens.
+    /// Whether its check has passed. From then on its steps are repeated until it ends.
     pub prepared: bool,
-    /// When it was submitted, milliseconds since the epoch.
+    /// When it was submitted, in milliseconds since the Unix epoch.
     pub submitted_ms: u64,
     /// The client's nonce group and nonce; 0 for none.
     pub nonce: (u64, u64),
 }
 
-/// What a record says beyond HBase's own `Procedure` message, in its `state_data`. On disk: never renumber.
+/// The fields of a record that HBase's `Procedure` message lacks, stored in its `state_data`. On
+/// disk: never renumber.
 #[derive(Clone, PartialEq, Message)]
 struct StateData {
     #[prost(bool, tag = "1")]
     prepared: bool,
     #[prost(message, optional, tag = "2")]
     table_name: Option<proto::TableName>,
-    // The table that is made, or what the table becomes.
+    // The created table, or the changed descriptor.
     #[prost(message, optional, tag = "3")]
     table_schema: Option<proto::TableSchema>,
     #[prost(message, repeated, tag = "4")]
     regions: Vec<proto::RegionInfo>,
-    // Families that are flushed, or that go.
+    // Families to flush, or families that are removed.
     #[prost(bytes = "bytes", repeated, tag = "5")]
     families: Vec<Bytes>,
     #[prost(bool, tag = "6")]
@@ -100,23 +103,23 @@ struct StateData {
     change: Option<ChangeData>,
     #[prost(bool, tag = "8")]
     reopen: bool,
-    // The namespace that is made, changed or removed.
+    // The namespace that is created, changed or deleted.
     #[prost(message, optional, tag = "9")]
     namespace: Option<proto::NamespaceDescriptor>,
-    // The snapshot that is taken; of one that is used, the name.
+    // The snapshot to take; for a snapshot that is used, only the name.
     #[prost(message, optional, tag = "10")]
     snapshot: Option<proto::SnapshotDescription>,
     #[prost(uint64, tag = "11")]
     token: u64,
-    // Regions that are there when the procedure begins; those that it makes are in `regions`.
+    // Existing regions on which the procedure works; those that it creates are in `regions`.
     #[prost(message, repeated, tag = "12")]
     parents: Vec<proto::RegionInfo>,
     #[prost(bool, tag = "13")]
     forcible: bool,
-    // What happens to a region, by the code of `Transit`.
+    // What happens to a region: a code of `RegionTransition`.
     #[prost(uint32, tag = "14")]
-    transit: u32,
-    // Whether a merge repairs regions that overlap.
+    transition: u32,
+    // Whether a merge repairs overlapping regions.
     #[prost(bool, tag = "40")]
     repair: bool,
 }
@@ -134,19 +137,19 @@ struct ChangeData {
     delete_family: Option<Bytes>,
 }
 
-/// A journal entry that this version cannot read.
+/// A journal entry that this version cannot decode.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("procedure {id} ({class_name}) cannot be read: {reason}")]
-pub struct Unreadable {
+#[error("cannot decode procedure {id} ({class_name}): {reason}")]
+pub struct UnreadableRecord {
     id: u64,
     class_name: String,
     reason: String,
 }
 
 impl Record {
-    /// The message that is stored.
+    /// The message to store.
     pub fn to_message(&self) -> proto::Procedure {
-        let data = StateData { prepared: self.prepared, ..StateData::of(&self.work) };
+        let data = StateData { prepared: self.prepared, ..StateData::from_work(&self.work) };
         proto::Procedure {
             class_name: self.work.class_name().to_string(),
             proc_id: self.id,
@@ -160,12 +163,13 @@ impl Record {
         }
     }
 
-    /// Takes a stored message apart.
+    /// Decodes a stored message.
     ///
     /// # Errors
-    /// [`Unreadable`] for kinds of procedure that this version does not know (HBase has more) and damaged ones.
-    pub fn from_message(message: &proto::Procedure) -> Result<Record, Unreadable> {
-        let unreadable = |reason: String| Unreadable {
+    /// [`UnreadableRecord`] for damaged messages, and for kinds that this version does not support
+    /// (HBase has more).
+    pub fn from_message(message: &proto::Procedure) -> Result<Record, UnreadableRecord> {
+        let unreadable = |reason: String| UnreadableRecord {
             id: message.proc_id,
             class_name: message.class_name.clone(),
             reason,
@@ -184,7 +188,7 @@ impl Record {
 }
 
 impl StateData {
-    fn of(work: &Work) -> StateData {
+    fn from_work(work: &Work) -> StateData {
         let mut data = StateData::default();
         match work {
             Work::CreateTable(plan) => data.set_plan(plan),
@@ -223,11 +227,11 @@ impl StateData {
                 data.forcible = *forcible;
                 data.repair = *repair;
             }
-            Work::Transit(region, transit) => {
+            Work::RegionTransition(region, transition) => {
                 data.parents = vec![region.into()];
-                data.transit = transit.code();
+                data.transition = transition.code();
             }
-            Work::CreateRegion(region) | Work::TidySplit(region) | Work::TidyMerge(region) => {
+            Work::CreateRegion(region) | Work::GcSplitParent(region) | Work::GcMergeParents(region) => {
                 data.parents = vec![region.into()];
             }
             Work::DeleteTable(_)
@@ -267,7 +271,7 @@ impl StateData {
                 let snapshot = self.snapshot.ok_or(NO_SNAPSHOT)?.name;
                 Work::RestoreSnapshot { table, snapshot, plan, token }
             }
-            CREATE_TABLE => Work::CreateTable(self.plan()?.ok_or("it has no table")?),
+            CREATE_TABLE => Work::CreateTable(self.plan()?.ok_or("missing table")?),
             DELETE_TABLE => Work::DeleteTable(table),
             ENABLE_TABLE => Work::EnableTable(table),
             DISABLE_TABLE => Work::DisableTable(table),
@@ -276,17 +280,17 @@ impl StateData {
                 Work::TruncateTable { table, preserve_splits: self.preserve_splits, plan: self.plan()? }
             }
             MODIFY_TABLE => {
-                let change = self.change.as_ref().ok_or("it names no change")?;
+                let change = self.change.as_ref().ok_or("missing change")?;
                 Work::ModifyTable {
                     table,
                     change: change.to_change()?,
                     reopen: self.reopen,
-                    target: self.schema()?.map(|table| Target { table, removed: self.families }),
+                    target: self.schema()?.map(|table| ChangedTable { table, removed: self.families }),
                 }
             }
             SPLIT_REGION => {
                 let daughters: [RegionInfo; 2] =
-                    regions(&self.regions)?.try_into().map_err(|_| "it has not two daughters")?;
+                    regions(&self.regions)?.try_into().map_err(|_| "expected two daughters")?;
                 Work::SplitRegion { parent: self.parent()?, daughters: Box::new(daughters) }
             }
             MERGE_REGIONS => {
@@ -294,19 +298,19 @@ impl StateData {
                 let (forcible, repair) = (self.forcible, self.repair);
                 Work::MergeRegions { parents: regions(&self.parents)?, forcible, repair }
             }
-            TRANSIT => {
-                let transit =
-                    Transit::of_code(self.transit).ok_or("it says not what happens to the region")?;
-                Work::Transit(self.parent()?, transit)
+            REGION_TRANSITION => {
+                let transition =
+                    RegionTransition::of_code(self.transition).ok_or("unknown transition code")?;
+                Work::RegionTransition(self.parent()?, transition)
             }
             CREATE_REGION => Work::CreateRegion(self.parent()?),
-            TIDY_SPLIT => Work::TidySplit(self.parent()?),
-            TIDY_MERGE => Work::TidyMerge(self.parent()?),
-            _ => return Err("no such kind is known here".into()),
+            GC_SPLIT_PARENT => Work::GcSplitParent(self.parent()?),
+            GC_MERGE_PARENTS => Work::GcMergeParents(self.parent()?),
+            _ => return Err("unknown kind of procedure".into()),
         })
     }
 
-    fn set_plan(&mut self, plan: &Plan) {
+    fn set_plan(&mut self, plan: &TablePlan) {
         self.table_schema = Some((&*plan.table).into());
         self.regions = plan.regions.iter().map(Into::into).collect();
     }
@@ -319,12 +323,12 @@ impl StateData {
     }
 
     fn namespace(&self) -> Result<NamespaceDescriptor, String> {
-        let message = self.namespace.as_ref().ok_or("it names no namespace")?;
+        let message = self.namespace.as_ref().ok_or("missing namespace")?;
         NamespaceDescriptor::try_from(message).map_err(text)
     }
 
     fn table(&self) -> Result<TableName, String> {
-        let name = self.table_name.as_ref().ok_or("it names no table")?;
+        let name = self.table_name.as_ref().ok_or("missing table name")?;
         TableName::try_from(name).map_err(text)
     }
 
@@ -334,16 +338,16 @@ impl StateData {
     }
 
     fn parent(&self) -> Result<RegionInfo, String> {
-        regions(&self.parents)?.into_iter().next().ok_or_else(|| "it names no region".into())
+        regions(&self.parents)?.into_iter().next().ok_or_else(|| "missing region".into())
     }
 
-    fn plan(&self) -> Result<Option<Plan>, String> {
+    fn plan(&self) -> Result<Option<TablePlan>, String> {
         let regions = regions(&self.regions)?;
-        Ok(self.schema()?.map(|table| Plan { table, regions }))
+        Ok(self.schema()?.map(|table| TablePlan { table, regions }))
     }
 }
 
-const NO_SNAPSHOT: &str = "it names no snapshot";
+const NO_SNAPSHOT: &str = "missing snapshot";
 
 impl From<&Change> for ChangeData {
     fn from(change: &Change) -> ChangeData {
@@ -369,7 +373,7 @@ impl ChangeData {
         if let Some(family) = &self.modify_family {
             return Ok(Change::ModifyFamily(FamilyDescriptor::try_from(family).map_err(text)?));
         }
-        let name = self.delete_family.clone().ok_or("its change is none that is known here")?;
+        let name = self.delete_family.clone().ok_or("unknown kind of change")?;
         Ok(Change::DeleteFamily(name))
     }
 }
@@ -398,8 +402,8 @@ mod tests {
         RegionInfo::new(name(), "a".into(), "b".into(), 7)
     }
 
-    fn plan() -> Plan {
-        Plan { table: Box::new(table()), regions: vec![region()] }
+    fn plan() -> TablePlan {
+        TablePlan { table: Box::new(table()), regions: vec![region()] }
     }
 
     fn namespace() -> NamespaceDescriptor {
@@ -410,7 +414,7 @@ mod tests {
     fn works() -> Vec<Work> {
         let family = || table().families[&b"f"[..]].clone();
         let modify = |change, target| Work::ModifyTable { table: name(), change, reopen: true, target };
-        let target = Target { table: Box::new(table()), removed: vec!["g".into()] };
+        let target = ChangedTable { table: Box::new(table()), removed: vec!["g".into()] };
         let snapshot = proto::SnapshotDescription {
             name: "s".into(),
             creation_time: Some(9),
@@ -438,16 +442,16 @@ mod tests {
             Work::MergeRegions { parents: vec![region(), region()], forcible: true, repair: false },
             Work::MergeRegions { parents: vec![region(), region()], forcible: false, repair: true },
             Work::CreateRegion(region()),
-            Work::Transit(region(), Transit::Assign),
-            Work::Transit(region(), Transit::Unassign),
-            Work::Transit(region(), Transit::Reopen),
-            Work::TidySplit(region()),
-            Work::TidyMerge(region()),
+            Work::RegionTransition(region(), RegionTransition::Assign),
+            Work::RegionTransition(region(), RegionTransition::Unassign),
+            Work::RegionTransition(region(), RegionTransition::Reopen),
+            Work::GcSplitParent(region()),
+            Work::GcMergeParents(region()),
         ]
     }
 
     #[test]
-    fn what_is_kept_is_read_back() {
+    fn stored_procedures_are_read_back() {
         for (id, work) in (1..).zip(works()) {
             let record = Record { id, work, prepared: id % 2 == 0, submitted_ms: 5, nonce: (1, 2) };
             assert_eq!(Record::from_message(&record.to_message()).unwrap(), record);
@@ -455,12 +459,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_not_known_is_told() {
+    fn damaged_and_unknown_records_are_reported() {
         let record =
             Record { id: 1, work: works().remove(7), prepared: true, submitted_ms: 5, nonce: (0, 0) };
         let message = record.to_message();
         let other = proto::Procedure { class_name: "a.B".into(), ..message.clone() };
-        assert!(Record::from_message(&other).unwrap_err().to_string().contains("no such kind"));
+        assert!(Record::from_message(&other).unwrap_err().to_string().contains("unknown kind"));
         for state_data in [None, Some(Bytes::from_static(b"\xff")), Some(Bytes::from_static(b"\x08\x01"))] {
             assert!(Record::from_message(&proto::Procedure { state_data, ..message.clone() }).is_err());
         }

@@ -1,5 +1,5 @@
-//! Making a table out of a snapshot: a new one (clone), or an earlier state of one that is there (restore). Its files are
-//! links to those that the snapshot names; nothing is copied.
+//! Creates a table from a snapshot: a new table (clone), or an earlier state of an existing one
+//! (restore). The files are links to those in the snapshot; nothing is copied.
 
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
@@ -7,17 +7,17 @@ use layout::FileLink;
 use layout::snapshot::Manifest;
 use layout::store::StoreFileName;
 use layout::table::LinkedFile;
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::Plan;
+use super::TablePlan;
 use super::bring_up::bring_up;
 use crate::chores::snapshots;
 use crate::context::Context;
-use crate::tables::failed;
+use crate::tables::file_exception;
 use crate::{limits, refusal, sanity};
 
-/// The snapshot must be there, and the new table not; its namespace must be.
+/// The snapshot and the namespace must exist, and the new table must not.
 pub(super) async fn check_clone(
     context: &Context,
     table: &TableName,
@@ -32,14 +32,14 @@ pub(super) async fn check_clone(
     check_limits(&manifest, table)
 }
 
-/// The names of the table's regions and of its links must fit.
+/// Checks the length of the names of the table's regions and links.
 fn check_limits(manifest: &Manifest, table: &TableName) -> Result<(), JavaException> {
     let regions: Vec<_> = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
     limits::check_regions(&regions)?;
     limits::check_links(&links(manifest, table)?)
 }
 
-/// The snapshot must be there and of this table, which must be disabled.
+/// The snapshot must exist and be of this table, which must be disabled.
 pub(super) async fn check_restore(
     context: &Context,
     table: &TableName,
@@ -66,58 +66,58 @@ pub(super) async fn check_restore(
     }
 }
 
-/// What `table` becomes: the snapshot's table under this name, with regions of the same keys and ids.
+/// The result: the snapshot's table under the name `table`, with regions of the same keys and ids.
 pub(super) async fn plan(
     context: &Context,
     table: &TableName,
     snapshot: &str,
-) -> Result<Plan, JavaException> {
+) -> Result<TablePlan, JavaException> {
     check_not_expired(context, snapshot).await?;
     let manifest = manifest(context, snapshot).await?;
     let regions = manifest.regions.iter().map(|region| renamed(&region.info, table)).collect();
-    Ok(Plan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
+    Ok(TablePlan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
 }
 
-/// Makes the new table. The snapshot is needed until the files are in place.
-pub(super) async fn clone(context: &Context, plan: &Plan, snapshot: &str) -> Result<(), JavaException> {
+/// Creates the new table. Reads the snapshot until the files are in place.
+pub(super) async fn clone(context: &Context, plan: &TablePlan, snapshot: &str) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
         let links = links(&whole_manifest(context, snapshot).await?, name)?;
         let cloned = tables.root().clone_table(tables.fs(), &plan.table, &plan.regions, &links);
-        cloned.await.map_err(failed)?;
+        cloned.await.map_err(file_exception)?;
     }
     bring_up(context, plan).await
 }
 
-/// Puts the table back; it stays disabled. `token` names this change.
+/// Restores the table, which stays disabled. `token` identifies this restore.
 pub(super) async fn restore(
     context: &Context,
-    plan: &Plan,
+    plan: &TablePlan,
     snapshot: &str,
     token: u64,
 ) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     let links = links(&whole_manifest(context, snapshot).await?, name)?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
-    replaced.await.map_err(failed)?;
+    replaced.await.map_err(file_exception)?;
     let known = context.assignment.rows_of(name).into_iter();
     let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
     context.meta.replace_regions(name, &plan.regions, &gone).await?;
     context.assignment.forget_regions(&gone);
     for region in &plan.regions {
         if context.assignment.state(region).is_none() {
-            context.assignment.learn(region.clone());
+            context.assignment.add_from_meta(region.clone());
         }
     }
     tables.put((*plan.table).clone(), TableState::Disabled);
     Ok(())
 }
 
-/// A snapshot whose time to live has expired is about to be removed. One that a procedure uses
-/// already is not: the cleaner waits for it.
+/// An expired snapshot may be removed at any time, so it cannot be used any more. The cleaner does
+/// not remove a snapshot that a procedure uses already.
 async fn check_not_expired(context: &Context, snapshot: &str) -> Result<(), JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
-    match root.find_snapshot(fs, snapshot).await.map_err(failed)? {
+    match root.find_snapshot(fs, snapshot).await.map_err(file_exception)? {
         Some(found) if snapshots::is_expired(&found, context.env.clock.now_ms()) => {
             Err(refusal::snapshot_expired(snapshot))
         }
@@ -125,28 +125,29 @@ async fn check_not_expired(context: &Context, snapshot: &str) -> Result<(), Java
     }
 }
 
-/// What a snapshot holds, without regions that are served by nobody.
+/// The manifest of a snapshot, without regions that are never online.
 async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
     let mut manifest = whole_manifest(context, snapshot).await?;
     manifest.regions.retain(|region| is_served(&region.info));
     Ok(manifest)
 }
 
-/// Whether somebody serves a region of a snapshot: not the parent of a split, whose files its daughters have.
+/// Whether a region of a snapshot can be online. Not so for the parent of a split: its daughters
+/// have its files.
 fn is_served(region: &RegionInfo) -> bool {
     !(region.split && region.offline) && region.replica_id == 0
 }
 
 async fn whole_manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
-    if root.find_snapshot(fs, snapshot).await.map_err(failed)?.is_none() {
+    if root.find_snapshot(fs, snapshot).await.map_err(file_exception)?.is_none() {
         return Err(refusal::no_such_snapshot(snapshot));
     }
     match root.read_snapshot(fs, snapshot).await {
         Err(error @ (layout::Error::Corrupt { .. } | layout::Error::Unsupported { .. })) => {
             Err(JavaException::do_not_retry(error.to_string()))
         }
-        read => read.map_err(failed),
+        read => read.map_err(file_exception),
     }
 }
 
@@ -154,13 +155,15 @@ fn renamed(region: &RegionInfo, table: &TableName) -> RegionInfo {
     RegionInfo::new(table.clone(), region.start_key.clone(), region.end_key.clone(), region.region_id)
 }
 
-/// Links from the regions of `table` to all files of the snapshot; references for those of which a region has a part.
+/// Links from the regions of `table` to all files of the snapshot. If a region has only a part of a
+/// file, the link is a reference.
 fn links(manifest: &Manifest, table: &TableName) -> Result<Vec<LinkedFile>, JavaException> {
     let mut links = Vec::new();
     for region in manifest.regions.iter().filter(|region| is_served(&region.info)) {
         for (family, files) in &region.families {
             for file in files {
-                let no_file = || JavaException::do_not_retry(format!("{:?} is no name of a file", file.name));
+                let no_file =
+                    || JavaException::do_not_retry(format!("invalid store file name {:?}", file.name));
                 let link = FileLink::to(&region.info, family, &file.name).ok_or_else(no_file)?;
                 let reference = match (&file.reference, StoreFileName::parse(&file.name)) {
                     (Some(reference), Some(StoreFileName::Reference { region: parent, .. })) => {
@@ -176,7 +179,7 @@ fn links(manifest: &Manifest, table: &TableName) -> Result<Vec<LinkedFile>, Java
     Ok(links)
 }
 
-/// The encoded name that the parent named in a reference has, or would have, in `table`.
+/// The encoded name that the region `parent` of a reference has, or would have, in `table`.
 fn parent_in(manifest: &Manifest, table: &TableName, parent: String) -> String {
     let known = manifest.regions.iter().find(|region| region.info.encoded_name() == parent);
     known.map_or(parent, |region| renamed(&region.info, table).encoded_name())

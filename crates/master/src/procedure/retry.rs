@@ -1,17 +1,17 @@
-//! How long a procedure whose step failed waits before the next attempt, and how often that is
+//! Retries of failed procedure steps: the pauses between attempts, and how often failures are
 //! logged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proto::exception::JavaException;
 use tokio::sync::Notify;
-use wire::exception::JavaException;
 
 /// The pause after the first failure; each further failure doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A procedure logs at most one failure in this time.
+/// The shortest time between two logged failures of a procedure.
 const LOG_PERIOD: Duration = Duration::from_secs(60);
 
 /// The attempts of one procedure.
@@ -22,25 +22,25 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Counts a failure; returns the pause before the next attempt. `is_final`: the step cannot
-    /// succeed as things are, so an operator must act first.
+    /// Counts a failure and returns the pause before the next attempt. `is_final`: the step cannot
+    /// succeed until an operator acts.
     pub(super) fn next_pause(&mut self, is_final: bool) -> Duration {
         let pause = match is_final {
             true => PAUSE_MAX,
-            // Fifteen doublings are more than the longest pause.
+            // Fifteen doublings exceed the longest pause.
             false => PAUSE_MIN.saturating_mul(1 << self.failures.min(15)).min(PAUSE_MAX),
         };
         self.failures = self.failures.saturating_add(1);
         pause
     }
 
-    /// Failures so far.
+    /// Number of failures so far.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
     /// Whether the failure at `now` is to be logged.
-    pub(super) fn is_to_be_logged(&mut self, now: Duration) -> bool {
+    pub(super) fn should_log(&mut self, now: Duration) -> bool {
         let is_due = self.logged_at.is_none_or(|logged| now.saturating_sub(logged) >= LOG_PERIOD);
         if is_due {
             self.logged_at = Some(now);
@@ -54,15 +54,15 @@ impl Retry {
 pub struct Waiting {
     /// The exception of the last attempt.
     pub reason: JavaException,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     pub failures: u32,
-    /// When the next attempt begins, milliseconds since the epoch.
+    /// When the next attempt begins, in milliseconds since the Unix epoch.
     pub next_attempt_ms: u64,
-    /// The pause before it, milliseconds.
+    /// The pause before it, in milliseconds.
     pub pause_ms: u64,
 }
 
-/// A request to abort a procedure, which its task takes when it can.
+/// A request to abort a procedure. The procedure's task takes it between steps.
 #[derive(Debug, Default)]
 pub(super) struct AbortRequest {
     requested: AtomicBool,
@@ -70,19 +70,19 @@ pub(super) struct AbortRequest {
 }
 
 impl AbortRequest {
-    /// Requests it.
+    /// Makes the request.
     pub(super) fn set(&self) {
         self.requested.store(true, Ordering::Release);
-        // A permit remains for a task that does not wait yet.
+        // `notify_one` stores a permit for a task that does not wait yet.
         self.changed.notify_one();
     }
 
-    /// Whether it was requested since the last call.
+    /// Takes the request. Returns whether there was one.
     pub(super) fn take(&self) -> bool {
         self.requested.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns when it was requested.
+    /// Waits until the request is made.
     pub(super) async fn requested(&self) {
         while !self.requested.load(Ordering::Acquire) {
             self.changed.notified().await;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn failures_are_logged_once_a_minute() {
         let mut retry = Retry::default();
-        let logged = (0..300).filter(|second| retry.is_to_be_logged(Duration::from_secs(*second))).count();
+        let logged = (0..300).filter(|second| retry.should_log(Duration::from_secs(*second))).count();
         assert_eq!(logged, 5);
     }
 }

@@ -1,20 +1,20 @@
-//! What becomes of a procedure that cannot succeed or is aborted.
+//! Ends procedures that cannot succeed or were aborted.
 //!
-//! Before its point of no return it is rolled back: what it made is removed. After that point some
-//! procedures can end where they are, because the same call, made again, does the rest. The others
-//! remain, and wait.
+//! Before its point of no return, a procedure is rolled back: everything that it created is
+//! removed. After that point, some procedures can simply end, because a repetition of the same call
+//! completes the work. The others remain, and wait.
 
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::{Plan, Work};
+use super::{TablePlan, Work};
 use crate::context::Context;
 use crate::namespaces;
 
 impl Work {
-    /// Whether it can be aborted after it began to act. Splits, merges and moves of regions roll
-    /// back by themselves; a restore moves files that a second restore needs; regions that close
-    /// cannot be opened again before they are closed.
+    /// Whether it can be aborted after it has begun to act. Splits, merges and moves of regions
+    /// roll back automatically; a restore moves files that a second restore needs; closing regions
+    /// cannot be reopened before they are closed.
     pub(super) fn can_be_aborted(&self) -> bool {
         !matches!(
             self,
@@ -22,22 +22,22 @@ impl Work {
                 | Work::RestoreSnapshot { .. }
                 | Work::SplitRegion { .. }
                 | Work::MergeRegions { .. }
-                | Work::Transit(..)
-                | Work::TidySplit(_)
-                | Work::TidyMerge(_)
+                | Work::RegionTransition(..)
+                | Work::GcSplitParent(_)
+                | Work::GcMergeParents(_)
         )
     }
 
-    /// Ends it without success, if that leaves a state from which the same call can be made again.
-    /// Returns whether it does; otherwise nothing was changed.
+    /// Ends it without success, if the same call can then be repeated. Returns whether it has
+    /// ended; otherwise nothing was changed.
     ///
     /// # Errors
-    /// What `hbase:meta` or the file system said; can be repeated.
+    /// The error of `hbase:meta` or of the file system. The call can be repeated.
     pub(super) async fn end_without_success(&self, context: &Context) -> Result<bool, JavaException> {
         match self {
             Work::CreateTable(plan) => remove_table(context, plan, true).await,
             Work::CloneSnapshot { plan: Some(plan), .. } => remove_table(context, plan, false).await,
-            // In this state the regions that are open are served, and the table can be disabled.
+            // In this state the open regions are usable, and the table can be disabled.
             Work::EnableTable(table) => {
                 context.set_table_state(table, TableState::Enabled).await?;
                 Ok(true)
@@ -54,7 +54,7 @@ impl Work {
                 Ok(context.meta.table_state(table).await? == Some(TableState::Disabled))
             }
             Work::DisableTable(_) | Work::RestoreSnapshot { .. } => Ok(false),
-            // Nothing remains, or what remains is what the same call begins with.
+            // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
             | Work::CreateRegion(_)
             | Work::DeleteTable(_)
@@ -65,16 +65,17 @@ impl Work {
             | Work::Snapshot(..)
             | Work::SplitRegion { .. }
             | Work::MergeRegions { .. }
-            | Work::Transit(..)
-            | Work::TidySplit(_)
-            | Work::TidyMerge(_) => Ok(true),
+            | Work::RegionTransition(..)
+            | Work::GcSplitParent(_)
+            | Work::GcMergeParents(_) => Ok(true),
         }
     }
 }
 
-/// Removes a table that is being made. `owns_files`: its regions are new, so a directory that has
-/// them is this procedure's. The regions of a clone have the names of those of an earlier table.
-async fn remove_table(context: &Context, plan: &Plan, owns_files: bool) -> Result<bool, JavaException> {
+/// Removes a table that is being created. `owns_files`: its regions are new, so a directory that
+/// contains them belongs to this procedure. The regions of a clone, in contrast, may have the names
+/// of an earlier table's regions.
+async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> Result<bool, JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     match context.meta.table_state(name).await? {
         Some(TableState::Enabling) => {

@@ -1,7 +1,9 @@
-//! Taking a snapshot: which files a table has now, its memstores flushed before if it is enabled and it is asked for.
+//! Takes a snapshot: records the files that a table has now. If the table is enabled, its memstores
+//! are flushed before, unless the client requests otherwise.
 //!
-//! The files of an open region are those that its server reads at one moment. They may be compacted away before the
-//! snapshot is written; then they are in the archive, from which nothing is removed that a snapshot names.
+//! The files of an open region are those that its server reads at one point in time. They may be
+//! compacted before the snapshot is written. Then they are in the archive, from which no file of a
+//! snapshot is removed.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -10,22 +12,22 @@ use layout::FileLink;
 use layout::reference::is_reference;
 use layout::snapshot::{Manifest, SnapshotFile, SnapshotRegion};
 use proto::SnapshotDescription;
+use proto::exception::{JavaException, class};
 use proto::snapshot_description::Type;
-use wire::exception::{JavaException, class};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
-use crate::tables::failed;
+use crate::tables::file_exception;
 
-/// The table must be enabled or disabled, and there must be no snapshot of that name.
+/// The table must be enabled or disabled, and no snapshot of that name may exist.
 pub(super) async fn check(
     context: &Context,
     table: &TableName,
     snapshot: &SnapshotDescription,
 ) -> Result<(), JavaException> {
     let tables = &context.tables;
-    if tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(failed)?.is_some() {
+    if tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(file_exception)?.is_some() {
         return Err(exists(snapshot));
     }
     match context.meta.table_state(table).await? {
@@ -45,19 +47,21 @@ fn exists(snapshot: &SnapshotDescription) -> JavaException {
     JavaException::new(class::SNAPSHOT_EXISTS, message)
 }
 
-/// Takes it.
+/// Takes the snapshot.
 pub(super) async fn act(
     context: &Context,
     table: &TableName,
     snapshot: &SnapshotDescription,
 ) -> Result<(), JavaException> {
     let tables = &context.tables;
-    if let Some(found) = tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(failed)? {
-        // Ours from an earlier try, or another table's under the same name.
+    if let Some(found) =
+        tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(file_exception)?
+    {
+        // It is ours from an earlier attempt, or another one with the same name.
         let is_ours = found.table == snapshot.table && found.creation_time == snapshot.creation_time;
         return if is_ours { Ok(()) } else { Err(exists(snapshot)) };
     }
-    let descriptor = tables.descriptor(table).ok_or_else(|| JavaException::io("the table is not known"))?;
+    let descriptor = tables.descriptor(table).ok_or_else(|| JavaException::io("table not found"))?;
     let is_enabled = tables.state(table) == Some(TableState::Enabled);
     let mut description = snapshot.clone();
     if !is_enabled {
@@ -66,28 +70,29 @@ pub(super) async fn act(
     let mut regions = Vec::new();
     for (region, _) in context.assignment.regions_of(table) {
         let families = match is_enabled {
-            true => of_open(context, &descriptor, &region, description.r#type()).await?,
-            false => of_closed(context, &descriptor, &region).await?,
+            true => open_region_files(context, &descriptor, &region, description.r#type()).await?,
+            false => closed_region_files(context, &descriptor, &region).await?,
         };
         regions.push(SnapshotRegion { info: region, families });
     }
-    // Daughters may have references to their files.
+    // Daughters may have references to the parents' files.
     for parent in context.assignment.split_parents_of(table) {
-        let families = of_closed(context, &descriptor, &parent).await?;
+        let families = closed_region_files(context, &descriptor, &parent).await?;
         regions.push(SnapshotRegion { info: parent, families });
     }
     let manifest = Manifest { table: (*descriptor).clone(), regions };
-    tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(failed)
+    tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(file_exception)
 }
 
-/// The files of a region, as its server has them.
-async fn of_open(
+/// The files of an open region, as its server reports them.
+async fn open_region_files(
     context: &Context,
     table: &TableDescriptor,
     region: &RegionInfo,
     kind: Type,
 ) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
-    // A snapshot does not wait for a region that cannot be opened: its table could not be changed as long.
+    // Fail for a region that cannot be opened: while a snapshot waited, no other procedure could
+    // change the table.
     let open = context.assignment.wait_for_open(std::slice::from_ref(region)).await;
     open.map_err(|error| JavaException { do_not_retry: true, ..error })?;
     let Some(RegionState::Open(server)) = context.assignment.state(region) else {
@@ -113,8 +118,8 @@ async fn of_open(
     Ok(families)
 }
 
-/// The files of a region that nobody serves.
-async fn of_closed(
+/// The files of a region that is not open.
+async fn closed_region_files(
     context: &Context,
     table: &TableDescriptor,
     region: &RegionInfo,
@@ -122,7 +127,7 @@ async fn of_closed(
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let mut families = Vec::new();
     for family in table.families.keys() {
-        let listed = root.list_store_files(fs, region, family).await.map_err(failed)?;
+        let listed = root.list_store_files(fs, region, family).await.map_err(file_exception)?;
         let files = listed.into_iter().map(|file| SnapshotFile {
             name: file.path.name().into(),
             len: file.len,
@@ -144,11 +149,14 @@ async fn with_lengths(
     for name in names {
         let gone = || JavaException::io(format!("{name} of {} is gone", region.encoded_name()));
         let link = FileLink::to(region, family, &name).ok_or_else(gone)?;
-        let (_, status) = link.find(root, fs).await.map_err(failed)?.ok_or_else(gone)?;
+        let (_, status) = link.find(root, fs).await.map_err(file_exception)?.ok_or_else(gone)?;
         let reference = match is_reference(&name) {
-            true => {
-                Some(root.find_reference(fs, region, family, &name).await.map_err(failed)?.ok_or_else(gone)?)
-            }
+            true => Some(
+                root.find_reference(fs, region, family, &name)
+                    .await
+                    .map_err(file_exception)?
+                    .ok_or_else(gone)?,
+            ),
             false => None,
         };
         files.push(SnapshotFile { len: status.len, name, reference });

@@ -1,27 +1,28 @@
-//! Putting two regions in the place of one.
+//! Splits a region into two.
 //!
-//! The parent is closed, so that all it had is in files; the daughters' directories are made of references to these;
-//! then `hbase:meta` is changed in one step, and that step alone decides: until then the parent can be opened again and
-//! nobody has heard of the daughters, from then on they are what is served. The parent's files stay until the janitor
-//! finds that the daughters have their own.
+//! The parent is closed, so that all of its data is in files. The daughters' directories are built
+//! from references to these. Then one write to `hbase:meta` commits the split. Before it, the
+//! parent can be reopened and the daughters are invisible; after it, the daughters are online. The
+//! parent's files stay until the janitor finds that the daughters have their own.
 //!
 //! Source: HBase `SplitTableRegionProcedure`.
 
 use bytes::Bytes;
 use cell::region::{RegionInfo, ServerName};
 use proto::MasterSwitchType;
+use proto::exception::{Answer, JavaException, class};
 use tracing::warn;
-use wire::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The row that `parent` is to be split at: the one that was asked for, or else the one in the middle of its files.
+/// The row at which to split `parent`: the requested one, or else the one in the middle of its
+/// files.
 ///
 /// # Errors
-/// Why it cannot be split there, in HBase's words.
+/// Why it cannot be split there, with HBase's message.
 pub(crate) async fn split_row_of(
     context: &Context,
     parent: &RegionInfo,
@@ -54,19 +55,20 @@ pub(crate) async fn split_row_of(
 }
 
 fn check_row(parent: &RegionInfo, row: &Bytes) -> Answer<()> {
-    let shown = refusal::shown(row);
+    let printable_row = refusal::printable(row);
     if parent.start_key == *row {
-        return Err(JavaException::do_not_retry(format!("Split row is equal to startkey: {shown}")));
+        return Err(JavaException::do_not_retry(format!("Split row is equal to startkey: {printable_row}")));
     }
     if !parent.contains(row) {
-        let region = refusal::shown_region(parent);
-        let message = format!("Split row is not inside region key range splitKey:{shown} region: {region}");
+        let region = refusal::format_region(parent);
+        let message =
+            format!("Split row is not inside region key range splitKey:{printable_row} region: {region}");
         return Err(JavaException::do_not_retry(message));
     }
     Ok(())
 }
 
-/// The server that serves a region.
+/// The server on which a region is open.
 pub(super) fn server_of(context: &Context, region: &RegionInfo) -> Answer<ServerName> {
     match context.assignment.state(region) {
         Some(RegionState::Open(server)) => Ok(server),
@@ -78,45 +80,50 @@ pub(super) fn server_of(context: &Context, region: &RegionInfo) -> Answer<Server
     }
 }
 
-/// The daughters of `parent` at a row; `now_ms` becomes their id, unless the parent's is later.
+/// The daughters of `parent` at a row. Their id is `now_ms`, unless the parent's is later.
 pub fn daughters_of(parent: &RegionInfo, split_row: &Bytes, now_ms: u64) -> [RegionInfo; 2] {
+    assert!(
+        parent.contains(split_row) && parent.start_key != *split_row,
+        "both daughters of a split have rows"
+    );
     let id = now_ms.max(parent.region_id + 1);
     let daughter =
         |start: &Bytes, end: &Bytes| RegionInfo::new(parent.table.clone(), start.clone(), end.clone(), id);
     [daughter(&parent.start_key, split_row), daughter(split_row, &parent.end_key)]
 }
 
-/// The region must be open and splittable still, and splits allowed.
+/// The region must still be open and splittable, and splits must be enabled.
 pub(super) async fn check(
     context: &Context,
     parent: &RegionInfo,
     daughters: &[RegionInfo; 2],
 ) -> Result<(), JavaException> {
-    let name = || refusal::shown(&parent.name());
+    let name = || refusal::printable(&parent.name());
     if !context.switches.is_on(MasterSwitchType::Split) {
-        return Err(final_io(format!("Split region {} failed due to split switch off", name())));
+        return Err(final_io_error(format!("Split region {} failed due to split switch off", name())));
     }
     let table = context.tables.descriptor(&parent.table);
     if table.is_some_and(|table| is_off(table.attribute("SPLIT_ENABLED"))) {
         let message = format!("Split region {} failed as region split is disabled for the table", name());
-        return Err(final_io(message));
+        return Err(final_io_error(message));
     }
-    // After a restart it may be on its way still.
+    // After a restart it may still be opening.
     context.assignment.wait_for_open(std::slice::from_ref(parent)).await?;
     split_row_of(context, parent, Some(daughters[1].start_key.clone())).await.map(|_| ())
 }
 
-/// Whether an attribute of a table says no, as Java reads it.
+/// Whether an attribute of a table is false, as Java parses it.
 pub(super) fn is_off(attribute: Option<&str>) -> bool {
     attribute.is_some_and(|text| !text.eq_ignore_ascii_case("true"))
 }
 
-/// A plain `IOException` that is the end of a procedure.
-pub(super) fn final_io(message: String) -> JavaException {
+/// A plain `IOException` that ends a procedure.
+pub(super) fn final_io_error(message: String) -> JavaException {
     JavaException { do_not_retry: true, ..JavaException::io(message) }
 }
 
-/// Splits it. `hbase:meta` says whether the point of no return has been passed.
+/// Splits the region. The parent's row in `hbase:meta` shows whether the split is committed
+/// already.
 pub(super) async fn act(
     context: &Context,
     parent: &RegionInfo,
@@ -124,32 +131,37 @@ pub(super) async fn act(
 ) -> Result<(), JavaException> {
     let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
     if !is_split {
-        let divided = match divide(context, parent, daughters).await {
+        let divided = match create_daughter_files(context, parent, daughters).await {
             Ok(()) => context.meta.put_split(parent, daughters).await,
             failed => failed,
         };
         if let Err(error) = divided {
             let parents = std::slice::from_ref(parent);
-            return Err(give_up(context, parents, &daughters.each_ref(), error).await);
+            return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
         }
     }
-    context.assignment.take_split(parent, daughters);
+    context.assignment.apply_split(parent, daughters);
     context.assignment.open_or_retry_later(daughters).await
 }
 
-async fn divide(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
+async fn create_daughter_files(
+    context: &Context,
+    parent: &RegionInfo,
+    daughters: &[RegionInfo; 2],
+) -> Answer<()> {
     let tables = &context.tables;
     let table = tables.descriptor(&parent.table).ok_or_else(|| refusal::table_not_found(&parent.table))?;
     context.meta.check_edit(&parent.table, std::slice::from_ref(parent), daughters).await?;
     close(context, std::slice::from_ref(parent)).await?;
     let (fs, root, daughters) = (tables.fs(), tables.root(), daughters.each_ref());
-    // What an earlier try left may name files that the parent, opened in between, has not any more.
-    engine::split::remove_daughters(fs, root, &daughters).await.map_err(of_files)?;
-    engine::split::create_daughters(fs, root, &table, parent, daughters).await.map_err(of_files)
+    // Files of an earlier attempt may refer to files that the parent, which was open in between, no
+    // longer has.
+    engine::split::remove_daughters(fs, root, &daughters).await.map_err(final_file_error)?;
+    engine::split::create_daughters(fs, root, &table, parent, daughters).await.map_err(final_file_error)
 }
 
-/// Closes regions. They are flushed before, while they are still served, so that little is left to be flushed when clients
-/// find them gone.
+/// Closes regions. They are flushed before, while they are still online, so that the close has
+/// little left to flush and the regions are offline only briefly.
 pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<()> {
     for region in regions {
         let Ok(server) = server_of(context, region) else { continue };
@@ -158,20 +170,20 @@ pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<(
             ..proto::FlushRegionRequest::default()
         };
         if let Err(error) = context.connections.admin(&server).flush_region(request).await {
-            warn!(region = %region.encoded_name(), %error, "not flushed before it is closed");
+            warn!(region = %region.encoded_name(), %error, "cannot flush region before closing it");
         }
     }
     context.assignment.close(regions).await
 }
 
-/// What making files said. It ends the procedure, after what was done is undone.
-pub(super) fn of_files(error: engine::Error) -> JavaException {
-    final_io(error.to_string())
+/// An error of file operations. It ends the procedure, after a rollback.
+pub(super) fn final_file_error(error: engine::Error) -> JavaException {
+    final_io_error(error.to_string())
 }
 
-/// Opens the parents again, as if nothing had been. Returns the error that ends the procedure; if that could not be
-/// done, one that lets it be tried again from the start.
-pub(super) async fn give_up(
+/// Rolls back and reopens the parents. Returns the error that ends the procedure. If the rollback
+/// fails, returns an error that makes the procedure retry from its start.
+pub(super) async fn roll_back(
     context: &Context,
     parents: &[RegionInfo],
     children: &[&RegionInfo],
@@ -183,9 +195,9 @@ pub(super) async fn give_up(
     let tables = &context.tables;
     let removed = engine::split::remove_daughters(tables.fs(), tables.root(), children).await;
     if let Err(undone) = removed {
-        return JavaException::io(format!("{error}; and what was made cannot be removed: {undone}"));
+        return JavaException::io(format!("{error}; and the new directories cannot be removed: {undone}"));
     }
-    warn!(%error, parents = refusal::shown_names(parents), "given up; the regions are opened again as they were");
+    warn!(%error, parents = refusal::format_names(parents), "cannot split or merge; reopening the original regions");
     match context.assignment.open_or_retry_later(parents).await {
         Ok(()) => error,
         Err(undone) => JavaException::io(format!("{error}; and the regions cannot be opened: {undone}")),

@@ -1,14 +1,15 @@
-//! Emptying a table: its files to the archive, new regions in the place of the old ones, and the table enabled.
+//! Truncates a table: moves its files to the archive, replaces its regions with new ones, and
+//! enables it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use wire::exception::JavaException;
+use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::Plan;
+use super::TablePlan;
 use super::bring_up::bring_up;
 use crate::context::Context;
 use crate::refusal;
@@ -29,7 +30,7 @@ pub(super) fn plan(
     context: &Context,
     table: &TableName,
     preserve_splits: bool,
-) -> Result<Plan, JavaException> {
+) -> Result<TablePlan, JavaException> {
     let table = descriptor(context, table)?;
     let old: Vec<RegionInfo> =
         context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
@@ -41,12 +42,12 @@ pub(super) fn plan(
         false => Vec::new(),
     };
     let regions = regions_between(&table.name, &split_keys, id);
-    Ok(Plan { table: Box::new((*table).clone()), regions })
+    Ok(TablePlan { table: Box::new((*table).clone()), regions })
 }
 
-/// Empties it. The table's directory is the old one until it is archived, and the new one, renamed into place as a
-/// whole, from then on; its `.regioninfo`s tell which.
-pub(super) async fn act(context: &Context, plan: &Plan) -> Result<(), JavaException> {
+/// Truncates the table. Its directory is the old one until that is archived; then the new one is
+/// renamed into place as a whole. Its `.regioninfo` files show which of the two it is.
+pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     if !context.tables.has_regions(&plan.table.name, &plan.regions).await? {
         context.tables.archive_files(&plan.table.name).await?;
         context.tables.create_files(&plan.table, &plan.regions).await?;

@@ -1,28 +1,28 @@
-//! `AdminService` on the master's port. HBase's masters serve it: clients send it `Admin.updateConfiguration`, and
-//! compactions of MOB files.
+//! `AdminService` on the master's port. HBase's masters serve it, too: clients send
+//! `Admin.updateConfiguration` and compactions of MOB files to it.
 //!
-//! A master has no regions for clients, so what concerns regions is answered as by a server that
-//! does not have the region.
+//! A master has no user regions, so calls for regions get the exception of a server that does not
+//! have the region.
 
 use std::sync::Arc;
 
 use base::BoxFuture;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use proto::exception::{Answer, JavaException, class};
 use proto::get_region_info_response::CompactionState;
-use wire::exception::{Answer, JavaException, class};
 use wire::service::AdminService;
 
 use crate::master::Master;
 use crate::refusal;
 
-/// The start key of the region by which clients name the MOB files of a table.
+/// The start key of the pseudo region with which clients name the MOB files of a table.
 const MOB_START_KEY: &[u8] = b".mob";
 
-/// A master as clients of `AdminService` see it.
+/// Implements `AdminService` for a master.
 pub struct MasterAdmin(pub Arc<Master>);
 
-/// Joins methods to functions that take the master and the request.
+/// Implements methods with functions that take the master and the request.
 macro_rules! answer {
     ($($method:ident($request:ident) -> $response:ident = $function:expr;)*) => {
         $(fn $method(&self, request: proto::$request) -> BoxFuture<'_, Answer<proto::$response>> {
@@ -56,7 +56,7 @@ impl AdminService for MasterAdmin {
         get_server_info(GetServerInfoRequest) -> GetServerInfoResponse = server_info;
         stop_server(StopServerRequest) -> StopServerResponse = stop;
         update_configuration(UpdateConfigurationRequest) -> UpdateConfigurationResponse =
-            // No option of a master takes effect without a restart.
+            // Every option of a master requires a restart.
             |_, _| Ok(proto::UpdateConfigurationResponse {});
         get_region_load(GetRegionLoadRequest) -> GetRegionLoadResponse =
             |_, _| Ok(proto::GetRegionLoadResponse::default());
@@ -72,7 +72,8 @@ impl AdminService for MasterAdmin {
     }
 }
 
-/// A region of tables is never here; of MOB files there is a state, for none is compacted.
+/// The master never has a table's region. For the pseudo region of MOB files it returns a state,
+/// because none is compacted.
 fn region_info(
     master: &Master,
     request: proto::GetRegionInfoRequest,
@@ -88,7 +89,7 @@ fn region_info(
     })
 }
 
-/// The table whose MOB files a region's name stands for.
+/// The table whose MOB files a region name denotes.
 fn mob_table(region_name: &[u8]) -> Option<TableName> {
     let text = std::str::from_utf8(region_name).ok()?;
     let (table, rest) = text.split_once(',')?;
@@ -107,7 +108,7 @@ fn stop(master: &Master, request: proto::StopServerRequest) -> Answer<proto::Sto
 }
 
 fn not_here(master: &Master, region: &proto::RegionSpecifier) -> JavaException {
-    let message = format!("{} is not online on {}", refusal::shown(&region.value), master.server_name());
+    let message = format!("{} is not online on {}", refusal::printable(&region.value), master.server_name());
     JavaException::new(class::NOT_SERVING_REGION, message)
 }
 

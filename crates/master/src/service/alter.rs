@@ -1,20 +1,21 @@
-//! Calls that change a table that is there. Each is checked at once against the table as it is, then a procedure.
+//! Calls that change an existing table. Each one is checked immediately against the current
+//! descriptor, then starts a procedure.
 
 use cell::schema::{FamilyDescriptor, TableDescriptor};
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use super::tables::table_name;
 use crate::master::Master;
 use crate::procedure::{Change, Work};
 use crate::refusal;
 
-/// `ModifyTable`: another descriptor.
+/// `ModifyTable`: replaces the descriptor.
 pub(super) async fn modify(
     master: &Master,
     request: proto::ModifyTableRequest,
 ) -> Answer<proto::ModifyTableResponse> {
     let table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
-    // The name of the request is the one that counts; clients send the same twice.
+    // The table name of the request is used; clients send the same name in both places.
     let mut table = TableDescriptor { name: table_name(&request.table_name)?, ..table };
     table.merge_configuration();
     table.families.values_mut().for_each(FamilyDescriptor::complete);
@@ -28,7 +29,7 @@ pub(super) async fn modify(
     Ok(proto::ModifyTableResponse { proc_id: Some(proc_id) })
 }
 
-/// `AddColumn`: one more family.
+/// `AddColumn`: adds a family.
 pub(super) async fn add_family(
     master: &Master,
     request: proto::AddColumnRequest,
@@ -39,7 +40,7 @@ pub(super) async fn add_family(
     Ok(proto::AddColumnResponse { proc_id: Some(proc_id) })
 }
 
-/// `ModifyColumn`: another descriptor of a family.
+/// `ModifyColumn`: replaces the descriptor of a family.
 pub(super) async fn modify_family(
     master: &Master,
     request: proto::ModifyColumnRequest,
@@ -50,7 +51,7 @@ pub(super) async fn modify_family(
     Ok(proto::ModifyColumnResponse { proc_id: Some(proc_id) })
 }
 
-/// `DeleteColumn`: a family less.
+/// `DeleteColumn`: deletes a family.
 pub(super) async fn delete_family(
     master: &Master,
     request: proto::DeleteColumnRequest,
@@ -72,7 +73,7 @@ fn family(schema: &proto::ColumnFamilySchema) -> Answer<FamilyDescriptor> {
     Ok(family)
 }
 
-/// `GetSchemaAlterStatus`: how many regions have not taken over the last change yet.
+/// `GetSchemaAlterStatus`: how many regions do not use the last change yet.
 pub(super) async fn status(
     master: &Master,
     request: proto::GetSchemaAlterStatusRequest,

@@ -1,11 +1,11 @@
-//! Calls about chores: whether they run by themselves, and a run now.
+//! Calls for chores: enable or disable periodic runs, and run them immediately.
 
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use crate::chores::{cleaner, janitor};
 use crate::master::Master;
 
-/// `RunCatalogScan`: how much there was to tidy up.
+/// `RunCatalogScan`: returns the number of submitted cleanups.
 pub(super) async fn run_janitor(
     master: &Master,
     _: proto::RunCatalogScanRequest,
@@ -18,7 +18,7 @@ pub(super) async fn enable_janitor(
     master: &Master,
     request: proto::EnableCatalogJanitorRequest,
 ) -> Answer<proto::EnableCatalogJanitorResponse> {
-    let prev_value = Some(master.janitor().turn.enable(request.enable));
+    let prev_value = Some(master.janitor().switch.enable(request.enable));
     Ok(proto::EnableCatalogJanitorResponse { prev_value })
 }
 
@@ -27,7 +27,7 @@ pub(super) async fn janitor_enabled(
     master: &Master,
     _: proto::IsCatalogJanitorEnabledRequest,
 ) -> Answer<proto::IsCatalogJanitorEnabledResponse> {
-    Ok(proto::IsCatalogJanitorEnabledResponse { value: master.janitor().turn.is_enabled() })
+    Ok(proto::IsCatalogJanitorEnabledResponse { value: master.janitor().switch.is_enabled() })
 }
 
 /// `RunCleanerChore`.
@@ -43,7 +43,7 @@ pub(super) async fn enable_cleaner(
     master: &Master,
     request: proto::SetCleanerChoreRunningRequest,
 ) -> Answer<proto::SetCleanerChoreRunningResponse> {
-    let prev_value = Some(master.cleaner().turn.enable(request.on));
+    let prev_value = Some(master.cleaner().switch.enable(request.on));
     Ok(proto::SetCleanerChoreRunningResponse { prev_value })
 }
 
@@ -52,5 +52,5 @@ pub(super) async fn cleaner_enabled(
     master: &Master,
     _: proto::IsCleanerChoreEnabledRequest,
 ) -> Answer<proto::IsCleanerChoreEnabledResponse> {
-    Ok(proto::IsCleanerChoreEnabledResponse { value: master.cleaner().turn.is_enabled() })
+    Ok(proto::IsCleanerChoreEnabledResponse { value: master.cleaner().switch.is_enabled() })
 }

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, HashSet};
 use bytes::Bytes;
 use cell::schema::TableName;
 use proto::Option as Asked;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
 use super::switches;
 use crate::assignment::RegionState;
 use crate::master::Master;
 
-/// The version that clients are told: that of the HBase whose behaviour this is.
+/// The version that clients get: that of the HBase release with the same behavior.
 const HBASE_VERSION: &str = "2.6.4";
 
-/// `IsMasterRunning`: 2.x clients ask before every other call, and wait while it says no.
+/// `IsMasterRunning`: 2.x clients call it before every other call, and wait while the master is not
+/// running.
 pub(super) async fn is_running(
     master: &Master,
     _: proto::IsMasterRunningRequest,
@@ -26,7 +27,7 @@ pub(super) async fn is_running(
     Ok(proto::IsMasterRunningResponse { is_master_running: true })
 }
 
-/// `GetClusterStatus`: what is asked for, or everything.
+/// `GetClusterStatus`: the requested parts of the status, or all.
 pub(super) async fn status(
     master: &Master,
     request: proto::GetClusterStatusRequest,
@@ -70,7 +71,7 @@ pub(super) async fn status(
     Ok(proto::GetClusterStatusResponse { cluster_status: status })
 }
 
-/// `getLastMajorCompactionTimestamp`: by what the servers last reported.
+/// `getLastMajorCompactionTimestamp`: from the last reports of the servers.
 pub(super) async fn last_major_compaction(
     master: &Master,
     request: proto::MajorCompactionTimestampRequest,
@@ -83,7 +84,8 @@ pub(super) async fn last_major_compaction(
     Ok(proto::MajorCompactionTimestampResponse { compaction_timestamp })
 }
 
-/// `getLastMajorCompactionTimestampForRegion`: by what its server last reported; 0 for a region that no server reports.
+/// `getLastMajorCompactionTimestampForRegion`: from its server's last report; 0 for a region that
+/// no server reports.
 pub(super) async fn last_major_compaction_of_region(
     master: &Master,
     request: proto::MajorCompactionTimestampForRegionRequest,
@@ -92,7 +94,7 @@ pub(super) async fn last_major_compaction_of_region(
     Ok(proto::MajorCompactionTimestampResponse { compaction_timestamp })
 }
 
-/// The smallest time that is reported of the regions with these full names; 0 if none is.
+/// The smallest reported time among the regions that `is_asked_for` selects; 0 if there is none.
 fn oldest_major_compaction(master: &Master, is_asked_for: impl Fn(&Bytes) -> bool) -> i64 {
     let live = master.context().servers.live();
     let loads = live.iter().flat_map(|(_, server)| &server.region_loads);
@@ -100,7 +102,8 @@ fn oldest_major_compaction(master: &Master, is_asked_for: impl Fn(&Bytes) -> boo
     asked_for.map(|load| load.last_major_compaction_ts() as i64).min().unwrap_or(0)
 }
 
-/// Regions of each table by their states; as in HBase those of disabled tables are not counted.
+/// Numbers of regions of each table by state. As in HBase, regions of disabled tables are not
+/// counted.
 fn region_counts(
     regions: &[(cell::region::RegionInfo, RegionState)],
     is_disabled: impl Fn(&TableName) -> bool,
@@ -130,7 +133,8 @@ fn region_counts(
         .collect()
 }
 
-/// The regions that are opening or closing or cannot be opened, those first that have been so for longest.
+/// The regions that are opening, closing, or cannot be opened; those that have been so for longest
+/// come first.
 fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
     use proto::region_state::State;
     let state_of = |state: &RegionState| match state {
@@ -141,7 +145,7 @@ fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
     };
     let context = master.context();
     let now_ms = context.env.clock.now_ms();
-    let moving = context.assignment.moving();
+    let moving = context.assignment.regions_in_transition();
     moving
         .iter()
         .filter_map(|(region, state, took)| Some((region, state_of(state)?, took)))
@@ -157,13 +161,13 @@ fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
         .collect()
 }
 
-/// `Shutdown`: of the whole cluster.
+/// `Shutdown`: stops the whole cluster.
 pub(super) async fn shutdown(master: &Master, _: proto::ShutdownRequest) -> Answer<proto::ShutdownResponse> {
     master.request_stop("Shutdown was called");
     Ok(proto::ShutdownResponse {})
 }
 
-/// `StopMaster`: in one process the region server goes with it.
+/// `StopMaster`: also stops the region server, which is in the same process.
 pub(super) async fn stop_master(
     master: &Master,
     _: proto::StopMasterRequest,
@@ -172,7 +176,7 @@ pub(super) async fn stop_master(
     Ok(proto::StopMasterResponse {})
 }
 
-/// `getSecurityCapabilities`: nobody is asked who he is.
+/// `getSecurityCapabilities`: there is no authentication.
 pub(super) async fn security_capabilities(
     _: &Master,
     _: proto::SecurityCapabilitiesRequest,
@@ -181,7 +185,7 @@ pub(super) async fn security_capabilities(
     Ok(proto::SecurityCapabilitiesResponse { capabilities: vec![simple as i32] })
 }
 
-/// `ListDecommissionedRegionServers`: none ever is.
+/// `ListDecommissionedRegionServers`: always empty.
 pub(super) async fn decommissioned(
     _: &Master,
     _: proto::ListDecommissionedRegionServersRequest,

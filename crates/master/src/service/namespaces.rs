@@ -1,9 +1,9 @@
-//! Calls about namespaces.
+//! Calls for namespaces.
 
 use std::sync::Arc;
 
 use cell::schema::{NamespaceDescriptor, TableDescriptor};
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use crate::master::Master;
 use crate::procedure::Work;

@@ -1,17 +1,19 @@
-//! Calls about procedures: their results, and the old kind that 2.5 clients flush tables by.
+//! Calls for procedures: their results, and the old procedure API with which 2.5 clients flush
+//! tables.
 
 use cell::schema::TableName;
+use proto::exception::{Answer, JavaException};
 use proto::get_procedure_result_response::State;
-use wire::exception::{Answer, JavaException};
 
 use crate::master::Master;
 use crate::procedure::Work;
-use crate::procedure::executor::{Progress, Status};
+use crate::procedure::executor::{ProcedureStatus, Progress};
 use crate::repair;
 
-/// The only procedure of the old kind that is known: `ExecProcedure` with a table's name flushes the table.
+/// The only supported procedure of the old API: `ExecProcedure` with a table's name flushes the
+/// table.
 const FLUSH_TABLE_SIGNATURE: &str = "flush-table-proc";
-/// How long a client waits for it before it gives up (HBase 2.5 answers the same).
+/// How long a client waits for such a procedure before it gives up; HBase 2.5 returns the same.
 pub(crate) const EXPECTED_TIMEOUT_MS: i64 = 300_000;
 
 /// `getProcedureResult`.
@@ -44,8 +46,12 @@ pub(super) async fn list(
     Ok(proto::GetProceduresResponse { procedure })
 }
 
-fn message(id: u64, status: &Status) -> proto::Procedure {
+fn message(id: u64, status: &ProcedureStatus) -> proto::Procedure {
     use proto::ProcedureState::{Rolledback, Runnable, Success, WaitingTimeout};
+    debug_assert!(
+        status.waiting.is_none() || status.progress == Progress::Running,
+        "an ended procedure does not wait"
+    );
     let (state, exception) = match (&status.progress, &status.waiting) {
         (Progress::Running, None) => (Runnable, None),
         (Progress::Running, Some(waiting)) => (WaitingTimeout, Some(&waiting.reason)),
@@ -58,7 +64,7 @@ fn message(id: u64, status: &Status) -> proto::Procedure {
         submitted_time: status.submitted_ms,
         last_update: status.updated_ms,
         state: state as i32,
-        // The next attempt is this many milliseconds after the last update.
+        // The next attempt begins this many milliseconds after the last update.
         timeout: status.waiting.as_ref().map(|waiting| u32::try_from(waiting.pause_ms).unwrap_or(u32::MAX)),
         exception: exception.map(Into::into),
         locked: Some(status.begun && status.progress == Progress::Running),
@@ -67,7 +73,7 @@ fn message(id: u64, status: &Status) -> proto::Procedure {
     }
 }
 
-/// `AbortProcedure`: whether the request was accepted.
+/// `AbortProcedure`: returns whether the request was accepted.
 pub(super) async fn abort(
     master: &Master,
     request: proto::AbortProcedureRequest,
@@ -77,7 +83,8 @@ pub(super) async fn abort(
     Ok(proto::AbortProcedureResponse { is_procedure_aborted })
 }
 
-/// `GetLocks`: procedures take turns by table and hold no locks that outlive them.
+/// `GetLocks`: always empty. Procedures lock tables and namespaces only in memory, and only while
+/// they run.
 pub(super) async fn locks(_: &Master, _: proto::GetLocksRequest) -> Answer<proto::GetLocksResponse> {
     Ok(proto::GetLocksResponse::default())
 }
@@ -96,7 +103,7 @@ pub(super) async fn exec(
     Ok(proto::ExecProcedureResponse { expected_timeout: Some(EXPECTED_TIMEOUT_MS), return_data: None })
 }
 
-/// `IsProcedureDone`: whether the last flush of the table is over, or why it failed.
+/// `IsProcedureDone`: whether the last flush of the table has ended, or why it failed.
 pub(super) async fn is_done(
     master: &Master,
     request: proto::IsProcedureDoneRequest,

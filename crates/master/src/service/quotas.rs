@@ -1,6 +1,6 @@
-//! Calls about quotas and, refused as without HBase's AccessController, about permissions.
+//! Calls for quotas. Calls for permissions are refused, as by an HBase without AccessController.
 
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
 use crate::master::Master;
 

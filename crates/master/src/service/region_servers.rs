@@ -1,15 +1,16 @@
-//! What region servers report.
+//! The reports of region servers.
 
 use cell::region::{RegionInfo, ServerName};
+use proto::exception::{Answer, JavaException, class};
 use proto::region_state_transition::TransitionCode;
 use tracing::{error, info, warn};
-use wire::exception::{Answer, JavaException, class};
 
 use super::splits;
 use crate::assignment::RegionState;
 use crate::master::Master;
 
-/// `RegionServerStartup`: a server has started. It is told the name it is known by.
+/// `RegionServerStartup`: registers a server, and returns the host name under which the master
+/// knows it.
 pub(super) async fn startup(
     master: &Master,
     request: proto::RegionServerStartupRequest,
@@ -24,7 +25,7 @@ pub(super) async fn startup(
     Ok(proto::RegionServerStartupResponse { map_entries: vec![proto::NameStringPair { name, value: host }] })
 }
 
-/// `RegionServerReport`: a server lives, and how loaded it is.
+/// `RegionServerReport`: a server's periodic sign of life, with its load.
 pub(super) async fn report(
     master: &Master,
     request: proto::RegionServerReportRequest,
@@ -38,7 +39,7 @@ pub(super) async fn report(
     Ok(proto::RegionServerReportResponse {})
 }
 
-/// `ReportRSFatalError`: the last words of a server.
+/// `ReportRSFatalError`: the last report of a server that aborts.
 pub(super) async fn fatal_error(
     master: &Master,
     request: proto::ReportRsFatalErrorRequest,
@@ -52,18 +53,18 @@ pub(super) async fn fatal_error(
     Ok(proto::ReportRsFatalErrorResponse {})
 }
 
-/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed; or one has grown so large that it
-/// should be split.
+/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed; or a region
+/// is so large that it should be split.
 pub(super) async fn transition(
     master: &Master,
     request: proto::ReportRegionStateTransitionRequest,
 ) -> Answer<proto::ReportRegionStateTransitionResponse> {
     let server = server_name(&request.server)?;
     let refused = |why: String| {
-        warn!(%server, why, "a report of regions was refused");
+        warn!(%server, why, "refused a report of region transitions");
         Ok(proto::ReportRegionStateTransitionResponse { error_message: Some(why) })
     };
-    // HBase answers these two in the message, too.
+    // HBase also returns these two errors in the message.
     if !master.context().servers.is_live(&server) {
         return refused(format!("No server node for {server}"));
     }

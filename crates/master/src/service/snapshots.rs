@@ -1,22 +1,22 @@
-//! Calls about snapshots.
+//! Calls for snapshots.
 //!
-//! The older clients take one by `Snapshot` and then ask `IsSnapshotDone`; the newer ones ask for the procedure whose
-//! number the same answer has.
+//! Older clients call `Snapshot` and then poll `IsSnapshotDone`. Newer ones poll the procedure
+//! whose id the same response contains.
 
 use cell::schema::TableName;
 use layout::snapshot::VERSION;
 use proto::SnapshotDescription;
+use proto::exception::{Answer, JavaException, class};
 use tracing::info;
-use wire::exception::{Answer, JavaException, class};
 
 use super::procedures::EXPECTED_TIMEOUT_MS;
 use crate::master::Master;
 use crate::procedure::Work;
 use crate::procedure::executor::Progress;
-use crate::tables::failed;
+use crate::tables::file_exception;
 use crate::{limits, refusal};
 
-/// `Snapshot`: takes one.
+/// `Snapshot`: takes a snapshot.
 pub(super) async fn take(
     master: &Master,
     request: proto::SnapshotRequest,
@@ -35,7 +35,7 @@ pub(super) async fn take(
     })
 }
 
-/// The table of a snapshot; the names of both are checked.
+/// Checks the names of a snapshot and of its table. Returns the table.
 fn check_names(snapshot: &SnapshotDescription) -> Answer<TableName> {
     let illegal = |error: cell::schema::IllegalName| JavaException::do_not_retry(error.to_string());
     TableName::new(cell::schema::DEFAULT_NAMESPACE, &snapshot.name).map_err(illegal)?;
@@ -54,11 +54,11 @@ pub(super) async fn completed(
     _: proto::GetCompletedSnapshotsRequest,
 ) -> Answer<proto::GetCompletedSnapshotsResponse> {
     let tables = &master.context().tables;
-    let snapshots = tables.root().list_snapshots(tables.fs()).await.map_err(failed)?;
+    let snapshots = tables.root().list_snapshots(tables.fs()).await.map_err(file_exception)?;
     Ok(proto::GetCompletedSnapshotsResponse { snapshots })
 }
 
-/// `IsSnapshotDone`: whether it is, or why it failed.
+/// `IsSnapshotDone`: whether the snapshot is complete, or why it failed.
 pub(super) async fn is_done(
     master: &Master,
     request: proto::IsSnapshotDoneRequest,
@@ -79,13 +79,13 @@ pub(super) async fn is_done(
         Some(Progress::Finished(None)) | None => {}
     }
     let tables = &master.context().tables;
-    match tables.root().find_snapshot(tables.fs(), &wanted.name).await.map_err(failed)? {
+    match tables.root().find_snapshot(tables.fs(), &wanted.name).await.map_err(file_exception)? {
         Some(found) => Ok(proto::IsSnapshotDoneResponse { done: Some(true), snapshot: Some(found) }),
         None => Err(unknown(format!("Snapshot '{}' is not being taken and is not there", wanted.name))),
     }
 }
 
-/// `DeleteSnapshot`. What is being made of it is waited for.
+/// `DeleteSnapshot`. Waits for procedures that use the snapshot.
 pub(super) async fn delete(
     master: &Master,
     request: proto::DeleteSnapshotRequest,
@@ -93,16 +93,17 @@ pub(super) async fn delete(
     let name = request.snapshot.name;
     master.procedures().wait_for(|work| work.snapshot() == Some(&name)).await;
     let tables = &master.context().tables;
-    // Also one that cannot be read: nothing else is left to be done with it.
-    if !tables.root().has_snapshot(tables.fs(), &name).await.map_err(failed)? {
+    // An unreadable snapshot is deleted, too, because it cannot be used any more.
+    if !tables.root().has_snapshot(tables.fs(), &name).await.map_err(file_exception)? {
         return Err(refusal::no_such_snapshot(&name));
     }
-    tables.root().delete_snapshot(tables.fs(), &name).await.map_err(failed)?;
+    tables.root().delete_snapshot(tables.fs(), &name).await.map_err(file_exception)?;
     info!(snapshot = name, "snapshot deleted");
     Ok(proto::DeleteSnapshotResponse {})
 }
 
-/// `RestoreSnapshot`: puts the table that the request names back, or makes it if there is none.
+/// `RestoreSnapshot`: restores the table that the request names, or creates it if it does not
+/// exist.
 pub(super) async fn restore(
     master: &Master,
     request: proto::RestoreSnapshotRequest,

@@ -1,12 +1,13 @@
-//! Calls that split and merge regions: checked at once as far as HBase does, then a procedure.
+//! Calls that split and merge regions. Each one makes HBase's immediate checks, then starts a
+//! procedure.
 
 use bytes::Bytes;
 use cell::region::{RegionInfo, encoded_name_of};
 use proto::MasterSwitchType;
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
 use crate::master::Master;
-use crate::procedure::{Work, check_merge_asked, daughters_of, split_row_of};
+use crate::procedure::{Work, check_merge_requested, daughters_of, split_row_of};
 use crate::{limits, refusal};
 
 /// `SplitRegion`.
@@ -24,7 +25,7 @@ pub(super) async fn split(
     Ok(proto::SplitTableRegionResponse { proc_id: Some(proc_id) })
 }
 
-/// Begins to split a region, at the row that is asked for or in its middle.
+/// Starts to split a region, at the requested row or in its middle.
 pub(super) async fn submit_split(
     master: &Master,
     asked: &RegionInfo,
@@ -33,11 +34,11 @@ pub(super) async fn submit_split(
 ) -> Answer<u64> {
     let context = master.context();
     if !context.switches.is_on(MasterSwitchType::Split) {
-        let name = refusal::shown(&asked.name());
+        let name = refusal::printable(&asked.name());
         let message = format!("Split region {name} failed due to split switch off");
         return Err(JavaException::do_not_retry(message));
     }
-    // As it is known here: a request may say what it likes of its range.
+    // Use the master's own record of the region, because the request may contain any range.
     let known = context.assignment.find(&asked.encoded_name());
     let parent = known.map_or_else(|| asked.clone(), |(region, _)| region);
     let split_row = split_row_of(context, &parent, split_row).await?;
@@ -63,19 +64,19 @@ pub(super) async fn merge(
         parents.push(find(master, named)?);
     }
     if !context.switches.is_on(MasterSwitchType::Merge) {
-        let shown = refusal::shown_regions(&parents);
-        let message = format!("Merge of {shown} failed because merge switch is off");
+        let names = refusal::format_regions(&parents);
+        let message = format!("Merge of {names} failed because merge switch is off");
         return Err(JavaException::do_not_retry(message));
     }
     let forcible = request.forcible();
-    check_merge_asked(context, &parents, forcible).await?;
+    check_merge_requested(context, &parents, forcible).await?;
     parents
         .sort_by(|left, right| (&left.start_key, left.region_id).cmp(&(&right.start_key, right.region_id)));
     let proc_id = master.submit(Work::MergeRegions { parents, forcible, repair: false }, nonce).await?;
     Ok(proto::MergeTableRegionsResponse { proc_id: Some(proc_id) })
 }
 
-/// The region that a request names by its full or its encoded name.
+/// Finds the region that a request names by its full or its encoded name.
 pub(super) fn find(master: &Master, named: &proto::RegionSpecifier) -> Answer<RegionInfo> {
     let found = encoded_name_of(&named.value).and_then(|encoded| master.context().assignment.find(encoded));
     found.map(|(region, _)| region).ok_or_else(|| refusal::unknown_region(&named.value))

@@ -1,19 +1,20 @@
-//! Switches: of splits and merges; and of what this master has not, each answered off, or on where the thing happens anyway.
+//! Switches: of splits, merges and snapshot cleanup; and of features that this master lacks, which
+//! have a fixed state.
 
 use std::time::Duration;
 
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
 use crate::master::Master;
 use crate::procedure::Work;
 
-/// The balancer is never switched off; with one server it finds nothing to do.
+/// The balancer is always on; with one server it has nothing to do.
 pub(super) const BALANCER_ON: bool = true;
 
-/// The pause between two checks whether a removal of snapshots has ended.
+/// The pause between two checks whether a snapshot cleanup has ended.
 const CLEANUP_POLL: Duration = Duration::from_millis(10);
 
-/// `IsMasterInMaintenanceMode`: there is no such mode.
+/// `IsMasterInMaintenanceMode`: always false; there is no such mode.
 pub(super) async fn maintenance_mode(
     _: &Master,
     _: proto::IsInMaintenanceModeRequest,
@@ -38,8 +39,8 @@ pub(super) async fn split_or_merge(
     Ok(proto::IsSplitOrMergeEnabledResponse { enabled })
 }
 
-/// `SetSplitOrMergeEnabled`: what each switch was. With `synchronous` splits and merges that were begun before are waited
-/// for.
+/// `SetSplitOrMergeEnabled`: returns the previous value of each switch. With `synchronous`, waits
+/// for splits and merges that have already started.
 pub(super) async fn set_split_or_merge(
     master: &Master,
     request: proto::SetSplitOrMergeEnabledRequest,
@@ -56,7 +57,7 @@ pub(super) async fn set_split_or_merge(
     Ok(proto::SetSplitOrMergeEnabledResponse { prev_value })
 }
 
-/// `IsNormalizerEnabled`: there is no normalizer yet.
+/// `IsNormalizerEnabled`: always false; there is no normalizer yet.
 pub(super) async fn normalizer(
     _: &Master,
     _: proto::IsNormalizerEnabledRequest,
@@ -69,19 +70,19 @@ pub(super) async fn snapshot_cleanup(
     master: &Master,
     _: proto::IsSnapshotCleanupEnabledRequest,
 ) -> Answer<proto::IsSnapshotCleanupEnabledResponse> {
-    let enabled = master.context().switches.cleans_snapshots();
+    let enabled = master.context().switches.is_snapshot_cleanup_on();
     Ok(proto::IsSnapshotCleanupEnabledResponse { enabled })
 }
 
-/// `SwitchSnapshotCleanup`: what the switch was. With `synchronous` a removal that has begun is
-/// waited for.
+/// `SwitchSnapshotCleanup`: returns the previous value. With `synchronous`, waits for a cleanup
+/// that has already started.
 pub(super) async fn set_snapshot_cleanup(
     master: &Master,
     request: proto::SetSnapshotCleanupRequest,
 ) -> Answer<proto::SetSnapshotCleanupResponse> {
-    let set = master.context().switches.clean_snapshots(request.enabled).await;
+    let set = master.context().switches.set_snapshot_cleanup(request.enabled).await;
     let prev_snapshot_cleanup = set.map_err(|error| JavaException::io(error.to_string()))?;
-    while request.synchronous() && !request.enabled && master.snapshot_cleaner().turn.is_running() {
+    while request.synchronous() && !request.enabled && master.snapshot_cleaner().switch.is_running() {
         master.context().env.clock.sleep(CLEANUP_POLL).await;
     }
     Ok(proto::SetSnapshotCleanupResponse { prev_snapshot_cleanup })

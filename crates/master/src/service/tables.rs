@@ -1,15 +1,15 @@
-//! Calls that make, change the state of, and describe tables.
+//! Calls that create tables, change their state, and describe them.
 
 use cell::schema::{TableDescriptor, TableName};
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
 
-use super::names::Names;
+use super::selection::TableSelection;
 use crate::master::Master;
-use crate::procedure::{Plan, Work};
+use crate::procedure::{TablePlan, Work};
 use crate::tables::regions_between;
 use crate::{limits, refusal, sanity};
 
-/// `CreateTable`: checked at once, then a procedure.
+/// `CreateTable`: checks the request immediately, then starts a procedure.
 pub(super) async fn create(
     master: &Master,
     request: proto::CreateTableRequest,
@@ -20,14 +20,15 @@ pub(super) async fn create(
     limits::check_table_name(&table.name)?;
     sanity::check_table(&table)?;
     sanity::check_split_keys(&request.split_keys)?;
-    // HBase's master notes here how the table's files are tracked; clients see it in the descriptor.
+    // HBase's master records here how the table's files are tracked, and clients see it in the
+    // descriptor.
     table
         .attributes
         .entry("hbase.store.file-tracker.impl".into())
         .or_insert_with(|| bytes::Bytes::from_static(b"DEFAULT"));
     let regions = regions_between(&table.name, &request.split_keys, master.context().env.clock.now_ms());
     limits::check_regions(&regions)?;
-    let work = Work::CreateTable(Plan { table: Box::new(table), regions });
+    let work = Work::CreateTable(TablePlan { table: Box::new(table), regions });
     let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::CreateTableResponse { proc_id: Some(proc_id) })
 }
@@ -77,7 +78,7 @@ pub(super) async fn disable(
     Ok(proto::DisableTableResponse { proc_id: Some(proc_id) })
 }
 
-/// `FlushTable` of 2.6 and 3.0.
+/// `FlushTable`, which clients of 2.6 and 3.0 use.
 pub(super) async fn flush(
     master: &Master,
     request: proto::FlushTableRequest,
@@ -88,7 +89,7 @@ pub(super) async fn flush(
     Ok(proto::FlushTableResponse { proc_id: Some(proc_id) })
 }
 
-/// `GetTableState`: what `hbase:meta` says.
+/// `GetTableState`: the state in memory, which follows `hbase:meta`.
 pub(super) async fn state(
     master: &Master,
     request: proto::GetTableStateRequest,
@@ -98,17 +99,20 @@ pub(super) async fn state(
     Ok(proto::GetTableStateResponse { table_state: state.into() })
 }
 
-/// `GetTableDescriptors`: by names, or by pattern and namespace. Absent names are left out.
+/// `GetTableDescriptors`: by names, or by pattern and namespace. Missing tables are omitted.
 pub(super) async fn descriptors(
     master: &Master,
     request: proto::GetTableDescriptorsRequest,
 ) -> Answer<proto::GetTableDescriptorsResponse> {
     let tables = &master.context().tables;
     let found: Vec<_> = if request.table_names.is_empty() {
-        let names =
-            Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
-        require_namespace(master, &names)?;
-        names.choose(tables.all(), |table| &table.name)?
+        let selection = TableSelection::new(
+            request.regex.as_deref(),
+            request.namespace.as_deref(),
+            request.include_sys_tables(),
+        )?;
+        require_namespace(master, &selection)?;
+        selection.select(tables.all(), |table| &table.name)?
     } else {
         let names: Vec<_> = request.table_names.iter().map(table_name).collect::<Result<_, _>>()?;
         names.iter().filter_map(|name| tables.descriptor(name)).collect()
@@ -118,9 +122,10 @@ pub(super) async fn descriptors(
     })
 }
 
-/// `NamespaceNotFoundException` for a choice of tables of a namespace that is not there.
-fn require_namespace(master: &Master, names: &Names) -> Answer<()> {
-    match names.namespace() {
+/// Returns `NamespaceNotFoundException` if the selection is limited to a namespace that does not
+/// exist.
+fn require_namespace(master: &Master, selection: &TableSelection) -> Answer<()> {
+    match selection.namespace() {
         Some(namespace) => master.context().namespaces.get(namespace).map(|_| ()),
         None => Ok(()),
     }
@@ -131,14 +136,17 @@ pub(super) async fn names(
     master: &Master,
     request: proto::GetTableNamesRequest,
 ) -> Answer<proto::GetTableNamesResponse> {
-    let names =
-        Names::new(request.regex.as_deref(), request.namespace.as_deref(), request.include_sys_tables())?;
-    require_namespace(master, &names)?;
-    let found = names.choose(master.context().tables.all(), |table| &table.name)?;
+    let selection = TableSelection::new(
+        request.regex.as_deref(),
+        request.namespace.as_deref(),
+        request.include_sys_tables(),
+    )?;
+    require_namespace(master, &selection)?;
+    let found = selection.select(master.context().tables.all(), |table| &table.name)?;
     Ok(proto::GetTableNamesResponse { table_names: found.iter().map(|table| (&table.name).into()).collect() })
 }
 
-/// `ListTableNamesByState` of 2.6.
+/// `ListTableNamesByState`, which clients of 2.6 use.
 pub(super) async fn names_by_state(
     master: &Master,
     request: proto::ListTableNamesByStateRequest,
@@ -149,7 +157,7 @@ pub(super) async fn names_by_state(
     })
 }
 
-/// `ListTableDescriptorsByState` of 2.6.
+/// `ListTableDescriptorsByState`, which clients of 2.6 use.
 pub(super) async fn descriptors_by_state(
     master: &Master,
     request: proto::ListTableDescriptorsByStateRequest,
@@ -160,7 +168,7 @@ pub(super) async fn descriptors_by_state(
     })
 }
 
-/// A table's name from a request.
+/// Decodes a table name from a request.
 pub(super) fn table_name(name: &proto::TableName) -> Answer<TableName> {
     TableName::try_from(name).map_err(|error| JavaException::do_not_retry(error.to_string()))
 }

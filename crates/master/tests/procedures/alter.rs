@@ -1,12 +1,12 @@
-//! Tables that are truncated and changed.
+//! Truncating and altering tables.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use wire::exception::Answer;
+use proto::exception::Answer;
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
-use crate::{Met, cut_everywhere};
+use crate::{ProcedureState, power_loss_at_every_call};
 
 const ENABLED: i32 = 0;
 const DISABLED: i32 = 1;
@@ -21,7 +21,7 @@ pub fn table() -> TableDescriptor {
         .with_family(FamilyDescriptor::new("g").with("VERSIONS", "1"))
 }
 
-/// A table of two regions: rows in files, and rows in the log only.
+/// Creates a table of two regions, with rows in files and rows that only the log has.
 pub async fn two_regions(cluster: &Cluster) {
     let request = proto::CreateTableRequest {
         table_schema: (&table()).into(),
@@ -64,17 +64,17 @@ async fn truncate(cluster: &Cluster, preserve_splits: bool) -> Answer<Option<u64
 }
 
 fn truncated(preserve_splits: bool) {
-    cut_everywhere(
+    power_loss_at_every_call(
         3,
         async |cluster| {
             two_regions(cluster).await;
             disable(cluster).await;
         },
         async |cluster| truncate(cluster, preserve_splits).await,
-        async |cluster, met| {
+        async |cluster, procedure| {
             let state = cluster.state(&name()).await;
             if state == Some(DISABLED) {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(procedure, ProcedureState::Unknown, "a submitted procedure must complete");
                 enable(cluster).await;
                 assert_eq!(cluster.cells(&name()).await, ROWS);
                 return;
@@ -92,12 +92,12 @@ fn truncated(preserve_splits: bool) {
 }
 
 #[test]
-fn a_truncated_table_is_empty_or_as_it_was() {
+fn truncation_is_atomic() {
     truncated(false);
 }
 
 #[test]
-fn a_table_truncated_with_its_splits_is_empty_or_as_it_was() {
+fn truncation_with_splits_is_atomic() {
     truncated(true);
 }
 
@@ -136,17 +136,17 @@ async fn add_family(cluster: &Cluster, family: &'static str) {
 }
 
 #[test]
-fn a_changed_table_is_the_old_or_the_new_one() {
-    cut_everywhere(
+fn a_table_change_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| two_regions(cluster).await,
         async |cluster| modify(cluster).await,
-        async |cluster, met| {
+        async |cluster, state| {
             assert_eq!(cluster.state(&name()).await, Some(ENABLED));
             let regions = cluster.regions(&name());
             assert_eq!(regions.len(), 2);
             if !is_changed(cluster).await {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 assert_eq!(cluster.cells(&name()).await, ROWS);
                 return;
             }
@@ -157,16 +157,16 @@ fn a_changed_table_is_the_old_or_the_new_one() {
                 assert_eq!(cluster.fs.stat(&gone).await.unwrap(), None);
             }
             cluster.put(&name(), "z", "h", "4").await;
-            // A family that comes back has nothing of its former life.
+            // A family that is added again has none of its old data.
             add_family(cluster, "g").await;
             assert_eq!(cluster.cells(&name()).await, ["a/f=1", "z/h=4"]);
         },
     );
 }
 
-/// The log still holds the cells of the family's first life when the process is killed.
+/// The log still has the cells of the removed family when the process is killed.
 #[test]
-fn a_family_that_was_removed_does_not_come_back_from_the_log() {
+fn a_removed_family_is_not_replayed_from_the_log() {
     use std::sync::Arc;
     let disk = fs::memory::MemoryFs::new();
     crate::run(async {
@@ -186,9 +186,9 @@ fn a_family_that_was_removed_does_not_come_back_from_the_log() {
 }
 
 #[test]
-fn changes_that_make_no_sense_are_refused() {
+fn invalid_changes_are_refused() {
+    use proto::exception::class;
     use std::sync::Arc;
-    use wire::exception::class;
     crate::run(async {
         let disk = Arc::new(fs::memory::MemoryFs::new());
         let cluster = Cluster::start(&base::testing::env(1), disk).await.unwrap();

@@ -1,4 +1,5 @@
-//! A master and a region server over one file system, without sockets between them or around them.
+//! A master and a region server on one file system. They call each other and are called without
+//! sockets.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use cell::region::ServerName;
 use cell::schema::TableName;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
+use engine::recovery::other_servers_log_dirs;
 use fs::FileSystem;
 use layout::RootDir;
 use master::chores::ChoreOptions;
@@ -18,22 +20,22 @@ use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::switches::Switches;
 use master::{Connections, Master, MasterParts};
+use proto::exception::{Answer, JavaException};
 use proto::get_procedure_result_response::State;
-use regionserver::{Admin, Client, RegionServer, RegionServerOptions, RegionServerParts};
-use wire::exception::{Answer, JavaException};
-use wire::service::{AdminService, ClientService, MasterService};
+use regionserver::{Admin, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
+use wire::service::{AdminService, ClientService, MasterService, Remote};
 use zk::Coordinator;
 use zk::memory::MemoryCoordinator;
 use zk::names::Names;
 
-/// Time (that of the test's clock) in which every procedure must have ended.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The pause between two looks.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time on the test's clock in which every procedure must end.
+const PROCEDURE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause between two polls.
+const POLL_PAUSE: Duration = Duration::from_millis(5);
 
-/// The one region server, by whatever name it is asked for.
+/// Returns the only region server, whatever name is requested.
 #[derive(Default)]
-struct Direct(OnceLock<(Arc<Admin>, Arc<Client>)>);
+struct Direct(OnceLock<(Arc<Admin>, Arc<Remote<LocalCaller>>)>);
 
 impl Connections for Direct {
     fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
@@ -45,7 +47,7 @@ impl Connections for Direct {
     }
 }
 
-/// Both roles.
+/// A master and its region server.
 pub struct Cluster {
     pub env: Env,
     pub master: Arc<Master>,
@@ -56,7 +58,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster on what the file system holds; `Err` in words.
+    /// Starts a cluster on the contents of a file system. Returns the error as text.
     pub async fn start(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
         Cluster::start_as(env, fs, false).await
     }
@@ -70,10 +72,12 @@ impl Cluster {
         let root = RootDir::new(fs::FilePath::root());
         let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
         root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
-        let store =
-            MasterStore::open(env, &fs, &root, &name(1), Default::default(), Arc::new(|_: &wal::Error| ()))
-                .await
-                .map_err(text)?;
+        let dead_masters = other_servers_log_dirs(&*fs, &root.master_data(), &name(1)).await.map_err(text)?;
+        let dead_logs = other_servers_log_dirs(&*fs, &root, &name(2)).await.map_err(text)?;
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store = MasterStore::open(env, &fs, &root, &name(1), &dead_masters, Default::default(), on_fatal)
+            .await
+            .map_err(text)?;
         let server = RegionServer::start(RegionServerParts {
             env: env.clone(),
             fs: fs.clone(),
@@ -82,6 +86,7 @@ impl Cluster {
             name: name(2),
             info_port: 0,
             options: options(),
+            dead_logs,
             answers: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
@@ -89,7 +94,7 @@ impl Cluster {
         .await
         .map_err(text)?;
         let direct = Direct::default();
-        let services = (Arc::new(Admin(server.clone())), Arc::new(Client(server.clone())));
+        let services = (Arc::new(Admin(server.clone())), Arc::new(Remote(LocalCaller(server.clone()))));
         assert!(direct.0.set(services).is_ok());
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let master = Master::new(MasterParts {
@@ -108,7 +113,7 @@ impl Cluster {
             switches: Switches::new(store.region().clone()),
             chores: ChoreOptions::default(),
         });
-        server.join(master.clone()).await.map_err(text)?;
+        server.register(master.clone()).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
         Ok(Cluster { env: env.clone(), master, server, root, fs, store })
     }
@@ -119,23 +124,23 @@ impl Cluster {
         self.store.close().await.unwrap();
     }
 
-    /// Waits for the end of a procedure.
+    /// Waits until a procedure has ended.
     pub async fn wait(&self, proc_id: Option<u64>) -> Answer<()> {
-        let until = self.env.clock.monotonic() + PATIENCE;
+        let until = self.env.clock.monotonic() + PROCEDURE_TIMEOUT;
         let request = proto::GetProcedureResultRequest { proc_id: proc_id.expect("a number") };
         while self.env.clock.monotonic() < until {
             let answer = self.master.get_procedure_result(request).await?;
             match answer.state() {
-                State::Running => self.env.clock.sleep(LOOK).await,
+                State::Running => self.env.clock.sleep(POLL_PAUSE).await,
                 _ => return answer.exception.map_or(Ok(()), |e| Err(JavaException::from_foreign(&e))),
             }
         }
         Err(JavaException::io("the procedure does not end"))
     }
 
-    /// Waits until no procedure is at work.
+    /// Waits until no procedure is running.
     pub async fn settle(&self) {
-        let until = self.env.clock.monotonic() + PATIENCE;
+        let until = self.env.clock.monotonic() + PROCEDURE_TIMEOUT;
         let runs = |procedure: &proto::Procedure| {
             matches!(
                 procedure.state(),
@@ -150,7 +155,7 @@ impl Cluster {
                     assert!(self.env.clock.monotonic() < until, "{} does not end", stuck.class_name);
                 }
             }
-            self.env.clock.sleep(LOOK).await;
+            self.env.clock.sleep(POLL_PAUSE).await;
         }
     }
 
@@ -171,8 +176,8 @@ impl Cluster {
         region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await.unwrap();
     }
 
-    /// The same while regions come and go.
-    pub async fn put_again_until_done(&self, table: &TableName, row: &str, family: &str, value: &str) {
+    /// Like `put`, but retries while regions are being moved or split.
+    pub async fn put_with_retries(&self, table: &TableName, row: &str, family: &str, value: &str) {
         let row = Bytes::copy_from_slice(row.as_bytes());
         let cell =
             KeyValue::new(&row, family.as_bytes(), b"q", LATEST_TIMESTAMP, CellType::Put, value.as_bytes());
@@ -183,7 +188,7 @@ impl Cluster {
             {
                 return;
             }
-            self.env.clock.sleep(LOOK).await;
+            self.env.clock.sleep(POLL_PAUSE).await;
         }
     }
 
@@ -201,7 +206,7 @@ impl Cluster {
         cells
     }
 
-    /// A table's state; `None` if there is no such table.
+    /// A table's state; `None` if the table does not exist.
     pub async fn state(&self, table: &TableName) -> Option<i32> {
         let request = proto::GetTableStateRequest { table_name: table.into() };
         self.master.get_table_state(request).await.ok().map(|answer| answer.table_state.state)

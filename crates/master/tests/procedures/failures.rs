@@ -1,5 +1,5 @@
-//! Procedures whose steps fail: what is refused before anything is journaled, how attempts are
-//! repeated, what a final failure and an abort leave behind.
+//! Procedures with failing steps: what is refused before it is journaled, how steps are retried,
+//! and what remains after a final failure or an abort.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use master::procedure::Waiting;
 use master::procedure::executor::Progress;
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
 use crate::run;
 
-/// What the path of a table on its way has in it.
+/// Part of the path of a table that is being created.
 const STAGED: &str = ".tmp/data";
 
 fn table(name: &str) -> TableDescriptor {
@@ -61,7 +61,7 @@ fn waiting(cluster: &Cluster, proc_id: u64) -> Option<Waiting> {
     cluster.master.procedures().status(proc_id).unwrap().waiting
 }
 
-/// A cluster on a disk whose faults a test chooses.
+/// A cluster on a disk with faults that the test injects.
 async fn on_faulty_disk(disk: &MemoryFs) -> (Cluster, Faulty) {
     let env = env(3);
     let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
@@ -70,7 +70,7 @@ async fn on_faulty_disk(disk: &MemoryFs) -> (Cluster, Faulty) {
 }
 
 #[test]
-fn a_name_that_does_not_fit_is_refused_before_anything_is_journaled() {
+fn a_too_long_name_is_refused_before_journaling() {
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
         let before = cluster.master.procedures().list().len();
@@ -95,7 +95,7 @@ fn a_name_that_does_not_fit_is_refused_before_anything_is_journaled() {
 }
 
 #[test]
-fn a_step_that_fails_is_repeated_with_growing_pauses_and_tells_why_it_waits() {
+fn a_failed_step_is_retried_with_growing_pauses_and_reports_the_reason() {
     let disk = MemoryFs::new();
     run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
@@ -118,7 +118,7 @@ fn a_step_that_fails_is_repeated_with_growing_pauses_and_tells_why_it_waits() {
 }
 
 #[test]
-fn a_procedure_that_waits_is_carried_out_after_a_restart() {
+fn a_waiting_procedure_runs_after_a_restart() {
     let disk = MemoryFs::new();
     let id = run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
@@ -161,7 +161,7 @@ fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
         }
         cluster.wait(create(&cluster, "t").await.unwrap()).await.unwrap();
     });
-    // The abort is durable: nothing is left in the journal.
+    // The abort is durable: the journal is empty.
     run(async {
         let env = env(4);
         env.clock.sleep(Duration::from_secs(3600)).await;
@@ -171,7 +171,7 @@ fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
 }
 
 #[test]
-fn a_procedure_that_waits_for_its_turn_can_be_aborted() {
+fn a_queued_procedure_can_be_aborted() {
     let disk = MemoryFs::new();
     run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
@@ -190,7 +190,7 @@ fn a_procedure_that_waits_for_its_turn_can_be_aborted() {
 }
 
 #[test]
-fn a_step_that_cannot_succeed_ends_the_procedure_and_keeps_foreign_files() {
+fn a_final_error_ends_the_procedure_and_keeps_other_files() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
@@ -200,7 +200,7 @@ fn a_step_that_cannot_succeed_ends_the_procedure_and_keeps_foreign_files() {
         let id = create(&cluster, "t").await.unwrap();
         let ended = cluster.wait(id).await.unwrap_err();
         assert!(ended.message.contains("lacks region"), "{ended}");
-        assert!(disk.stat(&foreign).await.unwrap().is_some(), "it was not made by this procedure");
+        assert!(disk.stat(&foreign).await.unwrap().is_some(), "it was not created by this procedure");
         assert_eq!(cluster.state(&name).await, None);
         assert_eq!(cluster.fs.stat(&cluster.root.staged_table_dir(&name)).await.unwrap(), None);
     });

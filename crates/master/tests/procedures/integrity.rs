@@ -1,5 +1,6 @@
-//! No hole, no overlap: edits that would break it are refused, a directory that breaks it is repaired, and a region that
-//! cannot be opened keeps nothing else from being served.
+//! The regions of a table cover each row exactly once: edits that would violate this are refused, a
+//! directory that violates it is repaired, and a region that cannot be opened does not keep other
+//! regions offline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +14,17 @@ use fs::memory::MemoryFs;
 use layout::daughter::Daughter;
 use master::assignment::RegionState;
 use master::integrity::faults_of;
+use proto::exception::{Answer, class};
 use proto::region_state_transition::TransitionCode;
-use wire::exception::{Answer, class};
-use wire::meta::RegionStateText;
+use wire::meta::MetaRegionState;
 use wire::meta::row::put_region;
 use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::alter::{ROWS, disable, enable, name, table, two_regions};
 use crate::cluster::Cluster;
-use crate::{Next, WATCHED};
+use crate::{Next, OBSERVED_FOR};
 
-/// Splits and merges of the random test.
+/// Number of splits and merges in the random test.
 const STEPS: u64 = 60;
 
 async fn start() -> (MemoryFs, Cluster) {
@@ -54,7 +55,7 @@ async fn merge(cluster: &Cluster, regions: &[RegionInfo], forcible: bool) -> Ans
     cluster.wait(cluster.master.merge_table_regions(request).await?.proc_id).await
 }
 
-/// The regions of the table in `hbase:meta`, which cover each row once.
+/// The regions of the table in `hbase:meta`. Checks that they cover each row exactly once.
 async fn checked(cluster: &Cluster) -> Vec<RegionInfo> {
     let regions = cluster.master.context().meta.regions_of(&name()).await.unwrap();
     assert_eq!(faults_of(&name(), &regions), []);
@@ -89,7 +90,7 @@ fn regions_that_are_not_adjacent_are_not_merged() {
             assert!(apart.is(class::MERGE_REGION), "{apart}");
         }
         assert_eq!(checked(&cluster).await.len(), 4);
-        // All of them, in any order: nothing is between.
+        // All of them, in any order: no region is between them.
         let [a, b, c, d] = &regions[..] else { panic!("{regions:?}") };
         merge(&cluster, &[d.clone(), a.clone(), c.clone(), b.clone()], true).await.unwrap();
         assert_eq!(checked(&cluster).await.len(), 1);
@@ -98,7 +99,8 @@ fn regions_that_are_not_adjacent_are_not_merged() {
     });
 }
 
-/// Random splits and merges, of which many are refused: after each the regions cover each row once, and all rows are there.
+/// Makes random splits and merges, many of which are refused. After each one, the regions must
+/// cover each row exactly once, and all rows must exist.
 #[test]
 fn the_regions_cover_each_row_once_after_random_splits_and_merges() {
     crate::run(async {
@@ -127,7 +129,8 @@ fn the_regions_cover_each_row_once_after_random_splits_and_merges() {
                 }
             }
             assert_eq!(cluster.cells(&name()).await, expected);
-            // Daughters and merged regions with references are not split or merged again.
+            // Compact, because daughters and merged regions with references cannot be split or
+            // merged again.
             for region in cluster.regions(&name()) {
                 region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
                 region.archive_retired().await;
@@ -140,11 +143,12 @@ fn the_regions_cover_each_row_once_after_random_splits_and_merges() {
     });
 }
 
-/// Adds a region to `hbase:meta` and the disk without asking the master; the catalog has it after the next start.
-async fn smuggle(cluster: &Cluster, region: &RegionInfo) {
+/// Adds a region to `hbase:meta` and to the disk without the master, which finds it at the next
+/// start.
+async fn add_region_without_master(cluster: &Cluster, region: &RegionInfo) {
     let empty = Daughter { info: region.clone(), files: Vec::new(), max_seq_id: 0 };
     cluster.root.create_daughter(&*cluster.fs, &table(), &empty).await.unwrap();
-    write_row(cluster, put_region(region, RegionStateText::Closed)).await;
+    write_row(cluster, put_region(region, MetaRegionState::Closed)).await;
 }
 
 async fn write_row(cluster: &Cluster, row: cell::mutation::Mutation) {
@@ -153,14 +157,15 @@ async fn write_row(cluster: &Cluster, row: cell::mutation::Mutation) {
     meta.batch_atomic(vec![row]).await.unwrap();
 }
 
-/// Regions that overlap are one region after the next start, also if the power fails at any call of it.
+/// Overlapping regions are merged by the next start, even if the power fails at any call of an
+/// earlier attempt.
 #[test]
 fn overlapping_regions_are_merged_at_start() {
     let prepared = crate::run(async {
         let (disk, cluster) = start().await;
         two_regions(&cluster).await;
-        smuggle(&cluster, &RegionInfo::new(name(), "c".into(), "x".into(), 5)).await;
-        smuggle(&cluster, &RegionInfo::new(name(), "".into(), "".into(), 3)).await;
+        add_region_without_master(&cluster, &RegionInfo::new(name(), "c".into(), "x".into(), 5)).await;
+        add_region_without_master(&cluster, &RegionInfo::new(name(), "".into(), "".into(), 3)).await;
         cluster.stop().await;
         disk
     });
@@ -172,7 +177,7 @@ fn overlapping_regions_are_merged_at_start() {
             env.clock.sleep(Duration::from_secs(3600)).await;
             let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
             faulty.add(Rule::new(Fault::Fail).after(calls));
-            let started = env.timeout(WATCHED, Cluster::start(&env, Arc::new(faulty.clone()))).await;
+            let started = env.timeout(OBSERVED_FOR, Cluster::start(&env, Arc::new(faulty.clone()))).await;
             matches!(started, Some(Ok(_))) && faulty.faults() == 0
         });
         crate::run(async {
@@ -182,7 +187,7 @@ fn overlapping_regions_are_merged_at_start() {
             let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
             cluster.settle().await;
             let regions = checked(&cluster).await;
-            assert_eq!(regions.len(), 1, "power cut after {calls} calls: {regions:?}");
+            assert_eq!(regions.len(), 1, "power loss after {calls} calls: {regions:?}");
             assert_eq!(cluster.cells(&name()).await, ROWS);
         });
         if is_whole {
@@ -198,7 +203,7 @@ fn rows_of_overlapping_regions_are_kept_and_a_second_start_changes_nothing() {
         let (disk, cluster) = start().await;
         two_regions(&cluster).await;
         let third = RegionInfo::new(name(), "c".into(), "x".into(), 5);
-        smuggle(&cluster, &third).await;
+        add_region_without_master(&cluster, &third).await;
         cluster.stop().await;
         (disk, third)
     });
@@ -233,7 +238,7 @@ async fn repair(cluster: &Cluster, what: &str, region: Option<&str>) -> Answer<S
 }
 
 #[test]
-fn holes_are_shown_and_filled_by_a_command() {
+fn holes_are_reported_and_filled_by_a_command() {
     crate::run(async {
         let (disk, cluster) = start().await;
         two_regions(&cluster).await;
@@ -246,12 +251,12 @@ fn holes_are_shown_and_filled_by_a_command() {
         let status = repair(&cluster, "status", None).await.unwrap();
         assert!(status.contains("table t: no region covers the rows ['', 'm')"), "{status}");
         assert!(status.contains(&format!("hbase:meta lacks region {}", low.encoded_name())), "{status}");
-        // The directory is there: nothing is lost.
+        // The directory exists, so nothing is lost.
         let adopted = repair(&cluster, "adopt", Some(&low.encoded_name())).await.unwrap();
         assert!(adopted.contains("was added to hbase:meta"), "{adopted}");
         assert_eq!(repair(&cluster, "status", None).await.unwrap(), "no faults");
         assert_eq!(cluster.cells(&name()).await, ROWS);
-        // Without it, an empty region takes its place.
+        // Without the row, an empty region fills the hole.
         write_row(&cluster, wire::meta::row::delete_region(&low)).await;
         let filled = repair(&cluster, "holes", None).await.unwrap();
         assert!(filled.contains("created the empty region"), "{filled}");
@@ -260,7 +265,8 @@ fn holes_are_shown_and_filled_by_a_command() {
     });
 }
 
-/// One directory is gone, as after a disk was not mounted: its region stays closed and says why, all else is served.
+/// One directory is missing, as if a disk were not mounted. Its region stays closed and reports the
+/// reason; all others are online.
 #[test]
 fn a_region_without_its_directory_stays_closed_until_the_loss_is_accepted() {
     crate::run(async {
@@ -285,16 +291,16 @@ fn a_region_without_its_directory_stays_closed_until_the_loss_is_accepted() {
         assert_eq!(shown.failure.as_deref(), Some(reason.as_str()));
         assert!(
             cluster.fs.stat(&root.region_dir(&low)).await.unwrap().is_none(),
-            "nothing is made in its place"
+            "no directory is created in its place"
         );
-        // Its table can be changed all the same, and the region is retried.
+        // The table can still be changed, and the region is retried.
         disable(&cluster).await;
         enable(&cluster).await;
         env.clock.sleep(Duration::from_secs(10)).await;
         assert!(assignment.failure(&low).unwrap().attempts > 1);
         assert_eq!(cluster.cells(&name()).await, ["z/g=2"]);
         let other = infos(&cluster)[0].encoded_name();
-        assert!(repair(&cluster, "region", Some(&other)).await.is_err(), "it lost nothing");
+        assert!(repair(&cluster, "region", Some(&other)).await.is_err(), "the region has lost nothing");
         let accepted = repair(&cluster, "region", Some(&low.encoded_name())).await.unwrap();
         assert!(accepted.contains("the rows of its files are lost"), "{accepted}");
         assert_eq!(assignment.failure(&low), None);
@@ -322,7 +328,7 @@ fn report(
 }
 
 #[test]
-fn reports_are_taken_from_servers_that_were_asked_only() {
+fn only_reports_of_requested_servers_are_accepted() {
     crate::run(async {
         let (_, cluster) = start().await;
         two_regions(&cluster).await;
@@ -342,14 +348,14 @@ fn reports_are_taken_from_servers_that_were_asked_only() {
             }
             let answer =
                 cluster.master.report_region_state_transition(report(&cluster, code, &unknown)).await;
-            assert!(answer.unwrap().error_message().contains("No known region"));
+            assert!(answer.unwrap().error_message().contains("Unknown region"));
         }
-        // The server that has it, but was not asked to close it.
+        // The server has the region, but was not requested to close it.
         for code in [TransitionCode::Closed, TransitionCode::FailedOpen] {
             let answer = cluster.master.report_region_state_transition(report(&cluster, code, &region)).await;
-            assert!(answer.unwrap().error_message().contains("was not asked of it"));
+            assert!(answer.unwrap().error_message().contains("Unexpected report"));
         }
-        // Said once more.
+        // A repeated report.
         let again = report(&cluster, TransitionCode::Opened, &region);
         let answer = cluster.master.report_region_state_transition(again).await.unwrap();
         assert_eq!(answer.error_message, None);

@@ -1,4 +1,4 @@
-//! Quotas of namespaces, and snapshots that expire.
+//! Quotas of namespaces, and expiring snapshots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use base::testing::env;
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
-use wire::exception::{Answer, class};
+use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
 use crate::run;
 
 /// Longer than the time to live of the snapshot that expires.
-const LATER: Duration = Duration::from_secs(5);
+const AFTER_TTL: Duration = Duration::from_secs(5);
 
 async fn create_namespace(cluster: &Cluster, tables: &str, regions: &str) {
     let configuration = [
@@ -75,7 +75,7 @@ fn a_namespace_has_no_more_tables_and_regions_than_its_quota() {
 }
 
 #[test]
-fn two_tables_made_at_once_do_not_share_the_last_place() {
+fn concurrent_creations_do_not_exceed_the_quota() {
     run(async {
         let cluster = Cluster::start_with_quotas(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
         create_namespace(&cluster, "1", "5").await;
@@ -87,7 +87,7 @@ fn two_tables_made_at_once_do_not_share_the_last_place() {
 }
 
 #[test]
-fn without_quotas_limits_are_kept_and_not_enforced() {
+fn without_quotas_limits_are_stored_and_not_enforced() {
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
         create_namespace(&cluster, "1", "1").await;
@@ -131,15 +131,15 @@ async fn switch_cleanup(cluster: &Cluster, enabled: bool) -> bool {
 }
 
 #[test]
-fn a_snapshot_that_has_expired_is_neither_cloned_nor_kept() {
+fn an_expired_snapshot_is_not_cloned_and_is_removed() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
         create(&cluster, "t", &[]).await.unwrap();
-        assert!(switch_cleanup(&cluster, false).await, "it is on at first");
+        assert!(switch_cleanup(&cluster, false).await, "the default is on");
         snapshot(&cluster, "short", 1).await;
         snapshot(&cluster, "forever", 0).await;
-        cluster.env.clock.sleep(LATER).await;
+        cluster.env.clock.sleep(AFTER_TTL).await;
         assert!(restore(&cluster, "short", "c").await.unwrap_err().is(class::SNAPSHOT_TTL_EXPIRED));
         restore(&cluster, "forever", "c").await.unwrap();
         assert_eq!(names(&cluster).await, ["forever", "short"], "the cleaner is off");
@@ -149,7 +149,7 @@ fn a_snapshot_that_has_expired_is_neither_cloned_nor_kept() {
         let env = env(2);
         env.clock.sleep(Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
-        assert!(!switch_cleanup(&cluster, true).await, "the switch outlives a restart");
+        assert!(!switch_cleanup(&cluster, true).await, "the switch is durable");
         cluster.env.clock.sleep(Duration::from_secs(1801)).await;
         assert_eq!(names(&cluster).await, ["forever"]);
     });

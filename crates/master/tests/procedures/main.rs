@@ -1,9 +1,11 @@
-//! Procedures that a power cut ends at any call of the file system: the next start finds them done or not begun, and
-//! carries on what the journal holds. No half of one keeps the server from starting.
+//! A power loss during a procedure, at any call of the file system: after the next start the
+//! procedure is complete or has had no effect, and procedures in the journal continue. An
+//! incomplete procedure never prevents the start.
 //!
-//! The cluster is the real one (master, region server, journal, logs) over a file system in memory. For each procedure
-//! the disk fails its Nth call and all that follow, what survives a power cut at that moment is started again, and
-//! looked at; for every N until the procedure ends before the disk does.
+//! The cluster is the real one (master, region server, journal, logs) on an in-memory file system.
+//! For each procedure, the Nth call and all later ones fail. Then the test starts a cluster on the
+//! data that survives a power loss at that moment, and checks it. This is repeated for every N,
+//! until the procedure ends before the disk fails.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -22,37 +24,39 @@ use std::time::Duration;
 use base::testing::{SeededRandom, env};
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use cluster::Cluster;
 
-/// How long (of the test's clock) a procedure over a dead disk is watched.
-pub const WATCHED: Duration = Duration::from_secs(2);
+/// How long a procedure on a failed disk is observed, on the test's clock.
+pub const OBSERVED_FOR: Duration = Duration::from_secs(2);
 
-/// What became of the procedure that the power cut met.
+/// The state of the procedure at the power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
+pub enum ProcedureState {
     /// It had ended.
     Ended,
-    /// It was submitted: it must be carried out.
+    /// It was submitted, so it must complete.
     Submitted,
-    /// Nobody was told that it would be.
+    /// The client did not get an id for it, so it may have had no effect.
     Unknown,
 }
 
-/// A runtime of its own, whose tasks end with it, and whose time passes when all wait for it.
+/// Runs `work` on a separate runtime. Its tasks end with it, and its clock advances only while all
+/// tasks wait.
 fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(work)
 }
 
-/// Cuts the power at every `step`th call of `change` on what `prepare` has made, starts again, and lets `look` see.
-pub fn cut_everywhere(
+/// Simulates a power loss at every `step`th call of `change`, which runs after `prepare`. Restarts
+/// each time, and checks the result with `check`.
+pub fn power_loss_at_every_call(
     step: u64,
     prepare: impl AsyncFn(&Cluster),
     change: impl AsyncFn(&Cluster) -> Answer<Option<u64>>,
-    look: impl AsyncFn(&Cluster, Met),
+    check: impl AsyncFn(&Cluster, ProcedureState),
 ) {
     let prepared = run(async {
         let fs = MemoryFs::new();
@@ -61,53 +65,54 @@ pub fn cut_everywhere(
         cluster.stop().await;
         fs
     });
-    let mut met_all = Vec::new();
+    let mut states = Vec::new();
     for calls in (0..).step_by(usize::try_from(step).unwrap()) {
         let random = SeededRandom::new(calls);
         let disk = prepared.crash(&mut || random.next());
-        let met = run(cut_after(calls, &disk, &change));
+        let state = run(power_loss_after(calls, &disk, &change));
         run(async {
             let image = disk.crash(&mut || random.next());
             let env = env(calls + 1000);
             env.clock.sleep(Duration::from_secs(3600)).await;
             let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap_or_else(|error| {
-                panic!("cut after {calls} calls, {met:?}: does not start: {error}");
+                panic!("power loss after {calls} calls, {state:?}: does not start: {error}");
             });
             cluster.settle().await;
-            eprintln!("cut after {calls} calls: {met:?}");
-            look(&cluster, met).await;
+            eprintln!("power loss after {calls} calls: {state:?}");
+            check(&cluster, state).await;
         });
-        met_all.push(met);
-        if met == Met::Ended {
+        states.push(state);
+        if state == ProcedureState::Ended {
             break;
         }
     }
-    let count = |wanted| met_all.iter().filter(|met| **met == wanted).count();
-    assert!(count(Met::Submitted) > 3 && count(Met::Unknown) > 0, "{met_all:?}");
+    let count = |wanted| states.iter().filter(|state| **state == wanted).count();
+    assert!(count(ProcedureState::Submitted) > 3 && count(ProcedureState::Unknown) > 0, "{states:?}");
 }
 
-async fn cut_after(
+async fn power_loss_after(
     calls: u64,
     disk: &MemoryFs,
     change: &impl AsyncFn(&Cluster) -> Answer<Option<u64>>,
-) -> Met {
+) -> ProcedureState {
     let env = env(7);
-    // Later than what was prepared, and earlier than the next start: times are names of servers and logs.
+    // Later than `prepare` and earlier than the next start, because names of servers and logs
+    // contain the time.
     env.clock.sleep(Duration::from_secs(60)).await;
     let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
     let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
     faulty.add(Rule::new(Fault::Fail).after(calls));
-    let submitted = env.timeout(WATCHED, change(&cluster)).await;
-    let Some(Ok(proc_id)) = submitted else { return Met::Unknown };
-    match env.timeout(WATCHED, cluster.wait(proc_id)).await {
-        Some(Ok(())) if faulty.faults() == 0 => Met::Ended,
-        _ => Met::Submitted,
+    let submitted = env.timeout(OBSERVED_FOR, change(&cluster)).await;
+    let Some(Ok(proc_id)) = submitted else { return ProcedureState::Unknown };
+    match env.timeout(OBSERVED_FOR, cluster.wait(proc_id)).await {
+        Some(Ok(())) if faulty.faults() == 0 => ProcedureState::Ended,
+        _ => ProcedureState::Submitted,
     }
 }
 
-/// Random numbers.
+/// A source of random numbers.
 pub trait Next {
-    /// The next one.
+    /// The next random number.
     fn next(&self) -> u64;
 }
 

@@ -1,15 +1,15 @@
-//! Namespaces that are made, changed and removed.
+//! Creating, changing and deleting namespaces.
 
 use std::sync::Arc;
 
 use base::testing::env;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
-use wire::exception::{Answer, class};
+use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
-use crate::{Met, cut_everywhere, run};
+use crate::{ProcedureState, power_loss_at_every_call, run};
 
 fn namespace(name: &str, value: &str) -> NamespaceDescriptor {
     let configuration = [("k".to_string(), value.to_string())].into();
@@ -59,7 +59,7 @@ async fn value(cluster: &Cluster, name: &str) -> Option<String> {
 }
 
 #[test]
-fn namespaces_live_as_hbases_do_and_outlive_the_process() {
+fn namespaces_behave_as_in_hbase_and_survive_a_restart() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
@@ -73,7 +73,7 @@ fn namespaces_live_as_hbases_do_and_outlive_the_process() {
         assert!(modify(&cluster, "absent", "1").await.unwrap_err().is(class::NAMESPACE_NOT_FOUND));
         cluster.wait(modify(&cluster, "n", "2").await.unwrap()).await.unwrap();
         assert_eq!(list(&cluster).await, ["default", "hbase", "n"]);
-        // Where HBase looks for them.
+        // Where HBase stores them.
         let table = TableName::parse("hbase:namespace").unwrap();
         let rows: Vec<String> =
             cluster.cells(&table).await.iter().map(|cell| cell[..cell.find('=').unwrap()].into()).collect();
@@ -90,14 +90,14 @@ fn namespaces_live_as_hbases_do_and_outlive_the_process() {
 }
 
 #[test]
-fn a_namespace_is_made_or_not() {
-    cut_everywhere(
+fn namespace_creation_is_atomic() {
+    power_loss_at_every_call(
         1,
         async |_| (),
         async |cluster| create(cluster, "n", "1").await,
-        async |cluster, met| {
+        async |cluster, state| {
             if value(cluster, "n").await.is_none() {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 cluster.wait(create(cluster, "n", "1").await.unwrap()).await.unwrap();
             }
             create_table(cluster, "n:t").await.unwrap();
@@ -106,14 +106,14 @@ fn a_namespace_is_made_or_not() {
 }
 
 #[test]
-fn a_namespace_is_removed_or_not() {
-    cut_everywhere(
+fn namespace_removal_is_atomic() {
+    power_loss_at_every_call(
         1,
         async |cluster| cluster.wait(create(cluster, "n", "1").await.unwrap()).await.unwrap(),
         async |cluster| delete(cluster, "n").await,
-        async |cluster, met| {
+        async |cluster, state| {
             if value(cluster, "n").await.is_some() {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 return;
             }
             assert_eq!(cluster.fs.stat(&cluster.root.namespace_dir("n")).await.unwrap(), None);
@@ -122,9 +122,9 @@ fn a_namespace_is_removed_or_not() {
     );
 }
 
-/// Whoever disables the table of the namespaces keeps their tables.
+/// If the table of the namespaces is disabled, their tables can still be used.
 #[test]
-fn without_their_table_namespaces_are_those_that_have_directories() {
+fn without_their_table_namespaces_are_read_from_directories() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();

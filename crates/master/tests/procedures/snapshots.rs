@@ -1,16 +1,16 @@
-//! Snapshots that are taken, cloned, restored and deleted.
+//! Taking, cloning, restoring and deleting snapshots.
 
 use std::sync::Arc;
 
 use base::testing::env;
 use cell::schema::TableName;
 use fs::memory::MemoryFs;
-use wire::exception::{Answer, class};
+use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
 use crate::alter::{ROWS, disable, enable, name, two_regions};
 use crate::cluster::Cluster;
-use crate::{Met, cut_everywhere, run};
+use crate::{ProcedureState, power_loss_at_every_call, run};
 
 const ENABLED: i32 = 0;
 
@@ -59,7 +59,7 @@ async fn major_compact(cluster: &Cluster, table: &TableName) {
 }
 
 #[test]
-fn a_clone_has_the_rows_of_the_snapshot_whatever_becomes_of_the_table() {
+fn a_clone_is_independent_of_the_table() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
@@ -72,7 +72,8 @@ fn a_clone_has_the_rows_of_the_snapshot_whatever_becomes_of_the_table() {
         cluster.put(&name(), "a", "f", "later").await;
         cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
         assert_eq!(cluster.cells(&cloned()).await, ROWS);
-        // Its files leave their place for the archive, and then the snapshot goes, and the table.
+        // The snapshot's files are moved to the archive; then the snapshot and the table are
+        // deleted.
         major_compact(&cluster, &name()).await;
         delete(&cluster, "s").await.unwrap();
         assert!(delete(&cluster, "s").await.unwrap_err().is(class::SNAPSHOT_DOES_NOT_EXIST));
@@ -90,7 +91,7 @@ fn a_clone_has_the_rows_of_the_snapshot_whatever_becomes_of_the_table() {
         let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
         let rows = ["a/f=1", "b/g=3", "c/f=own", "z/g=2"];
         assert_eq!(cluster.cells(&cloned()).await, rows);
-        // A clone of the clone leads to the same files.
+        // A clone of the clone links to the same files.
         cluster.wait(take(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
         let second = TableName::parse("second").unwrap();
         cluster.wait(restore(&cluster, "s", &second).await.unwrap()).await.unwrap();
@@ -101,14 +102,14 @@ fn a_clone_has_the_rows_of_the_snapshot_whatever_becomes_of_the_table() {
 }
 
 #[test]
-fn a_snapshot_is_there_or_not() {
-    cut_everywhere(
+fn taking_a_snapshot_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| two_regions(cluster).await,
         async |cluster| take(cluster, "s", &name()).await,
-        async |cluster, met| {
+        async |cluster, state| {
             if list(cluster).await.is_empty() {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
             }
             cluster.put(&name(), "a", "f", "later").await;
@@ -119,17 +120,17 @@ fn a_snapshot_is_there_or_not() {
 }
 
 #[test]
-fn a_clone_is_there_or_not() {
-    cut_everywhere(
+fn cloning_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| {
             two_regions(cluster).await;
             cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
         },
         async |cluster| restore(cluster, "s", &cloned()).await,
-        async |cluster, met| {
+        async |cluster, state| {
             if cluster.state(&cloned()).await.is_none() {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 cluster.wait(restore(cluster, "s", &cloned()).await.unwrap()).await.unwrap();
             }
             assert_eq!(cluster.state(&cloned()).await, Some(ENABLED));
@@ -139,8 +140,8 @@ fn a_clone_is_there_or_not() {
 }
 
 #[test]
-fn a_restored_table_is_as_it_was_then_or_as_it_is_now() {
-    cut_everywhere(
+fn restoring_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| {
             two_regions(cluster).await;
@@ -149,11 +150,11 @@ fn a_restored_table_is_as_it_was_then_or_as_it_is_now() {
             disable(cluster).await;
         },
         async |cluster| restore(cluster, "s", &name()).await,
-        async |cluster, met| {
+        async |cluster, state| {
             enable(cluster).await;
             let cells = cluster.cells(&name()).await;
             if cells == ["a/f=1", "b/g=3", "c/f=later", "z/g=2"] {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 return;
             }
             assert_eq!(cells, ROWS);
@@ -161,16 +162,16 @@ fn a_restored_table_is_as_it_was_then_or_as_it_is_now() {
     );
 }
 
-/// The log still holds what was written after the snapshot when the process is killed.
+/// The log still has the writes after the snapshot when the process is killed.
 #[test]
-fn what_a_restore_took_back_does_not_come_back_from_the_log() {
+fn reverted_edits_are_not_replayed_from_the_log() {
     let disk = MemoryFs::new();
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
         two_regions(&cluster).await;
         cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
         cluster.put(&name(), "c", "f", "later").await;
-        assert!(restore(&cluster, "s", &name()).await.is_err(), "it is enabled");
+        assert!(restore(&cluster, "s", &name()).await.is_err(), "the table is enabled");
         disable(&cluster).await;
         cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
         enable(&cluster).await;

@@ -1,4 +1,4 @@
-//! Regions that are split and merged, and what is tidied up behind them.
+//! Splitting and merging regions, and the cleanup afterwards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use cell::region::RegionInfo;
 use fs::FilePath;
 use fs::memory::MemoryFs;
 use proto::MasterSwitchType;
-use wire::exception::{Answer, class};
+use proto::exception::{Answer, class};
 use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::alter::{ROWS, disable, enable, name, two_regions};
 use crate::cluster::Cluster;
-use crate::{Met, cut_everywhere};
+use crate::{ProcedureState, power_loss_at_every_call};
 
 fn infos(cluster: &Cluster) -> Vec<RegionInfo> {
     cluster.regions(&name()).iter().map(|region| region.info().clone()).collect()
@@ -36,8 +36,8 @@ async fn merge(cluster: &Cluster, regions: &[RegionInfo]) -> Answer<Option<u64>>
     Ok(cluster.master.merge_table_regions(request).await?.proc_id)
 }
 
-/// Waits until a run of the janitor finds nothing left of parents.
-async fn tidy(cluster: &Cluster) {
+/// Runs the janitor until no parents remain.
+async fn run_janitor(cluster: &Cluster) {
     for _ in 0..1000 {
         for region in cluster.regions(&name()) {
             region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
@@ -51,7 +51,7 @@ async fn tidy(cluster: &Cluster) {
         }
         cluster.env.clock.sleep(Duration::from_millis(5)).await;
     }
-    panic!("parents stay");
+    panic!("parents were not removed");
 }
 
 async fn rows_of_meta(cluster: &Cluster) -> Vec<wire::meta::MetaRow> {
@@ -61,16 +61,16 @@ async fn rows_of_meta(cluster: &Cluster) -> Vec<wire::meta::MetaRow> {
 }
 
 #[test]
-fn a_region_is_split_or_as_it_was() {
-    cut_everywhere(
+fn splitting_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| two_regions(cluster).await,
         async |cluster| split(cluster, &infos(cluster)[0], "b").await,
-        async |cluster, met| {
+        async |cluster, state| {
             assert_eq!(cluster.cells(&name()).await, ROWS);
             let regions = infos(cluster);
             if regions.len() == 2 {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 assert_eq!(rows_of_meta(cluster).await.len(), 2);
                 return;
             }
@@ -78,7 +78,7 @@ fn a_region_is_split_or_as_it_was() {
             assert_eq!(starts, [&b""[..], b"b", b"m"]);
             assert!(regions.iter().all(|region| !region.split && !region.offline));
             cluster.put(&name(), "aa", "f", "4").await;
-            tidy(cluster).await;
+            run_janitor(cluster).await;
             assert_eq!(rows_of_meta(cluster).await.len(), 3);
             assert_eq!(cluster.cells(&name()).await, ["a/f=1", "aa/f=4", "b/g=3", "z/g=2"]);
         },
@@ -86,21 +86,21 @@ fn a_region_is_split_or_as_it_was() {
 }
 
 #[test]
-fn regions_are_merged_or_as_they_were() {
-    cut_everywhere(
+fn merging_is_atomic() {
+    power_loss_at_every_call(
         3,
         async |cluster| two_regions(cluster).await,
         async |cluster| merge(cluster, &infos(cluster)).await,
-        async |cluster, met| {
+        async |cluster, state| {
             assert_eq!(cluster.cells(&name()).await, ROWS);
             let regions = infos(cluster);
             if regions.len() == 2 {
-                assert_eq!(met, Met::Unknown, "what was submitted is done");
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
                 return;
             }
             assert_eq!((&regions[0].start_key[..], &regions[0].end_key[..]), (&b""[..], &b""[..]));
             cluster.put(&name(), "z", "f", "4").await;
-            tidy(cluster).await;
+            run_janitor(cluster).await;
             let rows = rows_of_meta(cluster).await;
             assert_eq!((rows.len(), rows[0].merged_from.len()), (1, 0));
             assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "z/f=4", "z/g=2"]);
@@ -109,8 +109,8 @@ fn regions_are_merged_or_as_they_were() {
 }
 
 #[test]
-fn a_parent_is_there_until_it_is_archived() {
-    cut_everywhere(
+fn a_parent_exists_until_it_is_archived() {
+    power_loss_at_every_call(
         3,
         async |cluster| {
             two_regions(cluster).await;
@@ -128,12 +128,15 @@ fn a_parent_is_there_until_it_is_archived() {
             let tidy = all.iter().rfind(|procedure| procedure.class_name.ends_with(".GCRegionProcedure"));
             Ok(tidy.map(|procedure| procedure.proc_id))
         },
-        async |cluster, met| {
+        async |cluster, state| {
             assert_eq!(cluster.cells(&name()).await, ROWS);
             assert_eq!(infos(cluster).len(), 3);
             let rows = rows_of_meta(cluster).await;
-            assert!(rows.len() == 3 || met == Met::Unknown, "what was submitted is done");
-            tidy(cluster).await;
+            assert!(
+                rows.len() == 3 || state == ProcedureState::Unknown,
+                "a submitted procedure must complete"
+            );
+            run_janitor(cluster).await;
             assert_eq!(rows_of_meta(cluster).await.len(), 3);
             assert_eq!(cluster.cells(&name()).await, ROWS);
         },
@@ -147,9 +150,9 @@ async fn start() -> (MemoryFs, Cluster) {
     (disk, cluster)
 }
 
-/// Files that cannot be made end a split; the region goes on as it was.
+/// If files cannot be created, the split ends, and the region continues as before.
 #[test]
-fn a_split_that_fails_is_undone() {
+fn a_failed_split_is_rolled_back() {
     use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
     crate::run(async {
         let env = base::testing::env(1);
@@ -169,7 +172,7 @@ fn a_split_that_fails_is_undone() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_splits_and_merges_are_refused() {
     crate::run(async {
         let (_, cluster) = start().await;
         let regions = infos(&cluster);
@@ -198,7 +201,7 @@ fn infos_of_disabled(cluster: &Cluster) -> Vec<RegionInfo> {
 }
 
 #[test]
-fn switches_hold_and_are_there_after_a_restart() {
+fn switches_take_effect_and_survive_a_restart() {
     let set = async |cluster: &Cluster, kind: MasterSwitchType, enabled| {
         let request = proto::SetSplitOrMergeEnabledRequest {
             enabled,
@@ -229,9 +232,9 @@ fn switches_hold_and_are_there_after_a_restart() {
     });
 }
 
-/// What a region server reports of a region that has grown.
+/// A region server's request to split a large region.
 #[test]
-fn a_region_that_has_grown_is_split() {
+fn a_large_region_is_split() {
     crate::run(async {
         let (_, cluster) = start().await;
         let parent = infos(&cluster)[0].clone();
@@ -252,9 +255,10 @@ fn a_region_that_has_grown_is_split() {
     });
 }
 
-/// The same from its first row on: the server flushes, finds the region too large, and asks.
+/// The same from the first row: the server flushes, finds the region too large, and requests a
+/// split.
 #[test]
-fn a_table_that_grows_is_split_by_itself() {
+fn a_growing_table_is_split_automatically() {
     use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
     crate::run(async {
         let cluster = Cluster::start(&base::testing::env(1), Arc::new(MemoryFs::new())).await.unwrap();
@@ -266,11 +270,11 @@ fn a_table_that_grows_is_split_by_itself() {
         cluster.wait(answer.proc_id).await.unwrap();
         let value = "x".repeat(100_000);
         for row in 0..60 {
-            cluster.put_again_until_done(&table, &format!("{row:02}"), "f", &value).await;
+            cluster.put_with_retries(&table, &format!("{row:02}"), "f", &value).await;
         }
         let until = cluster.env.clock.monotonic() + Duration::from_secs(60);
         while cluster.regions(&table).len() < 2 {
-            assert!(cluster.env.clock.monotonic() < until, "it is not split");
+            assert!(cluster.env.clock.monotonic() < until, "the region was not split");
             cluster.env.clock.sleep(Duration::from_millis(5)).await;
         }
         cluster.settle().await;
@@ -281,7 +285,7 @@ fn a_table_that_grows_is_split_by_itself() {
     });
 }
 
-/// Files in the archive.
+/// The files in the archive.
 async fn archived(cluster: &Cluster) -> Vec<FilePath> {
     let files = cluster.root.archived_files(&*cluster.fs).await.unwrap();
     files.into_iter().map(|file| file.path).collect()
@@ -298,7 +302,7 @@ async fn clean(cluster: &Cluster) {
 }
 
 #[test]
-fn files_go_when_nobody_needs_them() {
+fn unneeded_files_are_removed() {
     crate::run(async {
         let (_, cluster) = start().await;
         let snapshot = proto::SnapshotDescription {
@@ -309,7 +313,8 @@ fn files_go_when_nobody_needs_them() {
         let request = proto::SnapshotRequest { snapshot: snapshot.clone(), ..Default::default() };
         cluster.master.snapshot(request).await.unwrap();
         cluster.settle().await;
-        // Compacted away, and so archived: one file of the snapshot, and later ones of nobody.
+        // Compacted and therefore archived: one file of the snapshot, and later ones that nothing
+        // needs.
         cluster.put(&name(), "a", "f", "1").await;
         for region in cluster.regions(&name()) {
             region.flush().await.unwrap();
@@ -318,11 +323,11 @@ fn files_go_when_nobody_needs_them() {
         }
         let before = archived(&cluster).await;
         cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {}).await.unwrap();
-        assert_eq!(archived(&cluster).await, before, "too young");
+        assert_eq!(archived(&cluster).await, before, "not old enough");
         clean(&cluster).await;
         let of_snapshot = archived(&cluster).await;
         assert!(!of_snapshot.is_empty() && of_snapshot.len() < before.len(), "{before:?} {of_snapshot:?}");
-        // A clone links to them.
+        // A clone links to the snapshot's files.
         let clone = cell::schema::TableName::parse("clone").unwrap();
         let request = proto::RestoreSnapshotRequest {
             snapshot: proto::SnapshotDescription { table: Some(clone.to_string()), ..snapshot.clone() },
@@ -344,5 +349,22 @@ fn files_go_when_nobody_needs_them() {
         assert_eq!(archived(&cluster).await, Vec::<FilePath>::new());
         assert_eq!(cluster.cells(&clone).await, ROWS);
         assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+#[test]
+fn an_archived_log_is_removed_when_no_holder_retains_it() {
+    crate::run(async {
+        let (disk, cluster) = start().await;
+        let dir = cluster.root.old_wals_dir();
+        let (held, free) = (dir.join("h%2C2%2C1.1"), dir.join("h%2C2%2C1.2"));
+        disk.put(&held, "edits");
+        disk.put(&free, "edits");
+        cluster.master.log_holders().hold("peer", held.name());
+        clean(&cluster).await;
+        assert!(disk.contents(&held).is_some() && disk.contents(&free).is_none());
+        cluster.master.log_holders().release_all("peer");
+        clean(&cluster).await;
+        assert_eq!(disk.contents(&held), None);
     });
 }

@@ -1,4 +1,4 @@
-//! What a part of a call used, charged to its region and to its user when it ends.
+//! Charges the resources that a part of a call used to its region and its user when the part ends.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use super::CallContext;
 use crate::quotas::Operation;
 use crate::server::RegionServer;
 
-/// A part of a call that is under way in one region.
+/// A running part of a call, in one region.
 pub(super) struct Charge {
-    // Nanoseconds that the call had worked before.
+    // CPU time of the call before this part, in nanoseconds.
     work_before: u64,
 }
 
 impl Charge {
-    /// For a call that is one part.
+    /// Starts a charge for a call that consists of one part.
     pub(super) fn for_call() -> Charge {
         Charge { work_before: 0 }
     }
 
-    /// For a part that begins now, at `now`.
+    /// Starts a charge for a part that begins at `now`.
     pub(super) fn from(now: Duration) -> Charge {
         Charge { work_before: spent::work_nanos_until(now) }
     }
 
-    /// The part ends at `now`, having read and written what `operation` was told. Callers in the same process are charged
-    /// with nothing: nobody looks at their work.
+    /// Ends the part at `now`. `operation` has counted the bytes read and written. Callers in the
+    /// same process are not charged.
     pub(super) fn end(
         self,
         (server, region): (&RegionServer, &Region),
@@ -37,23 +37,24 @@ impl Charge {
         operation: &Operation,
         now: Duration,
     ) {
-        let Some(caller) = &context.caller else { return };
+        let Some(client) = &context.client else { return };
         if COUNTING {
             let usage = self.usage(server, operation, now);
-            region.instruments().note_usage(&usage);
-            caller.note_usage(&usage);
+            region.instruments().add_usage(&usage);
+            client.add_usage(&usage);
         }
     }
 
-    /// Of a part that only read and ends at `now`, for who charges it himself: units read, and nanoseconds worked.
+    /// Ends a read-only part at `now`. Returns the read units and nanoseconds of work, which the
+    /// caller must record.
     #[inline]
-    pub(super) fn of_reads(self, server: &RegionServer, operation: &Operation, now: Duration) -> (u64, u64) {
+    pub(super) fn end_reads(self, server: &RegionServer, operation: &Operation, now: Duration) -> (u64, u64) {
         let (read_unit_bytes, _) = server.options().unit_bytes;
         let work_nanos = spent::work_nanos_until(now).saturating_sub(self.work_before);
         (units(operation.bytes_read(), read_unit_bytes), work_nanos)
     }
 
-    /// What the part used that ends at `now`.
+    /// The usage of a part that ends at `now`.
     fn usage(self, server: &RegionServer, operation: &Operation, now: Duration) -> Usage {
         let (read_unit_bytes, write_unit_bytes) = server.options().unit_bytes;
         Usage {
@@ -64,7 +65,7 @@ impl Charge {
     }
 }
 
-/// A unit that is begun counts. (Small answers are spared the division.)
+/// The number of units, rounded up. (Small sizes avoid the division.)
 fn units(bytes: usize, unit_bytes: u64) -> u64 {
     let bytes = bytes as u64;
     if bytes <= unit_bytes { u64::from(bytes > 0) } else { bytes.div_ceil(unit_bytes) }
@@ -75,7 +76,7 @@ mod tests {
     use super::units;
 
     #[test]
-    fn a_unit_that_is_begun_counts() {
+    fn a_started_unit_counts() {
         assert_eq!([0, 1, 1024, 1025, 10_240].map(|bytes| units(bytes, 1024)), [0, 1, 1, 2, 10]);
     }
 }

@@ -1,4 +1,4 @@
-//! `ExecService`: calls of the endpoints of regions.
+//! `ExecService`: calls of coprocessor endpoints of regions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use coprocessor::Error;
 use engine::Region;
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use crate::errors::java_exception;
 use crate::server::RegionServer;
 
-/// Answers an `ExecService`.
+/// Serves an `ExecService` call.
 pub(super) async fn exec_service(
     server: &RegionServer,
     request: &proto::CoprocessorServiceRequest,
@@ -26,7 +26,7 @@ pub(super) async fn exec_service(
     Ok(proto::CoprocessorServiceResponse { region, value })
 }
 
-/// Answers a call of a region's endpoint, for which the client waits that long.
+/// Calls an endpoint of a region; `timeout` is the client's.
 pub(super) async fn call(
     server: &RegionServer,
     region: &Arc<Region>,

@@ -1,74 +1,77 @@
-//! `Multi`: reads and changes of rows of several regions, each answered for itself.
+//! `Multi`: reads and mutations of rows in several regions. Each action gets a separate result.
 //!
-//! Actions of a region go one by one, except that puts and deletes are gathered into one batch, as in HBase; it is carried
-//! out before the next increment or append, or at the end. An atomic region action, or one with a condition, is one
-//! change of one row. The request's cells belong to its changes in order, so those of a change that is not carried out
-//! are passed over too.
+//! The actions of a region run in order, except that puts and deletes are collected in one batch,
+//! as in HBase. The batch runs before the next increment or append, and at the end. An atomic
+//! region action, or one with a condition, is one change of one row. The mutations take their cells
+//! from the request's cell block in order, so the cells of a mutation that does not run must be
+//! skipped.
 //!
-//! Neither the request nor the answer is ever whole in memory but as bytes ([`parts`]), and others have their turn between
-//! actions: a batch may be as long as a request can be.
+//! Neither the request nor the response is ever decoded as a whole ([`parts`]). The task yields
+//! between actions, because a batch may be as long as a request can be.
 
 #[cfg(fuzzing)]
 pub(super) mod fuzzing;
 mod parts;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::budget::Share;
+use base::budget::BudgetShare;
 use base::turns;
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
-use cell::query::{Get, GetsAlike};
+use cell::query::{Get, MultiGet};
 use engine::Region;
-use engine::region::Reads;
+use engine::region::BatchReader;
+use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
 use tracing::warn;
-use wire::convert::gets::{Asked, Gets};
-use wire::convert::mutations::{Mutations, NotRead};
+use wire::convert::gets::{GetRequestKind, Gets};
+use wire::convert::mutations::{MutationError, Mutations};
 use wire::convert::{Refused, from_proto};
-use wire::exception::{Answer, JavaException, class};
 
+use super::call_timer::{CallTimer, MutationKinds};
 use super::charge::Charge;
-use super::get::{self, RowsFrom};
+use super::get;
 use super::mutate::mutation_bytes;
 use super::results::{ResultForm, Results, RowResult};
-use super::timed::{Kinds, Timed};
+
 use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
-use crate::quotas::{Operation, Planned};
+use crate::quotas::{Operation, PlannedWork};
 use crate::server::RegionServer;
-use parts::{MultiAnswer, MultiParts, Part, Parts, RegionAnswer, RegionParts};
+use parts::{ActionRange, ActionRanges, MultiAnswer, MultiParts, RegionAnswer, RegionParts};
 
-/// Actions after which others have their turn.
-const ACTIONS_PER_TURN: usize = 256;
-/// Gets that are read together, one behind the other.
-const GETS_TOGETHER_MAX: usize = 128;
-/// Bytes of a small row in an answer. (Answers of 100 rows that grew from nothing were copied four times.)
+/// Number of actions after which the task yields.
+const ACTIONS_PER_YIELD: usize = 256;
+/// Maximum number of Gets that are read as one batch.
+const BATCH_GETS_MAX: usize = 128;
+/// Typical bytes of a small row in a response. (Responses of 100 rows that grew from empty were
+/// copied four times.)
 const SMALL_ROW_BYTES: usize = 64;
-/// Cells that are published at once: they take about a millisecond.
-const CELLS_AT_ONCE_MAX: usize = 1000;
-/// Bytes by which an answer grows before others have their turn.
-const BYTES_PER_TURN: usize = 256 << 10;
-/// Bytes of changes that are made together, besides their number. Clients gather about this many.
-const GATHERED_BYTES_MAX: usize = 2 << 20;
+/// Cells after which a batch yields while it is published; publishing that many takes about 1 ms.
+const CELLS_PER_YIELD: usize = 1000;
+/// Bytes by which the response grows before the task yields.
+const BYTES_PER_YIELD: usize = 256 << 10;
+/// Maximum number of bytes of mutations in a batch, in addition to the limit on their number. HBase
+/// clients buffer about this many.
+const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// Answers a `Multi`: a `MultiResponse`, encoded, and its cells.
+/// Serves a `Multi`. Returns the encoded `MultiResponse` and the cells.
 pub(super) async fn multi(
     server: &RegionServer,
     request: Bytes,
     cells: Bytes,
     context: CallContext,
 ) -> Answer<(Bytes, CellBlock)> {
-    let request = MultiParts::of(request)?;
+    let request = MultiParts::split(request)?;
     let (region_count, row_count) = check_rows(server, &request)?;
-    // Actions without cells are Gets, mostly.
+    // Actions without cells are mostly Gets.
     let are_in_block = cells.is_empty() && matches!(context.form, ResultForm::Block(_));
     let rows_read = if are_in_block { row_count } else { 0 };
     let cells = context.codec.read(cells);
-    let mut answer = Answering {
+    let mut answer = MultiCall {
         server,
         context,
         bytes_max: server.options().result_bytes_max,
@@ -76,12 +79,11 @@ pub(super) async fn multi(
         cells,
         gets: Gets::default(),
         mutations: Mutations::default(),
-        quota: Operation::unbounded(),
-        block: CellBlock::with_room(rows_read.saturating_mul(SMALL_ROW_BYTES)),
-        share: Share::of(server.answers()),
+        quota: Operation::unlimited(),
+        block: CellBlock::with_capacity(rows_read.saturating_mul(SMALL_ROW_BYTES)),
+        share: BudgetShare::of(server.answers()),
         actions: 0,
-        turn_ends_at: BYTES_PER_TURN,
-        looked_at: None,
+        yield_at_len: BYTES_PER_YIELD,
     };
     let mut response = MultiAnswer::default();
     let old_condition = request.rest.condition.as_ref();
@@ -91,7 +93,8 @@ pub(super) async fn multi(
     for region in request.regions() {
         let region = region?;
         let condition = region.rest.condition.as_ref();
-        // On the whole request: how clients before 2.4 say it, who look at the whole answer only.
+        // Clients before 2.4 put the condition on the whole request, and read only the `processed`
+        // flag of the whole response.
         let result = answer.region_action(&region, old_condition.or(condition)).await?;
         if old_condition.is_some() {
             response.processed = result.processed;
@@ -99,13 +102,13 @@ pub(super) async fn multi(
             response.processed = Some(true);
         }
         response.push(result);
-        answer.check_answer(response.len())?;
+        answer.check_response_len(response.len())?;
     }
     Ok((response.finish(), answer.block))
 }
 
-/// The answer as it grows.
-struct Answering<'a> {
+/// State of a call while its response grows.
+struct MultiCall<'a> {
     server: &'a RegionServer,
     context: CallContext,
     bytes_max: u64,
@@ -113,30 +116,30 @@ struct Answering<'a> {
     cells: CellBlockReader,
     gets: Gets,
     mutations: Mutations,
-    // What bounds the region action at work.
+    // The quotas that apply to the current region action.
     quota: Operation,
     block: CellBlock,
-    // What the answer holds, in the server's number.
-    share: Share,
-    // Looked at since others had their turn.
+    // Bytes of the response, as accounted in the server's budget.
+    share: BudgetShare,
+    // Actions since the task last yielded.
     actions: usize,
-    // Bytes of the answer at which others have theirs.
-    turn_ends_at: usize,
-    // The clock, where nothing was done since but taking Gets from the request.
-    looked_at: Option<Duration>,
+    // Size of the response at which the task yields next.
+    yield_at_len: usize,
 }
 
-/// What few actions come to is boxed: the future of a call is moved, and those of Gets should not pay for all others.
-impl Answering<'_> {
+/// Rare actions are boxed. The future of a call is moved, and without the boxes it would be large
+/// for Gets, too.
+impl MultiCall<'_> {
+    /// Serves the actions of one region.
+    ///
     /// # Errors
-    /// What fails the whole call.
+    /// An error that fails the whole call.
     async fn region_action(
         &mut self,
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
         let begun = self.server.env().clock.monotonic();
-        self.looked_at = Some(begun);
         let charge = Charge::from(begun);
         let found = self.server.regions().find(&action.rest.region.value);
         let found = found.and_then(|region| {
@@ -147,40 +150,40 @@ impl Answering<'_> {
             Ok(region) => {
                 let outcome = match action.rest.atomic() || condition.is_some() {
                     true => Box::pin(self.atomic(&region, action, condition)).await,
-                    false => Ok(self.each(&region, action).await?),
+                    false => Ok(self.run_separately(&region, action).await?),
                 };
-                let now = self.looked_at.take().unwrap_or_else(|| self.server.env().clock.monotonic());
+                let now = self.server.env().clock.monotonic();
                 charge.end((self.server, &region), &self.context, &self.quota, now);
                 outcome
             }
             Err(exception) => {
-                self.pass_over(action).await?;
+                self.skip_actions(action).await?;
                 Err(exception)
             }
         };
         Ok(outcome.unwrap_or_else(|exception| RegionAnswer::failed(&exception)))
     }
 
-    /// Lets others have their turn, now and then.
+    /// Counts an action, and yields now and then.
     async fn pause(&mut self) {
         self.actions += 1;
-        if self.actions >= ACTIONS_PER_TURN || self.block.len() >= self.turn_ends_at {
+        if self.actions >= ACTIONS_PER_YIELD || self.block.len() >= self.yield_at_len {
             self.actions = 0;
-            self.turn_ends_at = self.block.len() + BYTES_PER_TURN;
-            self.looked_at = None;
+            self.yield_at_len = self.block.len() + BYTES_PER_YIELD;
             turns::pause().await;
         }
     }
 
-    /// All changes of one row or none, perhaps on a condition. What increments and appends tell is in the first entry.
+    /// Applies all mutations of one row atomically, optionally on a condition. The first entry has
+    /// the results of increments and appends.
     async fn atomic(
         &mut self,
         region: &Region,
         action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
-        self.looked_at = None;
-        // All are converted even behind an error, so that every action's cells are taken.
+        // All actions are converted even after an error, so that the cells of each one are
+        // consumed.
         let mut mutations = Ok(Vec::new());
         for action in action.actions() {
             let mutation = action.and_then(|action| self.atomic_mutation(region, &action));
@@ -194,20 +197,20 @@ impl Answering<'_> {
         let mutations = mutations?;
         let count = mutations.len();
         let checked = condition.map(from_proto::condition).transpose()?;
-        let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
-        let kinds = Kinds::of(&mutations);
+        let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
+        let kinds = MutationKinds::in_batch(&mutations);
         let changed = region.change(checked.as_ref(), mutations).await;
         match condition {
             Some(_) => timed.end_checked(&changed, None, kinds),
             None => timed.end_batch(kinds),
         };
         let changed = changed.map_err(|error| java_exception(&error))?;
-        let told: Vec<Vec<KeyValue>> = changed.results.into_iter().flatten().collect();
-        let mut first = (!told.is_empty()).then(|| {
+        let result_cells: Vec<Vec<KeyValue>> = changed.results.into_iter().flatten().collect();
+        let mut first = (!result_cells.is_empty()).then(|| {
             let results = Results::new(ResultForm::Inline, &mut self.block);
-            results.single_of(&told.concat())
+            results.into_single_with(&result_cells.concat())
         });
-        // Without a condition every entry has a result, be it empty.
+        // Without a condition every entry has a result, even if it is empty.
         let empty = || condition.is_none().then(proto::Result::default);
         let mut entry = |index| proto::ResultOrException {
             index: Some(index as u32),
@@ -227,210 +230,214 @@ impl Answering<'_> {
         self.mutation(region, action)
     }
 
-    /// Each action for itself.
-    async fn each(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
-        let mut under_way = UnderWay {
+    /// Runs each action separately.
+    async fn run_separately(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
+        let mut region_batch = RegionBatch {
             region,
-            answer: RegionAnswer::to(actions.actions),
+            answer: RegionAnswer::with_capacity(actions.actions),
             gets: None,
             gets_indexes: Vec::new(),
-            batch: Gathered::default(),
+            batch: MutationBatch::default(),
         };
         let changes_max = self.server.options().minibatch_changes;
-        let mut parts = actions.parts();
+        let mut parts = actions.action_ranges();
         while let Some(part) = parts.next() {
             let (position, part) = part?;
             match part {
-                Part::Get(index, at) => {
+                ActionRange::Get(index, at) => {
                     if turns::is_abandoned() {
                         return Err(java_exception(&engine::Error::Abandoned));
                     }
-                    let asked = self.gets.asked(actions.bytes(), at).map_err(malformed)?;
-                    self.gather_get(&mut under_way, actions, index.unwrap_or(position), asked).await;
-                    self.gather_alike(&mut under_way, &mut parts);
+                    let asked = self.gets.request_kind(actions.bytes(), at).map_err(malformed)?;
+                    self.batch_get(&mut region_batch, actions, index.unwrap_or(position), asked).await;
+                    self.batch_alike_gets(&mut region_batch, &mut parts);
                 }
-                Part::Mutation(index, at) => {
-                    self.looked_at = None;
-                    self.get_all(&mut under_way).await;
+                ActionRange::Mutation(index, at) => {
+                    self.read_batch(&mut region_batch).await;
                     let index = index.unwrap_or(position);
                     match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
                         Ok(mutation) => {
-                            self.note_mutation(region, &mutation);
+                            self.record_mutation(region, &mutation);
                             match mutation.kind.reads() {
-                                false => under_way.batch.add(index, mutation),
-                                true => self.change(&mut under_way, index, mutation).await,
+                                false => region_batch.batch.add(index, mutation),
+                                true => self.run_change(&mut region_batch, index, mutation).await,
                             }
                         }
-                        Err(NotRead::Refused(refused)) => under_way.refuse(index, &refused.into()),
-                        Err(NotRead::NoMessage(error)) => return Err(malformed(error)),
+                        Err(MutationError::Refused(refused)) => region_batch.refuse(index, &refused.into()),
+                        Err(MutationError::Undecodable(error)) => return Err(malformed(error)),
                     }
                 }
-                Part::Other(at) => {
+                ActionRange::Other(at) => {
                     let action = actions.action(at)?;
                     let index = action.index.unwrap_or(position);
                     match &action.get {
                         Some(get) => {
-                            let asked = from_proto::get(get).map(Asked::Other);
-                            self.gather_get(&mut under_way, actions, index, asked).await;
+                            let asked = from_proto::get(get).map(GetRequestKind::Other);
+                            self.batch_get(&mut region_batch, actions, index, asked).await;
                         }
-                        None => Box::pin(self.act(&mut under_way, index, &action)).await,
+                        None => Box::pin(self.run_action(&mut region_batch, index, &action)).await,
                     }
                 }
             }
-            if under_way.batch.is_full(changes_max) {
-                self.carry_out(&mut under_way).await;
+            if region_batch.batch.is_full(changes_max) {
+                self.apply_batch(&mut region_batch).await;
             }
-            self.check_answer(under_way.answer.len())?;
+            self.check_response_len(region_batch.answer.len())?;
             self.pause().await;
         }
-        self.get_all(&mut under_way).await;
-        self.carry_out(&mut under_way).await;
-        Ok(under_way.answer)
+        self.read_batch(&mut region_batch).await;
+        self.apply_batch(&mut region_batch).await;
+        Ok(region_batch.answer)
     }
 
-    /// Adds a Get to those that are read together, which ask for the same.
-    async fn gather_get(
+    /// Adds a Get to the current batch of Gets. If it differs in more than the row, reads that
+    /// batch first and starts a new one.
+    async fn batch_get(
         &mut self,
-        under_way: &mut UnderWay<'_>,
+        region_batch: &mut RegionBatch<'_>,
         actions: &RegionParts,
         index: u32,
-        asked: Result<Asked, Refused>,
+        asked: Result<GetRequestKind, Refused>,
     ) {
-        let joins =
-            |gets: &GetsAlike| gets.len() < GETS_TOGETHER_MAX && self.gets.know(&gets.first().selection);
-        if !(matches!(asked, Ok(Asked::Alike(_))) && under_way.gets.as_ref().is_some_and(joins)) {
-            self.get_all(under_way).await;
+        let joins = |gets: &MultiGet| {
+            gets.len() < BATCH_GETS_MAX && self.gets.is_current_selection(&gets.first().selection)
+        };
+        if !(matches!(asked, Ok(GetRequestKind::SameSelection(_)))
+            && region_batch.gets.as_ref().is_some_and(joins))
+        {
+            self.read_batch(region_batch).await;
         }
         let message = actions.bytes();
-        let row = match (asked, &mut under_way.gets) {
-            (Ok(Asked::Alike(row)), Some(gets)) => {
+        let row = match (asked, &mut region_batch.gets) {
+            (Ok(GetRequestKind::SameSelection(row)), Some(gets)) => {
                 gets.push(row.clone());
                 &message[row]
             }
             (Ok(asked), gets) => {
                 let get = match asked {
-                    Asked::Alike(row) => self.gets.alike(message.slice(row)),
-                    Asked::Other(get) => get,
+                    GetRequestKind::SameSelection(row) => self.gets.with_last_selection(message.slice(row)),
+                    GetRequestKind::Other(get) => get,
                 };
-                &gets.insert(GetsAlike::new(get, message.clone())).first().row
+                &gets.insert(MultiGet::new(get, message.clone())).first().row
             }
-            (Err(refused), _) => return under_way.refuse(index, &refused.into()),
+            (Err(refused), _) => return region_batch.refuse(index, &refused.into()),
         };
-        self.server.hotspots().note(under_way.region, row);
-        under_way.gets_indexes.push(index);
+        self.server.hotspots().record(region_batch.region, row);
+        region_batch.gets_indexes.push(index);
     }
 
-    /// Gathers the Gets that come next, as long as they ask for the same as the last one.
-    fn gather_alike(&mut self, under_way: &mut UnderWay<'_>, parts: &mut Parts) {
-        let UnderWay { region, gets: Some(gets), gets_indexes, .. } = under_way else { return };
-        if !self.gets.know(&gets.first().selection) {
+    /// Adds the Gets that follow to the current batch, as long as they differ only in the row.
+    fn batch_alike_gets(&mut self, region_batch: &mut RegionBatch<'_>, parts: &mut ActionRanges) {
+        let RegionBatch { region, gets: Some(gets), gets_indexes, .. } = region_batch else { return };
+        if !self.gets.is_current_selection(&gets.first().selection) {
             return;
         }
         let hotspots = self.server.hotspots();
-        while gets.len() < GETS_TOGETHER_MAX
-            && let Some((index, row)) = parts.next_get(|bytes, get| self.gets.row_of_alike(bytes, get))
+        while gets.len() < BATCH_GETS_MAX
+            && let Some((index, row)) =
+                parts.next_get(|bytes, get| self.gets.row_if_same_selection(bytes, get))
         {
             gets.push(row);
             gets_indexes.push(index);
-            hotspots.note(region, gets.last_row());
+            hotspots.record(region, gets.last_row());
             self.actions += 1;
         }
     }
 
-    /// An action that is no Get.
-    async fn act(&mut self, under_way: &mut UnderWay<'_>, index: u32, action: &proto::Action) {
-        self.looked_at = None;
-        self.get_all(under_way).await;
+    /// Runs an action that is not a Get.
+    async fn run_action(&mut self, region_batch: &mut RegionBatch<'_>, index: u32, action: &proto::Action) {
+        self.read_batch(region_batch).await;
         if let Some(call) = &action.service_call {
-            self.carry_out(under_way).await;
-            let region = under_way.region;
+            self.apply_batch(region_batch).await;
+            let region = region_batch.region;
             let called = endpoints::call(self.server, region, call, self.context.timeout).await;
-            under_way.answer.push(&service_entry(index, called));
+            region_batch.answer.push(&service_entry(index, called));
             return;
         }
-        match self.mutation(under_way.region, action) {
-            Ok(mutation) if mutation.kind.reads() => self.change(under_way, index, mutation).await,
-            Ok(mutation) => under_way.batch.add(index, mutation),
-            Err(exception) => under_way.refuse(index, &exception),
+        match self.mutation(region_batch.region, action) {
+            Ok(mutation) if mutation.kind.reads() => self.run_change(region_batch, index, mutation).await,
+            Ok(mutation) => region_batch.batch.add(index, mutation),
+            Err(exception) => region_batch.refuse(index, &exception),
         }
     }
 
-    /// Reads the rows that were gathered, and adds an entry for each.
+    /// Reads the current batch of Gets and adds an entry for each.
     #[inline]
-    async fn get_all(&mut self, under_way: &mut UnderWay<'_>) {
-        if let Some(gets) = under_way.gets.take() {
-            self.get_some(&gets, under_way).await;
+    async fn read_batch(&mut self, region_batch: &mut RegionBatch<'_>) {
+        if let Some(gets) = region_batch.gets.take() {
+            self.read_gets(&gets, region_batch).await;
         }
     }
 
-    async fn get_some(&mut self, gets: &GetsAlike, under_way: &mut UnderWay<'_>) {
-        let UnderWay { region, answer, gets_indexes, .. } = under_way;
+    async fn read_gets(&mut self, gets: &MultiGet, region_batch: &mut RegionBatch<'_>) {
+        let RegionBatch { region, answer, gets_indexes, .. } = region_batch;
+        debug_assert_eq!(gets_indexes.len(), gets.len(), "each Get of a batch has its index");
         let clock = &self.server.env().clock;
-        let begun = self.looked_at.take().unwrap_or_else(|| clock.monotonic());
-        let mut reads = region.reads(gets);
+        let begun = clock.monotonic();
+        let mut reader = region.batch_reader(gets);
         for (at, &index) in gets_indexes.iter().enumerate() {
-            match self.get_now(&mut reads, at, gets.first().existence_only) {
+            match self.try_get(&mut reader, at, gets.first().existence_only) {
                 Some(cells) => answer.push_cells(index, cells),
                 None => {
-                    let outcome = self.get(&mut reads, &gets.get(at)).await;
+                    let outcome = self.get(&mut reader, &gets.get(at)).await;
                     answer.push_outcome(index, outcome);
                 }
             }
-            if self.block.len() >= self.turn_ends_at {
-                self.turn_ends_at = self.block.len() + BYTES_PER_TURN;
+            if self.block.len() >= self.yield_at_len {
+                self.yield_at_len = self.block.len() + BYTES_PER_YIELD;
                 turns::pause().await;
             }
         }
-        drop(reads);
+        drop(reader);
         gets_indexes.clear();
-        // They were read together, so that none has a time of its own.
+        // The batch is measured as a whole; each Get counts with the average.
         let count = gets.len() as u32;
-        let ended = clock.monotonic();
-        let took = ended.saturating_sub(begun) / count;
-        self.looked_at = Some(ended);
-        region.instruments().note_gets(count, took);
-        if let Some(caller) = &self.context.caller {
-            caller.note_gets(count, took);
+        let took = clock.monotonic().saturating_sub(begun) / count;
+        region.instruments().record_gets(count, took);
+        if let Some(client) = &self.context.client {
+            client.record_gets(count, took);
         }
     }
 
-    /// Reads the row at `at` of `reads`, if that needs no wait and its cells go behind the message: how many there are.
-    fn get_now(&mut self, reads: &mut Reads<'_>, at: usize, existence_only: bool) -> Option<usize> {
+    /// Reads the row of the Get at index `at`, if that needs no wait and its cells go into the cell
+    /// block. Returns their number.
+    fn try_get(&mut self, reader: &mut BatchReader<'_>, at: usize, existence_only: bool) -> Option<usize> {
         let ResultForm::Block(codec) = self.context.form else { return None };
-        if existence_only || self.check_room().is_err() {
+        if existence_only || self.check_space().is_err() {
             return None;
         }
         let before = self.block.len();
         let mut result = RowResult::admitted(codec, &mut self.block, self.server.answers());
-        let is_read = reads.get_now(at, &mut result);
+        // `get` reports an error, as it reads the row again.
+        let is_read = reader.try_read(at, &mut result).unwrap_or(false);
         let cells = result.cells();
         if !is_read {
             return None;
         }
-        self.quota.has_read(self.block.len() - before);
+        self.quota.record_read(self.block.len() - before);
         Some(cells)
     }
 
-    /// An increment or append, behind what was gathered.
-    async fn change(&mut self, under_way: &mut UnderWay<'_>, index: u32, mutation: Mutation) {
-        self.carry_out(under_way).await;
-        let changed = Box::pin(self.changed(under_way.region, mutation)).await;
-        under_way.answer.push_outcome(index, changed);
+    /// Runs an increment or append, after the mutations that were collected before it.
+    async fn run_change(&mut self, region_batch: &mut RegionBatch<'_>, index: u32, mutation: Mutation) {
+        self.apply_batch(region_batch).await;
+        let changed = Box::pin(self.change_result(region_batch.region, mutation)).await;
+        region_batch.answer.push_outcome(index, changed);
     }
 
-    async fn changed(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
-        self.check_room()?;
+    async fn change_result(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
+        self.check_space()?;
         let (timed, kind) =
-            (Timed::begin(self.server, region, self.context.caller.as_deref()), mutation.kind);
+            (CallTimer::begin(self.server, region, self.context.client.as_deref()), mutation.kind);
         let changed = region.change(None, vec![mutation]).await;
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
-        let told: Vec<KeyValue> = changed.results.into_iter().flatten().flatten().collect();
-        Ok(Results::new(self.context.form, &mut self.block).single_of(&told))
+        let result_cells: Vec<KeyValue> = changed.results.into_iter().flatten().flatten().collect();
+        Ok(Results::new(self.context.form, &mut self.block).into_single_with(&result_cells))
     }
 
-    /// Whether the answer may grow by a result.
-    fn check_room(&mut self) -> Answer<()> {
+    /// Returns an error if the response may not grow by another result.
+    fn check_space(&mut self) -> Answer<()> {
         let bytes = self.block.len();
         let lacking = bytes.saturating_sub(self.share.used());
         match (bytes as u64) < self.bytes_max && (lacking == 0 || self.share.take_large(lacking)) {
@@ -439,8 +446,9 @@ impl Answering<'_> {
         }
     }
 
-    /// Answers are small where no result is in them, but there may be very many of them.
-    fn check_answer(&self, bytes: usize) -> Answer<()> {
+    /// Returns an error if the response is too large without cells: entries without results are
+    /// small, but may be very many.
+    fn check_response_len(&self, bytes: usize) -> Answer<()> {
         if bytes as u64 > self.bytes_max { Err(self.too_large()) } else { Ok(()) }
     }
 
@@ -449,47 +457,47 @@ impl Answering<'_> {
         JavaException::new(class::MULTI_ACTION_RESULT_TOO_LARGE, message)
     }
 
-    async fn get(&mut self, reads: &mut Reads<'_>, get: &Get) -> Answer<proto::Result> {
-        self.check_room()?;
+    async fn get(&mut self, reader: &mut BatchReader<'_>, get: &Get) -> Answer<proto::Result> {
+        self.check_space()?;
         let before = self.block.len();
-        let from = &mut RowsFrom::Reads(reads);
-        let result = get::read(self.server, from, get, self.context.form, &mut self.block).await?;
-        self.quota.has_read(self.block.len() - before + get::result_bytes(&result));
+        let result = get::read(self.server, reader.rows(), get, self.context.form, &mut self.block).await?;
+        self.quota.record_read(self.block.len() - before + get::result_bytes(&result));
         Ok(result)
     }
 
-    /// The change of an action, with its cells.
+    /// Decodes the mutation of an action, with its cells.
     fn mutation(&mut self, region: &Region, action: &proto::Action) -> Answer<Mutation> {
         let mutation = action
             .mutation
             .as_ref()
             .ok_or_else(|| JavaException::do_not_retry("Action without a Get or a mutation"))?;
         let mutation = from_proto::mutation(mutation, &mut self.cells, self.nonce_group)?;
-        self.note_mutation(region, &mutation);
+        self.record_mutation(region, &mutation);
         Ok(mutation)
     }
 
-    fn note_mutation(&mut self, region: &Region, mutation: &Mutation) {
-        self.quota.has_written(mutation_bytes(mutation));
-        self.server.hotspots().note(region, &mutation.row);
-        if let Some(caller) = &self.context.caller {
-            caller.note_changes(1);
+    fn record_mutation(&mut self, region: &Region, mutation: &Mutation) {
+        self.quota.record_write(mutation_bytes(mutation));
+        self.server.hotspots().record(region, &mutation.row);
+        if let Some(client) = &self.context.client {
+            client.record_mutations(1);
         }
     }
 
-    /// Carries out the changes that were gathered, and adds an entry for each.
-    async fn carry_out(&mut self, UnderWay { region, answer, batch, .. }: &mut UnderWay<'_>) {
-        let Gathered { indexes, mutations, .. } = std::mem::take(batch);
+    /// Applies the collected mutations and adds an entry for each.
+    async fn apply_batch(&mut self, RegionBatch { region, answer, batch, .. }: &mut RegionBatch<'_>) {
+        let MutationBatch { indexes, mutations, .. } = std::mem::take(batch);
         if mutations.is_empty() {
             return;
         }
-        let timed = Timed::begin(self.server, region, self.context.caller.as_deref());
-        let kinds = Kinds::of(&mutations);
+        let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
+        let kinds = MutationKinds::in_batch(&mutations);
         let outcomes = match mutations.iter().map(|mutation| mutation.cells.len()).sum::<usize>() {
-            ..=CELLS_AT_ONCE_MAX => Box::pin(region.batch(mutations)).await,
-            _ => Box::pin(batch_in_parts(region, mutations)).await,
+            ..=CELLS_PER_YIELD => Box::pin(region.batch(mutations)).await,
+            _ => Box::pin(apply_in_parts(region, mutations)).await,
         };
-        self.looked_at = Some(timed.end_batch(kinds));
+        timed.end_batch(kinds);
+        debug_assert_eq!(outcomes.len(), indexes.len(), "each mutation of a batch has an outcome");
         for (index, outcome) in indexes.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => answer.push_done(index),
@@ -498,7 +506,8 @@ impl Answering<'_> {
         }
     }
 
-    async fn pass_over(&mut self, action: &RegionParts) -> Answer<()> {
+    /// Skips the actions of a region that cannot be served, and their cells.
+    async fn skip_actions(&mut self, action: &RegionParts) -> Answer<()> {
         for action in action.actions() {
             from_proto::skip_action(&action?, &mut self.cells);
             self.pause().await;
@@ -507,13 +516,13 @@ impl Answering<'_> {
     }
 }
 
-/// Publishes mutations in parts, between which others have their turn; all parts are waited for together.
-async fn batch_in_parts(region: &Region, mutations: Vec<Mutation>) -> Vec<engine::error::Result<()>> {
+/// Publishes mutations in parts and yields between them. Then waits for all parts together.
+async fn apply_in_parts(region: &Region, mutations: Vec<Mutation>) -> Vec<engine::error::Result<()>> {
     let mut mutations = mutations.into_iter().peekable();
     let mut parts = Vec::new();
     while mutations.peek().is_some() {
         let (mut part, mut cells) = (Vec::new(), 0);
-        while cells < CELLS_AT_ONCE_MAX
+        while cells < CELLS_PER_YIELD
             && let Some(mutation) = mutations.next()
         {
             cells += mutation.cells.len().max(1);
@@ -529,9 +538,9 @@ async fn batch_in_parts(region: &Region, mutations: Vec<Mutation>) -> Vec<engine
     outcomes
 }
 
-/// What a region's actions are; counted only where a quota asks.
-fn planned(action: &RegionParts) -> Planned {
-    let mut planned = Planned::default();
+/// Counts the actions of a region; called only if quotas are enabled.
+fn planned(action: &RegionParts) -> PlannedWork {
+    let mut planned = PlannedWork::default();
     for action in action.actions().flatten() {
         planned.writes += usize::from(action.mutation.is_some());
         planned.gets += usize::from(action.get.is_some());
@@ -539,31 +548,31 @@ fn planned(action: &RegionParts) -> Planned {
     planned
 }
 
-/// A region action whose actions go one by one: what is gathered of them, and the answer as it grows.
-struct UnderWay<'r> {
+/// A region action with separate actions: what is collected of them, and its response as it grows.
+struct RegionBatch<'r> {
     region: &'r Arc<Region>,
     answer: RegionAnswer,
-    gets: Option<GetsAlike>,
-    // Where each stands in the answer.
+    gets: Option<MultiGet>,
+    // The index of each collected Get in the response.
     gets_indexes: Vec<u32>,
-    batch: Gathered,
+    batch: MutationBatch,
 }
 
-impl UnderWay<'_> {
+impl RegionBatch<'_> {
     fn refuse(&mut self, index: u32, exception: &JavaException) {
         self.answer.push(&failed_entry(index, exception));
     }
 }
 
-/// Puts and deletes of a region that are carried out together.
+/// Puts and deletes of a region that are applied together.
 #[derive(Default)]
-struct Gathered {
+struct MutationBatch {
     indexes: Vec<u32>,
     mutations: Vec<Mutation>,
     bytes: usize,
 }
 
-impl Gathered {
+impl MutationBatch {
     fn add(&mut self, index: u32, mutation: Mutation) {
         self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
         self.indexes.push(index);
@@ -571,11 +580,12 @@ impl Gathered {
     }
 
     fn is_full(&self, changes_max: usize) -> bool {
-        self.mutations.len() >= changes_max || self.bytes >= GATHERED_BYTES_MAX
+        self.mutations.len() >= changes_max || self.bytes >= BATCH_BYTES_MAX
     }
 }
 
-/// Warns of a request for very many rows, or refuses it, as the options say. Tells the number of regions, and of rows.
+/// Warns about a request for very many rows or refuses it, depending on the options. Returns the
+/// numbers of regions and rows.
 fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<(usize, usize)> {
     let (mut regions, mut rows, mut first) = (0, 0, Bytes::new());
     for region in request.regions() {
@@ -591,7 +601,7 @@ fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<(usize, usi
         return Ok((regions, rows));
     }
     let first = first.escape_ascii();
-    warn!(rows, limit, region = %first, "a batch of more rows than is good for latency");
+    warn!(rows, limit, region = %first, "batch exceeds hbase.rpc.rows.warning.threshold");
     if !server.options().rejects_large_batches {
         return Ok((regions, rows));
     }

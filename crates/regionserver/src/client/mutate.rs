@@ -1,51 +1,52 @@
-//! `Mutate`: a change of one row, perhaps on a condition.
+//! `Mutate`: one mutation of one row, optionally on a condition.
 
-use base::metrics::Took;
-use base::spent::{self, End};
+use base::metrics::RecordedDuration;
+use base::spent::{self, CallEnd};
 use bytes::Bytes;
 use cell::mutation::Mutation;
+use proto::exception::Answer;
 use rpc::CellBlock;
 use wire::convert::from_proto;
-use wire::exception::Answer;
 
+use super::call_timer::{CallTimer, MutationKinds};
 use super::charge::Charge;
 use super::results::Results;
-use super::timed::{Kinds, Timed};
-use super::{Answered, CallContext};
+use super::{CallContext, ReplyParts};
 use crate::errors::java_exception;
-use crate::quotas::Planned;
+use crate::quotas::PlannedWork;
 use crate::server::RegionServer;
 
-/// Bytes of a change's cells as they travel.
+/// Bytes of a mutation's cells as they are sent.
 pub(super) fn mutation_bytes(mutation: &Mutation) -> usize {
     mutation.cells.iter().map(|cell| cell.bytes().len() + size_of::<u32>()).sum()
 }
 
-/// Answers a `Mutate`.
+/// Serves a `Mutate`.
 pub(super) async fn mutate(
     server: &RegionServer,
     request: &proto::MutateRequest,
     cells: Bytes,
     context: CallContext,
-) -> Answer<Answered<proto::MutateResponse>> {
+) -> Answer<ReplyParts<proto::MutateResponse>> {
     let region = server.regions().find(&request.region.value)?;
-    let mut quota = server.admit(&context, &region, || Planned { writes: 1, ..Planned::default() })?;
+    let mut quota =
+        server.admit(&context, &region, || PlannedWork { writes: 1, ..PlannedWork::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
-    quota.has_written(mutation_bytes(&mutation));
+    quota.record_write(mutation_bytes(&mutation));
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
-    if let Some(caller) = &context.caller {
-        caller.note_changes(1);
+    if let Some(client) = &context.client {
+        client.record_mutations(1);
     }
-    server.hotspots().note(&region, &mutation.row);
+    server.hotspots().record(&region, &mutation.row);
     let mut response = proto::MutateResponse::default();
     let mut block = CellBlock::new();
-    let (timed, kind) = (Timed::of_call(server, &region, &context), mutation.kind);
+    let (timed, kind) = (CallTimer::of_call(server, &region, &context), mutation.kind);
     let charge = |ended| {
         Charge::for_call().end((server, &region), &context, &quota, ended);
-        // A caller in the same process has more to do.
-        if let (Some(_), Some(begun)) = (&context.caller, context.begun) {
-            spent::end(End { at: ended, took: Took::between(begun, ended) });
+        // A caller in the same process continues after this mutation.
+        if let (Some(_), Some(begun)) = (&context.client, context.begun) {
+            spent::report_end(CallEnd { at: ended, took: RecordedDuration::between(begun, ended) });
         }
     };
     if condition.is_none() && !kind.reads() {
@@ -56,18 +57,18 @@ pub(super) async fn mutate(
         return Ok((response, block));
     }
     let mutations = vec![mutation];
-    let kinds = Kinds::of(&mutations);
+    let kinds = MutationKinds::in_batch(&mutations);
     let changed = region.change(condition.as_ref(), mutations).await;
     charge(match condition {
         Some(_) => timed.end_checked(&changed, Some(kind), kinds),
         None => timed.end(kind),
     });
     let changed = changed.map_err(|error| java_exception(&error))?;
-    // As HBase: an increment or append tells whether it was made only if that was a question.
+    // As in HBase, an increment or append sets `processed` only if it has a condition.
     response.processed = condition.map(|_| changed.matched);
     response.result = changed.results.into_iter().next().flatten().map(|cells| {
         let results = Results::new(context.form, &mut block);
-        results.single_of(&cells)
+        results.into_single_with(&cells)
     });
     Ok((response, block))
 }

@@ -1,14 +1,15 @@
-//! Results on their way into an answer: cells go where the client wants them, as they are found.
+//! Encodes results into a response: each cell is written in the form that the client expects when
+//! it is read.
 
 mod lengths;
 
 use std::sync::Arc;
 
-use base::budget::{Budget, Share};
+use base::budget::{Budget, BudgetShare};
 use bytes::{Bytes, BytesMut};
 use cell::codec::Codec;
 use cell::{Cell, KeyValue};
-use engine::scanner::{ResultEnd, ResultSink, Room};
+use engine::scanner::{ResultEnd, ResultSink, SinkMemory};
 use prost::Message;
 use rpc::CellBlock;
 use wire::convert::result::InlineResult;
@@ -18,47 +19,48 @@ use lengths::{Lengths, LengthsMark};
 /// Where the cells of results go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultForm {
-    /// Behind the message, in a cell block; the message says how many each result has.
+    /// Into a cell block after the message; the message has the number of cells of each result.
     Block(Codec),
     /// Into the message.
     Inline,
 }
 
-/// Results of one answer.
+/// The results of one response.
 pub(super) struct Results<'a> {
     form: ResultForm,
-    // The cells of all results, if they go behind the message; other answers' cells may come before them.
+    // The cells of all results, if they go into the cell block; it may already have cells of other
+    // results.
     block: &'a mut CellBlock,
-    // Per result its number of cells; inline the cells themselves.
+    // The number of cells of each result; inline results also have the cells themselves.
     lengths: Lengths,
     inline: Vec<proto::Result>,
     bytes: usize,
-    current: Current,
-    row_start: Mark,
-    // What is written, in the server's number for answers.
+    current: CurrentResult,
+    row_start: RollbackPoint,
+    // The written bytes, as accounted in the server's budget for responses.
     admission: Admission<'a>,
 }
 
-/// Answers below this are not admitted one by one: there are as many of them as there are calls on a thread.
+/// Responses up to this size need no admission: there is at most one for each running call.
 const UNADMITTED_BYTES: usize = 64 << 10;
 
 /// The result being written.
 #[derive(Default)]
-struct Current {
+struct CurrentResult {
     cells: u32,
     inline: InlineResult,
 }
 
-/// A place to go back to.
+/// A position to roll back to.
 #[derive(Clone, Copy, Default)]
-struct Mark {
+struct RollbackPoint {
     lengths: LengthsMark,
     block_len: usize,
     bytes: usize,
 }
 
 impl<'a> Results<'a> {
-    /// No results yet; cells go behind what `block` has already.
+    /// Starts without results; cells are appended to `block`.
     pub(super) fn new(form: ResultForm, block: &'a mut CellBlock) -> Results<'a> {
         Results {
             form,
@@ -66,37 +68,39 @@ impl<'a> Results<'a> {
             lengths: Lengths::default(),
             inline: Vec::new(),
             bytes: 0,
-            current: Current::default(),
-            row_start: Mark::default(),
+            current: CurrentResult::default(),
+            row_start: RollbackPoint::default(),
             admission: Admission::default(),
         }
     }
 
-    /// The same, admitted against the server's number of bytes for answers as they grow.
+    /// Like `new`, but the growing response is admitted against `budget`.
     pub(super) fn admitted(
         form: ResultForm,
         block: &'a mut CellBlock,
         budget: &'a Arc<Budget>,
     ) -> Results<'a> {
-        Results { admission: Admission::by(budget), ..Results::new(form, block) }
+        Results { admission: Admission::new(budget), ..Results::new(form, block) }
     }
 
-    /// Results that are complete.
+    /// The number of complete results.
     pub(super) fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// The one result of a Get: what is there, or an empty one.
+    /// The result of a Get, which may be empty.
     pub(super) fn into_single(mut self) -> proto::Result {
         debug_assert!(self.len() <= 1, "a get has one result");
         match self.form {
             ResultForm::Block(_) => wire::convert::result::in_block(self.current.cells as usize),
-            ResultForm::Inline => self.inline.pop().unwrap_or_else(|| message_of(InlineResult::new(), false)),
+            ResultForm::Inline => {
+                self.inline.pop().unwrap_or_else(|| decode_result(InlineResult::new(), false))
+            }
         }
     }
 
-    /// The one result of a change: the cells that it made.
-    pub(super) fn single_of(mut self, cells: &[KeyValue]) -> proto::Result {
+    /// The result of a mutation, with the cells that it produced.
+    pub(super) fn into_single_with(mut self, cells: &[KeyValue]) -> proto::Result {
         if !cells.is_empty() {
             self.begin_result(false);
             cells.iter().for_each(|cell| self.cell(&cell.view(0)));
@@ -105,7 +109,8 @@ impl<'a> Results<'a> {
         self.into_single()
     }
 
-    /// Nothing comes any more: the last result is whole, even if it was cut where more of its row was there to look at.
+    /// Marks the last result as complete, because the scan has ended. It may be marked partial, if
+    /// cells of its row remained to be checked.
     pub(super) fn complete_last(&mut self) {
         self.lengths.complete_last();
         if let Some(result) = self.inline.last_mut() {
@@ -113,8 +118,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// All results for the answer of a scan: the messages of those that are inline, or the fields `cells_per_result` and
-    /// `partial_flag_per_result` of those that are behind the message.
+    /// All results for a scan response: the messages of inline results, or the encoded fields
+    /// `cells_per_result` and `partial_flag_per_result` for results in the cell block.
     pub(super) fn into_scan(self) -> (Vec<proto::Result>, BytesMut) {
         match self.form {
             ResultForm::Block(_) => (Vec::new(), self.lengths.into_fields()),
@@ -124,11 +129,14 @@ impl<'a> Results<'a> {
 }
 
 impl ResultSink for Results<'_> {
-    fn begin_result(&mut self, goes_on: bool) {
-        self.current = Current::default();
-        if !goes_on {
-            self.row_start =
-                Mark { lengths: self.lengths.mark(), block_len: self.block.len(), bytes: self.bytes };
+    fn begin_result(&mut self, continues_row: bool) {
+        self.current = CurrentResult::default();
+        if !continues_row {
+            self.row_start = RollbackPoint {
+                lengths: self.lengths.mark(),
+                block_len: self.block.len(),
+                bytes: self.bytes,
+            };
         }
     }
 
@@ -151,97 +159,98 @@ impl ResultSink for Results<'_> {
     fn end_result(&mut self, end: ResultEnd) {
         self.lengths.push(self.current.cells, end.partial);
         if self.form == ResultForm::Inline {
-            self.inline.push(message_of(std::mem::take(&mut self.current.inline), end.partial));
+            self.inline.push(decode_result(std::mem::take(&mut self.current.inline), end.partial));
         }
     }
 
     fn rollback_row(&mut self) {
-        let Mark { lengths, block_len, bytes } = self.row_start;
+        let RollbackPoint { lengths, block_len, bytes } = self.row_start;
         self.lengths.truncate(lengths);
         self.inline.truncate(self.len());
         self.block.truncate(block_len);
         self.bytes = bytes;
-        self.current = Current::default();
+        self.current = CurrentResult::default();
     }
 
     fn bytes(&self) -> usize {
         self.bytes
     }
 
-    fn room(&mut self) -> Room {
-        // Inline cells are built beside each other before they are one message.
+    fn memory(&mut self) -> SinkMemory {
+        // Inline cells are in memory twice while their message is built.
         let bytes = if self.form == ResultForm::Inline { self.bytes * 2 } else { self.bytes };
-        self.admission.room(bytes)
+        self.admission.memory(bytes)
     }
 }
 
-/// Adds a cell whose `value` is not copied.
+/// Appends a cell to `block` without copying its `value`.
 fn push_by_reference(codec: Codec, cell: &Cell<'_>, value: Bytes, block: &mut CellBlock) {
-    codec.write_front(cell, block.tail_for(codec.len(cell) - value.len()));
+    codec.write_before_value(cell, block.tail_for(codec.len(cell) - value.len()));
     block.push(value);
-    codec.write_behind(cell, block.tail());
+    codec.write_after_value(cell, block.tail());
 }
 
-/// Room for an answer that grows, in the server's number. Small answers need not ask.
+/// Admits a growing response against the server's budget. Small responses need no admission.
 #[derive(Default)]
 struct Admission<'a> {
     budget: Option<&'a Arc<Budget>>,
-    share: Option<Share>,
-    // Bytes when room was asked for last.
-    asked_at: usize,
+    share: Option<BudgetShare>,
+    // Bytes at the time of the last request for memory.
+    last_request_bytes: usize,
 }
 
 impl<'a> Admission<'a> {
-    fn by(budget: &'a Arc<Budget>) -> Admission<'a> {
+    fn new(budget: &'a Arc<Budget>) -> Admission<'a> {
         Admission { budget: Some(budget), ..Admission::default() }
     }
 
-    /// Whether there is room for what comes behind the `bytes` that are written.
-    fn room(&mut self, bytes: usize) -> Room {
+    /// Whether the response may grow beyond the `bytes` that are written.
+    fn memory(&mut self, bytes: usize) -> SinkMemory {
         let Some(budget) = self.budget.filter(|_| bytes > UNADMITTED_BYTES) else {
-            return Room::Enough;
+            return SinkMemory::Enough;
         };
-        let share = self.share.get_or_insert_with(|| Share::of(budget));
-        // Room for as much again as came since the last time, so that what comes next is admitted before it is there.
-        let next = bytes + bytes.saturating_sub(self.asked_at).max(UNADMITTED_BYTES);
-        self.asked_at = bytes;
+        let share = self.share.get_or_insert_with(|| BudgetShare::of(budget));
+        // Request as much again as was written since the last request, so that memory is admitted
+        // before it is used.
+        let next = bytes + bytes.saturating_sub(self.last_request_bytes).max(UNADMITTED_BYTES);
+        self.last_request_bytes = bytes;
         if share.take_large(next.saturating_sub(share.used())) {
-            return Room::Enough;
+            return SinkMemory::Enough;
         }
-        if bytes <= share.used() { Room::Full } else { Room::Over }
+        if bytes <= share.used() { SinkMemory::Full } else { SinkMemory::Exceeded }
     }
 }
 
-/// The one result of a Get, with its cells behind the message.
+/// The one result of a Get, with its cells in the cell block.
 pub(super) struct RowResult<'a> {
     codec: Codec,
     block: &'a mut CellBlock,
-    // Where its cells begin.
+    // Where its cells begin in the block.
     start: usize,
     cells: u32,
     admission: Admission<'a>,
 }
 
 impl<'a> RowResult<'a> {
-    /// No cells yet; they go behind what `block` has already, and are admitted against the server's number of bytes for
-    /// answers as they grow.
+    /// Starts without cells. They are appended to `block` and admitted against `budget` as they
+    /// grow.
     pub(super) fn admitted(codec: Codec, block: &'a mut CellBlock, budget: &'a Arc<Budget>) -> RowResult<'a> {
-        RowResult { codec, start: block.len(), block, cells: 0, admission: Admission::by(budget) }
+        RowResult { codec, start: block.len(), block, cells: 0, admission: Admission::new(budget) }
     }
 
-    /// Cells that are there.
+    /// The number of cells written.
     pub(super) fn cells(&self) -> usize {
         self.cells as usize
     }
 
-    /// What is there, or an empty result.
+    /// The result's message; it may be an empty result.
     pub(super) fn finish(self) -> proto::Result {
         wire::convert::result::in_block(self.cells as usize)
     }
 }
 
 impl ResultSink for RowResult<'_> {
-    fn begin_result(&mut self, _goes_on: bool) {}
+    fn begin_result(&mut self, _continues_row: bool) {}
 
     fn cell(&mut self, cell: &Cell<'_>) {
         self.cells += 1;
@@ -264,13 +273,13 @@ impl ResultSink for RowResult<'_> {
         self.block.len() - self.start
     }
 
-    fn room(&mut self) -> Room {
-        self.admission.room(self.bytes())
+    fn memory(&mut self) -> SinkMemory {
+        self.admission.memory(self.bytes())
     }
 }
 
-/// The message that was written piece by piece; its cells' bytes are not copied again.
-fn message_of(inline: InlineResult, partial: bool) -> proto::Result {
+/// Decodes the message that was encoded piece by piece. This does not copy the cells' bytes again.
+fn decode_result(inline: InlineResult, partial: bool) -> proto::Result {
     let bytes: Bytes = inline.finish(partial).freeze();
     proto::Result::decode(bytes).expect("just written as this message")
 }
@@ -282,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_value_is_not_copied_and_the_answer_is_the_same() {
+    fn a_large_value_is_not_copied_and_the_response_is_equal() {
         let [small, large] = [10, 70_000]
             .map(|len| KeyValue::with_tags(b"r", b"f", b"q", 1, CellType::Put, &vec![7; len], &[0, 2, 1, 9]));
         let budget = Budget::new(1 << 20);

@@ -1,116 +1,122 @@
-//! `ClientService` behind the RPC server: messages in, messages out, cells where the connection wants them.
+//! `ClientService` for the RPC server: decodes requests, encodes responses, and puts cells where
+//! the connection expects them.
 
 use std::sync::Arc;
 
-use ::rpc::{Call, CellBlock, ConnectionInfo, Failure, Reply, Service};
+use ::rpc::{Call, CellBlock, ConnectionInfo, Reply, Service};
 use base::{BoxFuture, turns};
 use bytes::Bytes;
 use cell::codec::Codec;
-use futures_util::TryFutureExt;
 use prost::Message;
-use wire::exception::{Answer, JavaException};
+use proto::exception::Answer;
 use wire::service::refuse_client;
 
 use super::results::ResultForm;
 use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
+use crate::instruments::RequestInstruments;
 use crate::server::RegionServer;
-use crate::users::Caller;
+use crate::users::ClientIdentity;
 
-/// The service of a server for connections.
+/// The name of the service.
+pub(super) const SERVICE: &str = "ClientService";
+
+/// The service of a region server for its connections.
 pub struct ClientRpc {
     server: Arc<RegionServer>,
-    // Of its connection, once there is one.
-    caller: Option<Arc<Caller>>,
+    // The client; None in the instance that is not bound to a connection.
+    client: Option<Arc<ClientIdentity>>,
 }
 
 impl ClientRpc {
-    /// That of `server`.
+    /// The service of `server`.
     pub fn new(server: Arc<RegionServer>) -> ClientRpc {
-        ClientRpc { server, caller: None }
+        ClientRpc { server, client: None }
     }
 }
 
 impl Service for ClientRpc {
     fn name(&self) -> &'static str {
-        "ClientService"
+        SERVICE
     }
 
     fn of_connection(&self, connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
-        let caller = Arc::new(self.server.users().caller(connection));
-        Some(Arc::new(ClientRpc { server: self.server.clone(), caller: Some(caller) }))
+        let client = Arc::new(self.server.users().identify(connection));
+        Some(Arc::new(ClientRpc { server: self.server.clone(), client: Some(client) }))
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
-        let server = self.server.clone();
-        let context = context(&call, self.caller.clone());
-        let Call { method, param, cells, .. } = call;
-        let requests = self.server.requests();
-        let is_long_read = param.len() > LONG_READ_BYTES && matches!(method.as_bytes(), b"Get" | b"Scan");
-        // A future for each method, so that a small call does not pay for the largest one's.
-        let answer = match method.as_bytes() {
-            b"Get" => {
-                requests.gets.increment();
-                boxed(async move {
-                    let (message, cells) = get::get(&server, &get::GetRequest::of(param)?, &context).await?;
-                    Ok(Reply { message, cells })
-                })
-            }
-            b"Mutate" => {
-                requests.mutates.increment();
-                boxed(async move {
-                    let request = decode(param)?;
-                    reply(mutate::mutate(&server, &request, cells, context).await?)
-                })
-            }
-            b"Multi" => {
-                requests.multis.increment();
-                boxed(async move {
-                    let (message, cells) = multi::multi(&server, param, cells, context).await?;
-                    Ok(Reply { message, cells })
-                })
-            }
-            b"Scan" => {
-                requests.scans.increment();
-                boxed(async move {
-                    let request = scan_request(param)?;
-                    let (message, cells) = scan::scan(&server, &request, context).await?.finish();
-                    Ok(Reply { message, cells })
-                })
-            }
-            b"ExecService" => boxed(async move {
-                let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
-                reply((response, CellBlock::new()))
-            }),
-            _ => {
-                let refused = refuse_client(&method, &param);
-                boxed(async move { Err(refused) })
-            }
-        };
-        if is_long_read { away(answer) } else { answer }
+    fn call(&self, call: Call) -> BoxFuture<'static, Answer<Reply>> {
+        let context = context(&call, self.client.clone());
+        count(self.server.requests(), call.method.as_bytes());
+        answer(self.server.clone(), call.method.as_bytes(), call.param, call.cells, context)
     }
 }
 
-/// Bytes of a read's message from which it is decoded on a thread of low priority: it has a large filter, or very many columns.
+/// Counts a call of a client.
+fn count(requests: &RequestInstruments, method: &[u8]) {
+    match method {
+        b"Get" => requests.gets.increment(),
+        b"Mutate" => requests.mutates.increment(),
+        b"Multi" => requests.multis.increment(),
+        b"Scan" => requests.scans.increment(),
+        _ => {}
+    }
+}
+
+/// Answers a call of a client, or of another role in this process.
+pub(super) fn answer(
+    server: Arc<RegionServer>,
+    method: &[u8],
+    param: Bytes,
+    cells: Bytes,
+    context: CallContext,
+) -> BoxFuture<'static, Answer<Reply>> {
+    let is_long_read = param.len() > LONG_READ_BYTES && matches!(method, b"Get" | b"Scan");
+    // Each method has its own future, so that small calls do not pay for the largest one.
+    let answer: BoxFuture<'static, Answer<Reply>> = match method {
+        b"Get" => Box::pin(async move {
+            let (message, cells) = get::get(&server, &get::GetRequest::decode(param)?, &context).await?;
+            Ok(Reply { message, cells })
+        }),
+        b"Mutate" => Box::pin(async move {
+            let request = decode(param)?;
+            reply(mutate::mutate(&server, &request, cells, context).await?)
+        }),
+        b"Multi" => Box::pin(async move {
+            let (message, cells) = multi::multi(&server, param, cells, context).await?;
+            Ok(Reply { message, cells })
+        }),
+        b"Scan" => Box::pin(async move {
+            let request = scan_request(param)?;
+            let (message, cells) = scan::scan(&server, &request, context).await?.finish();
+            Ok(Reply { message, cells })
+        }),
+        b"ExecService" => Box::pin(async move {
+            let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
+            reply((response, CellBlock::new()))
+        }),
+        other => {
+            let refused = refuse_client(&String::from_utf8_lossy(other), &param);
+            Box::pin(std::future::ready(Err(refused)))
+        }
+    };
+    if is_long_read { offload(answer) } else { answer }
+}
+
+/// Length of a read's message above which it is decoded on a low-priority thread. Such a read has a
+/// large filter or very many columns.
 const LONG_READ_BYTES: usize = 64 << 10;
 
-/// The answer to a long message, made on a thread of low priority.
-fn away(answer: BoxFuture<'static, Result<Reply, Failure>>) -> BoxFuture<'static, Result<Reply, Failure>> {
+/// Runs a call with a long message on a low-priority thread.
+fn offload(answer: BoxFuture<'static, Answer<Reply>>) -> BoxFuture<'static, Answer<Reply>> {
     Box::pin(async move {
         turns::leave_thread().await;
         answer.await
     })
 }
 
-fn boxed(
-    answer: impl Future<Output = Answer<Reply>> + Send + 'static,
-) -> BoxFuture<'static, Result<Reply, Failure>> {
-    // Not by an async block, which would have room for the answer's future twice.
-    Box::pin(answer.map_err(failure))
-}
-
-/// Where results go: behind the message if the client has a codec. The result of a Get only for clients that tell a
-/// version of at least 1.3, as HBase does it.
-fn context(call: &Call, caller: Option<Arc<Caller>>) -> CallContext {
+/// Results go into a cell block if the client has a codec. As in HBase, this applies to the result
+/// of a Get only if the client reports a version of at least 1.3.
+fn context(call: &Call, client: Option<Arc<ClientIdentity>>) -> CallContext {
     let connection: &ConnectionInfo = &call.connection;
     let codec = connection.codec.map(cell_codec);
     let form = codec.map_or(ResultForm::Inline, ResultForm::Block);
@@ -121,7 +127,7 @@ fn context(call: &Call, caller: Option<Arc<Caller>>) -> CallContext {
         codec: codec.unwrap_or(Codec::KeyValue),
         timeout: call.timeout(),
         begun: Some(call.begun),
-        caller,
+        client,
     }
 }
 
@@ -132,7 +138,8 @@ fn cell_codec(codec: ::rpc::Codec) -> Codec {
     }
 }
 
-/// A scanner that stays open keeps parts of its request, which is copied so that it keeps no other request of the same read.
+/// Decodes a request. A scanner that stays open keeps parts of its request, so that request is
+/// copied first. Otherwise the scanner would pin other requests in the same read buffer.
 fn scan_request(param: Bytes) -> Answer<proto::ScanRequest> {
     let request: proto::ScanRequest = decode(param.clone())?;
     match request.scan.is_some() && !request.close_scanner() && param.len() < LONG_READ_BYTES {
@@ -147,15 +154,4 @@ fn decode<M: Message + Default>(param: Bytes) -> Answer<M> {
 
 fn reply((message, cells): (impl Message, CellBlock)) -> Answer<Reply> {
     Ok(Reply { message: message.encode_to_vec().into(), cells })
-}
-
-/// An exception as the RPC server sends it.
-pub fn failure(exception: JavaException) -> Failure {
-    Failure {
-        class: exception.class,
-        message: exception.message,
-        do_not_retry: exception.do_not_retry,
-        location: exception.location,
-        server_overloaded: exception.server_overloaded,
-    }
 }

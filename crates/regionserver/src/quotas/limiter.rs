@@ -1,45 +1,48 @@
-//! How much of something may be used in a time.
+//! A rate limiter.
 //!
-//! What was used beyond what there was is a debt, paid before anything else may be used. Source: HBase `RateLimiter`,
-//! `AverageIntervalRateLimiter`, `FixedIntervalRateLimiter`; a limit that changes keeps what was used.
+//! Usage beyond the available amount becomes a debt, which must be refilled before anything else is
+//! allowed. Source: HBase `RateLimiter`, `AverageIntervalRateLimiter`, `FixedIntervalRateLimiter`;
+//! but changing a limit does not reset its usage.
 
-/// How a limiter fills up again (`hbase.quota.rate.limiter`).
+/// How a limiter is refilled (`hbase.quota.rate.limiter`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Refill {
-    /// Bit by bit.
+    /// Continuously.
     #[default]
     Average,
-    /// All at once, when the time is over.
+    /// Completely, at the end of each interval.
     Fixed,
 }
 
-/// One limit: so many in a time.
+/// A limit per interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// So many, at least one.
+    /// The amount per interval, at least 1.
     pub limit: i64,
-    /// In this time.
+    /// The length of the interval, in milliseconds.
     pub per_ms: i64,
 }
 
-/// What is left of a limit.
+/// The available amount of a limit.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     refill: Refill,
     rate: Rate,
     available: i64,
-    // Average: of the last time. Fixed: of the next.
+    // Average: time of the last refill. Fixed: time of the next refill.
     refilled_at_ms: Option<i64>,
 }
 
 impl RateLimiter {
-    /// One that is full.
+    /// Starts full.
     pub fn new(refill: Refill, rate: Rate) -> RateLimiter {
+        debug_assert!(rate.limit > 0 && rate.per_ms > 0, "a limit of zero is no limit");
         RateLimiter { refill, rate, available: rate.limit, refilled_at_ms: None }
     }
 
-    /// Changes the limit; of a greater one the difference is there at once.
+    /// Changes the limit. The difference to a greater limit is available immediately.
     pub fn set_rate(&mut self, rate: Rate) {
+        debug_assert!(rate.limit > 0 && rate.per_ms > 0, "a limit of zero is no limit");
         if self.rate.limit < rate.limit {
             let more = rate.limit - self.rate.limit;
             self.available = self.available.saturating_add(more).min(rate.limit);
@@ -57,7 +60,7 @@ impl RateLimiter {
         self.available >= amount
     }
 
-    /// Uses `amount`; gives it back if it is negative.
+    /// Uses `amount`; a negative amount is returned.
     pub fn consume(&mut self, amount: i64) {
         self.available = self.available.saturating_sub(amount);
         if amount < 0 {
@@ -65,12 +68,12 @@ impl RateLimiter {
         }
     }
 
-    /// What is left.
+    /// The available amount; negative for a debt.
     pub fn available(&self) -> i64 {
         self.available
     }
 
-    /// How long until `amount` may be used.
+    /// Milliseconds until `amount` may be used.
     pub fn wait_ms(&self, amount: i64, now_ms: i64) -> i64 {
         let Some(refilled_at_ms) = self.refilled_at_ms.filter(|_| amount > self.available) else {
             return 0;
@@ -79,7 +82,8 @@ impl RateLimiter {
         match self.refill {
             Refill::Average => (lacking as f64 * self.rate.per_ms as f64 / self.rate.limit as f64) as i64,
             Refill::Fixed => {
-                // What is lacking comes with the next refill, or with one further on.
+                // The lacking amount comes with the next refill or, if it exceeds the limit, with a
+                // later one.
                 let further = (lacking - 1) / self.rate.limit;
                 (refilled_at_ms - now_ms).saturating_add(further.saturating_mul(self.rate.per_ms))
             }
@@ -121,7 +125,7 @@ mod tests {
     const TEN_A_SECOND: Rate = Rate { limit: 10, per_ms: 1000 };
 
     #[test]
-    fn an_average_limiter_fills_up_bit_by_bit() {
+    fn an_average_limiter_refills_continuously() {
         let mut limiter = RateLimiter::new(Refill::Average, TEN_A_SECOND);
         assert!(limiter.allows(10, 0));
         assert!(!limiter.allows(11, 0), "never more than the limit");
@@ -129,13 +133,13 @@ mod tests {
         assert!(!limiter.allows(1, 99));
         assert_eq!(limiter.wait_ms(1, 99), 100);
         assert!(limiter.allows(1, 100));
-        assert!(!limiter.allows(2, 199), "counted from the last time something came");
+        assert!(!limiter.allows(2, 199), "counted from the last refill");
         assert!(limiter.allows(2, 200));
         assert!(limiter.allows(10, 5000));
     }
 
     #[test]
-    fn a_fixed_limiter_fills_up_at_once() {
+    fn a_fixed_limiter_refills_completely() {
         let mut limiter = RateLimiter::new(Refill::Fixed, TEN_A_SECOND);
         assert!(limiter.allows(1, 100));
         limiter.consume(10);
@@ -155,18 +159,18 @@ mod tests {
         assert!(!limiter.allows(1, 1000));
         assert!(limiter.allows(5, 2000));
         limiter.consume(-100);
-        assert_eq!(limiter.available(), 10, "no more than the limit comes back");
+        assert_eq!(limiter.available(), 10, "returns no more than the limit");
     }
 
     #[test]
-    fn a_changed_limit_keeps_what_was_used() {
+    fn a_changed_limit_keeps_its_usage() {
         let mut limiter = RateLimiter::new(Refill::Average, TEN_A_SECOND);
         assert!(limiter.allows(1, 0));
         limiter.consume(8);
         limiter.set_rate(Rate { limit: 15, per_ms: 1000 });
         assert_eq!(limiter.available(), 7);
         limiter.set_rate(Rate { limit: 5, per_ms: 1000 });
-        assert_eq!(limiter.available(), 7, "until it is filled the next time");
+        assert_eq!(limiter.available(), 7, "unchanged until the next refill");
         assert!(limiter.allows(5, 1000));
         assert_eq!(limiter.available(), 5);
     }

@@ -1,41 +1,41 @@
-//! One call's part of the quotas: estimated before, settled behind.
+//! The quota usage of one call: estimated before it, settled after it.
 //!
 //! Source: HBase `DefaultOperationQuota`, `ExceedOperationQuota`.
 
 use std::sync::Arc;
 
-use wire::exception::Answer;
+use proto::exception::Answer;
 
 use crate::quotas::QuotaOptions;
 use crate::quotas::throttle::{Throttle, Usage};
 
-/// Bytes that a read or write of a row is thought to have.
+/// Estimated bytes of a read or write of a row.
 const ROW_BYTES: i64 = 100;
-/// Bytes that a call of a scan is thought to have.
+/// Estimated bytes of a scan call.
 const SCAN_BYTES: i64 = 1000;
 
-/// What a call is about to do.
+/// The work of a call, as known before it runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Planned {
-    /// Changes of rows.
+pub struct PlannedWork {
+    /// Number of row mutations.
     pub writes: usize,
-    /// Reads of rows.
+    /// Number of row reads.
     pub gets: usize,
-    /// Calls of scans.
+    /// Number of scan calls.
     pub scans: usize,
 }
 
-/// A call that was admitted. What it used is settled when this is dropped.
+/// An admitted call. Dropping it settles its actual usage.
 pub struct Operation {
     bytes_read: usize,
     bytes_written: usize,
-    bounded: Option<Box<Bounded>>,
+    limited: Option<Box<LimitedOperation>>,
 }
 
-struct Bounded {
+struct LimitedOperation {
     limits: Vec<Arc<Throttle>>,
     options: QuotaOptions,
-    // Taken before the call.
+    // Charged before the call.
     write: Usage,
     read: Usage,
     bytes_written: i64,
@@ -43,20 +43,21 @@ struct Bounded {
     read_available: i64,
 }
 
-/// Admits a call that `bound` and the server's own limit bound. If those of the others may be exceeded, only the
-/// server's counts, but what is used is taken from all that have it.
+/// Admits a call to which the limits `bound` and the server's own limit apply. With `exceed`, only
+/// the server's limit must allow the call. In that case it is charged to `bound` only if these
+/// limits allow it, too.
 pub(super) fn admit(
     options: &QuotaOptions,
     bound: Vec<Arc<Throttle>>,
     of_server: Option<Arc<Throttle>>,
     exceed: bool,
-    planned: impl FnOnce() -> Planned,
+    planned: impl FnOnce() -> PlannedWork,
     now_ms: i64,
 ) -> Answer<Operation> {
     if bound.is_empty() && of_server.is_none() {
-        return Ok(Operation::unbounded());
+        return Ok(Operation::unlimited());
     }
-    let Planned { writes, gets, scans } = planned();
+    let PlannedWork { writes, gets, scans } = planned();
     let (writes, gets, scans) = (writes as i64, gets as i64, scans as i64);
     let write = usage(writes, writes.saturating_mul(ROW_BYTES), options.write_unit_bytes);
     let read_bytes = gets.saturating_mul(ROW_BYTES).saturating_add(scans.saturating_mul(SCAN_BYTES));
@@ -78,60 +79,61 @@ pub(super) fn admit(
     let read_available = limits.iter().map(|limit| limit.read_available()).min().unwrap_or(i64::MAX);
     limits.iter().for_each(|limit| limit.consume(write, read));
     let options = *options;
-    let bounded = Bounded { limits, options, write, read, bytes_written: 0, bytes_read: 0, read_available };
-    Ok(Operation { bytes_read: 0, bytes_written: 0, bounded: Some(Box::new(bounded)) })
+    let limited =
+        LimitedOperation { limits, options, write, read, bytes_written: 0, bytes_read: 0, read_available };
+    Ok(Operation { bytes_read: 0, bytes_written: 0, limited: Some(Box::new(limited)) })
 }
 
 impl Operation {
-    /// One that nothing bounds.
-    pub fn unbounded() -> Operation {
-        Operation { bytes_read: 0, bytes_written: 0, bounded: None }
+    /// An operation without limits.
+    pub fn unlimited() -> Operation {
+        Operation { bytes_read: 0, bytes_written: 0, limited: None }
     }
 
-    /// So many bytes of cells were read.
-    pub fn has_read(&mut self, bytes: usize) {
+    /// Records that `bytes` bytes of cells were read.
+    pub fn record_read(&mut self, bytes: usize) {
         self.bytes_read += bytes;
-        if let Some(bounded) = &mut self.bounded {
-            bounded.bytes_read = bounded.bytes_read.saturating_add(bytes as i64);
+        if let Some(limited) = &mut self.limited {
+            limited.bytes_read = limited.bytes_read.saturating_add(bytes as i64);
         }
     }
 
-    /// So many bytes of cells were to be written.
-    pub fn has_written(&mut self, bytes: usize) {
+    /// Records that `bytes` bytes of cells were requested to be written.
+    pub fn record_write(&mut self, bytes: usize) {
         self.bytes_written += bytes;
-        if let Some(bounded) = &mut self.bounded {
-            bounded.bytes_written = bounded.bytes_written.saturating_add(bytes as i64);
+        if let Some(limited) = &mut self.limited {
+            limited.bytes_written = limited.bytes_written.saturating_add(bytes as i64);
         }
     }
 
-    /// Bytes of cells that were read so far.
+    /// Bytes of cells read so far.
     pub fn bytes_read(&self) -> usize {
         self.bytes_read
     }
 
-    /// Bytes of cells that were to be written.
+    /// Bytes of cells requested to be written so far.
     pub fn bytes_written(&self) -> usize {
         self.bytes_written
     }
 
-    /// Bytes that may be read, as it was before the call.
+    /// Bytes that may be read, as of before the call.
     pub fn read_available(&self) -> u64 {
-        self.bounded.as_ref().map_or(u64::MAX, |bounded| bounded.read_available.max(0) as u64)
+        self.limited.as_ref().map_or(u64::MAX, |limited| limited.read_available.max(0) as u64)
     }
 }
 
 impl Drop for Operation {
     #[inline]
     fn drop(&mut self) {
-        if let Some(bounded) = self.bounded.take() {
-            bounded.settle();
+        if let Some(limited) = self.limited.take() {
+            limited.settle();
         }
     }
 }
 
-impl Bounded {
-    /// Takes from the limits what was used beyond what was taken before, or gives back what was not used. Apart, so that a call
-    /// that nothing bounds does not pay for it.
+impl LimitedOperation {
+    /// Charges the usage beyond the estimate to the limits, or returns the unused part. A separate
+    /// function, so that calls without quotas do not pay for it.
     #[cold]
     fn settle(&self) {
         let difference = |bytes, taken: Usage, unit_bytes| Usage {
@@ -166,7 +168,7 @@ mod tests {
     };
 
     #[test]
-    fn what_was_not_used_comes_back_and_what_was_used_beyond_is_owed() {
+    fn settling_returns_unused_and_charges_excess_usage() {
         let bytes = proto::TimedQuota {
             time_unit: proto::TimeUnit::Hours.into(),
             soft_limit: Some(1000),
@@ -175,24 +177,24 @@ mod tests {
         let message = proto::Throttle { read_size: Some(bytes), ..Default::default() };
         let limit = Arc::new(Throttle::new(&message, Refill::Average).unwrap());
         let get = || {
-            let planned = || Planned { gets: 1, ..Planned::default() };
+            let planned = || PlannedWork { gets: 1, ..PlannedWork::default() };
             admit(&OPTIONS, vec![limit.clone()], None, false, planned, 0)
         };
         let mut operation = get().unwrap();
         assert_eq!(limit.read_available(), 900);
-        operation.has_read(30);
+        operation.record_read(30);
         drop(operation);
         assert_eq!(limit.read_available(), 970);
         let mut operation = get().unwrap();
         assert_eq!(operation.read_available(), 970);
-        operation.has_read(3000);
+        operation.record_read(3000);
         drop(operation);
         assert_eq!(limit.read_available(), -2030);
         assert!(get().is_err());
     }
 
     #[test]
-    fn a_unit_that_is_begun_counts() {
+    fn a_started_unit_counts() {
         assert_eq!([0, 1, 1024, 1025].map(|bytes| units(bytes, 1024)), [0, 1, 1, 2]);
     }
 }

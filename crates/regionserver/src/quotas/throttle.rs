@@ -1,21 +1,22 @@
-//! All limits of one subject: of requests, bytes and capacity units, read, written, and both together.
+//! All limits of one subject: on requests, bytes and capacity units, for reads, writes, and both
+//! together.
 //!
-//! Source: HBase `TimeBasedLimiter`; the order of its checks is the order of the exceptions.
+//! Source: HBase `TimeBasedLimiter`. The order of the checks determines which exception is thrown.
 
 use std::sync::{Mutex, PoisonError};
 
-use wire::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaException, class};
 
 use crate::quotas::limiter::{Rate, RateLimiter, Refill};
 
-/// What a call uses, or is thought to use before it is made.
+/// The usage of a call, or its estimate before the call runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests.
+    /// Number of requests.
     pub requests: i64,
     /// Serialized bytes of cells.
     pub bytes: i64,
-    /// Blocks of so many bytes, each begun one counted.
+    /// Number of capacity units, rounded up.
     pub units: i64,
 }
 
@@ -29,13 +30,13 @@ impl Usage {
     }
 }
 
-/// The limits of one subject; those that are not set bound nothing.
+/// The limits of one subject. Unset limits do not restrict calls.
 #[derive(Debug)]
 pub struct Throttle {
     limits: Mutex<[Limits; 3]>,
 }
 
-/// Limits of one kind of calls.
+/// Limits for reads, for writes, or for both.
 #[derive(Debug, Default)]
 struct Limits {
     requests: Option<RateLimiter>,
@@ -43,8 +44,8 @@ struct Limits {
     units: Option<RateLimiter>,
 }
 
-/// The words for what is used up. Source: HBase `RpcThrottlingException.MSG_TYPE`.
-struct Words {
+/// Exception messages for exceeded limits. Source: HBase `RpcThrottlingException.MSG_TYPE`.
+struct LimitMessages {
     requests: &'static str,
     bytes: &'static str,
     units: &'static str,
@@ -54,18 +55,18 @@ const BOTH: usize = 0;
 const WRITE: usize = 1;
 const READ: usize = 2;
 
-const WORDS: [Words; 3] = [
-    Words {
+const LIMIT_MESSAGES: [LimitMessages; 3] = [
+    LimitMessages {
         requests: "number of requests exceeded",
         bytes: "request size limit exceeded",
         units: "request capacity unit exceeded",
     },
-    Words {
+    LimitMessages {
         requests: "number of write requests exceeded",
         bytes: "write size limit exceeded",
         units: "write capacity unit exceeded",
     },
-    Words {
+    LimitMessages {
         requests: "number of read requests exceeded",
         bytes: "read size limit exceeded",
         units: "read capacity unit exceeded",
@@ -73,7 +74,7 @@ const WORDS: [Words; 3] = [
 ];
 
 impl Throttle {
-    /// The limits of a message, each full; `None` if there are none.
+    /// Creates the limits of a message, each full; `None` if the message sets none.
     pub fn new(message: &proto::Throttle, refill: Refill) -> Option<Throttle> {
         let throttle = Throttle { limits: Mutex::default() };
         throttle.update(message, refill);
@@ -81,7 +82,7 @@ impl Throttle {
         is_set.then_some(throttle)
     }
 
-    /// Changes the limits; those that stay keep what was used.
+    /// Changes the limits. Limits that stay set keep their usage.
     pub fn update(&self, message: &proto::Throttle, refill: Refill) {
         let mut limits = self.lock();
         let rates = [
@@ -96,23 +97,23 @@ impl Throttle {
         }
     }
 
-    /// Whether so much may be written and read now.
+    /// Checks whether this amount may be written and read now.
     ///
     /// # Errors
-    /// `RpcThrottlingException`, which says how long to wait.
+    /// `RpcThrottlingException` with the time to wait.
     pub fn check(&self, write: Usage, read: Usage, now_ms: i64) -> Answer<()> {
         let mut limits = self.lock();
-        limits[BOTH].check(write.plus(read), &WORDS[BOTH], now_ms)?;
+        limits[BOTH].check(write.plus(read), &LIMIT_MESSAGES[BOTH], now_ms)?;
         if write.bytes > 0 {
-            limits[WRITE].check(write, &WORDS[WRITE], now_ms)?;
+            limits[WRITE].check(write, &LIMIT_MESSAGES[WRITE], now_ms)?;
         }
         if read.bytes > 0 {
-            limits[READ].check(read, &WORDS[READ], now_ms)?;
+            limits[READ].check(read, &LIMIT_MESSAGES[READ], now_ms)?;
         }
         Ok(())
     }
 
-    /// Uses so much; what is negative is given back.
+    /// Uses these amounts; negative ones are returned.
     pub fn consume(&self, write: Usage, read: Usage) {
         let mut limits = self.lock();
         limits[BOTH].consume(write.plus(read));
@@ -120,13 +121,13 @@ impl Throttle {
         limits[READ].consume(read);
     }
 
-    /// Bytes that may be read still.
+    /// Bytes that may still be read.
     pub fn read_available(&self) -> i64 {
         self.lock()[READ].bytes.as_ref().map_or(i64::MAX, RateLimiter::available)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, [Limits; 3]> {
-        // Numbers only: one that panicked left nothing half done that matters.
+        // The data is only numbers, so it is usable after any panic.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,11 +137,11 @@ impl Limits {
         self.requests.is_some() || self.bytes.is_some() || self.units.is_some()
     }
 
-    fn check(&mut self, usage: Usage, words: &Words, now_ms: i64) -> Answer<()> {
-        // As HBase has it, the wait is for one request, however many are asked for.
-        allow(&mut self.requests, usage.requests, 1, words.requests, now_ms)?;
-        allow(&mut self.bytes, usage.bytes, usage.bytes, words.bytes, now_ms)?;
-        allow(&mut self.units, usage.units, usage.units, words.units, now_ms)
+    fn check(&mut self, usage: Usage, messages: &LimitMessages, now_ms: i64) -> Answer<()> {
+        // As in HBase, the wait is for one request, however many are requested.
+        allow(&mut self.requests, usage.requests, 1, messages.requests, now_ms)?;
+        allow(&mut self.bytes, usage.bytes, usage.bytes, messages.bytes, now_ms)?;
+        allow(&mut self.units, usage.units, usage.units, messages.units, now_ms)
     }
 
     fn consume(&mut self, usage: Usage) {
@@ -159,7 +160,7 @@ fn allow(
     limiter: &mut Option<RateLimiter>,
     amount: i64,
     waited_for: i64,
-    words: &str,
+    message: &str,
     now_ms: i64,
 ) -> Answer<()> {
     let Some(limiter) = limiter else { return Ok(()) };
@@ -167,7 +168,7 @@ fn allow(
         return Ok(());
     }
     let wait = wait_text(limiter.wait_ms(waited_for, now_ms));
-    Err(JavaException::new(class::RPC_THROTTLING, format!("{words} - wait {wait}")))
+    Err(JavaException::new(class::RPC_THROTTLING, format!("{message} - wait {wait}")))
 }
 
 fn set(limiter: &mut Option<RateLimiter>, quota: Option<proto::TimedQuota>, refill: Refill) {
@@ -177,7 +178,8 @@ fn set(limiter: &mut Option<RateLimiter>, quota: Option<proto::TimedQuota>, refi
     }
 }
 
-/// The rate of a message. One of the whole cluster is this server's: there is no other.
+/// The rate of a message. A cluster-wide quota applies to this server alone, because it is the only
+/// region server.
 fn rate(quota: proto::TimedQuota) -> Option<Rate> {
     let limit = i64::try_from(quota.soft_limit?).ok().filter(|limit| *limit > 0)?;
     let per_ms = match quota.time_unit() {
@@ -191,7 +193,7 @@ fn rate(quota: proto::TimedQuota) -> Option<Rate> {
     Some(Rate { limit, per_ms })
 }
 
-/// A time as clients parse it. Source: HBase `RpcThrottlingException.stringFromMillis`.
+/// Formats a time as clients parse it. Source: HBase `RpcThrottlingException.stringFromMillis`.
 fn wait_text(wait_ms: i64) -> String {
     let wait_ms = wait_ms.max(0);
     let parts = [(wait_ms / 3_600_000, "hrs"), (wait_ms / 60_000 % 60, "mins"), (wait_ms / 1000 % 60, "sec")];
@@ -214,7 +216,7 @@ mod tests {
     const NONE: Usage = Usage { requests: 0, bytes: 0, units: 0 };
 
     #[test]
-    fn a_wait_is_told_as_clients_read_it() {
+    fn wait_times_are_formatted_as_clients_parse_them() {
         assert_eq!(wait_text(0), "0ms");
         assert_eq!(wait_text(1500), "1sec, 500ms");
         assert_eq!(wait_text(3_600_000), "1hrs, 0ms");
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_limit_that_is_used_up_is_named() {
+    fn the_first_exhausted_limit_is_named() {
         let message = proto::Throttle {
             req_num: quota(3, proto::TimeUnit::Hours),
             read_num: quota(1, proto::TimeUnit::Seconds),
@@ -242,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_there_is_none() {
+    fn a_message_without_limits_has_no_throttle() {
         assert!(Throttle::new(&proto::Throttle::default(), Refill::Average).is_none());
         let zero = proto::Throttle { req_num: quota(0, proto::TimeUnit::Seconds), ..Default::default() };
-        assert!(Throttle::new(&zero, Refill::Average).is_none(), "as HBase never stores it");
+        assert!(Throttle::new(&zero, Refill::Average).is_none(), "HBase never stores a zero limit");
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Whose turn it is to be compacted.
+//! The queues of compactions.
 //!
-//! Two pools, each with a queue by priority: how many files the store may still get before flushes wait. What a person
-//! asks for is selected at once, so that its call shows in the region's state when it is answered, and goes to the pool
-//! of its size. What the server wishes is selected when its turn comes; if that turns out long, it goes on in the other
-//! pool. Invariants:
+//! There are two pools, one for long and one for short compactions. Each has a queue, ordered by
+//! priority: the number of files that the store may still add before flushes must wait. A user's
+//! request is selected immediately, so that the region's state shows it when the call returns, and
+//! is queued in the pool that fits its size. A request of the server is selected when it leaves the
+//! queue of short compactions; if it turns out to be long, it moves to the other pool. Invariants:
 //!
-//! * A wish of the server for a store waits only once.
-//! * A region is compacting from the selection to the end, whatever the end is: so who waits for it waits rightly.
-//! * While compactions are switched off none begins, and those that run give up.
+//! * At most one server request per store is queued in a pool.
+//! * A region's state shows a compaction from its selection to its end, even if it fails, so that
+//!   callers can poll the state.
+//! * While compactions are switched off none starts, and running ones abort.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,48 +18,52 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
-use engine::compaction::Ask;
-use engine::region::{CompactionKind, Selected};
+use engine::compaction::SelectionRequest;
+use engine::region::{CompactionKind, SelectedCompaction};
 use engine::{Error, Region};
 use proto::get_region_info_response::CompactionState;
 use tracing::{debug, info, warn};
 
 use crate::schedule::throughput::{Throughput, ThroughputOptions};
 
-/// What a person asks for goes before every wish of the server, but for those of stores at which flushes wait.
-const PRIORITY_OF_USERS: i64 = 1;
+/// Priority of user requests: before all server requests, except those for stores at which flushes
+/// wait.
+const USER_PRIORITY: i64 = 1;
 
 /// Settings of the pools.
 #[derive(Clone, Debug)]
 pub struct CompactionOptions {
-    /// Long compactions that run at once (`hbase.regionserver.thread.compaction.large`).
-    pub long_at_once: usize,
-    /// Others that run at once (`hbase.regionserver.thread.compaction.small`).
-    pub short_at_once: usize,
-    /// Whether there are any (`hbase.regionserver.compaction.enabled`), until somebody switches.
+    /// Maximum number of concurrent long compactions
+    /// (`hbase.regionserver.thread.compaction.large`).
+    pub long_concurrency: usize,
+    /// Maximum number of concurrent short compactions
+    /// (`hbase.regionserver.thread.compaction.small`).
+    pub short_concurrency: usize,
+    /// Whether compactions are enabled at start (`hbase.regionserver.compaction.enabled`); can be
+    /// switched later.
     pub enabled: bool,
-    /// How fast they go.
+    /// Speed limits.
     pub throughput: ThroughputOptions,
 }
 
 impl Default for CompactionOptions {
     fn default() -> CompactionOptions {
         let throughput = ThroughputOptions::default();
-        CompactionOptions { long_at_once: 1, short_at_once: 1, enabled: true, throughput }
+        CompactionOptions { long_concurrency: 1, short_concurrency: 1, enabled: true, throughput }
     }
 }
 
-/// A queue of compactions, by HBase's names.
+/// A pool of compactions, with HBase's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// Those that take long.
+    /// Long compactions.
     Long,
-    /// All others, and those of which nobody knows yet.
+    /// Short compactions, and server requests before their selection.
     Short,
 }
 
 impl Pool {
-    /// The pool of this name.
+    /// Looks up a pool by name.
     pub fn of_name(name: &str) -> Option<Pool> {
         match name {
             "long" => Some(Pool::Long),
@@ -74,57 +80,57 @@ pub struct Compactions {
     this: Weak<Compactions>,
     enabled: AtomicBool,
     throughput: Throughput,
-    // A compaction by the rules of hours of little load runs: only one at a time.
+    // Whether a compaction with off-peak settings is running; at most one may.
     off_peak_taken: AtomicBool,
     arrivals: AtomicU64,
     queues: Mutex<[Queue; 2]>,
-    states: Mutex<HashMap<Arc<str>, Counts>>,
-    // Told of regions that have other files than before.
+    states: Mutex<HashMap<Arc<str>, CompactionCounts>>,
+    // Called with regions whose set of files has changed.
     on_new_files: OnceLock<OnNewFiles>,
 }
 
-/// What is done with a region that was flushed or compacted.
+/// Callback for a region that was flushed or compacted.
 type OnNewFiles = Box<dyn Fn(&Arc<Region>) + Send + Sync>;
 
-/// The smaller goes first: priority, then the order of arrival.
-type Place = (i64, u64);
+/// Position in a queue, smallest first: priority, then arrival number.
+type QueuePosition = (i64, u64);
 
 #[derive(Default)]
 struct Queue {
-    waiting: BTreeMap<Place, Waiting>,
-    // Stores with a wish of the server that waits: encoded name of the region, and family.
-    wished: HashSet<(Arc<str>, Bytes)>,
+    waiting: BTreeMap<QueuePosition, QueueEntry>,
+    // Stores with a queued server request: encoded region name and family.
+    requested: HashSet<(Arc<str>, Bytes)>,
     running: usize,
 }
 
-struct Waiting {
+struct QueueEntry {
     region: Arc<Region>,
     family: Bytes,
-    // None for a wish of the server.
-    turn: Option<Turn>,
+    // None for a server request, which is not selected yet.
+    compaction: Option<QueuedCompaction>,
 }
 
-/// A selected compaction, counted in its region's state as long as it lives.
-struct Turn {
-    selected: Selected,
-    counted: Counted,
+/// A selected compaction. It is counted in its region's state until dropped.
+struct QueuedCompaction {
+    selected: SelectedCompaction,
+    state: StateGuard,
 }
 
-struct Counted {
+struct StateGuard {
     compactions: Arc<Compactions>,
     encoded: Arc<str>,
     kind: CompactionKind,
     is_off_peak: bool,
 }
 
-/// A region's compactions of each kind that are selected or run.
+/// Number of a region's selected or running compactions, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct CompactionCounts {
     minor: usize,
     major: usize,
 }
 
-impl Counts {
+impl CompactionCounts {
     fn of_kind(&mut self, kind: CompactionKind) -> &mut usize {
         match kind {
             CompactionKind::Minor => &mut self.minor,
@@ -134,7 +140,7 @@ impl Counts {
 }
 
 impl Compactions {
-    /// The compactions of a server that begins.
+    /// Creates empty queues.
     pub fn new(env: Env, options: CompactionOptions) -> Arc<Compactions> {
         Arc::new_cyclic(|this| Compactions {
             throughput: Throughput::new(env.clone(), options.throughput.clone()),
@@ -150,33 +156,34 @@ impl Compactions {
         })
     }
 
-    /// Has `told` called with every region that the server itself has flushed or compacted; may be set once.
-    pub fn on_new_files(&self, told: impl Fn(&Arc<Region>) + Send + Sync + 'static) {
-        assert!(self.on_new_files.set(Box::new(told)).is_ok(), "set once");
+    /// Sets the callback for each region that the server itself has flushed or compacted. Call it
+    /// at most once.
+    pub fn on_new_files(&self, callback: impl Fn(&Arc<Region>) + Send + Sync + 'static) {
+        assert!(self.on_new_files.set(Box::new(callback)).is_ok(), "set once");
     }
 
-    pub(super) fn tell_of_new_files(&self, region: &Arc<Region>) {
-        if let Some(told) = self.on_new_files.get() {
-            told(region);
+    pub(super) fn notify_of_new_files(&self, region: &Arc<Region>) {
+        if let Some(callback) = self.on_new_files.get() {
+            callback(region);
         }
     }
 
-    /// Compactions that wait.
+    /// Number of queued compactions.
     pub fn waiting(&self) -> usize {
         self.queues().iter().map(|queue| queue.waiting.len()).sum()
     }
 
-    /// Those that wait in `pool`.
+    /// Number of queued compactions in `pool`.
     pub fn waiting_in(&self, pool: Pool) -> usize {
         self.queues()[pool as usize].waiting.len()
     }
 
-    /// Compactions that run.
+    /// Number of running compactions.
     pub fn running(&self) -> usize {
         self.queues().iter().map(|queue| queue.running).sum()
     }
 
-    /// What is being compacted of a region, or selected to be.
+    /// The kinds of compaction that are selected or running in a region.
     pub fn state(&self, region: &Region) -> CompactionState {
         let counts = lock(&self.states).get(region.encoded_name()).copied().unwrap_or_default();
         match (counts.minor > 0, counts.major > 0) {
@@ -187,12 +194,13 @@ impl Compactions {
         }
     }
 
-    /// Selects what a person wants compacted of a region, or of one family of it, and notes it. Nothing may be found,
-    /// and compactions may be off; then a wish for a major compaction is kept for the next one of the store.
+    /// Selects and queues the compaction that a user requested for a region, or for one of its
+    /// families. There may be nothing to select, or compactions may be off. In both cases a request
+    /// for a major compaction remains pending for the store's next compaction.
     ///
     /// # Errors
-    /// The region's.
-    pub async fn ask(
+    /// The region's error.
+    pub async fn request_by_user(
         &self,
         region: &Arc<Region>,
         family: Option<&[u8]>,
@@ -204,56 +212,56 @@ impl Compactions {
         };
         for family in &families {
             if kind == CompactionKind::Major {
-                region.want_major_compaction(family)?;
+                region.request_major_compaction(family)?;
             }
         }
         for family in families {
             if !self.may_compact(region) {
-                debug!(region = %region.name(), "compactions are off; passed over");
+                debug!(region = %region.name(), "compactions are off; request skipped");
                 return Ok(());
             }
-            if let Some(turn) = self.select(region, &family, true).await? {
-                let pool = if turn.selected.is_long() { Pool::Long } else { Pool::Short };
-                let waiting = Waiting { region: region.clone(), family, turn: Some(turn) };
-                self.enqueue(pool, PRIORITY_OF_USERS, waiting);
+            if let Some(compaction) = self.select(region, &family, true).await? {
+                let pool = if compaction.selected.is_long() { Pool::Long } else { Pool::Short };
+                let entry = QueueEntry { region: region.clone(), family, compaction: Some(compaction) };
+                self.enqueue(pool, USER_PRIORITY, entry);
             }
         }
         Ok(())
     }
 
-    /// Notes the server's wish to compact the store of `family` if it needs it.
-    pub fn wish(&self, region: &Arc<Region>, family: &[u8]) {
+    /// Queues a server request to compact the store of `family`, if it then still needs it.
+    pub fn request(&self, region: &Arc<Region>, family: &[u8]) {
         if !self.may_compact(region) {
             return;
         }
         let Ok(priority) = priority_of(region, family) else { return };
         let family = Bytes::copy_from_slice(family);
-        self.enqueue(Pool::Short, priority, Waiting { region: region.clone(), family, turn: None });
+        self.enqueue(Pool::Short, priority, QueueEntry { region: region.clone(), family, compaction: None });
     }
 
-    /// Switches compactions on or off; returns whether they were on.
+    /// Switches compactions on or off. Returns whether they were on.
     pub fn switch(&self, enabled: bool) -> bool {
         let before = self.enabled.swap(enabled, Relaxed);
         if before && !enabled {
-            info!("compactions are switched off; those that run give up");
+            info!("compactions switched off; aborting running ones");
             self.clear(Pool::Long);
             self.clear(Pool::Short);
         }
         before
     }
 
-    /// Forgets those that wait in a pool.
+    /// Clears the queue of a pool.
     pub fn clear(&self, pool: Pool) {
         let forgotten = {
             let queue = &mut self.queues()[pool as usize];
-            queue.wished.clear();
+            queue.requested.clear();
             std::mem::take(&mut queue.waiting)
         };
-        // Behind the lock: what was selected is released.
+        // Release the selected files outside the lock.
         drop(forgotten);
     }
 
-    /// Goes as fast as the fullest store of the server needs it.
+    /// Adapts the speed limit to the highest compaction pressure among the server's stores.
     pub fn tune(&self, pressure: f64) {
         self.throughput.tune(pressure);
     }
@@ -267,100 +275,108 @@ impl Compactions {
         region: &Arc<Region>,
         family: &[u8],
         by_user: bool,
-    ) -> Result<Option<Turn>, Error> {
+    ) -> Result<Option<QueuedCompaction>, Error> {
         let Some(compactions) = self.this.upgrade() else { return Ok(None) };
         let off_peak = region.compaction_settings(family)?.is_off_peak(self.env.clock.now_ms())
             && !self.off_peak_taken.swap(true, Relaxed);
-        let outcome = region.select_compaction(family, Ask { by_user, major: false, off_peak }).await;
-        let is_off_peak = matches!(&outcome, Ok(Some(selected)) if selected.choice().is_off_peak);
+        let outcome =
+            region.select_compaction(family, SelectionRequest { by_user, major: false, off_peak }).await;
+        let is_off_peak = matches!(&outcome, Ok(Some(selected)) if selected.selection().is_off_peak);
+        debug_assert!(off_peak || !is_off_peak, "only the holder of the off-peak slot compacts off-peak");
         if off_peak && !is_off_peak {
             self.off_peak_taken.store(false, Relaxed);
         }
         Ok(outcome?.map(|selected| {
-            let kind = if selected.choice().is_major { CompactionKind::Major } else { CompactionKind::Minor };
+            let kind =
+                if selected.selection().is_major { CompactionKind::Major } else { CompactionKind::Minor };
             let encoded = region.encoded_name().clone();
             *lock(&self.states).entry(encoded.clone()).or_default().of_kind(kind) += 1;
-            Turn { selected, counted: Counted { compactions, encoded, kind, is_off_peak } }
+            QueuedCompaction { selected, state: StateGuard { compactions, encoded, kind, is_off_peak } }
         }))
     }
 
-    fn enqueue(&self, pool: Pool, priority: i64, waiting: Waiting) {
+    fn enqueue(&self, pool: Pool, priority: i64, entry: QueueEntry) {
         {
             let queue = &mut self.queues()[pool as usize];
-            let store = (waiting.region.encoded_name().clone(), waiting.family.clone());
-            if waiting.turn.is_none() && !queue.wished.insert(store) {
+            let store = (entry.region.encoded_name().clone(), entry.family.clone());
+            if entry.compaction.is_none() && !queue.requested.insert(store) {
                 return;
             }
-            queue.waiting.insert((priority, self.arrivals.fetch_add(1, Relaxed)), waiting);
+            queue.waiting.insert((priority, self.arrivals.fetch_add(1, Relaxed)), entry);
         }
-        self.go_on(pool);
+        self.start_queued(pool);
     }
 
-    /// Begins what waits first, as many as may run at once.
-    fn go_on(&self, pool: Pool) {
-        let at_once = match pool {
-            Pool::Long => self.options.long_at_once,
-            Pool::Short => self.options.short_at_once,
+    /// Starts queued compactions, up to the pool's limit of concurrent ones.
+    fn start_queued(&self, pool: Pool) {
+        let concurrency = match pool {
+            Pool::Long => self.options.long_concurrency,
+            Pool::Short => self.options.short_concurrency,
         };
-        while let Some((place, waiting)) = self.next(pool, at_once) {
+        while let Some((position, entry)) = self.next(pool, concurrency) {
             let Some(this) = self.this.upgrade() else { return };
             self.env.spawn(TaskClass::Background, async move {
-                this.carry_out(pool, place, waiting).await;
-                this.queues()[pool as usize].running -= 1;
-                this.go_on(pool);
+                this.run(pool, position, entry).await;
+                {
+                    let running = &mut this.queues()[pool as usize].running;
+                    debug_assert!(*running > 0, "a compaction counts as running until it ends");
+                    *running -= 1;
+                }
+                this.start_queued(pool);
             });
         }
     }
 
-    fn next(&self, pool: Pool, at_once: usize) -> Option<(Place, Waiting)> {
+    fn next(&self, pool: Pool, concurrency: usize) -> Option<(QueuePosition, QueueEntry)> {
         let queue = &mut self.queues()[pool as usize];
-        if queue.running >= at_once.max(1) {
+        if queue.running >= concurrency.max(1) {
             return None;
         }
-        let (place, waiting) = queue.waiting.pop_first()?;
-        queue.wished.remove(&(waiting.region.encoded_name().clone(), waiting.family.clone()));
+        let (position, entry) = queue.waiting.pop_first()?;
+        queue.requested.remove(&(entry.region.encoded_name().clone(), entry.family.clone()));
         queue.running += 1;
-        Some((place, waiting))
+        Some((position, entry))
     }
 
-    async fn carry_out(&self, pool: Pool, (priority, _): Place, waiting: Waiting) {
-        let Waiting { region, family, turn } = waiting;
-        let turn = match turn {
-            Some(turn) => turn,
+    async fn run(&self, pool: Pool, (priority, _): QueuePosition, entry: QueueEntry) {
+        let QueueEntry { region, family, compaction } = entry;
+        let compaction = match compaction {
+            Some(compaction) => compaction,
             None => match self.select_now(pool, priority, &region, &family).await {
-                Some(turn) => turn,
+                Some(compaction) => compaction,
                 None => return,
             },
         };
-        let Turn { selected, counted } = turn;
+        let QueuedCompaction { selected, state } = compaction;
         match region.run_compaction(selected, self).await {
-            // A store at which flushes wait is not left alone before it has fewer files.
+            // Compact again while flushes wait for this store to have fewer files.
             Ok(files) if files > 0 && priority_of(&region, &family).is_ok_and(|left| left <= 0) => {
-                self.wish(&region, &family);
+                self.request(&region, &family);
             }
-            Ok(_) => self.tell_of_new_files(&region),
+            Ok(_) => self.notify_of_new_files(&region),
             Err(Error::NotServing { .. }) => {
-                debug!(region = %region.name(), "closed before it was compacted")
+                debug!(region = %region.name(), "region closed before its compaction")
             }
             Err(error) => {
-                warn!(region = %region.name(), %error, "compaction failed; the files stay as they are")
+                warn!(region = %region.name(), %error, "compaction failed; its input files stay in use")
             }
         }
-        drop(counted);
+        drop(state);
     }
 
-    /// Selects for a wish of the server whose turn has come. `None` if there is nothing to do, or not here and now.
+    /// Selects files for a server request that has left the queue. `None` if there is nothing to
+    /// do, or if it was queued again.
     async fn select_now(
         &self,
         pool: Pool,
         priority: i64,
         region: &Arc<Region>,
         family: &Bytes,
-    ) -> Option<Turn> {
+    ) -> Option<QueuedCompaction> {
         let now = priority_of(region, family).ok()?;
-        let again = || Waiting { region: region.clone(), family: family.clone(), turn: None };
+        let again = || QueueEntry { region: region.clone(), family: family.clone(), compaction: None };
         if now > priority {
-            // It has fewer files than when it was noted: others may be more urgent.
+            // It has fewer files than when it was queued, so other stores may be more urgent.
             self.enqueue(pool, now, again());
             return None;
         }
@@ -368,14 +384,14 @@ impl Compactions {
             return None;
         }
         match self.select(region, family, false).await {
-            Ok(Some(turn)) if pool == Pool::Short && turn.selected.is_long() => {
-                drop(turn);
+            Ok(Some(compaction)) if pool == Pool::Short && compaction.selected.is_long() => {
+                drop(compaction);
                 self.enqueue(Pool::Long, now, again());
                 None
             }
-            Ok(turn) => turn,
+            Ok(compaction) => compaction,
             Err(error) => {
-                debug!(region = %region.name(), %error, "not compacted");
+                debug!(region = %region.name(), %error, "cannot select files to compact");
                 None
             }
         }
@@ -386,8 +402,8 @@ impl Compactions {
     }
 }
 
-impl engine::region::Pace for Compactions {
-    fn go_on(&self, bytes: u64) -> BoxFuture<'_, bool> {
+impl engine::region::CompactionThrottle for Compactions {
+    fn throttle(&self, bytes: u64) -> BoxFuture<'_, bool> {
         let is_on = || self.enabled.load(Relaxed);
         Box::pin(async move {
             if is_on() {
@@ -398,28 +414,31 @@ impl engine::region::Pace for Compactions {
     }
 }
 
-impl Drop for Counted {
+impl Drop for StateGuard {
     fn drop(&mut self) {
         let mut states = lock(&self.compactions.states);
+        debug_assert!(states.contains_key(&self.encoded), "a region's state shows a compaction to its end");
         if let Some(counts) = states.get_mut(&self.encoded) {
             *counts.of_kind(self.kind) -= 1;
-            if *counts == Counts::default() {
+            if *counts == CompactionCounts::default() {
                 states.remove(&self.encoded);
             }
         }
         if self.is_off_peak {
-            self.compactions.off_peak_taken.store(false, Relaxed);
+            let was_taken = self.compactions.off_peak_taken.swap(false, Relaxed);
+            debug_assert!(was_taken, "an off-peak compaction holds the only slot to its end");
         }
     }
 }
 
-/// How many files the store may still get before flushes wait; never that of a person's wish.
+/// The number of files that the store may still add before flushes wait. Never returns the priority
+/// of user requests.
 fn priority_of(region: &Region, family: &[u8]) -> Result<i64, Error> {
     let priority = region.compaction_priority(family)?;
-    Ok(if priority == PRIORITY_OF_USERS { priority + 1 } else { priority })
+    Ok(if priority == USER_PRIORITY { priority + 1 } else { priority })
 }
 
 fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Queues and counts: whole after any panic.
+    // Queues and counts are valid after any panic.
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }

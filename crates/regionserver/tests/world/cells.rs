@@ -1,10 +1,10 @@
-//! Cells as bytes, also such as no client makes, and the calls that bring them.
+//! Cells as raw bytes, including ones that no client writes, and the calls that carry them.
 
 use bytes::{BufMut, Bytes};
 use cell::mutation::MutationKind;
 use proto::mutation_proto::MutationType;
 
-/// The parts of a cell. Lengths are written as they are, cut to the width of their field.
+/// The fields of a cell. Lengths are written as they are, truncated to the width of their field.
 #[derive(Clone, Debug)]
 pub struct RawCell {
     pub row: Vec<u8>,
@@ -13,14 +13,14 @@ pub struct RawCell {
     pub timestamp: i64,
     pub type_code: u8,
     pub value: Vec<u8>,
-    /// The tags section; `None` for a cell without the length of one.
+    /// The tags section; `None` for a cell without tags and without their length.
     pub tags: Option<Vec<u8>>,
-    /// The length written before the tags, where it is not theirs.
+    /// The length written before the tags, if it is to be wrong.
     pub tags_len: Option<u16>,
 }
 
 impl RawCell {
-    /// A put of `f:q` at a usual time.
+    /// A put of `f:q` with a normal timestamp.
     pub fn put(row: &str) -> RawCell {
         RawCell {
             row: row.into(),
@@ -57,7 +57,7 @@ impl RawCell {
     }
 }
 
-/// Cells, each after its length: a cell block, and the cells of a log's entry.
+/// Cells, each after its length: the format of a cell block, and of a log entry's cells.
 pub fn block(cells: &[RawCell]) -> Bytes {
     let mut out = Vec::new();
     for cell in cells {
@@ -68,7 +68,7 @@ pub fn block(cells: &[RawCell]) -> Bytes {
     out.into()
 }
 
-/// What a mutation is called in messages.
+/// The type of a mutation in messages.
 pub fn mutation_type(kind: MutationKind) -> i32 {
     let named = match kind {
         MutationKind::Put => MutationType::Put,
@@ -79,7 +79,7 @@ pub fn mutation_type(kind: MutationKind) -> i32 {
     named.into()
 }
 
-/// A mutation whose `count` cells are in the block.
+/// A mutation with `count` cells in the cell block.
 pub fn mutation_by_block(kind: MutationKind, row: &[u8], count: i32) -> proto::MutationProto {
     proto::MutationProto {
         row: Some(Bytes::copy_from_slice(row)),
@@ -89,7 +89,7 @@ pub fn mutation_by_block(kind: MutationKind, row: &[u8], count: i32) -> proto::M
     }
 }
 
-/// A mutation with a cell inside; `None` if a message cannot say what the cell is.
+/// A mutation with the cell in its message; `None` if a message cannot represent the cell.
 pub fn mutation_by_message(kind: MutationKind, cell: &RawCell) -> Option<proto::MutationProto> {
     if cell.tags_len.is_some() {
         return None;
@@ -122,7 +122,7 @@ pub fn mutation_by_message(kind: MutationKind, cell: &RawCell) -> Option<proto::
     })
 }
 
-/// A condition that holds of any row: it has no such column.
+/// A condition that holds for every row, because the column does not exist.
 pub fn condition_that_holds(row: &[u8]) -> proto::Condition {
     use prost::Message;
     let comparable = proto::ByteArrayComparable { value: Some(Bytes::new()) };

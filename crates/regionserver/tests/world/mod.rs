@@ -1,4 +1,4 @@
-//! A region server with one region, on a disk that can be made slow or faulty, and a connection to it.
+//! A region server with one region, on a disk that can be slow or faulty, and a connection to it.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod cells;
@@ -13,26 +13,27 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use engine::recovery::other_servers_log_dirs;
 use engine::region::RegionOptions;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use prost::Message;
+use proto::exception::{Answer, JavaException};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::slow_log::{SlowCall, SlowCalls, SlowLogOptions};
 use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
 use rpc::client::{ConnectOptions, Connection, Request};
 use rpc::{CellBlock, Method, ServerOptions};
-use wire::exception::Answer;
-use wire::service::{AdminService, RegionServerStatusService};
+use wire::service::{AdminService, Caller, RegionServerStatusService};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// A master that takes note of everything.
-struct Agreeable;
+/// A master that accepts every report.
+struct AcceptingMaster;
 
-impl RegionServerStatusService for Agreeable {
+impl RegionServerStatusService for AcceptingMaster {
     fn region_server_startup(
         &self,
         _: proto::RegionServerStartupRequest,
@@ -72,7 +73,7 @@ pub struct World {
     region_id: u64,
 }
 
-/// Each server has a name of its own.
+/// Returns a different start code, and thus server name, for each server.
 fn next_start_code() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -108,10 +109,38 @@ fn options() -> RegionServerOptions {
             slow_scan: Some(SECOND / 2),
             large_bytes: None,
             large_scan_bytes: None,
-            kept: 2,
+            calls_max: 2,
         },
         regions_max: 1000,
     }
+}
+
+/// The name of the server that starts at `start_code`.
+pub fn server_name(start_code: u64) -> ServerName {
+    ServerName { host: "host".into(), port: 16020, start_code }
+}
+
+/// Starts a server that takes over the logs in `dead_logs`. It has no regions yet.
+pub async fn start_server(
+    env: &Env,
+    fs: Arc<dyn FileSystem>,
+    name: ServerName,
+    dead_logs: Vec<FilePath>,
+) -> Arc<RegionServer> {
+    let started = RegionServer::start(RegionServerParts {
+        env: env.clone(),
+        fs,
+        disk: regionserver::Disk::default(),
+        root: RootDir::new(FilePath::root()),
+        name,
+        dead_logs,
+        info_port: 16030,
+        options: options(),
+        answers: rpc::server::Shared::new(&ServerOptions::default()).answers().clone(),
+        on_fatal: Arc::new(|why| panic!("{why}")),
+        on_stop: Arc::new(|_| ()),
+    });
+    started.await.unwrap()
 }
 
 impl World {
@@ -120,20 +149,20 @@ impl World {
         World::with_family(FamilyDescriptor::new("f")).await
     }
 
-    /// The same with a region of another family.
+    /// The same with the given family.
     pub async fn with_family(family: FamilyDescriptor) -> World {
         World::on(MemoryFs::new(), family).await
     }
 
-    /// A server on what another one left on its disk.
+    /// A server on the disk of an earlier one.
     pub async fn on(disk: MemoryFs, family: FamilyDescriptor) -> World {
         World::with_region(disk, family, 1).await
     }
 
-    /// The same with a region that was made at another time.
+    /// The same with the given region id.
     pub async fn with_region(disk: MemoryFs, family: FamilyDescriptor, region_id: u64) -> World {
         let start_code = next_start_code();
-        // Names of files must differ from those that another server gave.
+        // A seed per server, because its file names must differ from those of earlier servers.
         let env = base::testing::env(start_code);
         let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
         let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
@@ -144,22 +173,10 @@ impl World {
         let table = TableDescriptor::new(name).with_family(family);
         root.write_table_descriptor(&*fs, &table).await.unwrap();
         root.write_region_info(&*fs, &info).await.unwrap();
-        let shared = rpc::server::Shared::new(&ServerOptions::default());
-        let server = RegionServer::start(RegionServerParts {
-            env: env.clone(),
-            fs,
-            disk: regionserver::Disk::default(),
-            root,
-            name: ServerName { host: "host".into(), port: 16020, start_code },
-            info_port: 16030,
-            options: options(),
-            answers: shared.answers().clone(),
-            on_fatal: Arc::new(|why| panic!("{why}")),
-            on_stop: Arc::new(|_| ()),
-        })
-        .await
-        .unwrap();
-        server.join(Arc::new(Agreeable)).await.unwrap();
+        let own_name = server_name(start_code);
+        let dead_logs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
+        let server = start_server(&env, fs, own_name, dead_logs).await;
+        server.register(Arc::new(AcceptingMaster)).await.unwrap();
         let open =
             proto::open_region_request::RegionOpenInfo { region: (&info).into(), ..Default::default() };
         let request = proto::OpenRegionRequest { open_info: vec![open], ..Default::default() };
@@ -172,30 +189,31 @@ impl World {
         World { env, server, connection, region, faulty, disk, region_id }
     }
 
-    /// Another server on what survives of the disk when this one loses its power.
+    /// Another server on the part of the disk that survives a power loss now.
     pub async fn after_power_loss(&self, family: FamilyDescriptor) -> World {
         World::with_region(self.disk.crash(&mut || 0), family, self.region_id).await
     }
 
-    /// The region.
+    /// The engine's region.
     pub fn served(&self) -> Arc<engine::Region> {
         self.server.regions().all().swap_remove(0)
     }
 
-    /// Makes a call as a connection with `codec` does.
+    /// Makes a call as a connection with `codec` does, without the network.
     pub async fn call_by(
         &self,
         codec: rpc::Codec,
         method: &'static str,
         message: &impl Message,
         cells: Bytes,
-    ) -> Result<rpc::Reply, rpc::Failure> {
+    ) -> Result<rpc::Reply, JavaException> {
         let address = ([127, 0, 0, 1], 16020).into();
         let connection = rpc::ConnectionInfo {
             peer: address,
             local: address,
             service: "ClientService",
-            user: Some("me".into()),
+            claimed_user: Some("me".into()),
+            principal: None,
             version: Some(rpc::ClientVersion { major: 2, minor: 5, text: "2.5.10".into() }),
             codec: Some(codec),
             compressor: None,
@@ -222,6 +240,11 @@ impl World {
         cells: BytesMut,
     ) -> rpc::client::Answer {
         self.call_raw(method, message.encode_to_vec().into(), cells).await
+    }
+
+    /// The caller of another server, over the network.
+    pub fn remote_caller(&self) -> RemoteCaller {
+        RemoteCaller(self.connection.clone())
     }
 
     pub async fn call_raw(&self, method: &'static str, param: Bytes, cells: BytesMut) -> rpc::client::Answer {
@@ -253,7 +276,7 @@ impl World {
     pub async fn get(&self, row: &'static str) {
         let get = proto::Get { row: row.into(), ..Default::default() };
         let request = proto::GetRequest { region: self.region.clone(), get };
-        assert!(!self.call("Get", &request, BytesMut::new()).await.cells.is_empty(), "the row is there");
+        assert!(!self.call("Get", &request, BytesMut::new()).await.cells.is_empty(), "the row exists");
     }
 
     pub async fn scan(&self) {
@@ -275,19 +298,53 @@ impl World {
     }
 }
 
+/// Calls the service of a server over the network, as another server would.
+pub struct RemoteCaller(Connection);
+
+impl Caller for RemoteCaller {
+    fn call(
+        &self,
+        _: &'static str,
+        method: &'static str,
+        param: Bytes,
+        cells: Bytes,
+    ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        let request = Request {
+            method: Method::of_static(method),
+            param,
+            cells: CellBlock::from(cells),
+            timeout: 60 * SECOND,
+            priority: 0,
+        };
+        Box::pin(async move {
+            match self.0.call(request).await {
+                Ok(answer) => Ok((answer.message, answer.cells)),
+                Err(rpc::client::Error::Remote(remote)) => Err(JavaException {
+                    class: remote.class.clone().into(),
+                    message: remote.stack_trace.clone(),
+                    do_not_retry: remote.do_not_retry,
+                    location: remote.location.clone(),
+                    server_overloaded: remote.server_overloaded,
+                }),
+                Err(error) => panic!("the call was lost: {error:?}"),
+            }
+        })
+    }
+}
+
 async fn connect(env: &Env, server: &Arc<RegionServer>) -> Connection {
     let watch = server.options().slow_log.watch(Arc::new(SlowCalls(server.clone())));
     let options = ServerOptions { watch: Some(watch), ..ServerOptions::default() };
     let rpc = rpc::Server::new(env.clone(), vec![Arc::new(ClientRpc::new(server.clone()))], options, None);
     let listener = env.net.listen(([127, 0, 0, 1], 16020).into()).await.unwrap();
     rpc.serve(listener);
-    // It serves as long as it is there.
+    // A server serves only until it is dropped.
     static SERVERS: OnceLock<std::sync::Mutex<Vec<Arc<rpc::Server>>>> = OnceLock::new();
     SERVERS.get_or_init(Default::default).lock().unwrap().push(rpc);
     Connection::connect(env, "host", 16020, "ClientService", &ConnectOptions::for_user("me")).await.unwrap()
 }
 
-/// Runs `test` on a runtime whose time passes only when all wait.
+/// Runs `test` on a runtime whose clock advances only while all tasks wait.
 pub fn run(test: impl Future<Output = ()>) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().unwrap().block_on(test);

@@ -1,4 +1,4 @@
-//! The task of a client's connection: requests out, answers in.
+//! The task of a client connection: writes requests and reads responses.
 
 use std::io;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::fields::Malformed;
 use crate::frame::{self, LENGTH_LEN, RequestHeader};
 use crate::preamble::CONNECTION_CALL_ID;
 
-/// Bytes of room made before a read; a large answer gets more as it arrives.
+/// Capacity in bytes reserved before a read; a large response gets more as it arrives.
 const READ_LEN: usize = 64 * 1024;
-/// Requests gathered for one write.
-const GATHERED_LEN: usize = 256 * 1024;
+/// Maximum bytes of requests in one write.
+const BATCH_LEN: usize = 256 * 1024;
 
-/// A request on its way to the socket.
+/// A request to be written to the socket.
 pub(super) struct Outgoing {
     pub(super) header: RequestHeader,
     pub(super) param: Bytes,
     pub(super) cells: CellBlock,
 }
 
-/// The two halves of a connection and the calls that wait for its answers.
+/// The two halves of a connection and its pending calls.
 pub(super) struct Session {
     reader: ReadHalf<Box<dyn Stream>>,
     writer: WriteHalf<Box<dyn Stream>>,
@@ -36,14 +36,14 @@ pub(super) struct Session {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum SessionError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("the server closed it")]
+    #[error("closed by the server")]
     Closed,
-    #[error("the answer is {0}")]
+    #[error("invalid response: {0}")]
     Malformed(#[from] Malformed),
-    #[error("an answer of {0} bytes is longer than is taken")]
+    #[error("response of {0} bytes exceeds the limit")]
     TooLong(u32),
 }
 
@@ -58,7 +58,7 @@ impl Session {
         Session { reader, writer, queue, calls, max_response_bytes }
     }
 
-    /// Runs until the connection is lost or nobody holds it any more.
+    /// Runs until the connection is lost or no caller holds it any more.
     pub(super) async fn run(self) {
         let Session { mut reader, mut writer, mut queue, calls, max_response_bytes } = self;
         let failed = {
@@ -67,78 +67,82 @@ impl Session {
             tokio::select! {
                 failed = reading => failed,
                 Err(failed) = writing => failed.into(),
-                else => Failed::Closed,
+                else => SessionError::Closed,
             }
         };
         calls.lose(Error::Lost(failed.to_string().into()));
-        // The other end sees the close at once.
+        // Lets the other end notice the close immediately.
         let _ = writer.shutdown().await;
     }
 }
 
-/// Writes what is queued, all that is there at once. Ends when the connection's last holder is gone.
+/// Writes all queued requests in batches. Ends when the last owner of the connection drops it.
 async fn write_requests(
     writer: &mut WriteHalf<Box<dyn Stream>>,
     queue: &mut mpsc::Receiver<Outgoing>,
 ) -> io::Result<()> {
-    let mut gathered = BytesMut::new();
+    let mut batch = BytesMut::new();
     while let Some(first) = queue.recv().await {
-        gather(&mut gathered, first);
-        while gathered.len() < GATHERED_LEN {
+        append_request(&mut batch, first);
+        while batch.len() < BATCH_LEN {
             match queue.try_recv() {
-                Ok(next) => gather(&mut gathered, next),
+                Ok(next) => append_request(&mut batch, next),
                 Err(_) => break,
             }
         }
-        writer.write_all(&gathered).await?;
+        writer.write_all(&batch).await?;
         writer.flush().await?;
-        gathered.clear();
-        if gathered.capacity() > 2 * GATHERED_LEN {
-            gathered = BytesMut::new();
+        batch.clear();
+        if batch.capacity() > 2 * BATCH_LEN {
+            batch = BytesMut::new();
         }
     }
     Err(io::Error::other("no longer used"))
 }
 
-fn gather(out: &mut BytesMut, request: Outgoing) {
+fn append_request(out: &mut BytesMut, request: Outgoing) {
     frame::put_request(out, &request.header, &request.param);
     for piece in request.cells.into_pieces() {
         out.extend_from_slice(&piece);
     }
 }
 
-/// Hands each answer to its call; returns why it cannot go on.
+/// Delivers each response to its call; returns why it cannot continue.
 async fn read_answers(
     reader: &mut ReadHalf<Box<dyn Stream>>,
     calls: &Calls,
     max_response_bytes: u32,
-) -> Failed {
+) -> SessionError {
     let mut bytes = BytesMut::new();
     loop {
-        match hand_out(&mut bytes, calls, max_response_bytes) {
-            Ok(room) => bytes.reserve(room),
+        match deliver_responses(&mut bytes, calls, max_response_bytes) {
+            Ok(capacity) => bytes.reserve(capacity),
             Err(failed) => return failed,
         }
         match reader.read_buf(&mut bytes).await {
-            Ok(0) => return Failed::Closed,
+            Ok(0) => return SessionError::Closed,
             Ok(_) => {}
             Err(error) => return error.into(),
         }
     }
 }
 
-/// Hands out all complete answers in `bytes`; the room to make for what follows.
-fn hand_out(bytes: &mut BytesMut, calls: &Calls, max_response_bytes: u32) -> Result<usize, Failed> {
+/// Delivers all complete responses in `bytes`; returns the capacity to reserve for the next read.
+fn deliver_responses(
+    bytes: &mut BytesMut,
+    calls: &Calls,
+    max_response_bytes: u32,
+) -> Result<usize, SessionError> {
     loop {
         let Some(len) = bytes.first_chunk::<LENGTH_LEN>().map(|len| u32::from_be_bytes(*len)) else {
             return Ok(READ_LEN);
         };
         if len > max_response_bytes {
-            return Err(Failed::TooLong(len));
+            return Err(SessionError::TooLong(len));
         }
         let total = LENGTH_LEN + len as usize;
         if bytes.len() < total {
-            // What the frame only claims to hold is not made room for.
+            // Do not reserve memory for a length that the frame only claims.
             return Ok((total - bytes.len()).min(bytes.len()).max(READ_LEN));
         }
         let mut frame = bytes.split_to(total).freeze();
@@ -149,7 +153,7 @@ fn hand_out(bytes: &mut BytesMut, calls: &Calls, max_response_bytes: u32) -> Res
             Err(exception) => Err(Error::Remote(Arc::new(exception))),
         };
         match outcome {
-            // It belongs to no call: the server gives up on the connection.
+            // The exception belongs to no call: the server gives up on the connection.
             Err(error) if response.call_id == CONNECTION_CALL_ID => calls.lose(error),
             outcome => calls.answer(response.call_id, outcome),
         }

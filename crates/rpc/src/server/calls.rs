@@ -1,4 +1,4 @@
-//! The calls of a connection that were not ready at once.
+//! The calls of a connection that were not ready immediately.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::{Clock, Env, TaskClass};
-use base::metrics::Took;
+use base::metrics::RecordedDuration;
 use base::spent::{self, Phase, Spent, nanos};
 use base::turns::{self, Request};
 use bytes::Bytes;
@@ -19,228 +19,243 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::oneshot;
 use tracing::error;
 
-use super::shared::CallPlace;
-use crate::call::{ConnectionInfo, Failure, Method, Reply};
+use super::shared::CallSlot;
+use crate::call::{ConnectionInfo, Method, Reply};
+use proto::exception::JavaException;
 
 thread_local! {
-    // When the turn ends of the connection whose calls are being polled: a time of the monotonic clock.
-    static TURN_ENDS: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    // The end of the time slice of the connection whose calls are being polled, on the monotonic
+    // clock.
+    static SLICE_END: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Calls that run. Most connections have one at a time, which needs no list: it wakes the connection itself, and is polled
-/// once each time that happens. Of several, only those that were woken are polled.
+/// Running calls. Most connections have one at a time, which needs no list: it wakes the connection
+/// itself, and is polled once per wake-up. If there are several, only the woken ones are polled.
 #[derive(Default)]
 pub(super) struct Calls {
-    sole: Option<Running>,
-    // Whether the connection was woken since the sole call was polled.
+    sole: Option<RunningCall>,
+    // Whether the connection was woken since the last poll of the sole call.
     woken: bool,
-    others: FuturesUnordered<Running>,
+    others: FuturesUnordered<RunningCall>,
 }
 
 impl Calls {
-    /// The connection was woken, perhaps for a call.
+    /// Records that the connection was woken, possibly for a call.
     pub(super) fn wake(&mut self) {
         self.woken = true;
     }
 
-    /// Begins a call, whose account is open. What came of it if that is there at once, or when it began to wait.
+    /// Starts a call, whose account is open. Returns its outcome if it is ready immediately,
+    /// otherwise the time at which it started to wait.
     pub(super) fn begin(
         &mut self,
-        mut work: Work,
+        mut work: CallWork,
         env: &Env,
         connection: &Arc<ConnectionInfo>,
         cx: &mut Context<'_>,
-    ) -> Begin {
+    ) -> BeginOutcome {
         if let Poll::Ready(outcome) = work.poll(cx) {
-            return Begin::Done(Done { call: work.call, outcome, was_ready: true });
+            return BeginOutcome::Done(FinishedCall { call: work.call, outcome, was_ready: true });
         }
         let mut spent = spent::close();
         let now = env.clock.monotonic();
         spent.add(Phase::Work, now.saturating_sub(work.call.begun));
         let leaves = turns::take_request() == Some(Request::Leave);
-        let mut call = Running { work: Some(work), spent, clock: Arc::clone(&env.clock) };
+        let mut call = RunningCall { work: Some(work), spent, clock: Arc::clone(&env.clock) };
         if leaves {
-            call.leave(env, connection);
+            call.move_to_background(env, connection);
         }
         match self.sole {
-            // What has left is to be polled once more, on behalf of the thread that it went to.
+            // A call that moved to another thread must be polled once more, to register for that
+            // thread's result.
             None => (self.sole, self.woken) = (Some(call), leaves),
             Some(_) => self.others.push(call),
         }
-        Begin::Waits(now)
+        BeginOutcome::Waits(now)
     }
 
-    /// The next call that has ended. Calls that ask for another turn go behind all others; none is polled after the time
-    /// `turn_ends` of the monotonic clock.
+    /// The next call that has ended. Calls that request another turn are queued after all others.
+    /// No call is polled after `slice_end`, a time on the monotonic clock.
     pub(super) fn poll_next(
         &mut self,
         env: &Env,
         connection: &Arc<ConnectionInfo>,
-        turn_ends: Duration,
+        slice_end: Duration,
         cx: &mut Context<'_>,
-    ) -> Next {
+    ) -> PollOutcome {
         if !self.woken && self.others.is_empty() {
-            return Next::Nothing;
+            return PollOutcome::Idle;
         }
-        if env.clock.monotonic() >= turn_ends {
-            return if self.is_empty() { Next::Nothing } else { Next::TurnOver };
+        if env.clock.monotonic() >= slice_end {
+            return if self.is_empty() { PollOutcome::Idle } else { PollOutcome::SliceOver };
         }
-        TURN_ENDS.set(turn_ends);
+        SLICE_END.set(slice_end);
         turns::set_abandoned(connection.presence.has_left());
         let next = self.poll_woken(env, connection, cx);
         turns::set_abandoned(false);
         next
     }
 
-    fn poll_woken(&mut self, env: &Env, connection: &Arc<ConnectionInfo>, cx: &mut Context<'_>) -> Next {
+    fn poll_woken(
+        &mut self,
+        env: &Env,
+        connection: &Arc<ConnectionInfo>,
+        cx: &mut Context<'_>,
+    ) -> PollOutcome {
         if std::mem::take(&mut self.woken)
             && let Some(call) = &mut self.sole
         {
             match Pin::new(call).poll(cx) {
-                Poll::Ready(Step::Done(done)) => {
+                Poll::Ready(RunOutcome::Done(done)) => {
                     self.sole = None;
-                    return Next::Done(done);
+                    return PollOutcome::Done(done);
                 }
-                Poll::Ready(Step::Again(mut call, request)) => {
+                Poll::Ready(RunOutcome::Again(mut call, request)) => {
                     if request == Some(Request::Leave) {
-                        call.leave(env, connection);
+                        call.move_to_background(env, connection);
                     }
                     (self.sole, self.woken) = (Some(call), true);
-                    return Next::Again;
+                    return PollOutcome::Continues;
                 }
                 Poll::Pending => {}
             }
         }
         if self.others.is_empty() {
-            return Next::Nothing;
+            return PollOutcome::Idle;
         }
         match self.others.poll_next_unpin(cx) {
-            Poll::Ready(Some(Step::Done(done))) => Next::Done(done),
-            Poll::Ready(Some(Step::Again(mut call, request))) => {
+            Poll::Ready(Some(RunOutcome::Done(done))) => PollOutcome::Done(done),
+            Poll::Ready(Some(RunOutcome::Again(mut call, request))) => {
                 if request == Some(Request::Leave) {
-                    call.leave(env, connection);
+                    call.move_to_background(env, connection);
                 }
                 self.others.push(call);
-                Next::Again
+                PollOutcome::Continues
             }
-            Poll::Ready(None) | Poll::Pending => Next::Nothing,
+            Poll::Ready(None) | Poll::Pending => PollOutcome::Idle,
         }
     }
 
-    /// How many run.
+    /// Number of running calls.
     pub(super) fn len(&self) -> usize {
         usize::from(self.sole.is_some()) + self.others.len()
     }
 
-    /// Whether none runs.
+    /// Whether no call is running.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What polling the calls came to.
+/// The result of polling the calls.
 #[allow(clippy::large_enum_variant, reason = "handled immediately, and stored nowhere")]
-pub(super) enum Next {
+pub(super) enum PollOutcome {
     /// A call is done.
-    Done(Done),
-    /// A call had its turn and goes on in another one.
-    Again,
-    /// None can go on now.
-    Nothing,
-    /// Some may go on, but the turn has ended.
-    TurnOver,
+    Done(FinishedCall),
+    /// A call ran and will continue later.
+    Continues,
+    /// No call can continue now.
+    Idle,
+    /// Some calls may be able to continue, but the time slice is used up.
+    SliceOver,
 }
 
-/// What came of beginning a call.
-#[allow(clippy::large_enum_variant, reason = "looked at at once, and kept by nobody")]
-pub(super) enum Begin {
+/// The result of starting a call.
+#[allow(clippy::large_enum_variant, reason = "handled immediately, and stored nowhere")]
+pub(super) enum BeginOutcome {
     /// It is done.
-    Done(Done),
-    /// It waits, since this time of the monotonic clock.
+    Done(FinishedCall),
+    /// It waits, since this time on the monotonic clock.
     Waits(Duration),
 }
 
-/// What is known of a call before it is done.
-pub(super) struct Begun {
+/// The properties of a call before it is done.
+pub(super) struct BegunCall {
     pub(super) call_id: u32,
     pub(super) method: Method,
     /// Its message.
     pub(super) param: Bytes,
-    /// Bytes that it takes of the number for requests.
+    /// Bytes reserved from the request budget.
     pub(super) cost: usize,
-    /// Bytes of message and cells.
+    /// Size in bytes of message and cells.
     pub(super) request_len: usize,
-    /// When it was read, by the monotonic clock.
+    /// When it was read, on the monotonic clock.
     pub(super) received: Duration,
-    /// When it was begun.
+    /// When it was started.
     pub(super) begun: Duration,
 }
 
-impl Begun {
-    /// How long it took in all until `now`, and for how many nanoseconds of that it waited to be begun.
-    pub(super) fn took_until(&self, now: Duration) -> (Took, u64) {
+impl BegunCall {
+    /// The call's total time until `now`, and the nanoseconds of it before the call was started.
+    pub(super) fn took_until(&self, now: Duration) -> (RecordedDuration, u64) {
         let queued = nanos(self.begun).saturating_sub(nanos(self.received));
-        (Took::between(self.received, now), queued)
+        (RecordedDuration::between(self.received, now), queued)
     }
 }
 
-/// The answer to a call, in the making.
-pub(super) type Answer = BoxFuture<'static, Result<Reply, Failure>>;
+/// The future of a call's response.
+pub(super) type Answer = BoxFuture<'static, Result<Reply, JavaException>>;
 
-/// A call and who answers it.
-pub(super) struct Work {
-    pub(super) call: Begun,
+/// A call and the future of its response.
+pub(super) struct CallWork {
+    pub(super) call: BegunCall,
     pub(super) answer: Answer,
-    pub(super) _place: CallPlace,
+    pub(super) _slot: CallSlot,
 }
 
-/// A call that was not ready at once.
-struct Running {
-    // Taken when it is done.
-    work: Option<Work>,
+/// A call that was not ready immediately.
+struct RunningCall {
+    // Taken when the call is done.
+    work: Option<CallWork>,
     spent: Spent,
     clock: Arc<dyn Clock>,
 }
 
-/// What polling a call that runs came to.
+/// The result of polling a running call.
 #[allow(clippy::large_enum_variant, reason = "handled immediately, and stored nowhere")]
-enum Step {
-    Done(Done),
-    /// It goes on in another turn; with what it asks for.
-    Again(Running, Option<Request>),
+enum RunOutcome {
+    Done(FinishedCall),
+    /// It continues later, with its scheduling request.
+    Again(RunningCall, Option<Request>),
 }
 
-/// A call that is done. Until another one is polled on this thread, its account is the thread's current one.
-pub(super) struct Done {
-    pub(super) call: Begun,
-    pub(super) outcome: Result<Reply, Failure>,
-    /// Whether it was done as soon as it was begun: all its time is work then, and not in its account.
+/// A call that is done. Its account is the thread's current one until another call is polled on
+/// this thread.
+pub(super) struct FinishedCall {
+    pub(super) call: BegunCall,
+    pub(super) outcome: Result<Reply, JavaException>,
+    /// Whether it was done as soon as it was started. Then all its time is work, which is not in
+    /// its account.
     pub(super) was_ready: bool,
 }
 
-impl Work {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, Failure>> {
-        // Nothing is left of what another task of this thread asked for.
+impl CallWork {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, JavaException>> {
+        // Discard a request that another task of this thread left.
         turns::take_request();
         poll_caught(&mut self.answer, &self.call.method, cx)
     }
 }
 
-fn poll_caught(answer: &mut Answer, method: &Method, cx: &mut Context<'_>) -> Poll<Result<Reply, Failure>> {
+fn poll_caught(
+    answer: &mut Answer,
+    method: &Method,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Reply, JavaException>> {
     match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(panic) => Poll::Ready(Err(panicked(method, panic))),
     }
 }
 
-impl Running {
-    /// What is left of it, to be polled as another future.
-    fn take(&mut self) -> Running {
-        Running { work: self.work.take(), spent: self.spent, clock: Arc::clone(&self.clock) }
+impl RunningCall {
+    /// Moves the rest of the call out, to be polled as another future.
+    fn take(&mut self) -> RunningCall {
+        RunningCall { work: self.work.take(), spent: self.spent, clock: Arc::clone(&self.clock) }
     }
 
-    /// Moves what is left of the call, and its account, to a thread of low priority.
-    fn leave(&mut self, env: &Env, connection: &Arc<ConnectionInfo>) {
+    /// Moves the rest of the call, and its account, to a thread of low priority.
+    fn move_to_background(&mut self, env: &Env, connection: &Arc<ConnectionInfo>) {
         let Some(work) = &mut self.work else { return };
         let (send, receive) = oneshot::channel();
         let here: Answer = Box::pin(async move {
@@ -249,7 +264,7 @@ impl Running {
                     spent::absorb(&account);
                     outcome
                 }
-                Err(_) => Err(Failure::do_not_retry("the call was lost by an error of the server")),
+                Err(_) => Err(JavaException::do_not_retry("internal server error: the call was lost")),
             }
         });
         let mut there = std::mem::replace(&mut work.answer, here);
@@ -268,26 +283,26 @@ impl Running {
                 polled
             });
             let outcome = polling.await;
-            // An error means that the connection has closed.
+            // An error means that the connection was closed.
             let _ = send.send((outcome, account));
         });
     }
 }
 
-impl Future for Running {
-    type Output = Step;
+impl Future for RunningCall {
+    type Output = RunOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
-        let Running { work, spent, clock } = &mut *self;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<RunOutcome> {
+        let RunningCall { work, spent, clock } = &mut *self;
         let Some(ended) = work else { return Poll::Pending };
         let begun = clock.monotonic();
-        if begun >= TURN_ENDS.get() {
-            return Poll::Ready(Step::Again(self.take(), None));
+        if begun >= SLICE_END.get() {
+            return Poll::Ready(RunOutcome::Again(self.take(), None));
         }
         spent::open(spent, begun);
         let polled = ended.poll(cx);
-        // What waits has not ended, whatever it said of a part.
-        let ended = spent::ended().filter(|_| polled.is_ready());
+        // A pending call has not ended, even if it reported the end of a part.
+        let ended = spent::reported_end().filter(|_| polled.is_ready());
         let stopped = ended.map_or_else(|| clock.monotonic(), |end| end.at);
         spent::add(Phase::Work, stopped.saturating_sub(begun));
         let request = turns::take_request();
@@ -296,21 +311,23 @@ impl Future for Running {
                 *spent = spent::close();
                 match request {
                     None => Poll::Pending,
-                    request => Poll::Ready(Step::Again(self.take(), request)),
+                    request => Poll::Ready(RunOutcome::Again(self.take(), request)),
                 }
             }
             Poll::Ready(outcome) => match work.take() {
-                Some(Work { call, .. }) => Poll::Ready(Step::Done(Done { call, outcome, was_ready: false })),
+                Some(CallWork { call, .. }) => {
+                    Poll::Ready(RunOutcome::Done(FinishedCall { call, outcome, was_ready: false }))
+                }
                 None => Poll::Pending,
             },
         }
     }
 }
 
-/// The answer to a call whose handler has a bug: this call fails, the server goes on.
-pub(super) fn panicked(method: &Method, panic: Box<dyn Any + Send>) -> Failure {
+/// The response to a call whose handler panicked: only this call fails.
+pub(super) fn panicked(method: &Method, panic: Box<dyn Any + Send>) -> JavaException {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    error!(%method, panic = text, "a call panicked; it is answered as failed");
-    Failure::do_not_retry(format!("{method} failed by an error of the server: {text}"))
+    error!(%method, panic = text, "call panicked; returning an error to the client");
+    JavaException::do_not_retry(format!("{method} failed with an internal server error: {text}"))
 }

@@ -1,14 +1,15 @@
-//! Calls of connections whose cell blocks are compressed: the request's block is expanded before the call, the response's
-//! block compressed after it.
+//! Calls of connections with compressed cell blocks: the request's block is decompressed before the
+//! call, the response's block is compressed after it.
 //!
-//! A few bytes can expand to very many, so that only the first [`INLINE_BYTES`] are expanded on the connection's thread.
-//! What follows is expanded step by step on threads of low priority, one block per connection at a time. What a step
-//! made is admitted before the next one: expanded bytes count as bytes of requests until the call ends.
+//! A few bytes can expand to very many. So only the first [`INLINE_BYTES`] are decompressed on the
+//! connection's thread. The rest is decompressed step by step on threads of low priority, one block
+//! per connection at a time. The output of each step is admitted before the next step: it counts as
+//! bytes of requests until the call ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::budget::{Budget, Share};
+use base::budget::{Budget, BudgetShare};
 use base::compression::{self, Expansion};
 use base::env::{Env, TaskClass};
 use base::spent::{self, Phase};
@@ -16,57 +17,63 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::overloaded;
-use crate::call::{Call, ConnectionInfo, Failure, Reply, Service};
+use crate::call::{Call, ConnectionInfo, Reply, Service};
 use crate::compressor::Compressor;
+use proto::exception::JavaException;
 
-/// Bytes of a block that are expanded at once: some hundred microseconds.
+/// Bytes of a block that are decompressed on the connection's thread: a few hundred microseconds.
 const INLINE_BYTES: usize = 128 << 10;
 
-/// Whether a block of the connection is being expanded elsewhere. Until that ends, no further requests are begun.
+/// Whether a block of the connection is being decompressed on another thread. Until that ends, no
+/// further requests are started.
 #[derive(Clone, Default)]
 pub(super) struct Expanding(Option<Arc<AtomicBool>>);
 
 impl Expanding {
-    /// For a connection that agreed on a compressor.
+    /// For a connection that negotiated a compressor.
     pub(super) fn possible() -> Expanding {
         Expanding(Some(Arc::default()))
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.0.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn set(&self, is_under_way: bool) {
+    fn set(&self, is_active: bool) {
         if let Some(flag) = &self.0 {
-            flag.store(is_under_way, Ordering::Relaxed);
+            flag.store(is_active, Ordering::Relaxed);
         }
     }
 }
 
-/// Ends an expansion, also where its call is dropped.
-struct UnderWay(Expanding);
+/// Ends a decompression when dropped, even if its call is dropped.
+struct ExpandingGuard(Expanding);
 
-impl Drop for UnderWay {
+impl Drop for ExpandingGuard {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
-/// What compressed calls of a connection need.
+/// The state that compressed calls of a connection need.
 pub(super) struct Compressed {
     pub(super) env: Env,
     pub(super) compressor: Compressor,
     pub(super) requests: Arc<Budget>,
-    /// Bytes of the longest block.
+    /// Maximum size in bytes of a block.
     pub(super) limit: usize,
     pub(super) expanding: Expanding,
 }
 
 impl Compressed {
-    /// Answers `call` by `service`, which sees its cells plain.
-    pub(super) async fn call(self, service: Arc<dyn Service>, mut call: Call) -> Result<Reply, Failure> {
-        // Given back when the call is done.
-        let mut share = Share::of(&self.requests);
+    /// Answers `call` through `service`, which sees its cells uncompressed.
+    pub(super) async fn call(
+        self,
+        service: Arc<dyn Service>,
+        mut call: Call,
+    ) -> Result<Reply, JavaException> {
+        // Released when the call is done.
+        let mut share = BudgetShare::of(&self.requests);
         if !call.cells.is_empty() {
             let stream = std::mem::take(&mut call.cells);
             call.cells = self.expand(stream, &mut share, &call.connection).await?;
@@ -82,11 +89,11 @@ impl Compressed {
     async fn expand(
         &self,
         stream: Bytes,
-        share: &mut Share,
+        share: &mut BudgetShare,
         connection: &Arc<ConnectionInfo>,
-    ) -> Result<Bytes, Failure> {
+    ) -> Result<Bytes, JavaException> {
         let clock = &*self.env.clock;
-        let begun = spent::took(Phase::Decode, clock, || -> Result<_, Failure> {
+        let begun = spent::timed(Phase::Decode, clock, || -> Result<_, JavaException> {
             let expansion = self.compressor.expansion(stream, self.limit, INLINE_BYTES);
             let mut expansion = expansion.map_err(|error| unreadable(connection, &error))?;
             let ended = step(&mut expansion, share, connection)?;
@@ -97,49 +104,53 @@ impl Compressed {
             return Ok(expansion.into_output().into());
         }
         self.expanding.set(true);
-        let under_way = UnderWay(self.expanding.clone());
-        let (mut share_there, connection) =
-            (std::mem::replace(share, Share::of(&self.requests)), connection.clone());
+        let guard = ExpandingGuard(self.expanding.clone());
+        let (mut background_share, connection) =
+            (std::mem::replace(share, BudgetShare::of(&self.requests)), connection.clone());
         let rest = async move {
             while !connection.presence.has_left() {
-                if step(&mut expansion, &mut share_there, &connection)? {
-                    return Ok((expansion.into_output(), share_there));
+                if step(&mut expansion, &mut background_share, &connection)? {
+                    return Ok((expansion.into_output(), background_share));
                 }
                 tokio::task::yield_now().await;
             }
-            Err(Failure::do_not_retry("the client has gone"))
+            Err(JavaException::do_not_retry("client disconnected"))
         };
-        let (output, share_there) = self.elsewhere(rest).await?;
-        *share = share_there;
-        drop(under_way);
+        let (output, background_share) = self.run_in_background(rest).await?;
+        *share = background_share;
+        drop(guard);
         Ok(output.into())
     }
 
-    async fn compress(&self, plain: Bytes) -> Result<Bytes, Failure> {
+    async fn compress(&self, plain: Bytes) -> Result<Bytes, JavaException> {
         let compressor = self.compressor;
         if !compressor.is_slow_for(plain.len()) {
-            return Ok(spent::took(Phase::Work, &*self.env.clock, || compressor.compress(&plain)));
+            return Ok(spent::timed(Phase::Work, &*self.env.clock, || compressor.compress(&plain)));
         }
-        self.elsewhere(async move { Ok(compressor.compress(&plain)) }).await
+        self.run_in_background(async move { Ok(compressor.compress(&plain)) }).await
     }
 
-    /// Does `work` on a thread of low priority.
-    async fn elsewhere<T: Send + 'static>(
+    /// Runs `work` on a thread of low priority.
+    async fn run_in_background<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
-    ) -> Result<T, Failure> {
+        work: impl Future<Output = Result<T, JavaException>> + Send + 'static,
+    ) -> Result<T, JavaException> {
         let (send, receive) = oneshot::channel();
         self.env.spawn(TaskClass::Scan, async move {
             // An error means that the call was dropped.
             let _ = send.send(work.await);
         });
-        let lost = |_| Failure::do_not_retry("the server could not compress or expand the cell block");
+        let lost = |_| JavaException::do_not_retry("the server could not compress or expand the cell block");
         receive.await.map_err(lost)?
     }
 }
 
-/// Expands a little more, and admits what that made; whether the block has ended.
-fn step(expansion: &mut Expansion, share: &mut Share, connection: &ConnectionInfo) -> Result<bool, Failure> {
+/// Decompresses another step and admits its output; returns whether the block has ended.
+fn step(
+    expansion: &mut Expansion,
+    share: &mut BudgetShare,
+    connection: &ConnectionInfo,
+) -> Result<bool, JavaException> {
     let before = expansion.output_len();
     let ended = expansion.step().map_err(|error| unreadable(connection, &error))?;
     match share.take_large(expansion.output_len() - before) {
@@ -148,7 +159,9 @@ fn step(expansion: &mut Expansion, share: &mut Share, connection: &ConnectionInf
     }
 }
 
-fn unreadable(connection: &ConnectionInfo, error: &compression::Error) -> Failure {
+fn unreadable(connection: &ConnectionInfo, error: &compression::Error) -> JavaException {
     let (local, peer) = (connection.local, connection.peer.ip());
-    Failure::do_not_retry(format!("{local} is unable to read call parameter from client {peer}; {error}"))
+    JavaException::do_not_retry(format!(
+        "{local} is unable to read call parameter from client {peer}; {error}"
+    ))
 }

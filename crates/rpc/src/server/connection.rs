@@ -1,13 +1,17 @@
-//! One connection: reads requests, runs their calls, writes their answers, all on one thread.
+//! One connection: reads requests, runs their calls and writes their responses, all on one thread.
 //!
-//! Each turn reads once, begins every request that is complete, polls the calls that were woken, and writes all the
-//! answers there are at once. A call that is ready when first polled never becomes a task. Invariants:
+//! Each turn reads once, starts all complete requests, polls the woken calls, and writes all
+//! available responses together. A call that is ready at its first poll never becomes a task.
+//! Invariants:
 //!
-//! * no request is begun while more than the soft bound of answers is unread, and no call polled beyond the hard one;
-//! * what is unread is counted in the server's number of bytes for answers, until the socket has it;
-//! * a call that has begun runs to its end, its client there or not, for no write is left half done by a lost socket;
-//! * the thread is given back after [`TURN`] of computing, and after [`TURNS_PER_POLL`] turns, however much more there is
-//!   to do. The runtime then looks for other connections' bytes before this one goes on.
+//! * no request is started while the unread responses exceed the soft limit, and no call is polled
+//!   above the hard limit;
+//! * unread bytes are counted in the server's response budget until they are written to the socket;
+//! * a call that has started runs to completion even if its client disconnects, so that a lost
+//!   socket leaves no write half done;
+//! * the thread yields after [`TIME_SLICE`] of computing and after [`TURNS_PER_POLL`] turns, even
+//!   if there is more to do. The runtime then polls the sockets of other connections before this
+//!   one continues.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -19,32 +23,35 @@ use std::time::Duration;
 
 use base::env::{Env, Stream};
 use base::metrics::COUNTING;
-use base::turns::TURN;
+use base::turns::TIME_SLICE;
 use base::{BoxFuture, spent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
-use super::calls::{Answer, Begin, Begun, Calls, Done, Next as NextCall, Work, panicked};
+use super::calls::{
+    Answer, BeginOutcome, BegunCall, CallWork, Calls, FinishedCall, PollOutcome as NextCall, panicked,
+};
 use super::compressed::{Compressed, Expanding};
-use super::inbox::{Inbox, Next};
+use super::inbox::{Inbox, InboxEvent};
 use super::instruments::{CallCounts, CallSpan};
-use super::observer::{EndedCall, Leaving, Watch, WatchBounds};
+use super::observer::{EndedCall, UnsentLargeResponses, Watch, WatchBounds};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::{Server, ServerOptions, Shared, overloaded};
-use crate::call::{Call, ConnectionInfo, Failure, Service};
+use crate::call::{Call, ConnectionInfo, Service};
 use crate::frame::{BadRequest, Request, RequestHeader};
-use base::budget::Share;
+use base::budget::BudgetShare;
+use proto::exception::{JavaException, class};
 
-/// The part of the stall limit that a client has where memory is tight.
-const TIGHT_PART: u32 = 12;
-/// Turns before other connections of the thread have theirs.
+/// Divisor of the stall limit under memory pressure.
+const SHORT_MEMORY_DIVISOR: u32 = 12;
+/// Maximum number of turns before other connections of the thread run.
 const TURNS_PER_POLL: usize = 8;
-/// The shortest time a client can give a call (HBase: `MIN_CALL_TIMEOUT`).
+/// The shortest timeout that a client can set (HBase: `MIN_CALL_TIMEOUT`).
 const MIN_TIMEOUT: Duration = Duration::from_millis(20);
-/// What a client may still send before the connection is closed on it, and how long it may take; longer if it was
-/// refused in the middle of its bytes.
+/// Maximum bytes and time to drain from a client before its connection is closed. The time is
+/// longer if the client was rejected in the middle of its data.
 const LINGER_BYTES_MAX: u64 = 16 << 20;
 const LINGER_LIMIT: Duration = Duration::from_millis(200);
 const LINGER_LIMIT_REFUSED: Duration = Duration::from_secs(2);
@@ -58,7 +65,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let stopped = Box::pin(async move {
-        // An error means that the server is gone, which is a stop too.
+        // An error means that the server is gone, which also is a stop.
         let _ = stop.wait_for(|stop| *stop).await;
     });
     let service = service.of_connection(&info).unwrap_or(service);
@@ -69,21 +76,21 @@ pub(super) async fn serve(
         service,
         inbox: Inbox::new(server.options.max_request_bytes, server.shared.requests()),
         outbox: Outbox::default(),
-        leaving: Leaving::default(),
+        unsent_responses: UnsentLargeResponses::default(),
         bounds: server.options.watch.as_ref().map_or(WatchBounds::NONE, Watch::bounds),
-        unread: Share::of(server.shared.answers()),
+        unread: BudgetShare::of(server.shared.answers()),
         shared: &server.shared,
         instruments: &server.instruments,
         running: Calls::default(),
         expanding: info.compressor.map_or_else(Expanding::default, |_| Expanding::possible()),
-        turn_began: None,
+        slice_began: None,
         phase: Phase::Open,
         read_at: Duration::ZERO,
         now: Duration::ZERO,
         ended: None,
         moved_at: server.env.clock.monotonic(),
-        sending: Paces::default(),
-        receiving: Paces::default(),
+        sending: PacePair::default(),
+        receiving: PacePair::default(),
         alarm: None,
         linger: LINGER_LIMIT,
         stopped,
@@ -94,23 +101,23 @@ pub(super) async fn serve(
     connection.close(end).await;
 }
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Requests are read.
     Open,
-    /// No more are read; what has begun is finished and answered.
+    /// No more requests are read; calls that have started are finished and answered.
     Closing,
 }
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// All is answered.
+enum CloseReason {
+    /// All calls are answered.
     Finished,
     /// The socket failed.
     Lost,
-    /// The client sent half a frame, or did not read, for too long.
+    /// The client stopped in the middle of a frame, or did not read its responses, for too long.
     Stalled,
 }
 
@@ -124,145 +131,149 @@ struct Connection<'a> {
     info: Arc<ConnectionInfo>,
     inbox: Inbox,
     outbox: Outbox,
-    // Those of its answers that may take long.
-    leaving: Leaving,
-    // From where on calls are told of.
+    // Calls with large responses that have not been sent completely.
+    unsent_responses: UnsentLargeResponses,
+    // Thresholds above which calls are reported.
     bounds: WatchBounds,
-    // What is in `outbox`, in the server's number.
-    unread: Share,
+    // The size of `outbox`, reserved from the server's budget.
+    unread: BudgetShare,
     running: Calls,
-    // Whether a cell block is being expanded elsewhere.
+    // Whether a cell block is being decompressed on another thread.
     expanding: Expanding,
-    // When the first work of this poll began.
-    turn_began: Option<Duration>,
+    // When the first work of this poll started.
+    slice_began: Option<Duration>,
     phase: Phase,
     // When the bytes in `inbox` were read.
     read_at: Duration,
-    // The clock, when it was last looked at.
+    // The last reading of the clock.
     now: Duration,
-    // When a call of this turn ended, the last one, if anything is counted.
+    // When the last call of this turn ended, if calls are measured.
     ended: Option<Duration>,
-    // When the socket last took or gave anything.
+    // When the socket last sent or received anything.
     moved_at: Duration,
-    // Whether the client takes its answers, and goes on with a frame.
-    sending: Paces,
-    receiving: Paces,
-    // Wakes this task when the client may have stalled; armed only while it could have.
+    // Whether the client reads its responses, and continues a partial frame.
+    sending: PacePair,
+    receiving: PacePair,
+    // Wakes this task when the client may have stalled; only armed while that is possible.
     alarm: Option<BoxFuture<'static, ()>>,
-    // How long to wait at the close for the client's.
+    // How long to wait for the client when closing.
     linger: Duration,
     stopped: BoxFuture<'static, ()>,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moved {
+enum TurnOutcome {
     /// There may be more to do.
-    Something,
-    /// There is more to do, when others had their turn.
-    TurnOver,
-    /// All waits.
-    Nothing,
+    Progress,
+    /// There is more to do, after other connections have run.
+    SliceOver,
+    /// Everything waits.
+    Idle,
 }
 
-/// Polls this task again when the runtime has looked for bytes of all others. Waking the task directly would put it behind
-/// the tasks that are ready already, and the runtime looks for bytes only once in dozens of tasks.
-fn come_back<T>(cx: &mut Context<'_>) -> Poll<T> {
+/// Polls this task again after the runtime has polled the sockets of all other connections. Waking
+/// the task directly would queue it after the tasks that are ready already, and the runtime polls
+/// sockets only once in dozens of tasks.
+fn yield_to_io<T>(cx: &mut Context<'_>) -> Poll<T> {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
     Poll::Pending
 }
 
-/// One direction, over the time that a client has and over the little it has where memory is tight.
+/// The pace of one direction, measured over the full time limit and over the short one that applies
+/// under memory pressure.
 #[derive(Default)]
-struct Paces {
+struct PacePair {
     long: Pace,
     short: Pace,
 }
 
-impl Paces {
-    /// As [`Pace::judge`].
-    fn judge(
+impl PacePair {
+    /// See [`Pace::check`].
+    fn check(
         &mut self,
         now: Duration,
         limit: Duration,
-        tight: bool,
+        is_short: bool,
         (moved, left): (u64, u64),
     ) -> Option<Duration> {
-        let long = self.long.judge(now, limit, moved, left)?;
-        let short_limit = limit / TIGHT_PART;
-        let short = match self.short.judge(now, short_limit, moved, left) {
+        let long = self.long.check(now, limit, moved, left)?;
+        let short_limit = limit / SHORT_MEMORY_DIVISOR;
+        let short = match self.short.check(now, short_limit, moved, left) {
             Some(short) => short,
-            None if tight => return None,
+            None if is_short => return None,
             None => {
-                self.short.rest();
-                self.short.judge(now, short_limit, moved, left)?
+                self.short.reset();
+                self.short.check(now, short_limit, moved, left)?
             }
         };
         Some(long.min(short))
     }
 
-    fn rest(&mut self) {
-        self.long.rest();
-        self.short.rest();
+    fn reset(&mut self) {
+        self.long.reset();
+        self.short.reset();
     }
 }
 
 impl Connection<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         self.running.wake();
-        self.turn_began = None;
+        self.slice_began = None;
         for _ in 0..TURNS_PER_POLL {
             match self.turn(cx) {
-                Ok(Moved::Something) => {}
-                Ok(Moved::TurnOver) => break,
-                Ok(Moved::Nothing) => return self.poll_idle(cx),
+                Ok(TurnOutcome::Progress) => {}
+                Ok(TurnOutcome::SliceOver) => break,
+                Ok(TurnOutcome::Idle) => return self.poll_idle(cx),
                 Err(end) => return Poll::Ready(end),
             }
         }
-        come_back(cx)
+        yield_to_io(cx)
     }
 
-    /// When the turn ends that began at `now`, if none had begun.
-    fn turn_ends(&mut self, now: impl FnOnce() -> Duration) -> Duration {
-        *self.turn_began.get_or_insert_with(now) + TURN
+    /// The end of the time slice, which starts at `now` if it has not started yet.
+    fn slice_end(&mut self, now: impl FnOnce() -> Duration) -> Duration {
+        *self.slice_began.get_or_insert_with(now) + TIME_SLICE
     }
 
-    /// Reads, runs and writes once.
-    fn turn(&mut self, cx: &mut Context<'_>) -> Result<Moved, End> {
-        let was_expanding = self.expanding.is_under_way();
+    /// Runs one turn: reads, runs calls, and writes once.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<TurnOutcome, CloseReason> {
+        let was_expanding = self.expanding.is_active();
         let (read, begins_over) = match self.phase {
             Phase::Open => self.read_requests(cx)?,
             Phase::Closing => (false, false),
         };
         let (finished, calls_over) = self.finish_calls(begins_over, cx);
-        // Requests that waited for it can be begun.
-        let expanded = was_expanding && !self.expanding.is_under_way();
+        // Requests that waited for the decompression can be started.
+        let expanded = was_expanding && !self.expanding.is_active();
         let sent_before = self.outbox.sent_bytes();
-        let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| End::Lost)?;
+        let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| CloseReason::Lost)?;
         if sent {
             self.instruments.sent.add(self.outbox.sent_bytes() - sent_before);
         }
         self.unread.set(self.outbox.unsent());
         let ended = self.ended.take();
         if read || sent {
-            // Clients are judged by seconds, so that the end of a call is near enough; the way of a long answer is told of.
+            // The end of a call is precise enough for pacing, which counts in seconds. For large
+            // responses the exact send time is reported.
             self.moved_at = match ended {
-                Some(ended) if self.leaving.is_empty() => ended,
+                Some(ended) if self.unsent_responses.is_empty() => ended,
                 _ => self.env.clock.monotonic(),
             };
-            self.leaving.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
+            self.unsent_responses.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
         }
         Ok(match read || finished || sent || expanded {
-            _ if begins_over || calls_over => Moved::TurnOver,
-            true => Moved::Something,
-            false => Moved::Nothing,
+            _ if begins_over || calls_over => TurnOutcome::SliceOver,
+            true => TurnOutcome::Progress,
+            false => TurnOutcome::Idle,
         })
     }
 
-    /// Nothing moves: waits for the server's stop and for the client's stall, if it may be one.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    /// No progress is possible: waits for the server to stop and, if the client can stall, for the
+    /// stall limit.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         if self.phase == Phase::Closing && self.running.is_empty() && self.outbox.unsent() == 0 {
-            return Poll::Ready(End::Finished);
+            return Poll::Ready(CloseReason::Finished);
         }
         if self.phase == Phase::Open && self.stopped.as_mut().poll(cx).is_ready() {
             self.phase = Phase::Closing;
@@ -272,9 +283,9 @@ impl Connection<'_> {
         self.poll_stall(cx)
     }
 
-    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         loop {
-            let wait = match self.judge() {
+            let wait = match self.check_pace() {
                 Err(end) => return Poll::Ready(end),
                 Ok(None) => {
                     self.alarm = None;
@@ -290,64 +301,67 @@ impl Connection<'_> {
         }
     }
 
-    /// When the client is to be judged again; `None` if nothing needs to move now.
-    fn judge(&mut self) -> Result<Option<Duration>, End> {
+    /// How long to wait until the client's pace is checked again; `None` if nothing needs to be
+    /// transferred now.
+    fn check_pace(&mut self) -> Result<Option<Duration>, CloseReason> {
         let limit = self.options.stall_limit;
         let unsent = self.outbox.unsent() as u64;
         let in_frame = self.phase == Phase::Open && self.inbox.in_frame();
         if unsent > 0 {
-            // What it sends meanwhile is not read, perhaps; so that is not judged.
-            self.receiving.rest();
-            let tight = self.shared.answers().is_tight();
+            // The server may not be reading from the client meanwhile, so its sending pace is not
+            // judged.
+            self.receiving.reset();
+            let is_short = self.shared.answers().is_short();
             let moved = (self.outbox.sent_bytes(), unsent);
-            return self.in_pace(|it, now| it.sending.judge(now, limit, tight, moved));
+            return self.check_pace_now(|it, now| it.sending.check(now, limit, is_short, moved));
         }
-        self.sending.rest();
-        // While a block is expanded nothing is read.
-        if in_frame && !self.expanding.is_under_way() {
-            let tight = self.shared.requests().is_tight();
+        self.sending.reset();
+        // Nothing is read while a block is decompressed.
+        if in_frame && !self.expanding.is_active() {
+            let is_short = self.shared.requests().is_short();
             let moved = (self.inbox.read_bytes(), self.inbox.missing_bytes());
-            return self.in_pace(|it, now| it.receiving.judge(now, limit, tight, moved));
+            return self.check_pace_now(|it, now| it.receiving.check(now, limit, is_short, moved));
         }
-        self.receiving.rest();
+        self.receiving.reset();
         if self.phase == Phase::Open {
             return Ok(None);
         }
         let still = self.env.clock.monotonic().saturating_sub(self.moved_at);
         let left = self.options.drain_limit.checked_sub(still).filter(|left| !left.is_zero());
-        left.map(Some).ok_or(End::Stalled)
+        left.map(Some).ok_or(CloseReason::Stalled)
     }
 
-    fn in_pace(
+    fn check_pace_now(
         &mut self,
-        judge: impl FnOnce(&mut Self, Duration) -> Option<Duration>,
-    ) -> Result<Option<Duration>, End> {
+        check: impl FnOnce(&mut Self, Duration) -> Option<Duration>,
+    ) -> Result<Option<Duration>, CloseReason> {
         let now = self.env.clock.monotonic();
-        match judge(self, now) {
+        match check(self, now) {
             Some(wait) => Ok(Some(wait)),
             None => {
                 self.shared.count_stalled();
-                Err(End::Stalled)
+                Err(CloseReason::Stalled)
             }
         }
     }
 
-    /// Begins what was read already, then reads once and begins that; whether any of it happened, and whether the turn ended
-    /// before all of it was begun.
-    fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<(bool, bool), End> {
-        // These lay here while the client did not read: it may have given up on them.
+    /// Starts the requests that were read before, then reads once and starts those. Returns whether
+    /// any of that happened, and whether the time slice ended before all requests were started.
+    fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<(bool, bool), CloseReason> {
+        // These were in memory while the client did not read its responses: it may have given up on
+        // them.
         let (begun, is_over) = match self.inbox.in_frame() {
             true => self.begin_requests(self.env.clock.monotonic(), cx),
             false => (false, false),
         };
-        if is_over || self.phase == Phase::Closing || self.crowded() {
+        if is_over || self.phase == Phase::Closing || self.is_congested() {
             return Ok((begun, is_over));
         }
         match self.inbox.poll_read(&mut self.stream, cx) {
             Poll::Pending => Ok((begun, false)),
-            Poll::Ready(Err(_)) => Err(End::Lost),
+            Poll::Ready(Err(_)) => Err(CloseReason::Lost),
             Poll::Ready(Ok(0)) => {
-                // As HBase's server, which gives up on calls whose client has closed its side.
+                // Like HBase's server, which abandons calls after the client has closed its side.
                 self.info.presence.leave();
                 self.phase = Phase::Closing;
                 Ok((true, false))
@@ -361,44 +375,45 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether the client leaves too much unread for more to be begun, or a block of it is being expanded.
-    fn crowded(&self) -> bool {
-        self.outbox.unsent() > self.options.unsent_bytes_soft_max || self.expanding.is_under_way()
+    /// Whether no more requests may be started: too many unread responses, or a block is being
+    /// decompressed.
+    fn is_congested(&self) -> bool {
+        self.outbox.unsent() > self.options.unsent_bytes_soft_max || self.expanding.is_active()
     }
 
-    /// Whether any was begun, and whether the turn ended before all were.
+    /// Returns whether any request was started, and whether the time slice ended before all were.
     fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> (bool, bool) {
         let mut any = false;
         self.now = now;
-        let turn_ends = self.turn_ends(|| now);
-        while self.phase == Phase::Open && !self.crowded() {
-            if any && self.now >= turn_ends {
+        let slice_end = self.slice_end(|| now);
+        while self.phase == Phase::Open && !self.is_congested() {
+            if any && self.now >= slice_end {
                 return (true, true);
             }
             match self.inbox.next() {
-                Next::Request { request: Ok(request), cost } => self.begin(request, cost, cx),
-                Next::Request { request: Err(bad), cost } => {
+                InboxEvent::Request { request: Ok(request), cost } => self.begin(request, cost, cx),
+                InboxEvent::Request { request: Err(bad), cost } => {
                     self.inbox.done(cost);
                     self.refuse_bad(bad);
                 }
-                Next::NoRoom(header) => {
+                InboxEvent::OverBudget(header) => {
                     self.shared.count_refused();
                     self.fail(header.call_id, &overloaded::queue_too_big(&self.info));
                 }
-                Next::TooBig { header, len } => {
+                InboxEvent::TooBig { header, len } => {
                     self.fail(header.call_id, &self.request_too_big(len));
-                    self.break_off();
+                    self.stop_reading();
                 }
-                Next::Broken => self.break_off(),
-                Next::NeedBytes => break,
+                InboxEvent::Invalid => self.stop_reading(),
+                InboxEvent::NeedBytes => break,
             }
             any = true;
         }
         (any, false)
     }
 
-    /// The client's bytes cannot be understood from here on.
-    fn break_off(&mut self) {
+    /// Stops reading, because the client's further bytes cannot be parsed.
+    fn stop_reading(&mut self) {
         self.phase = Phase::Closing;
         self.linger = LINGER_LIMIT_REFUSED;
     }
@@ -408,18 +423,18 @@ impl Connection<'_> {
         let timeout = timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)).max(MIN_TIMEOUT));
         let deadline = timeout.map(|timeout| self.read_at + timeout);
         if deadline.is_some_and(|deadline| self.now > deadline) {
-            // Nobody waits for the answer any more.
+            // The client no longer waits for the response.
             return self.inbox.done(cost);
         }
-        let place = match self.shared.answers().left() {
+        let slot = match self.shared.answers().available() {
             0 => Err(overloaded::queue_too_big(&self.info)),
             _ => {
-                let place = self.shared.admit_call(self.options.calls_max);
-                place.ok_or_else(|| overloaded::too_many_calls(&self.info))
+                let slot = self.shared.admit_call(self.options.calls_max);
+                slot.ok_or_else(|| overloaded::too_many_calls(&self.info))
             }
         };
-        let place = match place {
-            Ok(place) => place,
+        let slot = match slot {
+            Ok(slot) => slot,
             Err(failure) => {
                 self.shared.count_refused();
                 self.inbox.done(cost);
@@ -427,7 +442,7 @@ impl Connection<'_> {
             }
         };
         spent::begin(self.now);
-        let begun = Begun {
+        let begun = BegunCall {
             call_id,
             method: method.clone(),
             param: request.param.clone(),
@@ -447,15 +462,19 @@ impl Connection<'_> {
             deadline,
             begun: self.now,
         };
+        if let Err(denied) = self.options.authorizer.authorize(&call) {
+            self.inbox.done(cost);
+            return self.fail(call_id, &denied);
+        }
         let answer = match catch_unwind(AssertUnwindSafe(|| self.answer(call))) {
             Ok(answer) => answer,
             Err(panic) => Box::pin(std::future::ready(Err(panicked(&begun.method, panic)))),
         };
-        let work = Work { call: begun, answer, _place: place };
+        let work = CallWork { call: begun, answer, _slot: slot };
         match self.running.begin(work, self.env, &self.info, cx) {
-            Begin::Done(done) => self.finish(done),
-            // The next call of the same bytes begins now, and not when this one did.
-            Begin::Waits(now) => self.now = now,
+            BeginOutcome::Done(done) => self.finish(done),
+            // The next call of the same read starts now, not when this one did.
+            BeginOutcome::Waits(now) => self.now = now,
         }
     }
 
@@ -471,31 +490,32 @@ impl Connection<'_> {
         Box::pin(compressed.call(self.service.clone(), call))
     }
 
-    /// Whether any ended or had its turn, and whether the turn ended before all had theirs. If requests took all of the turn,
-    /// calls have half a turn more: a client that never stops sending must not keep its own calls from ending.
+    /// Returns whether any call ended or ran, and whether the time slice ended before all of them
+    /// ran. If starting requests used the entire slice, calls get half a slice more: a client that
+    /// never stops sending must not keep its own calls from ending.
     fn finish_calls(&mut self, begins_over: bool, cx: &mut Context<'_>) -> (bool, bool) {
         if self.running.is_empty() {
             return (false, false);
         }
         let env = self.env;
-        let turn_ends = match begins_over {
-            true => self.now + TURN / 2,
-            false => self.turn_ends(|| env.clock.monotonic()),
+        let slice_end = match begins_over {
+            true => self.now + TIME_SLICE / 2,
+            false => self.slice_end(|| env.clock.monotonic()),
         };
         let mut any = false;
         while self.outbox.unsent() <= self.options.unsent_bytes_hard_max {
-            match self.running.poll_next(env, &self.info, turn_ends, cx) {
+            match self.running.poll_next(env, &self.info, slice_end, cx) {
                 NextCall::Done(done) => self.finish(done),
-                NextCall::Again => {}
-                NextCall::Nothing => break,
-                NextCall::TurnOver => return (any, true),
+                NextCall::Continues => {}
+                NextCall::Idle => break,
+                NextCall::SliceOver => return (any, true),
             }
             any = true;
         }
         (any, false)
     }
 
-    fn finish(&mut self, Done { call, outcome, was_ready }: Done) {
+    fn finish(&mut self, FinishedCall { call, outcome, was_ready }: FinishedCall) {
         self.inbox.done(call.cost);
         let mut failure = None;
         if let Err(failed) = &outcome {
@@ -504,36 +524,38 @@ impl Connection<'_> {
         }
         let unsent_before = self.outbox.unsent();
         self.outbox.push(call.call_id, outcome);
-        // At once: the service has given back what it took, and others must not take it too.
+        // Immediately: the service has released its reservation, and no other call may reserve the
+        // same bytes.
         self.unread.set(self.outbox.unsent());
         if !COUNTING {
             return;
         }
-        let end = spent::ended();
-        // The next call of the same bytes begins now.
+        let end = spent::reported_end();
+        // The next call of the same read starts now.
         self.now = end.map_or_else(|| self.env.clock.monotonic(), |end| end.at);
         self.ended = Some(self.now);
         let (took, queued_nanos) = match end {
-            // What it took since it was begun is all it took.
+            // The time since its start is its total time.
             Some(end) if call.begun == call.received => (end.took, 0),
             _ => call.took_until(self.now),
         };
         let response_len = self.outbox.unsent() - unsent_before;
         let request_len = call.request_len;
-        self.instruments.note(&CallSpan { queued_nanos, took, request_len, response_len });
+        self.instruments.record(&CallSpan { queued_nanos, took, request_len, response_len });
         if self.bounds.are_passed(took.nanos(), response_len)
             && let Some(watch) = &self.options.watch
         {
-            self.tell(watch, call, was_ready, response_len, failure);
+            self.report(watch, call, was_ready, response_len, failure);
         }
     }
 
-    /// Tells of a call that ended just now, and took long or gave much; if it still may have, when its answer has gone.
+    /// Reports a call that just ended and was slow or had a large response. If the response is
+    /// large, the report waits until it has been sent.
     #[cold]
-    fn tell(
+    fn report(
         &mut self,
         watch: &Watch,
-        call: Begun,
+        call: BegunCall,
         was_ready: bool,
         response_len: usize,
         failure: Option<Cow<'static, str>>,
@@ -555,21 +577,21 @@ impl Connection<'_> {
             spent,
             failure,
         };
-        match EndedCall::is_followed(response_len) {
-            true => self.leaving.push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
+        match EndedCall::is_tracked(response_len) {
+            true => self.unsent_responses.push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
             false => watch.observer.ended(&ended),
         }
     }
 
-    /// Answers a call that was not begun.
-    fn fail(&mut self, call_id: u32, failure: &Failure) {
+    /// Fails a call that was not started.
+    fn fail(&mut self, call_id: u32, failure: &JavaException) {
         self.instruments.count_failure(&failure.class);
         self.outbox.push_failure(call_id, failure);
     }
 
     fn refuse_bad(&mut self, bad: BadRequest) {
         match bad {
-            BadRequest::Header(_) => self.break_off(),
+            BadRequest::Header(_) => self.stop_reading(),
             BadRequest::Body { header, what } => {
                 let (local, peer) = (self.info.local, self.info.peer.ip());
                 let message = format!(
@@ -577,12 +599,12 @@ impl Connection<'_> {
                      method_name: {:?}: {what}",
                     header.call_id, header.method
                 );
-                self.fail(header.call_id, &Failure::do_not_retry(message));
+                self.fail(header.call_id, &JavaException::do_not_retry(message));
             }
         }
     }
 
-    fn request_too_big(&self, len: u32) -> Failure {
+    fn request_too_big(&self, len: u32) -> JavaException {
         let message = format!(
             "RPC data length of {len} received from {} is greater than max allowed {}. Set \
              \"hbase.ipc.max.request.size\" on server to override this limit (not recommended)",
@@ -591,20 +613,18 @@ impl Connection<'_> {
         );
         // Older clients do not have the class.
         match self.info.version_at_least(1, 3) {
-            true => {
-                let class = "org.apache.hadoop.hbase.exceptions.RequestTooBigException";
-                Failure { do_not_retry: true, ..Failure::new(class, message) }
-            }
-            false => Failure::do_not_retry(message),
+            true => JavaException::new(class::REQUEST_TOO_BIG, message),
+            false => JavaException::do_not_retry(message),
         }
     }
 
-    /// Ends what has begun, and closes the socket so that the client gets what was written.
-    async fn close(mut self, end: End) {
-        if end == End::Finished {
+    /// Ends the running calls, and closes the socket so that the client receives what was written.
+    async fn close(mut self, end: CloseReason) {
+        if end == CloseReason::Finished {
             let linger = async {
                 self.stream.shutdown().await?;
-                // Closing a socket with unread bytes resets it, and the client may lose the last answer.
+                // Closing a socket with unread bytes resets it, and the client could lose the last
+                // response.
                 let mut leftover = (&mut *self.stream).take(LINGER_BYTES_MAX);
                 tokio::io::copy(&mut leftover, &mut tokio::io::sink()).await
             };
@@ -612,23 +632,23 @@ impl Connection<'_> {
             return;
         }
         drop(self.stream);
-        self.leaving.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
+        self.unsent_responses.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
         self.info.presence.leave();
         let (running, env, info) = (&mut self.running, self.env, &self.info);
         let drained = poll_fn(|cx| {
             running.wake();
-            let turn_ends = env.clock.monotonic() + TURN;
+            let slice_end = env.clock.monotonic() + TIME_SLICE;
             loop {
-                match running.poll_next(env, info, turn_ends, cx) {
-                    NextCall::Done(_) | NextCall::Again => {}
-                    NextCall::TurnOver => return come_back(cx),
-                    NextCall::Nothing if running.is_empty() => return Poll::Ready(()),
-                    NextCall::Nothing => return Poll::Pending,
+                match running.poll_next(env, info, slice_end, cx) {
+                    NextCall::Done(_) | NextCall::Continues => {}
+                    NextCall::SliceOver => return yield_to_io(cx),
+                    NextCall::Idle if running.is_empty() => return Poll::Ready(()),
+                    NextCall::Idle => return Poll::Pending,
                 }
             }
         });
         if self.env.timeout(self.options.drain_limit, drained).await.is_none() {
-            error!(peer = %self.info.peer, calls = self.running.len(), "calls of a lost connection do not end; dropped");
+            error!(peer = %self.info.peer, calls = self.running.len(), "dropping calls of a closed connection that did not finish in time");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Opens a connection: its preamble and its header, or the answer to something else.
+//! Opens a connection: reads its preamble and header, or answers other requests.
 //!
-//! Nothing is read into memory but six bytes at a time and a header of at most 16 KiB; the caller bounds the time.
+//! Memory use is limited to six bytes at a time and a header of at most 16 KiB. The caller limits
+//! the time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,30 +16,31 @@ use crate::compressor::Compressor;
 use crate::header::{Codec, ConnectionHeader, HEADER_LEN_MAX};
 use crate::preamble::{self, PREAMBLE_LEN, Preamble};
 
-/// Bytes of the longest SASL token that is skipped.
+/// Maximum size in bytes of a SASL token that is skipped.
 const TOKEN_LEN_MAX: u32 = 32 * 1024;
-/// Security preambles before an ordinary one; clients send one for each candidate of the server's principal.
+/// Maximum number of security preambles before an ordinary one; clients send one for each candidate
+/// of the server's principal.
 const SECURITY_PREAMBLES_MAX: usize = 16;
-/// What a client may still have sent when it was refused; read, so that the close does not destroy the answer.
+/// Maximum bytes to drain from a rejected client, so that the close does not destroy the response.
 const LEFTOVER_MAX: u64 = 64 * 1024;
 
-/// How an opening ended.
-pub(super) enum Opened {
+/// The result of a handshake.
+pub(super) enum HandshakeOutcome {
     /// Requests follow.
     Serving {
-        /// The service asked for.
+        /// The requested service.
         service: Arc<dyn Service>,
-        /// Who asks.
+        /// The client and the negotiated parameters.
         info: Arc<ConnectionInfo>,
     },
-    /// All was said; to be closed.
+    /// The request was answered; the connection is to be closed.
     Answered,
 }
 
-/// Why a connection was closed. What its header asks for and is not here is answered.
+/// Why a connection was closed. A header that requests something unavailable gets a response first.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    #[error("the connection was lost: {0}")]
+pub(super) enum HandshakeError {
+    #[error("connection lost: {0}")]
     Lost(#[from] io::Error),
     #[error("{0}")]
     Header(#[from] crate::fields::Malformed),
@@ -46,7 +48,7 @@ pub(super) enum Refusal {
     Service(Option<String>),
     #[error("unknown codec {0}")]
     Codec(String),
-    #[error("unknown compressor of cell blocks {0}")]
+    #[error("unknown cell block compressor {0}")]
     Compressor(String),
 }
 
@@ -56,12 +58,12 @@ pub(super) async fn open(
     stream: &mut Box<dyn Stream>,
     peer: SocketAddr,
     local: SocketAddr,
-) -> Result<Opened, Refusal> {
+) -> Result<HandshakeOutcome, HandshakeError> {
     for _ in 0..SECURITY_PREAMBLES_MAX {
         let mut bytes = [0; PREAMBLE_LEN];
         stream.read_exact(&mut bytes).await?;
-        let asked = preamble::parse(&bytes).expect("six bytes are a preamble");
-        match asked {
+        let preamble = preamble::parse(&bytes).expect("six bytes are a preamble");
+        match preamble {
             Preamble::Simple => return read_header(server, stream, peer, local).await,
             Preamble::Sasl => {
                 stream.write_all(&preamble::SWITCH_TO_SIMPLE).await?;
@@ -77,8 +79,8 @@ pub(super) async fn open(
             | Preamble::BadMagic(_)
             | Preamble::BadVersion { .. }
             | Preamble::BadAuth { .. } => {
-                let answer = preamble::refusal(asked, peer).expect("these preambles are refused");
-                if asked != Preamble::Security {
+                let answer = preamble::refusal(preamble, peer).expect("these preambles are rejected");
+                if preamble != Preamble::Security {
                     return answer_and_close(stream, &answer).await;
                 }
                 stream.write_all(&answer).await?;
@@ -86,23 +88,27 @@ pub(super) async fn open(
             }
         }
     }
-    Err(Refusal::Header(crate::fields::Malformed("too many security preambles")))
+    Err(HandshakeError::Header(crate::fields::Malformed("too many security preambles")))
 }
 
-async fn answer_and_close(stream: &mut Box<dyn Stream>, answer: &[u8]) -> Result<Opened, Refusal> {
+async fn answer_and_close(
+    stream: &mut Box<dyn Stream>,
+    answer: &[u8],
+) -> Result<HandshakeOutcome, HandshakeError> {
     stream.write_all(answer).await?;
     stream.shutdown().await?;
-    // Closing a socket with unread bytes resets it, and the client may lose the answer.
+    // Closing a socket with unread bytes resets it, and the client could lose the response.
     let mut leftover = (&mut **stream).take(LEFTOVER_MAX);
     tokio::io::copy(&mut leftover, &mut tokio::io::sink()).await?;
-    Ok(Opened::Answered)
+    Ok(HandshakeOutcome::Answered)
 }
 
-/// The token of a client that was told to go on without SASL but has sent its first one already.
-async fn skip_token(stream: &mut Box<dyn Stream>) -> Result<(), Refusal> {
+/// Skips the token of a client that was switched to SIMPLE but has already sent its first SASL
+/// token.
+async fn skip_token(stream: &mut Box<dyn Stream>) -> Result<(), HandshakeError> {
     let len = stream.read_u32().await?;
     if len > TOKEN_LEN_MAX {
-        return Err(Refusal::Header(crate::fields::Malformed("SASL token too long")));
+        return Err(HandshakeError::Header(crate::fields::Malformed("SASL token too long")));
     }
     let mut token = (&mut **stream).take(u64::from(len));
     let skipped = tokio::io::copy(&mut token, &mut tokio::io::sink()).await?;
@@ -117,10 +123,10 @@ async fn read_header(
     stream: &mut Box<dyn Stream>,
     peer: SocketAddr,
     local: SocketAddr,
-) -> Result<Opened, Refusal> {
+) -> Result<HandshakeOutcome, HandshakeError> {
     let len = stream.read_u32().await? as usize;
     if len > HEADER_LEN_MAX {
-        return Err(Refusal::Header(crate::fields::Malformed("connection header too long")));
+        return Err(HandshakeError::Header(crate::fields::Malformed("connection header too long")));
     }
     let mut bytes = vec![0; len];
     stream.read_exact(&mut bytes).await?;
@@ -128,9 +134,11 @@ async fn read_header(
     server.instruments().received.add((size_of::<u32>() + len) as u64);
     let accepted = accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local);
     let answer = match &accepted {
-        Err(Refusal::Compressor(class)) => Some(preamble::unsupported_compressor(class)),
-        Err(Refusal::Codec(class)) => Some(preamble::refused_header("UnsupportedCellCodecException", class)),
-        Err(Refusal::Service(name)) => {
+        Err(HandshakeError::Compressor(class)) => Some(preamble::unsupported_compressor(class)),
+        Err(HandshakeError::Codec(class)) => {
+            Some(preamble::refused_header("UnsupportedCellCodecException", class))
+        }
+        Err(HandshakeError::Service(name)) => {
             let name = name.as_deref().unwrap_or("no service is named");
             Some(preamble::refused_header("UnknownServiceException", name))
         }
@@ -147,29 +155,31 @@ fn accept_header(
     header: ConnectionHeader,
     peer: SocketAddr,
     local: SocketAddr,
-) -> Result<Opened, Refusal> {
+) -> Result<HandshakeOutcome, HandshakeError> {
     let service = match header.service_name.as_deref().and_then(|name| server.service(name)) {
         Some(service) => Arc::clone(service),
-        None => return Err(Refusal::Service(header.service_name)),
+        None => return Err(HandshakeError::Service(header.service_name)),
     };
     // Java sends an empty class for "none".
     let codec = match header.codec_class.filter(|class| !class.is_empty()) {
         None => None,
-        Some(class) => Some(Codec::of_class(&class).ok_or(Refusal::Codec(class))?),
+        Some(class) => Some(Codec::of_class(&class).ok_or(HandshakeError::Codec(class))?),
     };
     let compressor = match header.compressor_class.filter(|class| !class.is_empty()) {
         None => None,
-        Some(class) => Some(Compressor::of_class(&class).ok_or(Refusal::Compressor(class))?),
+        Some(class) => Some(Compressor::of_class(&class).ok_or(HandshakeError::Compressor(class))?),
     };
     let info = ConnectionInfo {
         peer,
         local,
         service: service.name(),
-        user: header.effective_user,
+        claimed_user: header.effective_user,
+        // No authentication method is supported yet.
+        principal: None,
         version: header.version,
         codec,
         compressor,
         presence: Presence::default(),
     };
-    Ok(Opened::Serving { service, info: Arc::new(info) })
+    Ok(HandshakeOutcome::Serving { service, info: Arc::new(info) })
 }

@@ -1,137 +1,139 @@
-//! What a server counts of its calls, under HBase's names.
+//! Metrics of a server's calls, under HBase's names.
 //!
-//! All of it is counted in one place, when a call has ended ([`CallCounts::note`], which
-//! [`connection`](super::connection) calls) or was not begun. Most calls are begun as soon as they are read. How long they
-//! took is noted once and told of three times: as the time that they were at work, as all their time, and as a wait of nothing.
+//! All of them are counted in one place: when a call has ended ([`CallCounts::record`], called by
+//! [`connection`](super::connection)) or was rejected before its start. Most calls are started as
+//! soon as they are read. The time of such a call is recorded once and shown in three histograms:
+//! as processing time, as total time, and as a queue time of zero.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::metrics::{COUNTING, OwnArea, Scope, Source, Times, Told, Took};
+use base::metrics::{COUNTING, Contribution, OwnArea, RecordedDuration, Scope, Source, Times};
 
 base::instruments! {
-    /// The calls of a server, as they end.
+    /// The calls of a server, counted when they end.
     pub struct CallInstruments in "RegionServer,sub=IPC" {
-        /// How long calls waited between being read and being begun.
+        /// Time between reading a call and starting it.
         queue_time: Times = "QueueCallTime",
-        /// How long they were at work.
+        /// Processing time of calls.
         process_time: Times = "ProcessCallTime",
-        /// Both together.
+        /// Total time: queue time plus processing time.
         total_time: Times = "TotalCallTime",
-        /// Bytes of their messages and cells.
+        /// Size of requests: message and cells, in bytes.
         request_size: Sizes = "RequestSize",
-        /// Bytes of their answers.
+        /// Size of responses, in bytes.
         response_size: Sizes = "ResponseSize",
         /// Bytes read from clients.
         received: Counter = "receivedBytes" in Bytes,
-        /// Bytes that clients took.
+        /// Bytes sent to clients.
         sent: Counter = "sentBytes" in Bytes,
-        /// Calls that failed, for whatever reason.
+        /// Failed calls, for any reason.
         exceptions: Counter = "exceptions",
-        /// Those that asked what cannot be done to a table.
+        /// Calls that failed a sanity check of the row, the timestamp or the table.
         failed_sanity_check: Counter = "exceptions.FailedSanityCheckException",
-        /// Those that asked for a region that is not here.
+        /// Calls for a region that is not online on this server.
         not_serving_region: Counter = "exceptions.NotServingRegionException",
-        /// Those that asked for results of a scan out of turn.
+        /// Calls for results of a scan in the wrong order.
         out_of_order_scanner_next: Counter = "exceptions.OutOfOrderScannerNextException",
-        /// Those that asked for a region that has moved, and were told where to.
+        /// Calls for a region that has moved; the client gets its new location.
         region_moved: Counter = "exceptions.RegionMovedException",
-        /// Those that wrote while a region or the server had no room for it.
+        /// Writes that were rejected because a region or the server had no memory for them.
         region_too_busy: Counter = "exceptions.RegionTooBusyException",
-        /// Those whose scanner was lost in the middle.
+        /// Calls whose scanner was closed after an error in the middle of the scan.
         scanner_reset: Counter = "exceptions.ScannerResetException",
-        /// Those whose scanner is not known.
+        /// Calls with an unknown scanner.
         unknown_scanner: Counter = "exceptions.UnknownScannerException",
-        /// Those dropped because they had waited too long.
+        /// Calls dropped because they waited too long.
         call_dropped: Counter = "exceptions.callDropped",
-        /// Those refused because there was no room for them.
+        /// Calls rejected because the call queue was full.
         call_queue_too_big: Counter = "exceptions.callQueueTooBig",
-        /// Those that took longer than their client waits.
+        /// Calls that exceeded their client's timeout.
         call_timed_out: Counter = "exceptions.callTimedOut",
-        /// Those whose answer would have been too long.
+        /// Actions of a multi whose response would have been too large.
         multi_response_too_large: Counter = "exceptions.multiResponseTooLarge",
-        /// Those beyond a quota of space.
+        /// Calls rejected by a space quota.
         quota_exceeded: Counter = "exceptions.quotaExceeded",
-        /// Those longer than a request may be.
+        /// Requests that exceeded the maximum size.
         request_too_big: Counter = "exceptions.requestTooBig",
-        /// Those beyond a quota of requests.
+        /// Calls rejected by a request quota.
         rpc_throttling: Counter = "exceptions.rpcThrottling",
-        /// All others that failed.
+        /// Failed calls of any other exception class.
         other_exceptions: Counter = "exceptions.otherExceptions",
     }
 }
 
-/// The calls of a server: what is shown of them, and what it is made of.
+/// The metrics of a server's calls, and the histogram from which several of them are derived.
 pub struct CallCounts {
-    shown: CallInstruments,
-    // How long calls took that did not wait.
+    instruments: CallInstruments,
+    // Time of calls that were started without waiting.
     at_once: Arc<Times>,
 }
 
-/// A call that ended.
+/// The measurements of a call that ended.
 pub(super) struct CallSpan {
-    /// How long it waited between being read and being begun.
+    /// Time between reading and starting it.
     pub(super) queued_nanos: u64,
-    /// How long it took from being read to its end.
-    pub(super) took: Took,
+    /// Time between reading it and its end.
+    pub(super) took: RecordedDuration,
     pub(super) request_len: usize,
     pub(super) response_len: usize,
 }
 
 impl CallCounts {
-    /// Nothing counted yet; `now` is a time of the monotonic clock.
+    /// Starts all metrics at zero; `now` is a time on the monotonic clock.
     pub(super) fn begin(now: Duration) -> CallCounts {
-        let (shown, at_once) = (CallInstruments::begin(now), Arc::new(Times::default()));
-        for times in [&shown.process_time, &shown.total_time] {
+        let (instruments, at_once) = (CallInstruments::begin(now), Arc::new(Times::default()));
+        for times in [&instruments.process_time, &instruments.total_time] {
             let of = at_once.clone();
-            times.micros().tells_of(move |tell| tell(Told::Of(of.micros())));
+            times.micros().include(move |visit| visit(Contribution::Of(of.micros())));
         }
         let of = at_once.clone();
-        shown.queue_time.micros().tells_of(move |tell| tell(Told::ZerosFor(of.micros())));
-        CallCounts { shown, at_once }
+        instruments.queue_time.micros().include(move |visit| visit(Contribution::ZerosFor(of.micros())));
+        CallCounts { instruments, at_once }
     }
 
-    /// A call ended, well or not.
+    /// Records a call that ended, successfully or not.
     #[inline]
-    pub(super) fn note(&self, call: &CallSpan) {
+    pub(super) fn record(&self, call: &CallSpan) {
         if !COUNTING {
             return;
         }
         let area = OwnArea::get();
         match call.queued_nanos {
-            0 => self.at_once.note(call.took, area),
+            0 => self.at_once.record_in(call.took, area),
             queued => {
-                self.queue_time.note(Took::of_nanos(queued), area);
-                self.process_time.note(Took::of_nanos(call.took.nanos().saturating_sub(queued)), area);
-                self.total_time.note(call.took, area);
+                self.queue_time.record_in(RecordedDuration::of_nanos(queued), area);
+                self.process_time
+                    .record_in(RecordedDuration::of_nanos(call.took.nanos().saturating_sub(queued)), area);
+                self.total_time.record_in(call.took, area);
             }
         }
-        self.request_size.note(call.request_len as u64, area);
-        self.response_size.note(call.response_len as u64, area);
+        self.request_size.record_in(call.request_len as u64, area);
+        self.response_size.record_in(call.response_len as u64, area);
     }
 }
 
 impl Deref for CallCounts {
     type Target = CallInstruments;
     fn deref(&self) -> &CallInstruments {
-        &self.shown
+        &self.instruments
     }
 }
 
 impl Source for CallCounts {
     fn show(&self, scope: &mut Scope<'_>) {
-        self.shown.show(scope);
+        self.instruments.show(scope);
     }
 
     fn roll(&self) {
-        self.shown.roll();
+        self.instruments.roll();
         self.at_once.micros().roll();
     }
 }
 
 impl CallInstruments {
-    /// A call failed with this Java class.
+    /// Counts a call that failed with this Java class.
     pub(super) fn count_failure(&self, class: &str) {
         self.exceptions.increment();
         let name = class.rsplit(['.', '$']).next().unwrap_or(class);
@@ -161,24 +163,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_in_three_times_whether_it_waited_or_not() {
+    fn a_call_is_in_three_histograms_queued_or_not() {
         let calls = CallCounts::begin(Duration::ZERO);
         let call = |queued_us: u64, took_us: u64| CallSpan {
             queued_nanos: queued_us * 1000,
-            took: Took::of_nanos(took_us * 1000),
+            took: RecordedDuration::of_nanos(took_us * 1000),
             request_len: 10,
             response_len: 20,
         };
-        calls.note(&call(0, 100));
-        calls.note(&call(20, 300));
+        calls.record(&call(0, 100));
+        calls.record(&call(20, 300));
         calls.roll();
-        let told = |times: &Times| {
+        let summary = |times: &Times| {
             let interval = times.micros().interval();
             (times.micros().count(), times.micros().sum(), interval.min(), interval.max())
         };
-        assert_eq!(told(&calls.queue_time), (2, 20, 0, 20));
-        assert_eq!(told(&calls.process_time), (2, 380, 100, 280));
-        assert_eq!(told(&calls.total_time), (2, 400, 100, 300));
+        assert_eq!(summary(&calls.queue_time), (2, 20, 0, 20));
+        assert_eq!(summary(&calls.process_time), (2, 380, 100, 280));
+        assert_eq!(summary(&calls.total_time), (2, 400, 100, 300));
         assert_eq!((calls.request_size.bytes().sum(), calls.response_size.bytes().sum()), (20, 40));
     }
 

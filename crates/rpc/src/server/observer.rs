@@ -1,4 +1,4 @@
-//! Who is told of calls that took long or gave much.
+//! Observation of calls that were slow or had a large response.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,25 +11,27 @@ use bytes::Bytes;
 
 use crate::call::{ConnectionInfo, Method};
 
-/// Answers from this length on are followed until the client has taken them: shorter ones fit into a socket's buffer.
-const FOLLOWED_LEN: usize = 64 << 10;
-/// The longest message of a call that is kept while its answer is on its way.
-const KEPT_PARAM_LEN: usize = 4 << 10;
+/// Minimum size of responses that are tracked until they are sent completely: smaller ones fit into
+/// a socket's buffer.
+const TRACKED_LEN: usize = 64 << 10;
+/// Maximum size of a call's message that is kept while its response is being sent.
+const PARAM_LEN_MAX: usize = 4 << 10;
 
-/// Is told of calls. It is called on connections' threads and must be quick.
+/// Observes calls. It is called on connections' threads and must be fast.
 pub trait CallObserver: Send + Sync {
-    /// A call has ended that took long or gave much.
+    /// Called when a call has ended that was slow or had a large response.
     fn ended(&self, call: &EndedCall);
 }
 
-/// Which calls are told of, and to whom.
+/// The calls to report, and their observer.
 #[derive(Clone)]
 pub struct Watch {
-    /// Who is told.
+    /// The observer.
     pub observer: Arc<dyn CallObserver>,
-    /// Calls that take longer, from being read to the last byte of the answer.
+    /// Report calls that take longer, from reading the request to sending the last byte of the
+    /// response.
     pub slow: Option<Duration>,
-    /// Calls with an answer of more bytes.
+    /// Report calls with a response of more bytes.
     pub large_bytes: Option<usize>,
 }
 
@@ -40,68 +42,70 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A call that has ended. Times are of the monotonic clock.
+/// A call that has ended. Times are on the monotonic clock.
 #[derive(Debug)]
 pub struct EndedCall {
-    /// Who asked.
+    /// The connection of the client.
     pub connection: Arc<ConnectionInfo>,
-    /// What.
+    /// The method.
     pub method: Method,
-    /// Its message; `None` if it was too long to be kept.
+    /// The request message; `None` if it was too long to keep.
     pub param: Option<Bytes>,
     /// When it was read.
     pub received: Duration,
-    /// When it was begun.
+    /// When it was started.
     pub begun: Duration,
-    /// When it was answered.
+    /// When its response was ready.
     pub ended: Duration,
-    /// When the client had taken the answer, or went away; short answers do not wait for that.
+    /// When the response was sent completely, or the client disconnected. For small responses,
+    /// equal to `ended`.
     pub sent: Duration,
-    /// Bytes of the message and of cells that came with it.
+    /// Size in bytes of the request's message and cells.
     pub request_len: usize,
-    /// Bytes of the answer.
+    /// Size in bytes of the response.
     pub response_len: usize,
-    /// Where the time between `begun` and `ended` went, and what was used.
+    /// The phases of the time between `begun` and `ended`, and the resources used.
     pub spent: Spent,
-    /// The Java class of its failure.
+    /// The Java class of the failure, if the call failed.
     pub failure: Option<Cow<'static, str>>,
 }
 
 impl EndedCall {
-    /// How long it took altogether.
+    /// The total time of the call.
     pub fn took(&self) -> Duration {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether its answer can be on its way for long.
-    pub(super) fn is_followed(response_len: usize) -> bool {
-        response_len >= FOLLOWED_LEN
+    /// Whether a response of this size is tracked until it is sent.
+    pub(super) fn is_tracked(response_len: usize) -> bool {
+        response_len >= TRACKED_LEN
     }
 }
 
 impl Watch {
-    /// From where on a call may be one to tell of, as a connection looks at it for each.
+    /// The thresholds that a connection checks for each call to find those that may have to be
+    /// reported.
     pub(super) fn bounds(&self) -> WatchBounds {
         WatchBounds {
             nanos: self.slow.map_or(u64::MAX, nanos),
-            response_len: self.large_bytes.unwrap_or(usize::MAX).min(FOLLOWED_LEN - 1),
+            response_len: self.large_bytes.unwrap_or(usize::MAX).min(TRACKED_LEN - 1),
         }
     }
 
-    /// Whether a call took long, or gave much.
-    fn concerns(&self, took: Duration, response_len: usize) -> bool {
+    /// Whether a call was slow or had a large response.
+    fn is_exceeded_by(&self, took: Duration, response_len: usize) -> bool {
         self.slow.is_some_and(|slow| took > slow)
             || self.large_bytes.is_some_and(|large| response_len > large)
     }
 
-    fn tell(&self, call: &EndedCall) {
-        if self.concerns(call.took(), call.response_len) {
+    fn report(&self, call: &EndedCall) {
+        if self.is_exceeded_by(call.took(), call.response_len) {
             self.observer.ended(call);
         }
     }
 }
 
-/// Bounds within which a call concerns nobody.
+/// Thresholds at or below which a call need not be reported.
 #[derive(Clone, Copy)]
 pub(super) struct WatchBounds {
     nanos: u64,
@@ -109,57 +113,60 @@ pub(super) struct WatchBounds {
 }
 
 impl WatchBounds {
-    /// No call is told of.
+    /// No call is reported.
     pub(super) const NONE: WatchBounds = WatchBounds { nanos: u64::MAX, response_len: usize::MAX };
 
-    /// Whether a call took long or gave much, or may still take long until its answer has gone.
+    /// Whether a call was slow or had a large response, or may become slow while its response is
+    /// sent.
     #[inline]
     pub(super) fn are_passed(self, took_nanos: u64, response_len: usize) -> bool {
         took_nanos > self.nanos || response_len > self.response_len
     }
 }
 
-/// Calls whose long answers are on their way.
+/// Calls whose large responses are being sent.
 #[derive(Default)]
-pub(super) struct Leaving {
-    // With the count of sent bytes at which the answer has gone.
+pub(super) struct UnsentLargeResponses {
+    // Each with the total of sent bytes at which its response is complete.
     calls: VecDeque<(u64, EndedCall)>,
 }
 
-impl Leaving {
-    /// Whether there are none.
+impl UnsentLargeResponses {
+    /// Whether there are no such calls.
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// The answer of `call` ends at `end` of all that is sent.
+    /// Adds `call`, whose response ends at the total `end` of sent bytes.
     pub(super) fn push(&mut self, end: u64, mut call: EndedCall) {
-        // Copies: slices of the request would keep all of it in memory, and the server thinks that it is gone.
+        debug_assert!(self.calls.back().is_none_or(|(last, _)| *last <= end), "responses are sent in order");
+        // Copies: slices would keep the whole request in memory, while the server's budget counts
+        // it as released.
         call.method = Method::from(&*call.method);
-        call.param = call.param.filter(|param| param.len() <= KEPT_PARAM_LEN);
+        call.param = call.param.filter(|param| param.len() <= PARAM_LEN_MAX);
         call.param = call.param.map(|param| Bytes::copy_from_slice(&param));
         self.calls.push_back((end, call));
     }
 
-    /// The client has taken `sent_bytes` in all.
+    /// Reports the calls whose responses are complete; `sent_bytes` is the total of sent bytes.
     #[inline]
     pub(super) fn sent(&mut self, sent_bytes: u64, now: Duration, watch: Option<&Watch>) {
         while self.calls.front().is_some_and(|(end, _)| *end <= sent_bytes) {
-            self.tell_first(now, watch);
+            self.report_first(now, watch);
         }
     }
 
-    /// The client takes no more.
+    /// Reports the remaining calls, because the client reads no more.
     pub(super) fn lost(&mut self, now: Duration, watch: Option<&Watch>) {
         while !self.calls.is_empty() {
-            self.tell_first(now, watch);
+            self.report_first(now, watch);
         }
     }
 
-    fn tell_first(&mut self, now: Duration, watch: Option<&Watch>) {
+    fn report_first(&mut self, now: Duration, watch: Option<&Watch>) {
         if let (Some((_, mut call)), Some(watch)) = (self.calls.pop_front(), watch) {
             call.sent = now;
-            watch.tell(&call);
+            watch.report(&call);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Answers on their way out: gathered, then written with as few system calls as possible.
+//! Outgoing responses: batched, then written with as few system calls as possible.
 //!
-//! Heads, messages and small cells are copied together; large pieces stay where they are and are written from there.
+//! Headers, messages and small cells are copied together; large pieces are written from where they
+//! are.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -11,40 +12,42 @@ use base::env::Stream;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
-use crate::call::{Failure, Reply};
+use crate::call::Reply;
 use crate::frame::{self, ExceptionResponse};
 use crate::pieces;
+use proto::exception::JavaException;
 
-/// Pieces below this are copied: an entry in a vectored write costs about as much as copying this many bytes.
+/// Minimum size of a piece that is not copied: an entry in a vectored write costs about as much as
+/// copying this many bytes.
 const COPY_BELOW: usize = 2048;
-/// Pieces in one vectored write.
+/// Maximum number of pieces in one vectored write.
 const PIECES_MAX: usize = 64;
-/// Memory that an idle connection may keep for its next answers.
-const KEPT_CAPACITY_MAX: usize = 64 * 1024;
+/// Maximum memory that an idle connection keeps for its next responses.
+const REUSED_CAPACITY_MAX: usize = 64 * 1024;
 
-/// Answers not yet taken by the socket: pieces in order, then a tail that still grows.
+/// Responses not yet written to the socket: pieces in order, followed by a growing tail.
 #[derive(Default)]
 pub(super) struct Outbox {
     pieces: VecDeque<Bytes>,
     tail: BytesMut,
     unsent: usize,
-    // All that was ever taken.
+    // Total bytes sent.
     sent_bytes: u64,
 }
 
 impl Outbox {
-    /// Bytes that the socket has not taken.
+    /// Bytes not written to the socket yet.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Bytes that the socket took since the connection began.
+    /// Total bytes written to the socket on this connection.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
-    /// Adds the answer to a call.
-    pub(super) fn push(&mut self, call_id: u32, outcome: Result<Reply, Failure>) {
+    /// Adds the response to a call.
+    pub(super) fn push(&mut self, call_id: u32, outcome: Result<Reply, JavaException>) {
         match outcome {
             Ok(reply) => self.push_reply(call_id, reply),
             Err(failure) => self.push_failure(call_id, &failure),
@@ -55,15 +58,17 @@ impl Outbox {
         let before = self.tail.len();
         frame::put_response_head(&mut self.tail, call_id, reply.message.len(), reply.cells.len());
         self.unsent += self.tail.len() - before;
+        let end = self.unsent + reply.message.len() + reply.cells.len();
         self.push_piece(reply.message);
         match reply.cells.as_single() {
             Some(cells) if cells.len() < COPY_BELOW => self.push_copy(cells),
             _ => reply.cells.into_pieces().into_iter().for_each(|piece| self.push_piece(piece)),
         }
+        debug_assert_eq!(self.unsent, end, "a response has the length that its head states");
     }
 
-    /// Adds the failure of a call; the text is that of a Java stack trace without the stack.
-    pub(super) fn push_failure(&mut self, call_id: u32, failure: &Failure) {
+    /// Adds the failure of a call. The text has the form of a Java stack trace without frames.
+    pub(super) fn push_failure(&mut self, call_id: u32, failure: &JavaException) {
         let exception = ExceptionResponse {
             class: &failure.class,
             stack_trace: &format!("{failure}\n"),
@@ -90,12 +95,18 @@ impl Outbox {
         self.unsent += bytes.len();
     }
 
-    /// Writes what the socket takes; true if it took anything. Ready with an error once the connection is lost.
+    /// Writes as much as the socket accepts; returns whether it accepted anything. Fails if the
+    /// connection is lost.
     pub(super) fn poll_send(
         &mut self,
         stream: &mut Box<dyn Stream>,
         cx: &mut Context<'_>,
     ) -> Result<bool, io::Error> {
+        debug_assert_eq!(
+            self.unsent,
+            self.pieces.iter().map(Bytes::len).sum::<usize>() + self.tail.len(),
+            "pieces and tail are what remains to be sent"
+        );
         let mut sent_any = false;
         while self.unsent > 0 {
             let written = match self.poll_write(stream, cx) {
@@ -109,7 +120,7 @@ impl Outbox {
             sent_any = true;
         }
         if sent_any {
-            // Sockets have nothing to flush; a stream that has may finish it at the next write.
+            // Sockets need no flush; other streams may complete it at the next write.
             if let Poll::Ready(flushed) = Pin::new(stream).poll_flush(cx) {
                 flushed?;
             }
@@ -141,11 +152,11 @@ impl Outbox {
                 return;
             }
             written -= piece.len();
-            self.pieces.pop_front().into_iter().for_each(pieces::give_back);
+            self.pieces.pop_front().into_iter().for_each(pieces::recycle);
         }
         self.tail.advance(written);
         if self.unsent == 0 {
-            match self.tail.capacity() > KEPT_CAPACITY_MAX {
+            match self.tail.capacity() > REUSED_CAPACITY_MAX {
                 true => self.tail = BytesMut::new(),
                 false => self.tail.clear(),
             }

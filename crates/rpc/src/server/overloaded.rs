@@ -1,19 +1,20 @@
-//! The answers to calls for which there is no room.
+//! The responses to calls that exceed a limit.
 
-use crate::call::{ConnectionInfo, Failure};
+use proto::exception::{JavaException, class};
 
-/// The bytes of requests or responses are used up.
-pub(super) fn queue_too_big(connection: &ConnectionInfo) -> Failure {
+use crate::call::ConnectionInfo;
+
+/// The byte budget of requests or responses is exhausted.
+pub(super) fn queue_too_big(connection: &ConnectionInfo) -> JavaException {
     full(connection, "is hbase.ipc.server.max.callqueue.size too small?")
 }
 
-/// Too many calls are at work.
-pub(super) fn too_many_calls(connection: &ConnectionInfo) -> Failure {
+/// Too many calls are running.
+pub(super) fn too_many_calls(connection: &ConnectionInfo) -> JavaException {
     full(connection, "too many items queued ?")
 }
 
-fn full(connection: &ConnectionInfo, why: &str) -> Failure {
+fn full(connection: &ConnectionInfo, why: &str) -> JavaException {
     let message = format!("Call queue is full on {}, {why}", connection.local);
-    let class = "org.apache.hadoop.hbase.CallQueueTooBigException";
-    Failure { server_overloaded: true, ..Failure::new(class, message) }
+    JavaException::new(class::CALL_QUEUE_TOO_BIG, message)
 }

@@ -1,17 +1,20 @@
-//! Whether a client moves fast enough for what it makes the server hold: a frame half sent, or answers unread.
+//! Whether a client progresses fast enough for the memory that it pins: a partial frame, or unread
+//! responses.
 //!
-//! A byte now and then is not enough: in each period the client has to move what there was at its beginning, or
-//! [`ENOUGH_BYTES`] of it. So what a client can hold, and how long, are bounded together.
+//! An occasional byte is not enough. In each period the client must transfer what was pending at
+//! its start, or [`ENOUGH_BYTES`] of it. This limits both the memory that a client can pin and the
+//! time.
 
 use std::time::Duration;
 
-/// Who moves this much in a period does work.
+/// Transferring this many bytes in a period counts as progress.
 const ENOUGH_BYTES: u64 = 1 << 20;
 
 /// One direction of a connection over one period.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    // When the period began and what had been moved then; none while there is nothing to move.
+    // When the period started and the bytes transferred until then; `None` while nothing is
+    // pending.
     period: Option<Period>,
 }
 
@@ -23,10 +26,11 @@ struct Period {
 }
 
 impl Pace {
-    /// How long from `now` until the client is to be judged again; `None` if it was too slow.
+    /// How long to wait from `now` until the next check; `None` if the client was too slow.
     ///
-    /// `moved` counts all bytes since the connection began, `left` those that wait to be moved.
-    pub(super) fn judge(
+    /// `moved` is the total of bytes transferred on the connection, `left` the number of pending
+    /// bytes.
+    pub(super) fn check(
         &mut self,
         now: Duration,
         limit: Duration,
@@ -46,8 +50,8 @@ impl Pace {
         Some(limit)
     }
 
-    /// There is nothing to move: the next period begins when there is.
-    pub(super) fn rest(&mut self) {
+    /// Nothing is pending: the next period starts when something is.
+    pub(super) fn reset(&mut self) {
         self.period = None;
     }
 }
@@ -65,19 +69,23 @@ mod tests {
     #[test]
     fn a_byte_a_second_is_too_slow() {
         let mut pace = Pace::default();
-        assert_eq!(pace.judge(at(10), LIMIT, 100, 5000), Some(LIMIT));
-        assert_eq!(pace.judge(at(40), LIMIT, 130, 4970), Some(at(30)));
-        assert_eq!(pace.judge(at(70), LIMIT, 160, 4940), None);
+        assert_eq!(pace.check(at(10), LIMIT, 100, 5000), Some(LIMIT));
+        assert_eq!(pace.check(at(40), LIMIT, 130, 4970), Some(at(30)));
+        assert_eq!(pace.check(at(70), LIMIT, 160, 4940), None);
     }
 
     #[test]
-    fn who_moves_what_there_was_or_much_goes_on() {
+    fn progress_is_the_pending_bytes_or_enough_bytes() {
         let mut pace = Pace::default();
-        assert_eq!(pace.judge(at(0), LIMIT, 0, 5000), Some(LIMIT));
-        assert_eq!(pace.judge(at(60), LIMIT, 5000, 9000), Some(LIMIT), "new answers do not count against it");
-        assert_eq!(pace.judge(at(120), LIMIT, 14_000, 1 << 30), Some(LIMIT));
-        assert_eq!(pace.judge(at(180), LIMIT, 14_000 + ENOUGH_BYTES, 1 << 30), Some(LIMIT));
-        pace.rest();
-        assert_eq!(pace.judge(at(900), LIMIT, 14_000 + ENOUGH_BYTES, 10), Some(LIMIT));
+        assert_eq!(pace.check(at(0), LIMIT, 0, 5000), Some(LIMIT));
+        assert_eq!(
+            pace.check(at(60), LIMIT, 5000, 9000),
+            Some(LIMIT),
+            "new responses do not count against the client"
+        );
+        assert_eq!(pace.check(at(120), LIMIT, 14_000, 1 << 30), Some(LIMIT));
+        assert_eq!(pace.check(at(180), LIMIT, 14_000 + ENOUGH_BYTES, 1 << 30), Some(LIMIT));
+        pace.reset();
+        assert_eq!(pace.check(at(900), LIMIT, 14_000 + ENOUGH_BYTES, 10), Some(LIMIT));
     }
 }

@@ -1,4 +1,5 @@
-//! What the servers of a process share: bytes of requests and of answers, connections, calls at work.
+//! Limits shared by the servers of a process: bytes of requests and of responses, connections,
+//! running calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -6,7 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::ServerOptions;
 use base::budget::Budget;
 
-/// The numbers that all servers of a process keep together, and how often they made somebody go away.
+/// The shared limits of all servers of a process, and counters of rejected calls and closed
+/// connections.
 #[derive(Debug)]
 pub struct Shared {
     requests: Arc<Budget>,
@@ -14,12 +16,12 @@ pub struct Shared {
     connections: AtomicUsize,
     calls: AtomicUsize,
     calls_refused: AtomicU64,
-    turned_away: AtomicU64,
+    connections_rejected: AtomicU64,
     stalled: AtomicU64,
 }
 
 impl Shared {
-    /// Nothing is in use yet; the budgets are those of `options`.
+    /// Creates unused limits with the budgets of `options`.
     pub fn new(options: &ServerOptions) -> Arc<Shared> {
         Arc::new(Shared {
             requests: Budget::new(options.queued_bytes_max),
@@ -27,37 +29,37 @@ impl Shared {
             connections: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             calls_refused: AtomicU64::new(0),
-            turned_away: AtomicU64::new(0),
+            connections_rejected: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
         })
     }
 
-    /// Bytes of requests that are read or at work.
+    /// Budget for bytes of requests that have been read or are being processed.
     pub fn requests(&self) -> &Arc<Budget> {
         &self.requests
     }
 
-    /// Bytes of answers that are made or not yet taken by their clients.
+    /// Budget for bytes of responses that are being built or have not been sent.
     pub fn answers(&self) -> &Arc<Budget> {
         &self.answers
     }
 
-    /// Connections now.
+    /// Current number of connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Calls that were refused for want of room.
+    /// Number of calls rejected because a limit was reached.
     pub fn calls_refused(&self) -> u64 {
         self.calls_refused.load(Ordering::Relaxed)
     }
 
-    /// Connections that were closed at once for want of room.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away.load(Ordering::Relaxed)
+    /// Number of connections closed immediately because a limit was reached.
+    pub fn connections_rejected(&self) -> u64 {
+        self.connections_rejected.load(Ordering::Relaxed)
     }
 
-    /// Connections that were closed because their clients hardly moved.
+    /// Number of connections closed because their clients made almost no progress.
     pub fn stalled(&self) -> u64 {
         self.stalled.load(Ordering::Relaxed)
     }
@@ -67,25 +69,26 @@ impl Shared {
         self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    pub(super) fn connection_gone(&self) {
-        self.connections.fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn release_connection(&self) {
+        let before = self.connections.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a connection is counted until it has gone");
     }
 
-    /// A place among at most `max` calls at work; `None` if there is none. Not counted where there is no `max`, for that
-    /// costs all cores a write to the same memory.
-    pub(super) fn admit_call(self: &Arc<Shared>, max: Option<usize>) -> Option<CallPlace> {
-        let Some(max) = max else { return Some(CallPlace(None)) };
+    /// A slot among at most `max` running calls; `None` if all are in use. Not counted without a
+    /// `max`, because counting would cost all cores a write to the same memory.
+    pub(super) fn admit_call(self: &Arc<Shared>, max: Option<usize>) -> Option<CallSlot> {
+        let Some(max) = max else { return Some(CallSlot(None)) };
         let add = |count: usize| (count < max).then_some(count + 1);
         let admitted = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        admitted.ok().map(|_| CallPlace(Some(Arc::clone(self))))
+        admitted.ok().map(|_| CallSlot(Some(Arc::clone(self))))
     }
 
     pub(super) fn count_refused(&self) {
         self.calls_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_connection_rejected(&self) {
+        self.connections_rejected.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn count_stalled(&self) {
@@ -93,13 +96,14 @@ impl Shared {
     }
 }
 
-/// A call's place among those at work; left when dropped.
-pub(super) struct CallPlace(Option<Arc<Shared>>);
+/// A call's slot among the running calls; released when dropped.
+pub(super) struct CallSlot(Option<Arc<Shared>>);
 
-impl Drop for CallPlace {
+impl Drop for CallSlot {
     fn drop(&mut self) {
         if let Some(shared) = &self.0 {
-            shared.calls.fetch_sub(1, Ordering::Relaxed);
+            let before = shared.calls.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(before > 0, "a call is counted until it has ended");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server over the network in memory, a service whose answers the test decides, and a raw client.
+//! A server on an in-memory network, a service whose responses the test controls, and a raw client.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,16 +9,17 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::{Env, Stream};
 use bytes::{Buf, Bytes, BytesMut};
+use proto::exception::{JavaException, class};
 use rpc::frame::{self, RequestHeader, Response};
 use rpc::header::{ClientVersion, ConnectionHeader};
 use rpc::server::Shared;
-use rpc::{Call, CellBlock, Failure, Reply, Server, ServerOptions, Service};
+use rpc::{Call, CellBlock, Reply, Server, ServerOptions, Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 pub const CLUSTER_ID: &str = "acfcd7de-98b9-4a66-a24d-a99301fc498a";
 
-/// Bytes of hexadecimal text; quoted parts are taken as they are, white space is passed over.
+/// Decodes hexadecimal text; quoted parts are copied verbatim, white space is skipped.
 pub fn hex(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, part) in text.split('"').enumerate() {
@@ -34,14 +35,14 @@ pub fn hex(text: &str) -> Vec<u8> {
     out
 }
 
-/// Answers by the method's name: see [`TestService::call`].
+/// Responds according to the method's name: see [`TestService::call`].
 #[derive(Default)]
 pub struct TestService {
-    /// Calls begun.
+    /// Number of calls started.
     pub begun: AtomicUsize,
-    /// Calls ended.
+    /// Number of calls ended.
     pub ended: Arc<AtomicUsize>,
-    /// What `Wait` waits for.
+    /// Releases a `Wait` call.
     pub gate: Arc<Notify>,
     /// The last call.
     pub last: Mutex<Option<Call>>,
@@ -52,12 +53,12 @@ impl Service for TestService {
         "ClientService"
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         *self.last.lock().unwrap() = Some(call.clone());
         let (gate, ended) = (Arc::clone(&self.gate), Arc::clone(&self.ended));
         if &*call.method == "PanicAtOnce" {
-            panic!("as asked");
+            panic!("intended panic");
         }
         Box::pin(async move {
             let outcome = match &*call.method {
@@ -74,20 +75,20 @@ impl Service for TestService {
                 }
                 "Panic" => {
                     tokio::task::yield_now().await;
-                    panic!("as asked, later");
+                    panic!("intended panic, later");
                 }
-                // As many bytes of cells as the message says.
+                // As many bytes of cells as the message states.
                 "Cells" => {
                     let len = u32::from_be_bytes(call.param[..4].try_into().unwrap());
                     let mut cells = CellBlock::new();
                     cells.push(Bytes::from(vec![7; len as usize]));
                     Ok(Reply { message: Bytes::from_static(b"m"), cells })
                 }
-                "Fail" => Err(Failure {
+                "Fail" => Err(JavaException {
                     location: Some(("h1".into(), 16020)),
-                    ..Failure::new("org.apache.hadoop.hbase.exceptions.RegionMovedException", "moved")
+                    ..JavaException::new(class::REGION_MOVED, "moved")
                 }),
-                other => Err(Failure::do_not_retry(format!("no method {other}"))),
+                other => Err(JavaException::do_not_retry(format!("no method {other}"))),
             };
             ended.fetch_add(1, Ordering::SeqCst);
             outcome
@@ -95,7 +96,7 @@ impl Service for TestService {
     }
 }
 
-/// A server of one [`TestService`], and where it listens.
+/// A server of one [`TestService`], and its port.
 pub struct Harness {
     pub env: Env,
     pub server: Arc<Server>,
@@ -120,12 +121,12 @@ impl Harness {
         Harness { env, server, service, port }
     }
 
-    /// A connection that has sent nothing.
+    /// A connection that has not sent anything.
     pub async fn raw(&self) -> Raw {
         Raw { stream: self.env.net.connect("localhost", self.port).await.unwrap(), read: BytesMut::new() }
     }
 
-    /// A connection as Java 2.5 opens it.
+    /// A connection that has sent Java 2.5's opening.
     pub async fn open(&self) -> Raw {
         self.open_with(&java_header()).await
     }
@@ -149,7 +150,7 @@ pub fn java_header() -> ConnectionHeader {
     }
 }
 
-/// A connection's bytes.
+/// The byte stream of a connection.
 pub struct Raw {
     pub stream: Box<dyn Stream>,
     read: BytesMut,
@@ -165,7 +166,7 @@ impl Raw {
         self.send(&request(call_id, method, param, &[])).await;
     }
 
-    /// Exactly `len` bytes, raw.
+    /// Reads exactly `len` bytes.
     pub async fn take(&mut self, len: usize) -> Vec<u8> {
         while self.read.len() < len {
             assert_ne!(
@@ -185,14 +186,14 @@ impl Raw {
         frame::parse_response(&frame).unwrap()
     }
 
-    /// Whatever comes until the server closes.
+    /// Reads everything until the server closes the connection.
     pub async fn until_closed(&mut self) -> Vec<u8> {
-        // A reset is a close too.
+        // A reset also counts as a close.
         while matches!(self.stream.read_buf(&mut self.read).await, Ok(1..)) {}
         self.read.split().to_vec()
     }
 
-    /// Whether nothing comes for a while.
+    /// Whether no bytes arrive within `time`.
     pub async fn is_silent(&mut self, env: &Env, time: Duration) -> bool {
         self.read.is_empty() && env.timeout(time, self.stream.read_buf(&mut self.read)).await.is_none()
     }
@@ -210,15 +211,15 @@ pub fn request_with(header: RequestHeader, param: &[u8], cells: &[u8]) -> Bytes 
     out.freeze()
 }
 
-/// The frame without its length.
+/// The frame without its length field.
 pub fn body(frame: &[u8]) -> Bytes {
     let mut bytes = Bytes::copy_from_slice(frame);
     let len = bytes.get_u32();
-    assert_eq!(len as usize, bytes.len(), "the length is that of the frame");
+    assert_eq!(len as usize, bytes.len(), "the length field must match the frame");
     bytes
 }
 
-/// Waits until `reached`, in steps of the clock.
+/// Waits until `reached` returns true, in steps of the clock.
 pub async fn eventually(env: &Env, reached: impl Fn() -> bool) {
     for _ in 0..1000 {
         if reached() {
@@ -226,5 +227,5 @@ pub async fn eventually(env: &Env, reached: impl Fn() -> bool) {
         }
         env.clock.sleep(Duration::from_millis(1)).await;
     }
-    panic!("not reached");
+    panic!("the condition was never met");
 }

@@ -1,12 +1,12 @@
 //! The system's clocks.
-#![allow(clippy::disallowed_methods, reason = "this is the clock that all others take through Env")]
+#![allow(clippy::disallowed_methods, reason = "implements the clock that all other code gets through Env")]
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::BoxFuture;
 use base::env::Clock;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NANOS: i64 = 1_000_000_000;
 
 /// Wall clock, monotonic clock and tokio's timers.
@@ -15,7 +15,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock whose monotonic time begins now.
+    /// A clock whose monotonic time starts now.
     pub fn start() -> SystemClock {
         SystemClock { start: monotonic_now() }
     }
@@ -28,7 +28,8 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        // Read several times a call. std's own way (Instant) costs twice as much, for it serves clocks that go back.
+        // Read several times per call. std's Instant costs twice as much, because it handles clocks
+        // that go backwards.
         let (now, start) = (monotonic_now(), self.start);
         let (seconds, nanos) = (now.tv_sec - start.tv_sec, now.tv_nsec - start.tv_nsec);
         let borrowed = nanos < 0;
@@ -43,10 +44,10 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time since some moment before the start of this process.
+/// Monotonic time of the system; only differences are meaningful.
 fn monotonic_now() -> libc::timespec {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to `now` only. It cannot fail: the clock is one that every Linux has.
+    // SAFETY: the call writes only to `now`. It cannot fail, because every Linux has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now
 }

@@ -1,8 +1,8 @@
-//! Files beside the data: how many the process may have open, files of configuration, and files of lines that users
-//! ask for.
+//! Files outside the data directory: the limit of open files, configuration files, and text files
+//! written for the user.
 #![allow(
     clippy::disallowed_methods,
-    reason = "these files are no data of ours, and lie where their users say"
+    reason = "these files are not in the data directory; the user chooses their paths"
 )]
 
 use std::fs::{File, OpenOptions};
@@ -13,24 +13,26 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sinks::{Files, LineFile};
 
-/// Where the system sets no limit, the tables of the kernel do.
+/// Used where the process has no limit of open files; the kernel's tables still limit them.
 const UNLIMITED: u64 = 1 << 20;
 
-/// Raises the soft limit of open files to the hard one; returns the limit that holds then.
+/// Raises the soft limit of open files to the hard limit and returns the effective limit.
 pub fn raise_open_files() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     let soft = limit.current;
     limit.current = limit.maximum;
-    // Refused on systems whose hard limit is more than they allow: the soft one holds on.
+    // Fails on systems whose hard limit exceeds what they allow; then the soft limit stays
+    // effective.
     let raised = setrlimit(Resource::Nofile, limit).is_ok();
     let held = if raised { limit.maximum } else { soft };
     held.unwrap_or(UNLIMITED)
 }
 
-/// At most `len_max` bytes of a file; none if there is no file. Blocks; for the start of a process.
+/// Reads at most `len_max` bytes of a file; `None` if there is no file. Blocks, so call it only at
+/// the start of a process.
 ///
 /// # Errors
-/// The system's, if the file is there and cannot be read.
+/// The system's error, if the file exists but cannot be read.
 pub fn read_at_start(path: &Path, len_max: usize) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -49,23 +51,23 @@ impl Files for LocalFiles {
     fn append_to(&self, path: &Path) -> io::Result<Box<dyn LineFile>> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let identity = identity(&file.metadata()?);
-        Ok(Box::new(Appended { file, path: path.to_owned(), identity }))
+        Ok(Box::new(AppendFile { file, path: path.to_owned(), identity }))
     }
 }
 
-/// A file that is written at its end, wherever that is by now.
-struct Appended {
+/// A file that every write appends to, even if another process changes its length.
+struct AppendFile {
     file: File,
     path: PathBuf,
     identity: (u64, u64),
 }
 
-/// Device and inode: a path's file is another one when they differ.
+/// Device and inode. If they differ, the path names another file than before.
 fn identity(of: &std::fs::Metadata) -> (u64, u64) {
     (of.dev(), of.ino())
 }
 
-impl Write for Appended {
+impl Write for AppendFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -75,7 +77,7 @@ impl Write for Appended {
     }
 }
 
-impl LineFile for Appended {
+impl LineFile for AppendFile {
     fn is_in_place(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
     }

@@ -1,5 +1,5 @@
 //! TCP as a [`Network`], and UDP for metrics.
-#![allow(clippy::disallowed_methods, reason = "this is the network that all others take through Env")]
+#![allow(clippy::disallowed_methods, reason = "implements the network that all other code gets through Env")]
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -10,7 +10,7 @@ use base::env::{Incoming, Listener, Network, Stream};
 use sinks::{Datagrams, Udp};
 use tokio::net::{TcpListener, TcpStream};
 
-/// TCP sockets of this machine. Small writes go out at once (no Nagle).
+/// TCP sockets of this machine. Small writes are sent immediately (no Nagle delay).
 pub struct TcpNetwork;
 
 impl Network for TcpNetwork {
@@ -18,7 +18,7 @@ impl Network for TcpNetwork {
         Box::pin(async move {
             let listener = TcpListener::bind(address).await?;
             let local = listener.local_addr()?;
-            Ok(Box::new(Tcp { listener, local }) as Box<dyn Listener>)
+            Ok(Box::new(TcpAcceptor { listener, local }) as Box<dyn Listener>)
         })
     }
 
@@ -31,12 +31,12 @@ impl Network for TcpNetwork {
     }
 }
 
-struct Tcp {
+struct TcpAcceptor {
     listener: TcpListener,
     local: SocketAddr,
 }
 
-impl Listener for Tcp {
+impl Listener for TcpAcceptor {
     fn local_addr(&self) -> SocketAddr {
         self.local
     }
@@ -46,7 +46,8 @@ impl Listener for Tcp {
             match self.listener.accept().await {
                 Ok((stream, peer)) => incoming(stream, peer, self.local),
                 Err(error) => {
-                    // Out of descriptors or the like: the next try would fail at once too, so give others time.
+                    // Probably out of descriptors. An immediate retry would fail too, so wait for
+                    // some to be freed.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     Err(error)
                 }
@@ -55,10 +56,10 @@ impl Listener for Tcp {
     }
 }
 
-/// Takes the socket out of the acceptor's runtime; it joins the runtime that opens it.
+/// Detaches the socket from the acceptor's runtime; the runtime that opens it registers it.
 fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::Result<Incoming> {
     stream.set_nodelay(true)?;
-    // A client that vanished without a word is noticed by the system some day.
+    // TCP keepalive: the kernel eventually detects a client that vanished without closing.
     rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
     let local = stream.local_addr().unwrap_or(listening);
     let plain = stream.into_std()?;
@@ -71,7 +72,7 @@ pub struct UdpNetwork;
 
 impl Udp for UdpNetwork {
     fn connect(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for address in (host, port).to_socket_addrs()? {
             let any: SocketAddr = match address {
                 SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -79,12 +80,12 @@ impl Udp for UdpNetwork {
             };
             let connected = UdpSocket::bind(any).and_then(|socket| {
                 socket.connect(address)?;
-                // A full buffer loses a datagram rather than time.
+                // With a full buffer, lose the datagram rather than block.
                 socket.set_nonblocking(true)?;
                 Ok(socket)
             });
             match connected {
-                Ok(socket) => return Ok(Box::new(Datagram(socket))),
+                Ok(socket) => return Ok(Box::new(UdpDatagrams(socket))),
                 Err(error) => failed = error,
             }
         }
@@ -92,9 +93,9 @@ impl Udp for UdpNetwork {
     }
 }
 
-struct Datagram(UdpSocket);
+struct UdpDatagrams(UdpSocket);
 
-impl Datagrams for Datagram {
+impl Datagrams for UdpDatagrams {
     fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
         self.0.send(datagram).map(|_| ())
     }

@@ -1,23 +1,23 @@
-//! Random numbers from the system's seed.
+//! Random numbers, seeded by the kernel.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::env::Random;
 
-/// SplitMix64 from a seed of the kernel. For names, salts and jitter, not for secrets.
+/// SplitMix64 with a seed from the kernel. For names, salts and jitter, not for secrets.
 pub struct OsRandom {
     state: AtomicU64,
 }
 
 impl OsRandom {
-    /// Seeds itself from the kernel.
+    /// Creates a generator with a seed from the kernel.
     ///
     /// # Panics
-    /// If the kernel gives no random bytes.
+    /// If the kernel returns no random bytes.
     pub fn new() -> OsRandom {
         let mut seed = [0u8; 8];
         let filled = rustix::rand::getrandom(&mut seed[..], rustix::rand::GetRandomFlags::empty());
-        assert_eq!(filled, Ok(seed.len()), "the kernel gives random bytes");
+        assert_eq!(filled, Ok(seed.len()), "the kernel returns random bytes");
         OsRandom { state: AtomicU64::new(u64::from_ne_bytes(seed)) }
     }
 }

@@ -1,9 +1,10 @@
-//! One single-threaded runtime per core for connections, one for services, and background threads of lower priority.
+//! One single-threaded runtime per core for connections, one for services, and background threads
+//! of lower priority.
 //!
-//! An accepted connection stays on its runtime; nothing is stolen between them. Background runtimes compute (flush,
-//! compaction) and are niced, so that they get what the connections leave, and give way often, so that connections wait for
-//! none of them for long.
-#![allow(clippy::disallowed_methods, reason = "this is the spawner that all others take through Env")]
+//! An accepted connection stays on its runtime; there is no work stealing. Background threads
+//! compute (flush, compaction, scans) at a lower priority, so they get the CPU time that
+//! connections leave. They also yield often, so that no connection waits long for them.
+#![allow(clippy::disallowed_methods, reason = "implements the spawner that all other code gets through Env")]
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +26,7 @@ pub struct Runtimes {
     scan: Group,
 }
 
-/// Runtimes of one class, used in turn.
+/// Runtimes of one class, used round-robin.
 struct Group {
     handles: Vec<Handle>,
     next: AtomicUsize,
@@ -35,11 +36,11 @@ struct Group {
 }
 
 impl Runtimes {
-    /// Starts the threads: `cores` for connections and as many for scans over everything, one for services, `background` for
-    /// other long computations.
+    /// Starts the threads: `cores` for connections, `cores` for scans of whole tables, one for
+    /// services, and `background` for other long computations.
     ///
     /// # Errors
-    /// What the system says when it has no more threads or descriptors.
+    /// The system's error if it has no threads or descriptors left.
     pub fn start(cores: usize, background: usize) -> io::Result<Runtimes> {
         Ok(Runtimes {
             connections: Group::start("connection", cores.max(1), || {})?,
@@ -64,17 +65,18 @@ impl Spawner for Runtimes {
         let runtime = self.group(class).next();
         match class {
             TaskClass::Connection | TaskClass::Service => runtime.spawn(async move { make().await }),
-            TaskClass::Background | TaskClass::Scan => runtime.spawn(async move { giving_way(make()).await }),
+            TaskClass::Background | TaskClass::Scan => runtime.spawn(async move { yielding(make()).await }),
         }
     }
 }
 
-/// `task`, which lets other threads have the core whenever it lets other tasks have theirs.
+/// Runs `task`, and yields the core to other threads whenever the task yields to other tasks.
 ///
-/// A low priority alone does not bring that about: what it entitles a thread to, a tenth of a core that is in demand, the kernel
-/// gives it in one go, from one tick of its timer to the next. That is four milliseconds on many machines, in which calls wait.
-/// Tasks that compute for long give way in each tenth of a millisecond or so, and have the same share in small pieces.
-async fn giving_way(mut task: BoxFuture<'static, ()>) {
+/// A low priority alone is not enough. It entitles a thread to about a tenth of a contended core,
+/// but the kernel grants that share in one piece, from one timer tick to the next. That is 4 ms on
+/// many machines, in which calls wait. Tasks that compute for long yield about every 0.1 ms, so
+/// they get the same share in small pieces.
+async fn yielding(mut task: BoxFuture<'static, ()>) {
     poll_fn(|cx| {
         let polled = task.as_mut().poll(cx);
         if polled.is_pending() {
@@ -96,7 +98,7 @@ impl Group {
             group._stops.push(stop);
             group._threads.push(thread::Builder::new().name(format!("{name}-{index}")).spawn(move || {
                 prepare();
-                // Ends when the sender is dropped.
+                // Returns when the sender is dropped.
                 let _ = runtime.block_on(stopped);
             })?);
         }

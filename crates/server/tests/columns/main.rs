@@ -1,9 +1,9 @@
-//! `ColumnService` of a real server: answers that end early go on where they say, requests that make no sense are told so,
-//! and `grampus records` finds what its generator wrote, in every way that it asks.
+//! `ColumnService` of a real server: truncated responses can be resumed, invalid requests are
+//! rejected with a reason, and `grampus records` reads what it generated, with every kind of query.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 #[path = "../common/mod.rs"]
@@ -38,13 +38,14 @@ struct World {
 }
 
 impl World {
-    /// A table whose row `n` has `n` modulo 7 in `f:q`, half of it in a file.
+    /// Creates a table whose row `n` has `n` modulo 7 in `f:q`. Half of the rows are in a store
+    /// file.
     fn begin() -> World {
         let dir = TempDir::new();
         let server = Server::start(&dir.join("data"));
         assert!(server.shell("create 't', 'f'").status.success());
         let table = Table::find(PORTS[3] + server.offset);
-        // The row that all tests of this table have goes into a file of its own.
+        // The row that `Table::find` writes gets its own store file.
         assert!(server.shell("flush 't'").status.success());
         let mut connection = Connection::open(table.port).unwrap();
         for number in 0..ROWS {
@@ -101,11 +102,11 @@ fn whole(value: i64) -> Value {
 }
 
 #[test]
-fn groups_go_on_where_an_answer_ended() {
+fn groups_continue_after_the_previous_response() {
     let mut world = World::begin();
     for (groups_bytes_max, time_ms_max) in [(None, None), (Some(1), None), (None, Some(0))] {
         let mut found: BTreeMap<i64, (u64, Vec<u8>)> = BTreeMap::new();
-        let (mut rows, mut answers, mut looked) = (rows(), 0, 0);
+        let (mut rows, mut answers, mut rows_read) = (rows(), 0, 0);
         loop {
             let request = AggregateRequest {
                 rows: Some(rows.clone()),
@@ -120,19 +121,20 @@ fn groups_go_on_where_an_answer_ended() {
                 state.0 += group.state[0].count();
                 state.1 = group.state[1].value.as_ref().unwrap().decimal().to_vec();
             }
-            looked += answer.work.unwrap().rows();
+            rows_read += answer.work.unwrap().rows();
             answers += 1;
             match answer.resume_row {
                 Some(row) => rows.start_row = Some(row),
                 None => break,
             }
         }
-        assert_eq!(looked, ROWS as u64);
+        assert_eq!(rows_read, ROWS as u64);
         let counts: Vec<(i64, u64)> = found.iter().map(|(key, (count, _))| (*key, *count)).collect();
         let expected: Vec<(i64, u64)> =
             (0..7).map(|key| (key, (0..ROWS).filter(|number| number % 7 == key).count() as u64)).collect();
         assert_eq!(counts, expected);
-        // All units may be at work when the first groups turn out to be too many; when time is up, one is done.
+        // All units may already be running when the first groups exceed the limit. When the time is
+        // up, one unit is done.
         if groups_bytes_max.is_none() {
             assert_eq!(answers > 1, time_ms_max.is_some(), "{answers} answers within {time_ms_max:?} ms");
         }
@@ -178,7 +180,7 @@ fn rows_are_selected() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
+fn invalid_requests_are_refused() {
     let mut world = World::begin();
     let request = |rows: Rows| AggregateRequest {
         rows: Some(rows),
@@ -199,7 +201,7 @@ fn what_makes_no_sense_is_told() {
         (request(Rows { column: vec![other(1_000, 0)], ..rows() }), "no encoding of number 1000"),
         (request(Rows { column: vec![other(TEXT_LONG, 99)], ..rows() }), "at most 38 digits"),
         (request(Rows { column: vec![other(Encoding::Raw as i32, 0)], ..rows() }), "is of numbers"),
-        // Regions are asked at once: whichever answers first names a row of its own.
+        // Regions are read concurrently, so the row in the first error varies.
         (
             request(Rows { column: vec![other(Encoding::BytesLong as i32, 0)], ..rows() }),
             ": f:q: no bytes_long",
@@ -224,13 +226,13 @@ fn what_makes_no_sense_is_told() {
         (request(Rows { start_row: Some(vec![b'r'; 40_000].into()), ..rows() }), "a row is of more than"),
         (request(Rows { family: vec!["g".into()], ..rows() }), "not among those that make rows"),
     ];
-    for (request, said) in cases {
+    for (request, message) in cases {
         let error = world.exec::<AggregateResponse>("Aggregate", &request).unwrap_err();
-        assert!(error.contains(said), "{error} instead of {said}");
+        assert!(error.contains(message), "{error} instead of {message}");
     }
     let error = world.exec::<AggregateResponse>("Multiply", &request(rows())).unwrap_err();
     assert!(error.contains("UnknownProtocolException"), "{error}");
-    // Deep, but not too deep; and the server still answers.
+    // A deep predicate that is within the limit works, and the server still responds.
     let nested = request(Rows { predicate: Some(deep), ..rows() });
     let answer: AggregateResponse = world.exec("Aggregate", &nested).unwrap();
     assert_eq!(answer.group[0].state[0].count(), 0);
@@ -238,7 +240,7 @@ fn what_makes_no_sense_is_told() {
 }
 
 #[test]
-fn records_are_added_up_in_every_way() {
+fn all_aggregates_are_computed() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let offset = server.offset.to_string();
@@ -256,7 +258,7 @@ fn records_are_added_up_in_every_way() {
             "1",
         ]));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    let told = text(&output.stdout);
-    assert_eq!(told.matches(" 98 groups").count(), 6, "{told}");
-    assert!(told.contains("4000 rows in vectors, 0 merged, 0 vectors built"), "{told}");
+    let message = text(&output.stdout);
+    assert_eq!(message.matches(" 98 groups").count(), 6, "{message}");
+    assert!(message.contains("4000 rows in vectors, 0 merged, 0 vectors built"), "{message}");
 }

@@ -1,12 +1,10 @@
-//! A server as its users start it: the binary in a process of its own, on ports and in a directory of its own.
+//! Starts a server as users do: the binary in its own process, with its own ports and directory.
 //!
-//! Tests run side by side: each server looks for an offset whose ports are all free, and tries another one if somebody
-//! was faster. Directories are removed, and processes ended, when their values are dropped.
-#![allow(dead_code, reason = "no test uses all of it")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes stand outside of them, with the real machine"
-)]
+//! Tests run concurrently. Each server picks an offset at which all ports are free, and tries
+//! another one if a port is taken in the meantime. Directories are removed and processes ended when
+//! their values are dropped.
+#![allow(dead_code, reason = "each test uses a part of this module")]
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -20,18 +18,18 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The ports of a server before an offset is added.
+/// The ports of a server with offset 0.
 pub const PORTS: [u16; 5] = [2181, 16000, 16010, 16020, 16030];
-/// A start or stop that takes longer hangs; a busy machine is given time.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Offsets tried before the test gives up.
+/// A start or stop that takes longer hangs. Long enough for a busy machine.
+const START_STOP_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of offsets tried.
 const OFFSETS_MAX: u32 = 40;
 
 /// A directory that is removed when dropped.
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// A directory that is there and empty.
+    /// Creates an empty directory.
     pub fn new() -> TempDir {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -42,7 +40,7 @@ impl TempDir {
         TempDir(path)
     }
 
-    /// A path in it.
+    /// A path in the directory.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -54,7 +52,7 @@ impl Drop for TempDir {
     }
 }
 
-/// The binary, with nothing in its environment that would tell it something.
+/// The binary, with no configuration in its environment.
 pub fn grampus() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grampus"));
     for (name, _) in std::env::vars_os() {
@@ -66,10 +64,10 @@ pub fn grampus() -> Command {
     command
 }
 
-/// An offset whose ports nobody listens on at this moment.
+/// An offset at which all ports are free at present.
 pub fn free_offset() -> u16 {
-    // Below what systems choose ports from by themselves, and far from a server with its usual ports. Processes of
-    // tests begin at different places.
+    // Below the range of ephemeral ports, and far from a server with default ports. Test processes
+    // start at different offsets.
     const FIRST: u16 = 5_000;
     const STEP: u16 = 100;
     const COUNT: u16 = 100;
@@ -85,32 +83,32 @@ pub fn free_offset() -> u16 {
     panic!("no offset has free ports");
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     child: Child,
     lines: Receiver<String>,
     errors: PathBuf,
-    /// What is added to its ports.
+    /// The offset of its ports.
     pub offset: u16,
 }
 
 impl Server {
-    /// Starts a server on `data` and waits until it says that it is ready.
+    /// Starts a server on `data` and waits until it announces that it is ready.
     pub fn start(data: &Path) -> Server {
         Server::start_with(data, &[])
     }
 
-    /// The same with more arguments.
+    /// As [`Server::start`], with more arguments.
     pub fn start_with(data: &Path, arguments: &[&str]) -> Server {
         Server::start_in(data, arguments, &[])
     }
 
-    /// The same with variables.
+    /// As [`Server::start_with`], with environment variables.
     pub fn start_in(data: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         Server::start_by(&grampus, data, arguments, variables)
     }
 
-    /// Starts a server that may have so many files open.
+    /// Starts a server with a limit of open files.
     pub fn start_limited(data: &Path, files: u32) -> Server {
         let limited = || {
             let of = grampus();
@@ -142,7 +140,7 @@ impl Server {
             let errors = server.errors();
             assert!(errors.contains("choose another port"), "the server did not start: {errors}");
         }
-        panic!("ports are taken faster than a server starts");
+        panic!("other processes keep taking the ports before the server starts");
     }
 
     fn spawn(
@@ -167,7 +165,7 @@ impl Server {
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
-        // Reads to the end, so that the server never waits for a reader.
+        // Reads to the end, so that the server never blocks on a full pipe.
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 let _ = send.send(line);
@@ -176,14 +174,14 @@ impl Server {
         Server { child, lines, errors, offset }
     }
 
-    /// Whether it became ready; `false` if it ended before.
+    /// Waits until the server is ready. Returns `false` if it ended before.
     fn wait_ready(&mut self) -> bool {
         self.wait_line(" is ready after ").is_some()
     }
 
     /// Waits for a line on standard output that contains `part`; `None` if the output ends before.
     pub fn wait_line(&mut self, part: &str) -> Option<String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_STOP_TIMEOUT;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.contains(part) => return Some(line),
@@ -194,22 +192,22 @@ impl Server {
         }
     }
 
-    /// What it wrote on standard error up to now.
+    /// Everything written to standard error so far.
     pub fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// `HOST:PORT` of its ZooKeeper endpoint.
+    /// `HOST:PORT` of the ZooKeeper endpoint.
     pub fn zookeeper(&self) -> String {
         format!("127.0.0.1:{}", PORTS[0] + self.offset)
     }
 
-    /// `grampus shell` with these arguments, for this server.
+    /// `grampus shell` with these arguments, connected to this server.
     pub fn shell_command(&self, arguments: &[&str]) -> Command {
         let mut command = grampus();
         command
@@ -219,19 +217,19 @@ impl Server {
         command
     }
 
-    /// Runs commands in a shell.
+    /// Runs commands in the shell.
     pub fn shell(&self, commands: &str) -> Output {
         self.shell_command(&["-e", commands]).output().unwrap()
     }
 
-    /// Asks it to stop by SIGTERM, and waits until it has.
+    /// Stops the server with SIGTERM and waits until it has ended.
     pub fn stop(mut self) -> ExitStatus {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
         wait(&mut self.child)
     }
 
-    /// Ends it as a power cut would, but for the disk's memory.
+    /// Kills the server, as a power loss would, except that the page cache survives.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -245,9 +243,9 @@ impl Drop for Server {
     }
 }
 
-/// Waits for the end of a process; one that hangs is ended and fails the test.
+/// Waits for a process to end. A process that hangs is killed, and the test fails.
 pub fn wait(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_STOP_TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
@@ -261,16 +259,16 @@ pub fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Runs a command that is expected to end by itself.
+/// Runs a command that is expected to end on its own.
 pub fn run(command: &mut Command) -> Output {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // What such commands print fits into a pipe's buffer.
+    // The output of such commands fits into a pipe's buffer.
     wait(&mut child);
     child.wait_with_output().unwrap()
 }
 
-/// What a process wrote, as text.
+/// Output of a process as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

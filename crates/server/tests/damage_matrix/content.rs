@@ -1,4 +1,4 @@
-//! What a cluster holds, as a client reads it.
+//! The content of a cluster, as a client reads it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,37 +17,37 @@ use proto::grampus::{Aggregate, AggregateRequest, Column, Encoding, Rows};
 /// The cells of a row: family, qualifier, timestamp, value.
 pub type Cells = Vec<(Vec<u8>, Vec<u8>, i64, Vec<u8>)>;
 
-/// What was read, or the class of the exception.
+/// The data read, or the class of the exception.
 pub type Read<T> = Result<T, String>;
 
-/// A table as it was read in all ways.
+/// The content of a table, read in three ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableContent {
     pub gets: BTreeMap<Vec<u8>, Read<Cells>>,
     pub scan: Read<BTreeMap<Vec<u8>, Cells>>,
-    /// Count of rows, and the sum of `f:n` where it is numeric, by the servers' aggregation.
+    /// Row count, and the sum of the numeric values of `f:n`, from server-side aggregation.
     pub count: Read<String>,
 }
 
-/// All that is compared.
+/// Everything that is compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
     pub tables: BTreeMap<String, TableContent>,
-    /// Descriptors of all tables of users.
+    /// Descriptors of all user tables.
     pub schema: BTreeMap<String, String>,
     pub schema_error: Option<String>,
     pub namespaces: List,
     pub snapshots: List,
 }
 
-/// A list in words, or an error.
+/// A list as text, or an error.
 pub type List = Option<Read<String>>;
 
-/// Where a client waits for regions that open.
+/// How long a client waits for regions to open.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
-/// A client that gives up early.
+/// A client with short timeouts.
 pub fn client(env: &Env, zookeeper: &str) -> Client {
     let options = ClientOptions {
         rpc_timeout: Duration::from_secs(5),
@@ -61,7 +61,7 @@ pub fn client(env: &Env, zookeeper: &str) -> Client {
     Client::new(env.clone(), Registry::zookeeper(zookeeper, "/hbase"), options)
 }
 
-/// Reads all of `rows` (by table), until nothing fails or regions had the time to open.
+/// Reads all of `rows` (by table) until nothing fails, or until regions had enough time to open.
 pub async fn read(env: &Env, client: &Client, rows: &BTreeMap<String, Vec<Vec<u8>>>) -> Content {
     let begun = env.clock.monotonic();
     loop {
@@ -74,7 +74,7 @@ pub async fn read(env: &Env, client: &Client, rows: &BTreeMap<String, Vec<Vec<u8
 }
 
 impl Content {
-    /// Whether something failed in a way that passes when a region opens.
+    /// Whether some error may disappear when a region opens.
     fn may_change(&self) -> bool {
         let passes = |class: &String| !class.contains("Corrupt") && !class.contains("DoNotRetry");
         let of_table = |table: &TableContent| {
@@ -114,7 +114,7 @@ fn in_lines<T: Debug>(list: Result<Vec<T>, Error>) -> Read<String> {
     list.map(|all| format!("{all:?}")).map_err(|error| class_of(&error))
 }
 
-/// Reads a table in all ways.
+/// Reads a table with gets, a scan, and aggregation.
 pub async fn read_table(table: &Table, rows: &[Vec<u8>]) -> TableContent {
     let mut gets = BTreeMap::new();
     for row in rows {
@@ -153,7 +153,7 @@ fn cells_of(row: &Row) -> Cells {
     row.cells.iter().map(|cell| of(cell.view(0))).collect()
 }
 
-/// The simple name of the exception's class.
+/// The simple class name of the exception.
 pub fn class_of(error: &Error) -> String {
     match error {
         Error::Remote(exception) => {
@@ -167,7 +167,7 @@ pub fn class_of(error: &Error) -> String {
         Error::NoRegion { .. } => "no region is open".into(),
         Error::TableNotFound(_) => "TableNotFoundException".into(),
         Error::TableNotEnabled(_) => "TableNotEnabledException".into(),
-        // `hbase:meta` names the server that had the region last, which was at another port.
+        // `hbase:meta` has the address of the region's last server, which used another port.
         Error::Connection { .. } => "region closed".into(),
         other => {
             let text = other.to_string();

@@ -1,4 +1,4 @@
-//! The root directory that is damaged: files of all kinds, as a kill leaves them.
+//! The root directory to be damaged. It has files of all kinds, as a kill leaves them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,25 +11,25 @@ use crate::common::{Server, TempDir, text};
 use crate::content::{self, Content};
 use crate::network;
 
-/// Tables of the image, those whose files are damaged first.
+/// Tables of the image. Files of the first tables are preferred targets.
 pub const TABLES: [&str; 8] =
     ["plain", "sidecar", "halves", "source", "linked", "late", "ns:kept", "ns:quiet"];
-/// Options of every server that is started on it.
+/// Options of every server on the image.
 pub const OPTIONS: [&str; 4] =
     ["--set", "hbase.regionserver.hlog.blocksize=256 KiB", "--set", "hbase.quota.enabled=true"];
-/// Long enough for several blocks in a file.
+/// Long enough for several blocks per file.
 const VALUE_BYTES: usize = 24_000;
 
-/// The directory, and what is in it.
+/// The directory and its content.
 pub struct Image {
     dir: TempDir,
-    /// Rows of each table.
+    /// Row keys of each table.
     pub rows: BTreeMap<String, Vec<Vec<u8>>>,
-    /// What a client reads from it.
+    /// The content as a client reads it.
     pub content: Content,
-    /// Encoded names of regions, and the start key of each.
+    /// Regions by encoded name.
     pub regions: BTreeMap<String, Region>,
-    /// What the server logs at a start without damage, in masked lines.
+    /// Masked log lines of a start without damage.
     pub usual: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Region {
     pub is_split_parent: bool,
 }
 
-/// Commands before the first stop, when all is flushed.
+/// Commands before the first stop, which flushes everything.
 fn first_commands() -> String {
     let mut lines: Vec<String> = [
         "create_namespace 'ns'",
@@ -84,7 +84,7 @@ fn first_commands() -> String {
     lines.join("\n")
 }
 
-/// Commands before the kill. Their edits of `hbase:meta` and of tables are in logs alone.
+/// Commands before the kill. Their edits of `hbase:meta` and of tables are only in logs.
 fn last_commands() -> String {
     let mut lines = vec![
         "splitormerge_switch 'SPLIT', true".to_string(),
@@ -101,7 +101,7 @@ fn put(table: &str, row: &str, column: &str, value: &str) -> String {
     format!("put '{table}', '{row}', '{column}', '{value}'")
 }
 
-/// A value that no compression makes short.
+/// An incompressible value.
 fn long(row: &str) -> String {
     let mut state = row.bytes().fold(7_u64, |state, byte| state.wrapping_mul(31).wrapping_add(byte.into()));
     let next = |_| {
@@ -111,7 +111,7 @@ fn long(row: &str) -> String {
     (0..VALUE_BYTES).map(next).collect()
 }
 
-/// Rows of each table after all commands.
+/// Row keys of each table after all commands.
 fn rows() -> BTreeMap<String, Vec<Vec<u8>>> {
     let of = |rows: &[&str]| rows.iter().map(|row| row.as_bytes().to_vec()).collect::<Vec<_>>();
     let five = ["a", "b", "c", "d", "e"];
@@ -132,7 +132,7 @@ fn rows() -> BTreeMap<String, Vec<Vec<u8>>> {
 }
 
 impl Image {
-    /// Makes it.
+    /// Creates the image.
     pub fn make() -> Image {
         let dir = TempDir::new();
         let data = dir.join("image");
@@ -162,25 +162,25 @@ impl Image {
         image
     }
 
-    /// Runs with a client's environment.
+    /// Runs `work` with a client's environment.
     pub fn on_a_runtime<T>(&self, work: impl AsyncFnOnce(Env, &Image) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { work(network::env(1), self).await })
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub fn path(&self) -> PathBuf {
         self.dir.join("image")
     }
 
-    /// A copy for one case.
+    /// Copies the image for one case.
     pub fn copy(&self, name: &str) -> PathBuf {
         let copy = self.dir.join(name);
         copy_tree(&self.path(), &copy);
         copy
     }
 
-    /// Regions with a directory that no table lists any more were split.
+    /// Finds split parents: regions that have a directory but are not listed by their table.
     fn find_parents(&mut self) {
         let halves = self.path().join("data/default/halves");
         for entry in fs::read_dir(halves).unwrap() {
@@ -193,7 +193,8 @@ impl Image {
         assert!(self.regions.values().any(|region| region.is_split_parent));
     }
 
-    /// All that was written is read, in all ways; without this nothing later could be noticed.
+    /// Checks that all rows can be read in all ways. Otherwise later differences would mean
+    /// nothing.
     fn check_whole(&self) {
         for (name, table) in &self.content.tables {
             let scan = table.scan.as_ref().unwrap();
@@ -228,7 +229,7 @@ fn shell(server: &Server, dir: &TempDir, commands: &str) {
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// A major compaction was asked for and runs in the background.
+/// Waits for the requested major compaction, which runs in the background.
 fn wait_for_archive(data: &Path) {
     let archive = data.join("archive/data/default/source");
     for _ in 0..600 {
@@ -239,7 +240,7 @@ fn wait_for_archive(data: &Path) {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("nothing was compacted");
+    panic!("no compaction finished");
 }
 
 fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {

@@ -1,31 +1,31 @@
-//! The kinds of files and directories under a root directory.
+//! The kinds of files and directories in a root directory.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::harm::Harm;
+use crate::damage::Damage;
 use crate::image::{Image, TABLES};
 
-/// A file or directory that is damaged.
+/// A file or directory to damage.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub kind: String,
-    /// Below the root directory.
+    /// The path in the root directory.
     pub path: String,
-    /// The table that it belongs to, if it is one of the image's.
+    /// The table that owns it, if it is one of the image's tables.
     pub table: Option<String>,
     is_dir: bool,
     len: u64,
-    /// Of a kind, the smallest one represents it.
+    /// Sort key. The smallest target represents its kind.
     order: (usize, String),
 }
 
-/// The cases: a file or directory of each kind, or all of them.
+/// The cases: one file or directory of each kind, or all of them.
 ///
 /// # Panics
 /// If a file's kind is unknown.
-pub fn cases(image: &Image, all: bool) -> Vec<(Target, Harm)> {
+pub fn cases(image: &Image, all: bool) -> Vec<(Target, Damage)> {
     let mut targets = Vec::new();
     collect(image, &image.path(), "", &mut targets);
     let mut by_kind: BTreeMap<String, Vec<Target>> = BTreeMap::new();
@@ -37,12 +37,12 @@ pub fn cases(image: &Image, all: bool) -> Vec<(Target, Harm)> {
         targets.sort_by_key(|target| target.order.clone());
         let count = if all { targets.len() } else { 1 };
         for target in targets.into_iter().take(count) {
-            let harms: &[Harm] = if all { &Harm::ALL } else { &Harm::QUICK };
-            let makes_sense = |harm: &&Harm| match harm {
-                Harm::Remove => true,
+            let damages: &[Damage] = if all { &Damage::ALL } else { &Damage::QUICK };
+            let makes_sense = |damage: &&Damage| match damage {
+                Damage::Remove => true,
                 _ => !target.is_dir && target.len > 0,
             };
-            cases.extend(harms.iter().filter(makes_sense).map(|harm| (target.clone(), *harm)));
+            cases.extend(damages.iter().filter(makes_sense).map(|damage| (target.clone(), *damage)));
         }
     }
     cases
@@ -55,7 +55,7 @@ fn collect(image: &Image, dir: &Path, below: &str, targets: &mut Vec<Target>) {
         let path = if below.is_empty() { name } else { format!("{below}/{name}") };
         let is_dir = entry.file_type().unwrap().is_dir();
         let Some((kind, table, order)) = describe(image, &path, is_dir) else {
-            panic!("{path} is of a kind that this test does not know: add it to kinds.rs");
+            panic!("{path} is of an unknown kind: add it to kinds.rs");
         };
         let len = entry.metadata().unwrap().len();
         targets.push(Target { kind, path: path.clone(), table, is_dir, len, order });
@@ -65,10 +65,10 @@ fn collect(image: &Image, dir: &Path, below: &str, targets: &mut Vec<Target>) {
     }
 }
 
-type Described = (String, Option<String>, (usize, String));
+type Description = (String, Option<String>, (usize, String));
 
-/// Kind, table, and order of a path; `None` if it is unknown.
-fn describe(image: &Image, path: &str, is_dir: bool) -> Option<Described> {
+/// Kind, table and sort key of a path; `None` if the kind is unknown.
+fn describe(image: &Image, path: &str, is_dir: bool) -> Option<Description> {
     let parts: Vec<&str> = path.split('/').collect();
     let of_root = |kind: &str| Some((kind.to_string(), None, (0, path.to_string())));
     match (&parts[..], is_dir) {
@@ -93,7 +93,7 @@ fn describe(image: &Image, path: &str, is_dir: bool) -> Option<Described> {
     }
 }
 
-fn in_root(image: &Image, root: &str, parts: &[&str], is_dir: bool, path: &str) -> Option<Described> {
+fn in_root(image: &Image, root: &str, parts: &[&str], is_dir: bool, path: &str) -> Option<Description> {
     let of_root = |kind: String| Some((kind, None, (0, path.to_string())));
     match (parts, is_dir) {
         (
@@ -132,7 +132,7 @@ fn in_root(image: &Image, root: &str, parts: &[&str], is_dir: bool, path: &str) 
     }
 }
 
-/// `NAMESPACE:TABLE` as the image has it, and its place in the order.
+/// The table's name, and its index in [`TABLES`].
 fn table_of(namespace: &str, table: &str) -> (String, Option<usize>) {
     let name = if namespace == "default" { table.to_string() } else { format!("{namespace}:{table}") };
     let place = TABLES.iter().position(|known| *known == name);
@@ -146,7 +146,7 @@ fn of_table(
     rest: &[&str],
     is_dir: bool,
     path: &str,
-) -> Option<Described> {
+) -> Option<Description> {
     let (name, place) = table_of(namespace, table);
     let owner = if place.is_some() { "a table".to_string() } else { format!("`{name}`") };
     let region = rest.first().and_then(|encoded| image.regions.get(*encoded));
@@ -179,7 +179,7 @@ fn of_table(
         Some(region) if region.is_split_parent && rest.len() <= 2 => format!("{kind} (split parent)"),
         _ => kind,
     };
-    // Among directories of families, one with files says more.
+    // Among family directories, prefer one with files.
     let start = region.map_or(String::new(), |region| region.start.clone());
     let family = rest.get(1).copied().unwrap_or_default();
     let is_empty = is_dir && fs::read_dir(image.path().join(path)).unwrap().next().is_none();
@@ -195,7 +195,7 @@ fn archived(
     rest: &[&str],
     is_dir: bool,
     path: &str,
-) -> Option<Described> {
+) -> Option<Description> {
     let (name, place) = table_of(namespace, table);
     let what = match (rest, is_dir) {
         ([], true) => "directory of a table",

@@ -1,21 +1,22 @@
-//! What damage to each kind of file under the root directory does, and how an operator gets out of it.
+//! The effect of damage to each kind of file in the root directory, and the operator's remedies.
 //!
-//! One root directory has files of every kind ([`image`]). For each kind ([`kinds`]) and each damage ([`harm`]) a copy
-//! of it is damaged; then the real binary is started on the copy, and all tables are read by gets, scans and counts
-//! ([`probe`]). No answer may be wrong or silently shorter. Where the server does not start, or a region stays closed,
-//! the messages must name a way forward, which the test takes ([`remedy`]). What comes out is `docs/damage.md`
-//! ([`page`]). A file of an unknown kind fails the test: add it to [`kinds`].
+//! One root directory has files of every kind ([`image`]). For each kind ([`kinds`]) and each
+//! damage ([`damage`]), a copy is damaged. The real binary is started on the copy, and all tables
+//! are read with gets, scans and counts ([`probe`]). No response may be wrong or silently
+//! incomplete. If the server does not start, or a region stays closed, the messages must name a
+//! remedy, which the test applies ([`remedy`]). The result is `docs/damage.md` ([`page`]). A file
+//! of an unknown kind fails the test: add it to [`kinds`].
 //!
-//! Variables:
+//! Environment variables:
 //!
 //! * `REGENERATE=1`: rewrite `docs/damage.md`;
-//! * `GRAMPUS_DAMAGE_ALL=1`: all files and several positions of each, which takes about half an hour;
+//! * `GRAMPUS_DAMAGE_ALL=1`: all files, several positions of each (takes about half an hour);
 //! * `GRAMPUS_DAMAGE_ONLY=TEXT`: only kinds whose name contains the text;
-//! * `GRAMPUS_DAMAGE_WORKERS=N`: servers at a time (default: one and a half per CPU).
+//! * `GRAMPUS_DAMAGE_WORKERS=N`: concurrent servers (default: one and a half per CPU).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, and its files are damaged from outside"
+    reason = "the server under test is another process, and the test damages its files directly"
 )]
 
 #[path = "../common/mod.rs"]
@@ -24,7 +25,7 @@ mod common;
 mod network;
 
 mod content;
-mod harm;
+mod damage;
 mod image;
 mod kinds;
 mod known;
@@ -35,25 +36,25 @@ mod remedy;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use harm::Harm;
+use damage::Damage;
 use image::Image;
 use kinds::Target;
 use probe::Outcome;
 
-/// One damage to one file, and its outcome.
+/// One damage to one file, with its outcome.
 pub struct Cell {
     /// The file.
     pub target: Target,
-    /// What was done to it.
-    pub harm: Harm,
-    /// What a start on it and a client's calls gave.
+    /// The damage.
+    pub damage: Damage,
+    /// The outcome of a start on the damaged copy and of a client's calls.
     pub outcome: Outcome,
 }
 
 #[test]
-fn damage_never_makes_an_answer_wrong_or_shorter_and_there_is_a_way_forward() {
+fn damage_never_causes_wrong_or_incomplete_responses_and_has_a_remedy() {
     let mut image = Image::make();
-    learn_usual_lines(&mut image);
+    record_usual_lines(&mut image);
     let all = std::env::var_os("GRAMPUS_DAMAGE_ALL").is_some();
     let only = std::env::var("GRAMPUS_DAMAGE_ONLY").ok();
     let mut cases = kinds::cases(&image, all);
@@ -61,7 +62,7 @@ fn damage_never_makes_an_answer_wrong_or_shorter_and_there_is_a_way_forward() {
     let cells = run(&image, cases);
     let is_complete = !all && only.is_none();
     if is_complete {
-        page::regenerate_if_asked(&cells);
+        page::regenerate_if_requested(&cells);
     }
     let mut failures = Vec::new();
     for cell in &cells {
@@ -75,24 +76,24 @@ fn damage_never_makes_an_answer_wrong_or_shorter_and_there_is_a_way_forward() {
     }
 }
 
-/// What a start without damage logs says nothing of damage.
-fn learn_usual_lines(image: &mut Image) {
+/// Records the log lines of a start without damage, which are ignored later.
+fn record_usual_lines(image: &mut Image) {
     let outcome = probe::start_and_read(image, &image.copy("undamaged"), &[]);
     assert!(outcome.is_well(), "{outcome:?}");
     image.usual = outcome.lines;
 }
 
-/// The outcomes of all cases, in their order.
-fn run(image: &Image, cases: Vec<(Target, Harm)>) -> Vec<Cell> {
+/// Runs all cases and returns their outcomes in order.
+fn run(image: &Image, cases: Vec<(Target, Damage)>) -> Vec<Cell> {
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..workers() {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((target, harm)) = cases.get(number) else { return };
-                    let outcome = probe::probe(image, target, *harm);
-                    println!("{number}: {} {harm:?}", target.kind);
+                    let Some((target, damage)) = cases.get(number) else { return };
+                    let outcome = probe::probe(image, target, *damage);
+                    println!("{number}: {} {damage:?}", target.kind);
                     outcomes.lock().unwrap().push((number, outcome));
                 }
             });
@@ -101,7 +102,11 @@ fn run(image: &Image, cases: Vec<(Target, Harm)>) -> Vec<Cell> {
     let mut outcomes = outcomes.into_inner().unwrap();
     outcomes.sort_by_key(|(number, _)| *number);
     let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
-    cases.into_iter().zip(outcomes).map(|((target, harm), outcome)| Cell { target, harm, outcome }).collect()
+    cases
+        .into_iter()
+        .zip(outcomes)
+        .map(|((target, damage), outcome)| Cell { target, damage, outcome })
+        .collect()
 }
 
 fn workers() -> usize {

@@ -4,17 +4,17 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::Cell;
-use crate::probe::{Differences, Seen};
+use crate::probe::{Availability, Differences};
 
 const INTRODUCTION: &str = include_str!("introduction.md");
 
-/// A cell in one line, for the test's output.
+/// A cell for the test's output.
 pub fn line(cell: &Cell) -> String {
     format!(
         "{} [{}] {:?}: {}\n    log: {}\n    health: {}\n    remedies: {:?}",
         cell.target.kind,
         cell.target.path,
-        cell.harm,
+        cell.damage,
         affected(cell),
         cell.outcome.lines.join("\n         "),
         cell.outcome.health,
@@ -22,8 +22,8 @@ pub fn line(cell: &Cell) -> String {
     )
 }
 
-/// Writes the page, also where cells fail: they are seen there.
-pub fn regenerate_if_asked(cells: &[Cell]) {
+/// Writes the page if `REGENERATE` is set, even if cells fail, so that they can be inspected there.
+pub fn regenerate_if_requested(cells: &[Cell]) {
     if std::env::var_os("REGENERATE").is_some() {
         std::fs::write(path(), page(cells)).unwrap();
     }
@@ -33,8 +33,9 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/damage.md")
 }
 
-/// Compares the cells of the page with those of the test. Their outcomes are not compared: which bytes are damaged, and so
-/// what is affected, differs a little from run to run.
+/// Compares the file and damage columns and the text of the page with those of the test. Outcomes
+/// are not compared, because the damaged bytes, and so the affected data, differ slightly between
+/// runs.
 ///
 /// # Panics
 /// If they differ.
@@ -48,7 +49,7 @@ pub fn check(cells: &[Cell]) {
     );
 }
 
-/// File and damage of each row, and all lines of text.
+/// File and damage of each table row, and all other lines.
 fn rows(page: &str) -> Vec<String> {
     let cell = |line: &str| line.split(" | ").take(2).collect::<Vec<_>>().join(" | ");
     page.lines().map(|line| if line.starts_with('|') { cell(line) } else { line.to_string() }).collect()
@@ -56,28 +57,28 @@ fn rows(page: &str) -> Vec<String> {
 
 fn page(cells: &[Cell]) -> String {
     let mut page = INTRODUCTION.to_string();
-    page.push_str("\n| file | damage | affected | shown in the log | way forward |\n|---|---|---|---|---|\n");
+    page.push_str("\n| file | damage | affected | shown in the log | remedy |\n|---|---|---|---|---|\n");
     for cell in cells {
-        let shown = shown(cell);
+        let shown = log_line(cell);
         let shown = if shown.is_empty() { String::new() } else { format!("`{shown}`") };
         let _ = writeln!(
             page,
             "| {} | {} | {} | {} | {} |",
             cell.target.kind,
-            cell.harm.name(),
+            cell.damage.name(),
             affected(cell).replace('|', "\\|"),
             shown.replace('|', "\\|"),
-            way_forward(cell)
+            remedy_text(cell)
         );
     }
     page
 }
 
 fn affected(cell: &Cell) -> String {
-    match &cell.outcome.seen {
-        Seen::Down(_) => "the server does not start".into(),
-        Seen::Serving(differences) if *differences == Differences::default() => "nothing".into(),
-        Seen::Serving(differences) => in_words(cell, differences),
+    match &cell.outcome.availability {
+        Availability::Down(_) => "the server does not start".into(),
+        Availability::Serving(differences) if *differences == Differences::default() => "nothing".into(),
+        Availability::Serving(differences) => in_words(cell, differences),
     }
 }
 
@@ -108,25 +109,29 @@ fn in_words(cell: &Cell, differences: &Differences) -> String {
     parts.join("; ")
 }
 
-/// The line of the log that says most.
-fn shown(cell: &Cell) -> String {
-    let text = match &cell.outcome.seen {
-        Seen::Down(message) => message.clone(),
-        Seen::Serving(_) => cell.outcome.lines.first().cloned().unwrap_or_default(),
+/// The most informative line of the log.
+fn log_line(cell: &Cell) -> String {
+    let text = match &cell.outcome.availability {
+        Availability::Down(message) => message.clone(),
+        Availability::Serving(_) => cell.outcome.lines.first().cloned().unwrap_or_default(),
     };
     text.replace('`', "'")
 }
 
-fn way_forward(cell: &Cell) -> String {
+fn remedy_text(cell: &Cell) -> String {
     let remedies = cell.outcome.remedies.iter();
     let taken: Vec<String> = remedies
         .filter_map(|remedy| Some(format!("`{}`: {}", remedy.command, remedy.result.as_ref().ok()?)))
         .collect();
-    match (&cell.outcome.seen, taken.is_empty()) {
+    match (&cell.outcome.availability, taken.is_empty()) {
         (_, false) => taken.join("; "),
-        (Seen::Serving(differences), _) if *differences == Differences::default() => "not needed".into(),
+        (Availability::Serving(differences), _) if *differences == Differences::default() => {
+            "not needed".into()
+        }
         _ if cell.target.path.contains("snapshot") => "see \"Snapshots\"".into(),
-        (Seen::Serving(differences), _) if differences.failing.is_empty() => "see \"Lost edits\"".into(),
+        (Availability::Serving(differences), _) if differences.failing.is_empty() => {
+            "see \"Lost edits\"".into()
+        }
         _ => "see \"Files that cannot be read\"".into(),
     }
 }

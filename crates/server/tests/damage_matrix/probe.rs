@@ -1,4 +1,4 @@
-//! A start on a damaged copy, and what a client sees then.
+//! Starts a server on a damaged copy and compares what a client reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -10,47 +10,47 @@ use std::time::{Duration, Instant};
 
 use crate::common::{PORTS, free_offset, grampus, text};
 use crate::content::{self, Content};
-use crate::harm::Harm;
+use crate::damage::Damage;
 use crate::image::{Image, OPTIONS};
 use crate::kinds::Target;
-use crate::remedy::{self, Remedied};
+use crate::remedy::{self, AppliedRemedy};
 
 /// A start that takes longer hangs.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// What came of a damage.
+/// The outcome of a damage.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    pub seen: Seen,
-    /// Lines that the server logged because of the damage, masked.
+    pub availability: Availability,
+    /// Lines that the server logged because of the damage, with variable parts masked.
     pub lines: Vec<String>,
-    /// What `grampus health` printed.
+    /// The output of `grampus health`.
     pub health: String,
-    /// What was tried because a message named it, and how it went.
-    pub remedies: Vec<Remedied>,
+    /// The remedies that messages named, with their results.
+    pub remedies: Vec<AppliedRemedy>,
 }
 
-/// What a client saw.
+/// The result for a client.
 #[derive(Clone, Debug)]
-pub enum Seen {
-    /// The process ended, or did not become ready.
+pub enum Availability {
+    /// The process ended or did not become ready.
     Down(String),
-    /// It serves.
+    /// The server serves.
     Serving(Differences),
 }
 
-/// How the content differs from what it should be.
+/// Differences between the expected and the actual content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Differences {
-    /// By table: what fails, and with which exceptions.
+    /// Failures by table, with their exceptions.
     pub failing: BTreeMap<String, Failing>,
-    /// Answers that are wrong: rows with other cells, descriptors that changed.
+    /// Wrong responses: rows with other cells, changed descriptors.
     pub wrong: Vec<String>,
-    /// Rows that are missing without an error, or go back to an older value, by table.
+    /// Rows that are missing without an error, or have an older value, by table.
     pub lost: BTreeMap<String, usize>,
 }
 
-/// What fails of a table.
+/// Failing reads of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failing {
     pub gets: usize,
@@ -61,13 +61,13 @@ pub struct Failing {
 }
 
 /// Damages a copy of the image, starts a server on it, and reads all tables.
-pub fn probe(image: &Image, target: &Target, harm: Harm) -> Outcome {
+pub fn probe(image: &Image, target: &Target, damage: Damage) -> Outcome {
     let name = format!("case-{:?}", std::thread::current().id()).replace(['(', ')'], "");
     let data = image.copy(&name);
-    harm.apply(&data.join(&target.path));
+    damage.apply(&data.join(&target.path));
     let mut outcome = start_and_read(image, &data, &[]);
     if !outcome.is_well() {
-        outcome.remedies = remedy::follow(image, &data, &outcome);
+        outcome.remedies = remedy::apply_remedies(image, &data, &outcome);
     }
     let _ = fs::remove_dir_all(&data);
     outcome
@@ -75,13 +75,13 @@ pub fn probe(image: &Image, target: &Target, harm: Harm) -> Outcome {
 
 /// Starts a server on `data` and reads all tables.
 pub fn start_and_read(image: &Image, data: &Path, options: &[String]) -> Outcome {
-    let mut server = match Started::start(data, options) {
+    let mut server = match StartedServer::start(data, options) {
         Ok(server) => server,
         Err(errors) => {
             let message = errors.lines().rfind(|line| line.starts_with("grampus: ")).unwrap_or("no message");
             return Outcome {
-                seen: Seen::Down(masked(message, data)),
-                lines: important(&errors, data, &image.usual),
+                availability: Availability::Down(masked(message, data)),
+                lines: unusual_lines(&errors, data, &image.usual),
                 health: String::new(),
                 remedies: Vec::new(),
             };
@@ -89,31 +89,31 @@ pub fn start_and_read(image: &Image, data: &Path, options: &[String]) -> Outcome
     };
     let content = server.content(image);
     let health = server.health(data);
-    let seen = match server.has_ended() {
-        true => Seen::Down("the process ended while it was read".into()),
-        false => Seen::Serving(compare(&image.content, &content)),
+    let availability = match server.has_ended() {
+        true => Availability::Down("the process ended during the reads".into()),
+        false => Availability::Serving(compare(&image.content, &content)),
     };
-    let lines = important(&server.errors(), data, &image.usual);
-    Outcome { seen, lines, health, remedies: Vec::new() }
+    let lines = unusual_lines(&server.errors(), data, &image.usual);
+    Outcome { availability, lines, health, remedies: Vec::new() }
 }
 
 impl Outcome {
     /// Whether nothing is affected.
     pub fn is_well(&self) -> bool {
-        matches!(&self.seen, Seen::Serving(differences) if *differences == Differences::default())
+        matches!(&self.availability, Availability::Serving(differences) if *differences == Differences::default())
     }
 }
 
-/// A server that may not have started.
-pub struct Started {
+/// A started server.
+pub struct StartedServer {
     child: Child,
     errors: PathBuf,
     offset: u16,
 }
 
-impl Started {
-    /// Starts one; what it wrote on standard error if it did not become ready.
-    pub fn start(data: &Path, options: &[String]) -> Result<Started, String> {
+impl StartedServer {
+    /// Starts a server. Returns its standard error if it does not become ready.
+    pub fn start(data: &Path, options: &[String]) -> Result<StartedServer, String> {
         loop {
             let offset = free_offset();
             let errors = data.with_extension("stderr");
@@ -135,7 +135,7 @@ impl Started {
                     let _ = send.send(line);
                 }
             });
-            let mut server = Started { child, errors, offset };
+            let mut server = StartedServer { child, errors, offset };
             match server.wait_ready(&lines) {
                 Ok(()) => return Ok(server),
                 Err(errors) if errors.contains("choose another port") => {}
@@ -162,7 +162,7 @@ impl Started {
         format!("127.0.0.1:{}", PORTS[0] + self.offset)
     }
 
-    /// `grampus COMMAND --port-offset N`, for this server.
+    /// Runs `grampus COMMAND --port-offset N` with this server.
     pub fn command(&self, words: &[&str]) -> Result<String, String> {
         let output = grampus()
             .args(words)
@@ -186,7 +186,7 @@ impl Started {
         masked(printed.unwrap_or_else(|printed| printed).trim(), data)
     }
 
-    /// What it wrote on standard error.
+    /// Everything written to standard error.
     pub fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
@@ -196,14 +196,14 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How `found` differs from what is known.
+/// Compares `found` with the known content.
 pub fn compare(known: &Content, found: &Content) -> Differences {
     let mut differences = Differences::default();
     for (name, known) in &known.tables {
@@ -228,11 +228,11 @@ pub fn compare(known: &Content, found: &Content) -> Differences {
                 failing.classes.insert(class.clone());
             }
             (Ok(rows), Ok(expected)) => {
-                let strange = rows.iter().filter(|(row, cells)| {
+                let wrong = rows.iter().filter(|(row, cells)| {
                     !expected.get(*row).is_some_and(|expected| is_older(cells, expected))
                 });
-                let strange = strange.map(|(row, _)| format!("scan of {name} {}", row.escape_ascii()));
-                differences.wrong.extend(strange);
+                let wrong = wrong.map(|(row, _)| format!("scan of {name} {}", row.escape_ascii()));
+                differences.wrong.extend(wrong);
                 let is_lost =
                     |(row, expected): &(&Vec<u8>, &content::Cells)| rows.get(*row) != Some(*expected);
                 lost = lost.max(expected.iter().filter(is_lost).count());
@@ -258,7 +258,8 @@ pub fn compare(known: &Content, found: &Content) -> Differences {
     differences
 }
 
-/// Whether `cells` can be what the row held earlier: columns that are missing, or have an earlier version.
+/// Whether `cells` may be an earlier state of the row: columns are missing or have an earlier
+/// version.
 fn is_older(cells: &content::Cells, newest: &content::Cells) -> bool {
     cells.iter().all(|cell| {
         newest.iter().any(|new| (&cell.0, &cell.1) == (&new.0, &new.1) && (cell == new || cell.2 < new.2))
@@ -296,8 +297,8 @@ fn compare_schema(known: &Content, found: &Content, differences: &mut Difference
     }
 }
 
-/// Warnings and errors that an undamaged start does not log, without times, names and numbers that differ each time.
-pub fn important(errors: &str, data: &Path, usual: &[String]) -> Vec<String> {
+/// The warnings and errors that an undamaged start does not log, with variable parts masked.
+pub fn unusual_lines(errors: &str, data: &Path, usual: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in errors.lines() {
         let Some(at) = [" WARN ", " ERROR "].iter().find_map(|level| line.find(level)) else {
@@ -314,7 +315,7 @@ pub fn important(errors: &str, data: &Path, usual: &[String]) -> Vec<String> {
     lines
 }
 
-/// Replaces what differs from run to run.
+/// Masks times, names and numbers that differ between runs.
 pub fn masked(line: &str, data: &Path) -> String {
     let line = line.replace(data.to_str().unwrap(), "DIR");
     let mut masked = String::new();

@@ -1,44 +1,45 @@
-//! Ways forward that a message names, taken as an operator would.
+//! Remedies that a message names, applied as by an operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::{grampus, run, text};
 use crate::image::Image;
-use crate::probe::{Differences, Failing, Outcome, Seen, Started, compare, start_and_read};
+use crate::probe::{Availability, Differences, Failing, Outcome, StartedServer, compare, start_and_read};
 
-/// What was done, and what is left to be seen.
+/// An applied remedy and its result.
 #[derive(Clone, Debug)]
-pub struct Remedied {
+pub struct AppliedRemedy {
     /// The command or option.
     pub command: String,
-    /// Whether the server serves after it, and no answer is wrong.
+    /// The remaining loss if the server serves afterwards and no response is wrong; otherwise the
+    /// failure.
     pub result: Result<String, String>,
 }
 
 /// Commands for a stopped server.
 const OFFLINE: [&[&str]; 3] = [&["repair", "meta"], &["repair", "master"], &["repair", "root"]];
-/// Options that let a server start.
+/// Options that allow a server to start.
 const OPTIONS: [&str; 1] = ["hbase.hlog.split.skip.errors"];
-/// Commands for a running server, and whether a region is named behind them.
+/// Commands for a running server, and whether a region name follows them.
 const ONLINE: [(&str, bool); 3] = [("repair region", true), ("repair adopt", true), ("repair holes", false)];
-/// What a message says of a table that is lost as a whole; the table is named before it.
+/// A message's suggestion for a completely lost table. The table's name precedes it.
 const DROP: &str = ", or disable and drop the table";
 
-/// Does what the messages name.
-pub fn follow(image: &Image, data: &Path, outcome: &Outcome) -> Vec<Remedied> {
-    let mut said = outcome.lines.join("\n");
-    if let Seen::Down(message) = &outcome.seen {
-        said.push_str(message);
+/// Applies the remedies that the messages name.
+pub fn apply_remedies(image: &Image, data: &Path, outcome: &Outcome) -> Vec<AppliedRemedy> {
+    let mut messages = outcome.lines.join("\n");
+    if let Availability::Down(message) = &outcome.availability {
+        messages.push_str(message);
     }
-    let is_named = |words: &[&str]| said.contains(&format!("grampus {}", words.join(" ")));
+    let is_named = |words: &[&str]| messages.contains(&format!("grampus {}", words.join(" ")));
     let mut done = Vec::new();
-    let is_down = matches!(outcome.seen, Seen::Down(_));
-    if is_down && said.contains("printf 'Grampus root directory") {
+    let is_down = matches!(outcome.availability, Availability::Down(_));
+    if is_down && messages.contains("printf 'Grampus root directory") {
         done.push(restore_marker(image, data));
     }
-    if is_down && said.contains("or begin with another root directory") {
-        done.push(Remedied {
+    if is_down && messages.contains("or begin with another root directory") {
+        done.push(AppliedRemedy {
             command: "another root directory".into(),
             result: Ok("all tables are lost".into()),
         });
@@ -50,36 +51,37 @@ pub fn follow(image: &Image, data: &Path, outcome: &Outcome) -> Vec<Remedied> {
             true => judge(&start_and_read(image, data, &[])),
             false => Err(printed),
         };
-        done.push(Remedied { command: format!("grampus {}", words.join(" ")), result });
+        done.push(AppliedRemedy { command: format!("grampus {}", words.join(" ")), result });
     }
-    for option in OPTIONS.iter().filter(|option| said.contains(**option)) {
+    for option in OPTIONS.iter().filter(|option| messages.contains(**option)) {
         let setting = ["--set".to_string(), format!("{option}=true")];
         let result = judge(&start_and_read(image, data, &setting));
-        done.push(Remedied { command: format!("--set {option}=true"), result });
+        done.push(AppliedRemedy { command: format!("--set {option}=true"), result });
     }
-    let names_online = ONLINE.iter().any(|(command, _)| is_named(&[command])) || said.contains(DROP);
+    let names_online = ONLINE.iter().any(|(command, _)| is_named(&[command])) || messages.contains(DROP);
     if !is_down && done.is_empty() && names_online {
-        done.extend(online(image, data));
+        done.extend(apply_online_remedies(image, data));
     }
     done
 }
 
-/// The command that the message shows, whose numbers and names are masked.
-fn restore_marker(image: &Image, data: &Path) -> Remedied {
+/// Runs the displayed command that restores the marker. In the message, its numbers and names are
+/// masked.
+fn restore_marker(image: &Image, data: &Path) -> AppliedRemedy {
     let shown = "printf 'Grampus root directory\\nformat 1\\n' > 'DIR/grampus.root'";
     let command = shown.replace("DIR", data.to_str().unwrap());
     let output = run(std::process::Command::new("sh").args(["-c", &command]));
     assert!(output.status.success(), "{}", text(&output.stderr));
-    Remedied { command: shown.into(), result: judge(&start_and_read(image, data, &[])) }
+    AppliedRemedy { command: shown.into(), result: judge(&start_and_read(image, data, &[])) }
 }
 
-/// Runs the commands that the log names, until it names no new ones.
-fn online(image: &Image, data: &Path) -> Vec<Remedied> {
-    let server = match Started::start(data, &[]) {
+/// Runs the commands that the log names until it names no new ones.
+fn apply_online_remedies(image: &Image, data: &Path) -> Vec<AppliedRemedy> {
+    let server = match StartedServer::start(data, &[]) {
         Ok(server) => server,
-        Err(errors) => return vec![Remedied { command: "start".into(), result: Err(errors) }],
+        Err(errors) => return vec![AppliedRemedy { command: "start".into(), result: Err(errors) }],
     };
-    // Regions are opened, and what is wrong with them is logged.
+    // A read opens the regions, which logs their problems.
     server.content(image);
     let mut done: BTreeMap<String, Result<(), String>> = BTreeMap::new();
     let mut taken = BTreeSet::new();
@@ -95,10 +97,12 @@ fn online(image: &Image, data: &Path) -> Vec<Remedied> {
     let differences = compare(&image.content, &server.content(image));
     let outcome = judge_differences(&differences);
     let with_outcome = |result: Result<(), String>| result.and(outcome.clone());
-    done.into_iter().map(|(command, result)| Remedied { command, result: with_outcome(result) }).collect()
+    done.into_iter()
+        .map(|(command, result)| AppliedRemedy { command, result: with_outcome(result) })
+        .collect()
 }
 
-/// The commands that a log names: as the page shows them, and with their arguments.
+/// The commands that a log names: as shown on the page, and as arguments.
 fn commands_in(log: &str) -> Vec<(String, Vec<String>)> {
     let mut commands = Vec::new();
     for (command, has_region) in ONLINE {
@@ -118,11 +122,11 @@ fn commands_in(log: &str) -> Vec<(String, Vec<String>)> {
     commands
 }
 
-/// Whether a server that was started after a repair serves without wrong answers.
+/// The result of a start after a repair.
 fn judge(outcome: &Outcome) -> Result<String, String> {
-    match &outcome.seen {
-        Seen::Down(message) => Err(format!("still down: {message}")),
-        Seen::Serving(differences) => judge_differences(differences),
+    match &outcome.availability {
+        Availability::Down(message) => Err(format!("still down: {message}")),
+        Availability::Serving(differences) => judge_differences(differences),
     }
 }
 
@@ -130,7 +134,7 @@ fn judge_differences(differences: &Differences) -> Result<String, String> {
     if !differences.wrong.is_empty() {
         return Err(format!("{:?}", differences.wrong));
     }
-    // A table that was dropped is not found: that is what was asked for.
+    // A dropped table is missing as intended.
     let is_dropped = |failing: &&Failing| failing.classes.iter().eq(["TableNotFoundException"]);
     let dropped = differences.failing.values().filter(is_dropped).count();
     let failing = differences.failing.len() - dropped;
@@ -139,7 +143,7 @@ fn judge_differences(differences: &Differences) -> Result<String, String> {
     }
     let lost: usize = differences.lost.values().sum();
     Ok(match (lost, dropped) {
-        (0, 0) => "all is read again".into(),
+        (0, 0) => "all rows are readable".into(),
         (lost, 0) => format!("{lost} rows lost"),
         (0, 1) => "the table is lost".into(),
         (0, dropped) => format!("{dropped} tables are lost"),

@@ -1,25 +1,27 @@
-//! A disk that is full: the real binary on a small file system, with an outside witness of what it acknowledged.
+//! A full disk: the real binary on a small file system, with an external record of the writes that
+//! it acknowledged.
 //!
-//! A cycle fills the disk at a random byte, by the server's own writes or by another program's, while a client writes.
-//! Then reads must go on, deletes must be possible, and nothing that was acknowledged may be missing: not while the
-//! disk is full, not after `kill -9` and a start on the full disk, and not when there is room again. Writes must resume
-//! without a restart.
+//! Each cycle fills the disk at a random byte, with the server's own writes or with another
+//! program's, while a client writes. Then reads must continue and deletes must be possible. No
+//! acknowledged write may be missing: not while the disk is full, not after `kill -9` and a start
+//! on the full disk, and not when there is space again. Writes must resume without a restart.
 //!
-//! File systems are mounted for it, which needs privileges: without, the tests say so and pass. Variables:
+//! The tests mount file systems, which needs privileges. Without them the tests print a note and
+//! pass. Environment variables:
 //!
 //! * `GRAMPUS_FULL_DISK_POINTS`: cycles on each file system (default 3, on tmpfs only);
-//! * `GRAMPUS_FULL_DISK_SEED`: what the test itself chooses at random.
-#![allow(clippy::disallowed_methods, reason = "a process and its disk are what is tested here")]
+//! * `GRAMPUS_FULL_DISK_SEED`: seed of the test's own random choices.
+#![allow(clippy::disallowed_methods, reason = "the test controls a process and its disk")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../kill9/chance.rs"]
-#[allow(dead_code, reason = "no test uses all of it")]
-mod chance;
+#[path = "../kill9/choices.rs"]
+#[allow(dead_code, reason = "each test uses a part of this module")]
+mod choices;
 mod disk;
 #[path = "../kill9/network.rs"]
 mod network;
 #[path = "../kill9/server.rs"]
-#[allow(dead_code, reason = "no test uses all of it")]
+#[allow(dead_code, reason = "each test uses a part of this module")]
 mod server;
 
 use std::collections::BTreeMap;
@@ -34,14 +36,14 @@ use cell::query::{Get, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use client::{Client, ClientOptions, Registry, Table};
 
-use crate::chance::Chance;
+use crate::choices::RandomChoices;
 use crate::disk::{Disk, Kind};
 use crate::server::Server;
 
 const POINTS: u64 = 3;
-/// A disk on which memstores, logs and flushed files meet the end soon.
+/// A disk that memstores, logs and flushed files fill quickly.
 const MIB: u64 = 64;
-/// The longest time after room was made until a write must succeed.
+/// Maximum time between freeing space and a successful write.
 const RESUMES_WITHIN: Duration = Duration::from_secs(15);
 const SETTINGS: [&str; 3] = [
     "hbase.hregion.memstore.flush.size=4 MiB",
@@ -49,8 +51,8 @@ const SETTINGS: [&str; 3] = [
     "grampus.memory=256 MiB",
 ];
 
-/// What must be in the table: of each row its value, `None` if its delete was acknowledged. Rows whose last write got no
-/// answer may be in either state.
+/// The required content of the table: the value of each row, `None` if its delete was acknowledged.
+/// Rows whose last write got no response may be in either state.
 #[derive(Default)]
 struct Ledger {
     rows: BTreeMap<Bytes, Option<Bytes>>,
@@ -58,10 +60,10 @@ struct Ledger {
     next: u64,
 }
 
-/// One file system, and the client that knows what was acknowledged.
+/// One file system, and the client that records what was acknowledged.
 struct World {
     env: Env,
-    chance: Chance,
+    choices: RandomChoices,
     disk: Disk,
     ledger: Ledger,
     reads: Vec<Duration>,
@@ -97,8 +99,8 @@ fn connect(env: &Env, zookeeper: &str, retries: u32) -> Client {
     Client::new(env.clone(), registry, options)
 }
 
-/// A write is tried twice, so that a refusal shows. A read is retried as a client would, because the
-/// region may be splitting.
+/// The writer tries each write twice, so that rejections are visible. The reader retries like a
+/// normal client, because the region may be splitting.
 struct Clients {
     writer: Client,
     reader: Client,
@@ -106,36 +108,36 @@ struct Clients {
 
 impl World {
     async fn start(&self) -> (Server, Clients) {
-        let mut server = Server::start(&self.disk.join("data"), &self.disk.beside("log"), &SETTINGS);
+        let mut server = Server::start(&self.disk.join("data"), &self.disk.outside("log"), &SETTINGS);
         let zookeeper = server.ready(&self.env).await;
         let (writer, reader) = (connect(&self.env, &zookeeper, 1), connect(&self.env, &zookeeper, 8));
         (server, Clients { writer, reader })
     }
 
-    /// Writes a row of its own; whether it was acknowledged.
+    /// Writes a new row. Returns whether the write was acknowledged.
     async fn put(&mut self, table: &Table) -> bool {
         let row = Bytes::from(format!("row-{:08}", self.ledger.next));
         self.ledger.next += 1;
-        let len = self.chance.within(1_000..30_000) as usize;
+        let len = self.choices.within(1_000..30_000) as usize;
         let value = Bytes::from(format!("{}-", self.ledger.next).repeat(len / 8));
         let cell = KeyValue::new(&row, b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, &value);
         let done = table.mutate(&Mutation::put(row.clone(), vec![cell])).await;
-        self.note(row, Some(value), done.is_ok());
+        self.record(row, Some(value), done.is_ok());
         done.is_ok()
     }
 
     async fn delete(&mut self, table: &Table) -> bool {
         let rows: Vec<_> = self.ledger.rows.iter().filter(|(_, value)| value.is_some()).collect();
-        let Some((row, _)) = rows.get(self.chance.within(0..rows.len().max(1) as u64) as usize) else {
+        let Some((row, _)) = rows.get(self.choices.within(0..rows.len().max(1) as u64) as usize) else {
             return true;
         };
         let row = Bytes::clone(row);
         let done = table.mutate(&Mutation::delete(row.clone(), Vec::new())).await;
-        self.note(row, None, done.is_ok());
+        self.record(row, None, done.is_ok());
         done.is_ok()
     }
 
-    fn note(&mut self, row: Bytes, value: Option<Bytes>, acknowledged: bool) {
+    fn record(&mut self, row: Bytes, value: Option<Bytes>, acknowledged: bool) {
         if acknowledged {
             self.ledger.unanswered.remove(&row);
             self.ledger.rows.insert(row, value);
@@ -157,22 +159,22 @@ impl World {
             let may_be = self.ledger.unanswered.get(row);
             assert!(
                 is == *expected || may_be.is_some_and(|may_be| is == *may_be),
-                "{when}: row {name} is {:?}, acknowledged was {:?}",
+                "{when}: row {name} is {:?}, but {:?} was acknowledged",
                 is.map(|value| value.len()),
                 expected.as_ref().map(Bytes::len)
             );
         }
         for (row, value) in found {
             let expected = self.ledger.unanswered.get(&row);
-            assert_eq!(expected, Some(&Some(value)), "{when}: row {} has no writer", row.escape_ascii());
+            assert_eq!(expected, Some(&Some(value)), "{when}: row {} was never written", row.escape_ascii());
         }
     }
 
-    /// Reads acknowledged rows, which must answer.
+    /// Reads acknowledged rows, which must succeed.
     async fn read(&mut self, table: &Table) {
         let rows: Vec<Bytes> = self.ledger.rows.keys().cloned().collect();
         for _ in 0..50.min(rows.len()) {
-            let row = rows[self.chance.within(0..rows.len() as u64) as usize].clone();
+            let row = rows[self.choices.within(0..rows.len() as u64) as usize].clone();
             let get = Get { row, selection: Default::default(), existence_only: false };
             let begun = Instant::now();
             table.get(&get).await.unwrap_or_else(|error| panic!("a read while the disk is full: {error}"));
@@ -180,7 +182,7 @@ impl World {
         }
     }
 
-    /// One fill, and what follows.
+    /// Fills the disk once and checks the consequences.
     async fn cycle(&mut self) {
         let _ = std::fs::remove_dir_all(self.disk.join("data"));
         self.ledger = Ledger::default();
@@ -190,13 +192,14 @@ impl World {
         admin.create_table(&table, &[]).await.unwrap();
         let mut table = clients.writer.table(table_name());
         let mut reads = clients.reader.table(table_name());
-        // Another program leaves the server a random number of bytes; half of the time it then takes these too.
-        let left = self.chance.within(8 << 20..(MIB - 10) << 20);
+        // Another program leaves the server a random number of bytes. In half of the cycles it
+        // later takes these too.
+        let left = self.choices.within(8 << 20..(MIB - 10) << 20);
         self.disk.fill(left);
-        let by_others = self.chance.once_in(2).then(|| self.chance.within(1..left / 15_000));
+        let filled_by_other_program = self.choices.once_in(2).then(|| self.choices.within(1..left / 15_000));
         let mut refused = 0;
         for nth in 0.. {
-            if by_others == Some(nth) {
+            if filled_by_other_program == Some(nth) {
                 self.disk.fill(0);
             }
             refused += u64::from(!self.put(&table).await);
@@ -208,7 +211,7 @@ impl World {
         self.read(&reads).await;
         self.check(&reads, "while the disk is full").await;
         self.deletes += u64::from(self.delete(&table).await);
-        if self.chance.once_in(2) {
+        if self.choices.once_in(2) {
             server.kill();
             self.restarts += 1;
             (server, clients) = self.start().await;
@@ -223,8 +226,8 @@ impl World {
             let waited = begun.elapsed();
             assert!(
                 waited < RESUMES_WITHIN,
-                "writes do not resume when there is room; {}",
-                server.last_words()
+                "writes do not resume after space was freed; {}",
+                server.log_tail()
             );
             self.env.clock.sleep(Duration::from_millis(100)).await;
         }
@@ -247,7 +250,7 @@ fn full_disks(kind: Kind, points: u64) {
     };
     on_a_runtime(async |env| {
         let mut world = World {
-            chance: Chance::new(number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1)),
+            choices: RandomChoices::new(number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1)),
             env,
             disk,
             ledger: Ledger::default(),
@@ -267,9 +270,9 @@ fn full_disks(kind: Kind, points: u64) {
         world.reads.sort();
         let at = |part: f64| world.reads[((world.reads.len() - 1) as f64 * part) as usize];
         println!(
-            "{kind:?}: {points} points, 0 acknowledged writes lost; {} writes refused, {} deletes made while full, {} \
-             starts on the full disk; reads during the outage: p50 {:?}, p99 {:?}, max {:?}; writes resumed within \
-             {:?} of there being room",
+            "{kind:?}: {points} points, 0 acknowledged writes lost; {} writes refused, {} deletes while full, {} \
+             starts on the full disk; reads while full: p50 {:?}, p99 {:?}, max {:?}; writes resumed within \
+             {:?} after space was freed",
             world.refusals,
             world.deletes,
             world.restarts,
@@ -282,12 +285,12 @@ fn full_disks(kind: Kind, points: u64) {
 }
 
 #[test]
-fn a_disk_full_at_any_byte_loses_no_acknowledged_write_on_tmpfs() {
+fn no_acknowledged_write_is_lost_on_a_full_tmpfs() {
     full_disks(Kind::Tmpfs, number_of("GRAMPUS_FULL_DISK_POINTS").unwrap_or(POINTS));
 }
 
 #[test]
-fn a_disk_full_at_any_byte_loses_no_acknowledged_write_on_ext4() {
+fn no_acknowledged_write_is_lost_on_a_full_ext4() {
     match number_of("GRAMPUS_FULL_DISK_POINTS") {
         Some(points) => full_disks(Kind::Ext4, points),
         None => println!("skipped: runs with GRAMPUS_FULL_DISK_POINTS only"),

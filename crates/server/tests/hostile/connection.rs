@@ -1,8 +1,8 @@
-//! One connection as bytes: what a client of any kind, or none, can send.
-#![allow(dead_code, reason = "no test uses all of it")]
+//! A raw connection: it sends whatever bytes a client of any kind could send.
+#![allow(dead_code, reason = "each test uses a part of this module")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 use std::io::{self, Read, Write};
@@ -14,13 +14,13 @@ use prost::Message;
 use rpc::frame::{self, RemoteException, RequestHeader, Response};
 use rpc::header::{ClientVersion, ConnectionHeader};
 
-/// A server that does not answer for this long hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A server without a response for this long hangs.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An open connection to the region server.
 pub struct Connection {
     pub stream: TcpStream,
-    /// How long the client waits, as its requests say.
+    /// The call timeout that the client sends with its requests.
     pub timeout_ms: Option<u32>,
     next_call_id: u32,
 }
@@ -29,23 +29,23 @@ pub struct Connection {
 pub type Outcome = Result<(Bytes, Bytes), RemoteException>;
 
 impl Connection {
-    /// As a Java client of 2.5 opens it.
+    /// Opens a connection like a Java client of version 2.5.
     pub fn open(port: u16) -> io::Result<Connection> {
         Connection::open_with(port, None)
     }
 
-    /// The same for another service than that of rows.
+    /// As [`Connection::open`], but for another service than `ClientService`.
     pub fn open_for(port: u16, service: &str) -> io::Result<Connection> {
         Connection::open_to(port, service, None)
     }
 
-    /// The same, its cell blocks compressed by this class.
+    /// As [`Connection::open`], but with this compression class for cell blocks.
     pub fn open_with(port: u16, compressor: Option<&str>) -> io::Result<Connection> {
         Connection::open_to(port, "ClientService", compressor)
     }
 
     fn open_to(port: u16, service: &str, compressor: Option<&str>) -> io::Result<Connection> {
-        let mut connection = Connection::strange(port)?;
+        let mut connection = Connection::open_raw(port)?;
         let header = ConnectionHeader {
             effective_user: Some("mallory".into()),
             service_name: Some(service.into()),
@@ -60,16 +60,16 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Nothing is sent yet.
-    pub fn strange(port: u16) -> io::Result<Connection> {
+    /// Opens a connection and sends nothing.
+    pub fn open_raw(port: u16) -> io::Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(Connection { stream, timeout_ms: None, next_call_id: 0 })
     }
 
-    /// A request's frame up to its cells, which are to follow.
+    /// The frame of a request up to its cells.
     pub fn head(&mut self, method: &str, param: &[u8], cells_len: usize) -> BytesMut {
         self.next_call_id += 1;
         let header = RequestHeader {
@@ -85,14 +85,14 @@ impl Connection {
         out
     }
 
-    /// Sends a request and does not wait for its answer.
+    /// Sends a request without waiting for the response.
     pub fn send(&mut self, method: &str, message: &impl Message, cells: &[u8]) -> io::Result<()> {
         let head = self.head(method, &message.encode_to_vec(), cells.len());
         self.stream.write_all(&head)?;
         self.stream.write_all(cells)
     }
 
-    /// The next answer.
+    /// Reads the next response.
     pub fn answer(&mut self) -> io::Result<Response> {
         let mut len = [0; 4];
         self.stream.read_exact(&mut len)?;
@@ -101,20 +101,20 @@ impl Connection {
         frame::parse_response(&bytes.into()).map_err(|error| io::Error::other(error.to_string()))
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the response.
     pub fn call(&mut self, method: &str, message: &impl Message, cells: &[u8]) -> io::Result<Outcome> {
         self.send(method, message, cells)?;
         Ok(self.answer()?.outcome)
     }
 
-    /// The same for a message that must come.
-    pub fn ask<M: Message + Default>(&mut self, method: &str, message: &impl Message) -> (M, Bytes) {
+    /// Sends a request that must succeed, and decodes the response.
+    pub fn call_ok<M: Message + Default>(&mut self, method: &str, message: &impl Message) -> (M, Bytes) {
         let outcome = self.call(method, message, &[]).unwrap();
         let (message, cells) = outcome.unwrap_or_else(|exception| panic!("{method}: {exception:?}"));
         (M::decode(message).unwrap(), cells)
     }
 
-    /// Whether the server has closed it; what it sent before is read.
+    /// Whether the server closes the connection within this time. Discards what it sent before.
     pub fn is_closed_within(&mut self, limit: Duration) -> bool {
         self.stream.set_read_timeout(Some(limit)).unwrap();
         loop {

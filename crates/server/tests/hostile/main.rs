@@ -1,12 +1,12 @@
-//! Clients that want too much: each is answered or refused as HBase does it, the server's memory stays within its number,
-//! and others are served meanwhile.
+//! Clients with excessive requests: each is answered or rejected as in HBase, the server's memory
+//! stays within its limit, and other clients are served meanwhile.
 //!
-//! The quick form runs with the other tests; the full one (`--ignored`, and a release build) has the sizes that people fear.
-//! Both print what bystanders saw during each attack.
+//! The quick form runs with the other tests. The full form (`--ignored`, with a release build) uses
+//! extreme sizes. Both print what bystanders saw during each attack.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 #[path = "../common/mod.rs"]
@@ -34,7 +34,7 @@ const REQUEST_TOO_BIG: &str = "org.apache.hadoop.hbase.exceptions.RequestTooBigE
 const ROW_TOO_BIG: &str = "org.apache.hadoop.hbase.regionserver.RowTooBigException";
 const DO_NOT_RETRY: &str = "org.apache.hadoop.hbase.DoNotRetryIOException";
 
-/// How large the attacks are.
+/// The sizes of the attacks.
 struct Sizes {
     memory_mib: u64,
     batch_rows: usize,
@@ -42,10 +42,11 @@ struct Sizes {
     connections: usize,
     scanners: usize,
     slow_readers: usize,
-    // How long the slow ones are given.
-    patience: Duration,
+    // Duration of the slow attacks.
+    slow_attack_duration: Duration,
     bomb_mib: usize,
-    // Bystanders' 99th of a hundred gets; generous, since tests share their machine.
+    // Limit for the 99th percentile of the bystanders' gets; generous, because tests share the
+    // machine.
     latency_max: Duration,
 }
 
@@ -56,7 +57,7 @@ const QUICK: Sizes = Sizes {
     connections: 300,
     scanners: 500,
     slow_readers: 4,
-    patience: Duration::from_secs(3),
+    slow_attack_duration: Duration::from_secs(3),
     bomb_mib: 64,
     latency_max: Duration::from_secs(5),
 };
@@ -68,19 +69,19 @@ const FULL: Sizes = Sizes {
     connections: 10_000,
     scanners: 10_000,
     slow_readers: 50,
-    patience: Duration::from_secs(150),
+    slow_attack_duration: Duration::from_secs(150),
     bomb_mib: 400,
     latency_max: Duration::from_secs(1),
 };
 
 #[test]
-fn hostile_clients_harm_nobody_else() {
+fn hostile_clients_do_not_affect_others() {
     World::start(QUICK).attack();
 }
 
 #[test]
-#[ignore = "minutes, gigabytes and twenty thousand descriptors; for a release build"]
-fn hostile_clients_harm_nobody_else_at_full_size() {
+#[ignore = "takes minutes, gigabytes and 20,000 descriptors; needs a release build"]
+fn hostile_clients_do_not_affect_others_at_full_size() {
     World::start(FULL).attack();
 }
 
@@ -104,56 +105,61 @@ impl World {
     fn attack(&self) {
         println!(
             "{:<28} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}",
-            "MiB, ms", "time", "gets", "p50", "p99", "max", "away", "peak"
+            "MiB, ms", "time", "gets", "p50", "p99", "max", "busy", "peak"
         );
-        self.under("nobody", || thread::sleep(Duration::from_secs(1)));
-        self.under("a frame of 300 MB", || self.long_frame());
-        self.under("frames without an end", || self.unfinished_frames());
-        self.under("a batch of many rows", || self.large_batch());
-        self.under("a put of a whole row", || self.row_in_one_put());
-        self.under("a large row in many puts", || self.large_row());
-        self.under("a get of that row", || self.get_large_row());
-        self.under("a scan of that row", || self.scan_large_row());
-        self.under("bombs", || self.bombs());
-        self.under("nested filters", || self.nested_filters());
-        self.under("many open scanners", || self.open_scanners());
-        self.under("many connections", || self.connections());
-        self.under("slow readers", || self.slow_readers());
-        self.under("nobody any more", || thread::sleep(Duration::from_secs(1)));
+        self.run_attack("no attack", || thread::sleep(Duration::from_secs(1)));
+        self.run_attack("a frame of 300 MB", || self.long_frame());
+        self.run_attack("frames without an end", || self.unfinished_frames());
+        self.run_attack("a batch of many rows", || self.large_batch());
+        self.run_attack("a put of a whole row", || self.row_in_one_put());
+        self.run_attack("a large row in many puts", || self.large_row());
+        self.run_attack("a get of that row", || self.get_large_row());
+        self.run_attack("a scan of that row", || self.scan_large_row());
+        self.run_attack("bombs", || self.bombs());
+        self.run_attack("nested filters", || self.nested_filters());
+        self.run_attack("many open scanners", || self.open_scanners());
+        self.run_attack("many connections", || self.connections());
+        self.run_attack("slow readers", || self.slow_readers());
+        self.run_attack("no attack any more", || thread::sleep(Duration::from_secs(1)));
     }
 
-    /// Runs an attack while others get their row, and checks what they saw and what the server took.
-    fn under(&self, name: &str, attack: impl FnOnce()) {
+    /// Runs an attack with bystanders, and checks their measurements and the server's peak memory.
+    fn run_attack(&self, name: &str, attack: impl FnOnce()) {
         let pid = self.server.pid();
         forget_peak(pid);
         let bystanders = Bystanders::start(&self.table);
         let begun = Instant::now();
         attack();
         let took = begun.elapsed();
-        let seen = bystanders.stop();
+        let measured = bystanders.stop();
         let (_, peak) = resident_bytes(pid);
-        let (p50, p99, max) = (seen.quantile(0.5), seen.quantile(0.99), seen.quantile(1.0));
+        let (p50, p99, max) = (measured.quantile(0.5), measured.quantile(0.99), measured.quantile(1.0));
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
         println!(
             "{name:<28} {:>7.0} {:>7} {:>6.1} {:>6.1} {:>6.0} {:>6} {:>6}",
             millis(took),
-            seen.count(),
+            measured.count(),
             millis(p50),
             millis(p99),
             millis(max),
-            seen.refused,
+            measured.refused,
             peak >> 20
         );
         assert!(peak >> 20 <= self.sizes.memory_mib, "{name}: {} MiB", peak >> 20);
         assert!(p99 <= self.sizes.latency_max, "{name}: {p99:?}");
-        assert!(seen.refused * 2 <= seen.count(), "{name}: {} of {} gets", seen.refused, seen.count());
+        assert!(
+            measured.refused * 2 <= measured.count(),
+            "{name}: {} of {} gets",
+            measured.refused,
+            measured.count()
+        );
     }
 
     fn open(&self) -> Connection {
         Connection::open(self.table.port).unwrap()
     }
 
-    /// Only its head is sent: that is enough for the answer, and then the connection ends.
+    /// Only the head of the frame is sent. The server responds to it and closes the connection.
     fn long_frame(&self) {
         for len in [300_000_000u32, u32::MAX] {
             let mut connection = self.open();
@@ -174,7 +180,7 @@ impl World {
         }
     }
 
-    /// As many as would take more than there is, if what they claim counted; most of it is sent.
+    /// More frames than fit into memory if their declared lengths counted; most of each is sent.
     fn unfinished_frames(&self) {
         let len = 20 << 20;
         let part = vec![0; len * 3 / 4];
@@ -186,10 +192,10 @@ impl World {
             connection.stream.write_all(&part).unwrap();
             held.push(connection);
         }
-        // Two periods of the short patience.
+        // Two periods of the shorter timeout.
         thread::sleep(Duration::from_secs(11));
         let mut ended = held.iter_mut().map(|held| held.is_closed_within(Duration::from_millis(50)));
-        assert!(ended.any(|ended| ended), "who holds much and does not go on is parted with");
+        assert!(ended.any(|ended| ended), "connections that hold memory without progress are closed");
     }
 
     fn large_batch(&self) {
@@ -203,15 +209,16 @@ impl World {
             assert_eq!(entry.index, Some(at as u32));
             assert!(entry.exception.is_none(), "{entry:?}");
         }
-        let (_, cells): (proto::GetResponse, _) = connection.ask("Get", &self.table.get(b"b0019999"));
+        let (_, cells): (proto::GetResponse, _) = connection.call_ok("Get", &self.table.get(b"b0019999"));
         assert!(!cells.is_empty());
     }
 
-    /// The server says so as soon as it has the head; the client may find the connection closed while it writes.
+    /// The server rejects the request as soon as it has the head. The client may find the
+    /// connection closed while it writes.
     fn row_in_one_put(&self) {
         let value = vec![7; self.sizes.row_mib << 20];
         if value.len() < 256 << 20 {
-            // It fits a request, but a cell has its own limit.
+            // The value fits into a request, but exceeds the limit of a cell.
             let (message, cells) = self.table.put(b"wide", b"q", &value);
             return refused(self.open().call("Mutate", &message, &cells).unwrap(), DO_NOT_RETRY);
         }
@@ -224,7 +231,7 @@ impl World {
         }
     }
 
-    /// A put that finds memory short comes again, as clients do it.
+    /// Puts that are rejected for lack of memory are retried, as by real clients.
     fn large_row(&self) {
         let mut connection = self.open();
         let value: Vec<u8> =
@@ -254,13 +261,13 @@ impl World {
             .collect();
         for thread in threads {
             let exception = thread.join().unwrap().map(|_| ()).unwrap_err();
-            // Several at once may also find no room.
+            // Concurrent gets may also be rejected for lack of memory.
             assert!(exception.class == ROW_TOO_BIG || exception.server_overloaded, "{exception:?}");
         }
         refused(self.open().call("Get", &request, &[]).unwrap(), ROW_TOO_BIG);
     }
 
-    /// Clients that take parts of rows get it whole.
+    /// Clients that accept partial rows get the whole row.
     fn scan_large_row(&self) {
         let mut connection = self.open();
         let mut request = self.table.scan();
@@ -271,7 +278,7 @@ impl World {
         };
         request.scan = Some(scan);
         request.number_of_rows = Some(i32::MAX as u32);
-        let (mut answer, mut cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
+        let (mut answer, mut cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
         let mut bytes = 0;
         loop {
             bytes += cells.len();
@@ -285,7 +292,7 @@ impl World {
                 scan: None,
                 ..request.clone()
             };
-            (answer, cells) = connection.ask("Scan", &next);
+            (answer, cells) = connection.call_ok("Scan", &next);
         }
         assert!(bytes >= self.sizes.row_mib << 20, "{bytes}");
     }
@@ -309,21 +316,22 @@ impl World {
             let exception = refuse(connection.call("Scan", &self.table.deeply_filtered(depth), &[]).unwrap());
             assert!(exception.do_not_retry, "{exception:?}");
         }
-        let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &self.table.deeply_filtered(2));
+        let (_, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &self.table.deeply_filtered(2));
         assert!(!cells.is_empty());
     }
 
-    /// Opened, each with a first row; when other rows were written and all is flushed, each goes on with its second.
+    /// Opens scanners and reads the first row with each. After another row was written and
+    /// everything was flushed, each scanner must continue with the same second row.
     fn open_scanners(&self) {
         let mut connection = self.open();
         let mut first_rows = |wanted: u32| -> (u64, Bytes) {
             let request = proto::ScanRequest { number_of_rows: Some(wanted), ..self.table.scan() };
-            let (answer, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
+            let (answer, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
             (answer.scanner_id(), cells)
         };
         let (_, first) = first_rows(1);
         let (_, first_two) = first_rows(2);
-        let second = first_two.strip_prefix(&first[..]).expect("the second behind the first");
+        let second = first_two.strip_prefix(&first[..]).expect("the second row follows the first");
         let scanners: Vec<u64> = (0..self.sizes.scanners)
             .map(|_| {
                 let (scanner, cells) = first_rows(1);
@@ -331,7 +339,7 @@ impl World {
                 scanner
             })
             .collect();
-        // Between the first and the second.
+        // A row between the first and the second.
         assert!(self.server.shell("put 't', 'b0000000x', 'f:q', 'later'; flush 't'").status.success());
         assert_ne!(first_rows(2).1, first_two);
         for scanner in scanners {
@@ -340,12 +348,12 @@ impl World {
                 number_of_rows: Some(1),
                 ..proto::ScanRequest::default()
             };
-            let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &next);
-            assert_eq!(cells, second, "each goes on where it was");
+            let (_, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &next);
+            assert_eq!(cells, second, "each scanner continues at its position");
         }
     }
 
-    /// All are served, one after the other and then again.
+    /// All connections are served, twice in sequence.
     fn connections(&self) {
         let limit = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
@@ -361,7 +369,7 @@ impl World {
         }
     }
 
-    /// Ask for much and take a byte a second.
+    /// Clients that request much data and read one byte per second.
     fn slow_readers(&self) {
         let mut request = self.table.scan();
         request.number_of_rows = Some(i32::MAX as u32);
@@ -374,7 +382,7 @@ impl World {
             reader.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         }
         let begun = Instant::now();
-        while begun.elapsed() < self.sizes.patience {
+        while begun.elapsed() < self.sizes.slow_attack_duration {
             for reader in &mut readers {
                 let _ = reader.stream.read(&mut [0]);
             }

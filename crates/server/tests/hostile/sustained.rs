@@ -1,8 +1,9 @@
-//! Attacks that last: clients that keep the server busy from one or several connections, while others get their row.
+//! Sustained attacks: clients keep the server busy from one or several connections, while
+//! bystanders get their row.
 //!
-//! The quick form runs each attack for a second. `GRAMPUS_HOSTILE_SECONDS=60 cargo test --release -p server --test hostile
-//! sustained -- --nocapture` runs each for a minute from 1, 2, 4 and 8 connections, prints a table, and holds the server to
-//! a hundred milliseconds.
+//! The quick form runs each attack for one second. `GRAMPUS_HOSTILE_SECONDS=60 cargo test --release
+//! -p server --test hostile sustained -- --nocapture` runs each for a minute from 1, 2, 4 and 8
+//! connections, prints a table, and requires a 99th percentile of at most 100 ms.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,11 +21,12 @@ use crate::table::Table;
 use crate::watch::{Bystanders, forget_peak, resident_bytes};
 
 const MEMORY_MIB: u64 = 256;
-/// Rows that scans go through.
+/// Rows that scans read.
 const ROWS: usize = 20_000;
-/// Requests that are sent before any answer is read.
+/// Requests sent before any response is read.
 const PIPELINED: usize = 16;
-/// What bystanders may wait: in the long form, and in the quick one, which shares its machine with other tests.
+/// Limit for bystanders' latency in the long form, and in the quick form, which shares the machine
+/// with other tests.
 const LATENCY_MAX: Duration = Duration::from_millis(100);
 const QUICK_LATENCY_MAX: Duration = Duration::from_secs(2);
 
@@ -43,7 +45,7 @@ const ATTACKS: [(&str, Attack); 14] = [
     ("bombs of 8 MiB", |table, at, end| bombs(table, at, end, 8 << 20)),
     ("bombs of 250 MB", |table, at, end| bombs(table, at, end, 250_000_000)),
     ("lists of 5,000 filters", |table, _, end| scans(table, end, &prefixes(5_000))),
-    ("the same, closed at once", abandoned_scans),
+    ("the same, abandoned", abandoned_scans),
     ("lists of 150,000 filters", |table, _, end| scans(table, end, &prefixes(150_000))),
     ("lists of 1,000,000 filters", |table, _, end| scans(table, end, &prefixes(1_000_000))),
     ("regular expressions", |table, _, end| {
@@ -61,7 +63,7 @@ const ATTACKS: [(&str, Attack); 14] = [
 ];
 
 #[test]
-fn sustained_attacks_harm_nobody_else() {
+fn sustained_attacks_do_not_affect_others() {
     let seconds = std::env::var("GRAMPUS_HOSTILE_SECONDS").ok().map(|text| text.parse::<u64>().unwrap());
     let only = std::env::var("GRAMPUS_HOSTILE_ONLY").unwrap_or_default();
     let (connections, latency_max) = match seconds {
@@ -76,24 +78,27 @@ fn sustained_attacks_harm_nobody_else() {
     fill(&table);
     println!(
         "{:<28} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5}",
-        "attack", "conns", "gets", "p50 ms", "p99 ms", "max ms", "away", "MiB"
+        "attack", "conns", "gets", "p50 ms", "p99 ms", "max ms", "busy", "MiB"
     );
     let mut faults = Vec::new();
     for (name, attack) in ATTACKS.into_iter().filter(|(name, _)| name.contains(&only)) {
         for &connections in connections {
-            let seen =
-                under(&server, &table, (connections, attack), Duration::from_secs(seconds.unwrap_or(1)));
-            println!("{name:<28} {connections:>5} {}", seen.line());
-            if seen.p99 > latency_max || seen.peak_mib > MEMORY_MIB || seen.refused * 2 > seen.gets {
-                faults.push(format!("{name} from {connections} connections: {}", seen.line()));
+            let measured =
+                run_attack(&server, &table, (connections, attack), Duration::from_secs(seconds.unwrap_or(1)));
+            println!("{name:<28} {connections:>5} {}", measured.line());
+            if measured.p99 > latency_max
+                || measured.peak_mib > MEMORY_MIB
+                || measured.refused * 2 > measured.gets
+            {
+                faults.push(format!("{name} from {connections} connections: {}", measured.line()));
             }
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What bystanders saw, and what the server took.
-struct Seen {
+/// The bystanders' measurements and the server's peak memory.
+struct AttackResult {
     gets: usize,
     refused: usize,
     p50: Duration,
@@ -102,15 +107,20 @@ struct Seen {
     peak_mib: u64,
 }
 
-impl Seen {
+impl AttackResult {
     fn line(&self) -> String {
         let [p50, p99, max] = [self.p50, self.p99, self.max].map(|time| time.as_secs_f64() * 1e3);
-        let Seen { gets, refused, peak_mib, .. } = self;
+        let AttackResult { gets, refused, peak_mib, .. } = self;
         format!("{gets:>7} {p50:>7.1} {p99:>7.1} {max:>7.0} {refused:>5} {peak_mib:>5}")
     }
 }
 
-fn under(server: &Server, table: &Table, (connections, attack): (usize, Attack), time: Duration) -> Seen {
+fn run_attack(
+    server: &Server,
+    table: &Table,
+    (connections, attack): (usize, Attack),
+    time: Duration,
+) -> AttackResult {
     forget_peak(server.pid());
     let end = Instant::now() + time;
     let attackers: Vec<_> = (0..connections)
@@ -119,21 +129,21 @@ fn under(server: &Server, table: &Table, (connections, attack): (usize, Attack),
             thread::spawn(move || attack(&table, at, end))
         })
         .collect();
-    // The attack has begun.
+    // Wait until the attack has begun.
     thread::sleep(Duration::from_millis(100));
     let bystanders = Bystanders::start(table);
     thread::sleep(end.saturating_duration_since(Instant::now()));
-    let seen = bystanders.stop();
+    let measured = bystanders.stop();
     let (_, peak) = resident_bytes(server.pid());
     for attacker in attackers {
         attacker.join().unwrap();
     }
-    Seen {
-        gets: seen.count(),
-        refused: seen.refused,
-        p50: seen.quantile(0.5),
-        p99: seen.quantile(0.99),
-        max: seen.quantile(1.0),
+    AttackResult {
+        gets: measured.count(),
+        refused: measured.refused,
+        p50: measured.quantile(0.5),
+        p99: measured.quantile(0.99),
+        max: measured.quantile(1.0),
         peak_mib: peak >> 20,
     }
 }
@@ -143,8 +153,8 @@ fn fill(table: &Table) {
     Connection::open(table.port).unwrap().call("Multi", &message, &cells).unwrap().unwrap();
 }
 
-/// Sends requests in groups and reads their answers, whatever they are, until the end. A connection that is closed is
-/// opened again.
+/// Sends groups of requests and reads their responses, whatever they are, until `end`. A closed
+/// connection is reopened.
 fn keep_sending(
     table: &Table,
     end: Instant,
@@ -182,13 +192,13 @@ fn list(filters: Vec<proto::Filter>) -> proto::Filter {
     named("FilterList", &proto::FilterList { operator: Operator::MustPassOne.into(), filters })
 }
 
-/// None of which a row begins with.
+/// A list of prefix filters that match no row.
 fn prefixes(count: usize) -> proto::Filter {
     let prefix = |at| named("PrefixFilter", &proto::PrefixFilter { prefix: Some(format!("x{at}").into()) });
     list((0..count).map(prefix).collect())
 }
 
-/// Of many expressions, each of which has very many ways to match.
+/// A list of regular expressions, each with very many ways to match.
 fn regexes(count: usize, source: &str) -> proto::Filter {
     let regex = |at: usize| {
         let pattern = proto::RegexStringComparator {
@@ -250,7 +260,7 @@ fn pipelined_gets(table: &Table, end: Instant) {
     keep_sending(table, end, None, ("Get", &table.get(b"b0000007"), &[]), 2_000);
 }
 
-/// Opened, and never used.
+/// Opens scanners and never uses them.
 fn scanners(table: &Table, end: Instant) {
     let filter =
         named("PrefixFilter", &proto::PrefixFilter { prefix: Some(Bytes::from(vec![b'x'; 1 << 20])) });
@@ -259,7 +269,7 @@ fn scanners(table: &Table, end: Instant) {
     keep_sending(table, end, None, ("Scan", &request, &[]), 4);
 }
 
-/// Connections that say nothing, or half a header, and go when there are many.
+/// Opens connections that send half a header, and drops them in groups of 100.
 fn flood(table: &Table, end: Instant) {
     while Instant::now() < end {
         let mut held = Vec::new();

@@ -1,5 +1,5 @@
-//! The table that is attacked, and the requests for it.
-#![allow(dead_code, reason = "no test uses all of it")]
+//! The attacked table, and requests for it.
+#![allow(dead_code, reason = "each test uses a part of this module")]
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
@@ -16,12 +16,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Finds the region of `t`, and puts the bystanders' row into it.
+    /// Finds the region of `t` and puts the bystanders' row into it.
     pub fn find(port: u16) -> Table {
         let mut connection = Connection::open(port).unwrap();
         let meta = Table { port, region: "hbase:meta,,1".into() };
         let request = proto::ScanRequest { number_of_rows: Some(100), ..meta.scan() };
-        let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
+        let (_, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
         let region =
             rows_of(&cells).into_iter().find(|row| row.starts_with(b"t,")).expect("the table's region");
         let table = Table { port, region };
@@ -39,7 +39,7 @@ impl Table {
         proto::GetRequest { region: self.specifier(), get }
     }
 
-    /// Opens a scan of all rows; one row comes with it.
+    /// A request that opens a scan of all rows and reads one row.
     pub fn scan(&self) -> proto::ScanRequest {
         proto::ScanRequest {
             region: Some(self.specifier()),
@@ -61,7 +61,7 @@ impl Table {
         (message, cells)
     }
 
-    /// A batch of puts of one small cell, and its cell block.
+    /// A batch of small puts, and its cell block.
     pub fn batch(&self, rows: usize) -> (proto::MultiRequest, BytesMut) {
         let (mut actions, mut cells) = (Vec::new(), BytesMut::new());
         for index in 0..rows {
@@ -83,7 +83,7 @@ impl Table {
         (message, cells)
     }
 
-    /// A scan whose filter has so many others within it.
+    /// A scan with a filter nested to this depth.
     pub fn deeply_filtered(&self, depth: usize) -> proto::ScanRequest {
         let named = |name: &str, bytes: Bytes| proto::Filter {
             name: format!("org.apache.hadoop.hbase.filter.{name}"),
@@ -108,7 +108,7 @@ pub fn mutation(row: &[u8]) -> proto::MutationProto {
     }
 }
 
-/// A cell as it lies in a block: its length, then its bytes.
+/// Appends a cell in cell block format: its length, then its bytes.
 pub fn put_cell(out: &mut BytesMut, row: &[u8], qualifier: &[u8], value: &[u8]) {
     let cell = KeyValue::new(row, b"f", qualifier, LATEST_TIMESTAMP, CellType::Put, value);
     out.put_u32(cell.bytes().len() as u32);

@@ -1,5 +1,6 @@
-//! What others see meanwhile: clients that get a row again and again, and the memory of the server.
-#![allow(clippy::disallowed_methods, reason = "the server under test is another process, seen from outside")]
+//! What other users see during an attack: clients that repeatedly get a row, and the server's
+//! memory.
+#![allow(clippy::disallowed_methods, reason = "the server under test is another process")]
 
 use std::fs;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::table::Table;
 
-/// Between two gets of a bystander.
+/// Pause between two gets of a bystander.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Bystanders, so that each of the server's threads has some.
+/// Number of bystanders, enough for each of the server's threads to have some.
 const BYSTANDERS: usize = 4;
 
-/// Clients that mind their own business.
+/// Well-behaved clients.
 pub struct Bystanders {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Seen>>,
+    threads: Vec<JoinHandle<Measurements>>,
 }
 
-/// What they saw.
+/// The measurements of the bystanders.
 #[derive(Default)]
-pub struct Seen {
+pub struct Measurements {
     latencies: Vec<Duration>,
-    /// Answers by which they were sent away for a while.
+    /// Number of overload responses.
     pub refused: usize,
 }
 
@@ -39,13 +40,13 @@ impl Bystanders {
         Bystanders { threads: threads.collect(), stop }
     }
 
-    pub fn stop(self) -> Seen {
+    pub fn stop(self) -> Measurements {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Seen::default();
+        let mut all = Measurements::default();
         for thread in self.threads {
-            let seen = thread.join().expect("bystanders are answered");
-            all.latencies.extend(seen.latencies);
-            all.refused += seen.refused;
+            let measured = thread.join().expect("bystanders get responses");
+            all.latencies.extend(measured.latencies);
+            all.refused += measured.refused;
         }
         all.latencies.sort();
         all
@@ -53,25 +54,25 @@ impl Bystanders {
 }
 
 /// # Panics
-/// If a get is not answered, or wrongly.
-fn get_until(stop: &AtomicBool, table: &Table) -> Seen {
+/// If a get fails or returns a wrong value.
+fn get_until(stop: &AtomicBool, table: &Table) -> Measurements {
     let mut connection = Connection::open(table.port).unwrap();
-    let mut seen = Seen::default();
+    let mut measured = Measurements::default();
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
         match connection.call("Get", &table.get(b"bystander"), &[]).unwrap() {
             Ok((_, cells)) => assert!(cells.ends_with(b"untouched"), "{cells:?}"),
-            Err(exception) if exception.server_overloaded => seen.refused += 1,
+            Err(exception) if exception.server_overloaded => measured.refused += 1,
             Err(other) => panic!("a bystander's get: {other:?}"),
         }
-        seen.latencies.push(begun.elapsed());
+        measured.latencies.push(begun.elapsed());
         thread::sleep(PAUSE);
     }
-    seen
+    measured
 }
 
-impl Seen {
-    /// The latency that this part of the gets did not exceed.
+impl Measurements {
+    /// The latency that this fraction of the gets did not exceed.
     pub fn quantile(&self, part: f64) -> Duration {
         let last = self.latencies.len().saturating_sub(1);
         self.latencies.get((last as f64 * part) as usize).copied().unwrap_or_default()
@@ -82,7 +83,7 @@ impl Seen {
     }
 }
 
-/// The memory of a process: resident now, and at most since the last [`forget_peak`].
+/// The resident memory of a process: at present, and the peak since the last [`forget_peak`].
 pub fn resident_bytes(pid: u32) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let field = |name: &str| {
@@ -92,7 +93,7 @@ pub fn resident_bytes(pid: u32) -> (u64, u64) {
     (field("VmRSS"), field("VmHWM"))
 }
 
-/// Begins to watch for the most anew. Not every system allows it; the most of all attacks is watched then.
+/// Resets the peak. Some systems do not allow it; then the peak covers all attacks so far.
 pub fn forget_peak(pid: u32) {
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }

@@ -1,30 +1,31 @@
-//! What became of one row: who wrote and read it, when, and what was read; and whether that could have happened one
-//! after the other.
+//! The history of one row: its writes and reads with their times. Checks that the history is
+//! linearizable.
 //!
-//! Each write has a version of its own, so a history is linearizable if and only if its versions can be put in a row
-//! (Gibbons and Korach, "Testing shared memories", 1997). What is done with one version, its write and its reads, makes a
-//! zone in time. Where the last of it begins after the first of it ended, the version must have been the current one all
-//! the while between, so no two such zones may overlap. Where all of it overlaps, it may have been the current one for a
-//! moment, but not within another one's time.
+//! Each write has a unique version, so a history is linearizable if and only if its versions can be
+//! ordered (Gibbons and Korach, "Testing shared memories", 1997). The operations on one version,
+//! its write and its reads, form a zone in time. If the last operation begins after the first one
+//! ended, the version must have been current for all the time between them. So two such zones must
+//! not overlap. If all operations overlap, the version may have been current for only a moment,
+//! which must not lie within another zone.
 
 use std::collections::BTreeMap;
 
-/// What was done with a version: its number, and when it began and ended. No two moments are the same.
+/// An operation on a version, with the times of its begin and end. All times are distinct.
 #[derive(Clone, Copy, Debug)]
-pub struct Done {
+pub struct Operation {
     pub version: u64,
     pub began: u64,
     pub ended: u64,
 }
 
-/// All that was done with a row; before the first write it has version 0.
+/// All operations on a row. Before its first write, the row has version 0.
 #[derive(Default)]
 pub struct History {
-    pub writes: Vec<Done>,
-    pub reads: Vec<Done>,
+    pub writes: Vec<Operation>,
+    pub reads: Vec<Operation>,
 }
 
-/// What was done with one version.
+/// The operations on one version.
 struct Zone {
     version: u64,
     write_began: u64,
@@ -43,12 +44,12 @@ impl std::fmt::Display for Zone {
 }
 
 impl Zone {
-    fn of_write(write: &Done) -> Zone {
-        let Done { version, began, ended } = *write;
+    fn of_write(write: &Operation) -> Zone {
+        let Operation { version, began, ended } = *write;
         Zone { version, write_began: began, first_end: ended, last_begin: began }
     }
 
-    /// Whether it must have been current for a time, and not only for a moment.
+    /// Whether the version must have been current for some time, and not only for a moment.
     fn lasts(&self) -> bool {
         self.first_end < self.last_begin
     }
@@ -56,32 +57,32 @@ impl Zone {
 
 impl History {
     /// # Errors
-    /// Why it cannot have happened one after the other.
+    /// Why the history is not linearizable.
     pub fn check(&self) -> Result<(), String> {
         let zones = self.zones()?;
         let (mut lasting, moments): (Vec<&Zone>, Vec<&Zone>) = zones.values().partition(|zone| zone.lasts());
         lasting.sort_by_key(|zone| zone.first_end);
         if let Some(pair) = lasting.windows(2).find(|pair| pair[0].last_begin > pair[1].first_end) {
-            return Err(format!("seen as current at once: {} and {}", pair[0], pair[1]));
+            return Err(format!("both current at the same time: {} and {}", pair[0], pair[1]));
         }
         for moment in moments {
             let at = lasting.partition_point(|zone| zone.first_end < moment.last_begin);
             let around = at.checked_sub(1).map(|at| lasting[at]);
             if let Some(zone) = around.filter(|zone| zone.last_begin > moment.first_end) {
-                return Err(format!("{moment} had its time within that of {zone}"));
+                return Err(format!("{moment} was current within {zone}"));
             }
         }
         Ok(())
     }
 
     fn zones(&self) -> Result<BTreeMap<u64, Zone>, String> {
-        let before_all = Done { version: 0, began: 0, ended: 0 };
+        let before_all = Operation { version: 0, began: 0, ended: 0 };
         let writes = self.writes.iter().chain([&before_all]);
         let mut zones: BTreeMap<u64, Zone> =
             writes.map(|write| (write.version, Zone::of_write(write))).collect();
         for read in &self.reads {
             let Some(zone) = zones.get_mut(&read.version) else {
-                return Err(format!("nobody wrote what was read: {read:?}"));
+                return Err(format!("read a version that was never written: {read:?}"));
             };
             if read.ended < zone.write_began {
                 return Err(format!("read before it was written: {read:?}"));
@@ -97,24 +98,25 @@ impl History {
 mod tests {
     use super::*;
 
-    /// Writes as `w1 begin end`, reads as `r1 begin end`.
+    /// Parses a history in which `w1 3 7` is a write and `r1 3 7` a read of version 1 from time 3
+    /// to 7.
     fn checked(text: &str) -> Result<(), String> {
         let mut history = History::default();
-        for done in text.split(", ") {
-            let words: Vec<&str> = done.split(' ').collect();
+        for operation in text.split(", ") {
+            let words: Vec<&str> = operation.split(' ').collect();
             let (kind, version) = words[0].split_at(1);
-            let done = Done {
+            let operation = Operation {
                 version: version.parse().unwrap(),
                 began: words[1].parse().unwrap(),
                 ended: words[2].parse().unwrap(),
             };
-            if kind == "w" { history.writes.push(done) } else { history.reads.push(done) }
+            if kind == "w" { history.writes.push(operation) } else { history.reads.push(operation) }
         }
         history.check()
     }
 
     #[test]
-    fn what_can_be_put_in_a_row_passes() {
+    fn linearizable_histories_pass() {
         for good in [
             "r0 1 2, w1 3 4, r1 5 6",
             "w1 1 10, r0 2 3, r1 4 5, r1 6 7",
@@ -126,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_is_noticed() {
+    fn other_histories_are_detected() {
         for bad in [
-            "w1 1 2, r0 3 4",                           // An acknowledged write is not seen.
-            "w1 1 10, r1 2 3, r0 4 5",                  // One that was seen is not seen any more.
-            "w1 1 2, w2 3 4, r1 5 6",                   // An older one is back.
-            "w1 1 20, w2 2 19, r1 3 4, r2 5 6, r1 7 8", // They take turns.
-            "r1 1 2, w1 3 4",                           // It is read before it is written.
-            "w1 1 2, r9 3 4",                           // It was never written.
+            "w1 1 2, r0 3 4",                           // A read misses an acknowledged write.
+            "w1 1 10, r1 2 3, r0 4 5",                  // A write that was read disappears.
+            "w1 1 2, w2 3 4, r1 5 6",                   // An older version returns.
+            "w1 1 20, w2 2 19, r1 3 4, r2 5 6, r1 7 8", // Two versions alternate.
+            "r1 1 2, w1 3 4",                           // A version is read before its write.
+            "w1 1 2, r9 3 4",                           // A version was never written.
         ] {
             checked(bad).unwrap_err();
         }

@@ -1,19 +1,16 @@
-//! Rows of ten families with twenty columns each, written as a unit by several clients at once, and read as a unit by
-//! others, while their table is flushed, compacted, split and merged.
+//! Several clients write rows of ten families with twenty columns atomically and concurrently.
+//! Others read them, while the table is flushed, compacted, split and merged.
 //!
-//! No read may find a row torn, and what was written and read of a row must be something that could have happened one
-//! after the other ([`history`]). No client may see an error.
+//! No read may find a torn row, and the history of every row must be linearizable ([`history`]). No
+//! client may see an error.
 //!
-//! `GRAMPUS_ISOLATION_SECONDS` says how long (default 6).
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes stand outside of them, with the real machine"
-)]
+//! `GRAMPUS_ISOLATION_SECONDS` sets the duration (default 6).
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../kill9/chance.rs"]
-#[allow(dead_code, reason = "not all of it is used here")]
-mod chance;
+#[path = "../kill9/choices.rs"]
+#[allow(dead_code, reason = "this test uses a part of it")]
+mod choices;
 #[path = "../common/mod.rs"]
 mod common;
 mod history;
@@ -34,9 +31,9 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Client, ClientOptions, Registry, Row};
 
-use chance::Chance;
+use choices::RandomChoices;
 use common::{Server, TempDir};
-use history::{Done, History};
+use history::{History, Operation};
 
 const FAMILIES: usize = 10;
 const COLUMNS: usize = 20;
@@ -44,17 +41,17 @@ const ROWS: u64 = 12;
 const WRITERS: u64 = 4;
 const READERS: u64 = 3;
 const SECONDS: u64 = 6;
-/// How much longer it may take where machines are busy.
-const PATIENCE_SECONDS: u64 = 60;
+/// Additional time on busy machines.
+const EXTRA_SECONDS: u64 = 60;
 
-/// What all clients share.
+/// State that all clients share.
 struct World {
     env: Env,
-    // Counts begins and ends of operations.
+    // Clock of begins and ends of operations.
     moments: AtomicU64,
     versions: AtomicU64,
-    over: AtomicBool,
-    // Whether the table was flushed, compacted and split.
+    ended: AtomicBool,
+    // Whether the table has been flushed, compacted and split.
     disturbed: AtomicBool,
     histories: Mutex<BTreeMap<Bytes, History>>,
 }
@@ -64,16 +61,16 @@ impl World {
         self.moments.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
-    fn wrote(&self, row: &Bytes, done: Done) {
-        self.histories.lock().unwrap().entry(row.clone()).or_default().writes.push(done);
+    fn record_write(&self, row: &Bytes, operation: Operation) {
+        self.histories.lock().unwrap().entry(row.clone()).or_default().writes.push(operation);
     }
 
-    fn read(&self, row: &Bytes, done: Done) {
-        self.histories.lock().unwrap().entry(row.clone()).or_default().reads.push(done);
+    fn record_read(&self, row: &Bytes, operation: Operation) {
+        self.histories.lock().unwrap().entry(row.clone()).or_default().reads.push(operation);
     }
 }
 
@@ -85,14 +82,14 @@ fn name() -> TableName {
     TableName::parse("isolation").unwrap()
 }
 
-/// Writes a version into all columns, by one put or by one a family that are made as one.
-async fn write(world: &World, table: &client::Table, chance: &Chance) {
-    let row = row_key(chance.within(0..ROWS));
+/// Writes a version into all columns: as a single put, or as one put per family in an atomic batch.
+async fn write(world: &World, table: &client::Table, choices: &RandomChoices) {
+    let row = row_key(choices.within(0..ROWS));
     let version = world.versions.fetch_add(1, Ordering::SeqCst);
     let puts: Vec<Mutation> =
         (0..FAMILIES).map(|family| Mutation::put(row.clone(), cells_of(&row, family, version))).collect();
     let began = world.moment();
-    let outcome = match chance.once_in(2) {
+    let outcome = match choices.once_in(2) {
         true => table.mutate_row(&puts).await,
         false => {
             let cells = puts.into_iter().flat_map(|put| put.cells).collect();
@@ -100,7 +97,7 @@ async fn write(world: &World, table: &client::Table, chance: &Chance) {
         }
     };
     outcome.unwrap_or_else(|error| panic!("a write failed: {error}"));
-    world.wrote(&row, Done { version, began, ended: world.moment() });
+    world.record_write(&row, Operation { version, began, ended: world.moment() });
 }
 
 fn cells_of(row: &[u8], family: usize, version: u64) -> Vec<KeyValue> {
@@ -112,7 +109,7 @@ fn cells_of(row: &[u8], family: usize, version: u64) -> Vec<KeyValue> {
     (0..COLUMNS).map(cell).collect()
 }
 
-/// The version that all columns of a row have; 0 for a row that is not there.
+/// The version that all columns of a row share; 0 for a missing row.
 fn version_of(row: &Row) -> u64 {
     let versions: Vec<u64> = row
         .cells
@@ -125,11 +122,11 @@ fn version_of(row: &Row) -> u64 {
     *first
 }
 
-/// Reads one row, or all of them in one scan.
-async fn read(world: &World, table: &client::Table, chance: &Chance) {
+/// Reads one row with a get, or all rows with one scan.
+async fn read(world: &World, table: &client::Table, choices: &RandomChoices) {
     let began = world.moment();
-    if chance.once_in(3) {
-        let scan = Scan { reversed: chance.once_in(2), ..Scan::default() };
+    if choices.once_in(3) {
+        let scan = Scan { reversed: choices.once_in(2), ..Scan::default() };
         let rows = table.scan(scan).collect().await.unwrap_or_else(|error| panic!("a scan failed: {error}"));
         let ended = world.moment();
         let mut found: BTreeMap<Bytes, u64> = (0..ROWS).map(|number| (row_key(number), 0)).collect();
@@ -138,50 +135,51 @@ async fn read(world: &World, table: &client::Table, chance: &Chance) {
             assert!(found.insert(key, version_of(row)).is_some_and(|before| before == 0), "a row came twice");
         }
         for (row, version) in found {
-            world.read(&row, Done { version, began, ended });
+            world.record_read(&row, Operation { version, began, ended });
         }
         return;
     }
-    let row = row_key(chance.within(0..ROWS));
+    let row = row_key(choices.within(0..ROWS));
     let get = Get { row: row.clone(), selection: Default::default(), existence_only: false };
     let found = table.get(&get).await.unwrap_or_else(|error| panic!("a get failed: {error}"));
-    world.read(&row, Done { version: version_of(&found), began, ended: world.moment() });
+    world.record_read(&row, Operation { version: version_of(&found), began, ended: world.moment() });
 }
 
-/// Flushes, compacts, splits and merges.
-async fn disturb(world: &World, client: &Client, chance: &Chance) -> [u32; 4] {
+/// Flushes, compacts, splits and merges the table.
+async fn disturb(world: &World, client: &Client, choices: &RandomChoices) -> [u32; 4] {
     let (admin, table) = (client.admin(), name());
     let mut times = [0; 4];
-    while !world.is_over() {
-        let kind = chance.within(0..4) as usize;
+    while !world.has_ended() {
+        let kind = choices.within(0..4) as usize;
         let regions = admin.regions(&table).await.unwrap();
         let outcome = match kind {
             0 => admin.flush(&table).await,
-            1 => admin.compact(&table, chance.once_in(2)).await,
+            1 => admin.compact(&table, choices.once_in(2)).await,
             2 => {
-                let row = row_key(chance.within(1..ROWS));
+                let row = row_key(choices.within(1..ROWS));
                 let holds = |region: &&RegionInfo| region.contains(&row) && region.start_key != row;
                 let Some(region) = regions.iter().find(holds) else { continue };
                 admin.split_region(region, Some(row)).await
             }
             _ if regions.len() < 2 => continue,
             _ => {
-                let first = chance.within(0..regions.len() as u64 - 1) as usize;
+                let first = choices.within(0..regions.len() as u64 - 1) as usize;
                 let names: Vec<Bytes> =
                     regions[first..first + 2].iter().map(|region| region.encoded_name().into()).collect();
                 admin.merge_regions(&names, false).await
             }
         };
-        // What cannot be right now is refused: regions are not split or merged while they have references.
+        // Impossible operations are rejected: regions are not split or merged while they have
+        // references.
         times[kind] += u32::from(outcome.is_ok());
         world.disturbed.store(times[..3].iter().all(|times| *times > 0), Ordering::SeqCst);
-        world.env.clock.sleep(chance.millis(1..150)).await;
+        world.env.clock.sleep(choices.millis(1..150)).await;
     }
     times
 }
 
 #[test]
-fn rows_are_written_and_read_as_a_unit() {
+fn rows_are_written_and_read_atomically() {
     let seconds =
         std::env::var("GRAMPUS_ISOLATION_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number"));
     let dir = TempDir::new();
@@ -194,8 +192,8 @@ fn rows_are_written_and_read_as_a_unit() {
 }
 
 async fn load(server: &Server, time: Duration) {
-    let chance = Chance::new(7);
-    let env = network::env(chance.seed());
+    let choices = RandomChoices::new(7);
+    let env = network::env(choices.seed());
     let new_client = || {
         let registry = Registry::zookeeper(&server.zookeeper(), "/hbase");
         Client::new(env.clone(), registry, ClientOptions::default())
@@ -208,18 +206,19 @@ async fn load(server: &Server, time: Duration) {
         env: env.clone(),
         moments: AtomicU64::new(1),
         versions: AtomicU64::new(1),
-        over: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
         disturbed: AtomicBool::new(false),
         histories: Mutex::default(),
     });
     let mut loads = tokio::task::JoinSet::new();
     for number in 0..WRITERS + READERS {
-        let (world, table, chance) = (world.clone(), new_client().table(name()), Chance::new(chance.seed()));
+        let (world, table, choices) =
+            (world.clone(), new_client().table(name()), RandomChoices::new(choices.seed()));
         loads.spawn(async move {
-            while !world.is_over() {
+            while !world.has_ended() {
                 match number < WRITERS {
-                    true => write(&world, &table, &chance).await,
-                    false => read(&world, &table, &chance).await,
+                    true => write(&world, &table, &choices).await,
+                    false => read(&world, &table, &choices).await,
                 }
             }
         });
@@ -227,20 +226,20 @@ async fn load(server: &Server, time: Duration) {
     let timer = world.clone();
     loads.spawn(async move {
         timer.env.clock.sleep(time).await;
-        // On a busy machine little happens in that time.
-        for _ in 0..PATIENCE_SECONDS {
+        // On a busy machine, little happens in that time.
+        for _ in 0..EXTRA_SECONDS {
             if timer.disturbed.load(Ordering::SeqCst) {
                 break;
             }
             timer.env.clock.sleep(Duration::from_secs(1)).await;
         }
-        timer.over.store(true, Ordering::SeqCst);
+        timer.ended.store(true, Ordering::SeqCst);
     });
-    let disturbed = disturb(&world, &client, &chance);
+    let disturbed = disturb(&world, &client, &choices);
     let ended = async {
         while let Some(ended) = loads.join_next().await {
             if let Err(failed) = ended {
-                world.over.store(true, Ordering::SeqCst);
+                world.ended.store(true, Ordering::SeqCst);
                 std::panic::resume_unwind(failed.into_panic());
             }
         }

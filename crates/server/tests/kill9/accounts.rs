@@ -1,9 +1,10 @@
-//! Increments and appends under nonces: each is counted once, however often it is sent.
+//! Increments and appends with nonces: each is applied once, however often it is sent.
 //!
-//! An account is a row with a sum and a text in one family, and twice the sum and the same text in the other. One who
-//! owns it sends one operation after the other. So after a kill it is what was acknowledged, or that and the one
-//! operation that was never answered; sent again under its nonce, that one is there once. Operations that were answered
-//! are sent again too, now and then, while the server runs: nothing changes.
+//! An account is a row with a sum and a text in one family, and twice the sum and the same text in
+//! the other. Its owner sends one operation at a time. So after a kill the account must have the
+//! acknowledged balance, or that plus the one operation without a response. That operation is then
+//! sent again with its nonce and must be applied exactly once. While the server runs, acknowledged
+//! operations are sometimes resent too, which must change nothing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,20 +18,20 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Row, Table};
 
 use crate::cells;
-use crate::chance::Chance;
-use crate::world::Load;
+use crate::choices::RandomChoices;
+use crate::world::LoadState;
 use crate::writer::Witness;
 
 const ACCOUNTS: u64 = 12;
-/// A longer text is begun anew.
+/// A longer text is cleared.
 const TEXT_BYTES_MAX: usize = 2_000;
-/// The columns of sum, text, twice the sum, and text once more.
+/// The columns of the sum, the text, twice the sum, and the copy of the text.
 const SUM: (&[u8], &[u8]) = (b"a", b"sum");
 const TEXT: (&[u8], &[u8]) = (b"a", b"text");
 const TWICE: (&[u8], &[u8]) = (b"b", b"twice");
 const COPY: (&[u8], &[u8]) = (b"b", b"copy");
 
-/// What an account holds.
+/// The content of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     sum: i64,
@@ -41,12 +42,12 @@ pub struct Balance {
 enum Operation {
     Add(i64),
     Append(String),
-    // A put of both texts: sent twice it is what it is once.
+    // A put of both texts, which is idempotent.
     Clear,
 }
 
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentOperation {
     operation: Operation,
     nonce: (u64, u64),
 }
@@ -54,7 +55,7 @@ struct Sent {
 #[derive(Default)]
 struct Account {
     acknowledged: Balance,
-    open: Option<Sent>,
+    open: Option<SentOperation>,
 }
 
 impl Balance {
@@ -68,8 +69,8 @@ impl Balance {
         next
     }
 
-    /// What a row holds; both families must say the same.
-    fn of(row: &Row) -> Result<Balance, String> {
+    /// The balance of a row, whose two families must agree.
+    fn from_row(row: &Row) -> Result<Balance, String> {
         let number = |column: (&[u8], &[u8])| {
             let bytes = row.value(column.0, column.1).unwrap_or(&[0; 8]);
             bytes.try_into().map(i64::from_be_bytes).map_err(|_| format!("no number: {bytes:?}"))
@@ -87,14 +88,14 @@ impl Balance {
 
 impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The beginning of a long text says nothing new.
+        // The beginning of a long text is not informative.
         let from = self.text.len().saturating_sub(40);
         write!(f, "{} …{:?} ({})", self.sum, &self.text[from..], self.text.len())
     }
 }
 
 impl Account {
-    /// Holds what was found after a kill against what must be there.
+    /// Compares the balance found after a kill with the required one.
     fn check(&self, found: &Balance) -> Result<(), String> {
         if *found == self.acknowledged {
             return Ok(());
@@ -113,11 +114,11 @@ impl Account {
 }
 
 impl Operation {
-    fn next(balance: &Balance, number: u64, chance: &Chance) -> Operation {
-        match chance.within(0..3) {
+    fn next(balance: &Balance, number: u64, choices: &RandomChoices) -> Operation {
+        match choices.within(0..3) {
             0 if balance.text.len() > TEXT_BYTES_MAX => Operation::Clear,
             0 => Operation::Append(format!("{number}.")),
-            _ => Operation::Add(chance.within(1..1000) as i64),
+            _ => Operation::Add(choices.within(1..1000) as i64),
         }
     }
 
@@ -140,8 +141,8 @@ impl Operation {
     }
 }
 
-/// Sends an operation; what it says it left of the columns that it changed.
-async fn send(table: &Table, row: &Bytes, sent: &Sent) -> client::Result<Row> {
+/// Sends an operation and returns the resulting values of the columns that it changed.
+async fn send(table: &Table, row: &Bytes, sent: &SentOperation) -> client::Result<Row> {
     let mutation = sent.operation.mutation(row, sent.nonce);
     match &sent.operation {
         Operation::Clear => table.mutate(&mutation).await.map(|()| Row::default()),
@@ -149,8 +150,8 @@ async fn send(table: &Table, row: &Bytes, sent: &Sent) -> client::Result<Row> {
     }
 }
 
-/// Whether an answer tells the balance, as far as the operation changes it.
-fn tells(answer: &Row, balance: &Balance, operation: &Operation) -> bool {
+/// Whether a response contains the balance, in the columns that the operation changes.
+fn matches_balance(answer: &Row, balance: &Balance, operation: &Operation) -> bool {
     let value = |column: (&[u8], &[u8])| answer.value(column.0, column.1);
     let (text, (once, twice)) = (balance.text.as_bytes(), (balance.sum, balance.sum * 2));
     match operation {
@@ -169,42 +170,42 @@ async fn read(table: &Table, row: &Bytes) -> client::Result<Row> {
 /// The accounts of a table, as their owners know them.
 pub struct Accounts {
     accounts: Vec<(Bytes, Mutex<Account>)>,
-    chance: Chance,
+    choices: RandomChoices,
     witness: Witness,
     operations: AtomicU64,
 }
 
 impl Accounts {
-    pub fn new(chance: Chance, witness: Witness) -> Accounts {
+    pub fn new(choices: RandomChoices, witness: Witness) -> Accounts {
         let account = |number| (cells::row_key("account", number), Mutex::default());
         Accounts {
             accounts: (0..ACCOUNTS).map(account).collect(),
-            chance,
+            choices,
             witness,
             operations: AtomicU64::new(0),
         }
     }
 
     /// Changes the accounts of one of `owners` until the load ends.
-    pub async fn run(self: Arc<Self>, owner: u64, owners: u64, table: Table, env: Env, load: Arc<Load>) {
+    pub async fn run(self: Arc<Self>, owner: u64, owners: u64, table: Table, env: Env, load: Arc<LoadState>) {
         let own: Vec<_> = self.accounts.iter().skip(owner as usize).step_by(owners as usize).collect();
         for number in 0.. {
-            if load.is_over() {
+            if load.has_ended() {
                 return;
             }
-            let (row, account) = own[self.chance.within(0..own.len() as u64) as usize];
+            let (row, account) = own[self.choices.within(0..own.len() as u64) as usize];
             match self.operate(&table, row, account, number).await {
                 Ok(None) => {}
-                Ok(Some(wrong)) => load.wrong(format!("account {}: {wrong}", row.escape_ascii())),
-                Err(error) => load.failed(&format!("change of {}", row.escape_ascii()), &error),
+                Ok(Some(wrong)) => load.record_violation(format!("account {}: {wrong}", row.escape_ascii())),
+                Err(error) => load.record_failure(&format!("change of {}", row.escape_ascii()), &error),
             }
-            if self.chance.once_in(8) {
-                env.clock.sleep(self.chance.millis(1..10)).await;
+            if self.choices.once_in(8) {
+                env.clock.sleep(self.choices.millis(1..10)).await;
             }
         }
     }
 
-    /// One operation, sometimes sent twice; what was wrong with the answers.
+    /// Sends an operation, sometimes twice. Returns the violation, if any.
     async fn operate(
         &self,
         table: &Table,
@@ -214,8 +215,8 @@ impl Accounts {
     ) -> client::Result<Option<String>> {
         let (sent, after) = {
             let mut account = lock(account);
-            let operation = Operation::next(&account.acknowledged, number, &self.chance);
-            let sent = Sent { operation, nonce: self.nonce() };
+            let operation = Operation::next(&account.acknowledged, number, &self.choices);
+            let sent = SentOperation { operation, nonce: self.nonce() };
             account.open = Some(sent.clone());
             (sent.clone(), account.acknowledged.after(&sent.operation))
         };
@@ -226,28 +227,28 @@ impl Accounts {
             account.acknowledged = after.clone();
             account.open = None;
         }
-        if !tells(&answer, &after, &sent.operation) {
+        if !matches_balance(&answer, &after, &sent.operation) {
             return Ok(Some(format!("{sent:?} left {answer:?}, not {after}")));
         }
-        if !self.chance.once_in(5) {
+        if !self.choices.once_in(5) {
             return Ok(None);
         }
-        self.send_again(table, row, &sent, &after).await
+        self.resend(table, row, &sent, &after).await
     }
 
-    /// Sends what was sent before: the answer must be the same, and the account what it was.
-    async fn send_again(
+    /// Resends an operation: the response must be the same, and the account unchanged.
+    async fn resend(
         &self,
         table: &Table,
         row: &Bytes,
-        sent: &Sent,
+        sent: &SentOperation,
         after: &Balance,
     ) -> client::Result<Option<String>> {
         let nonce = if self.witness == Witness::FreshNonces { self.nonce() } else { sent.nonce };
-        let again = Sent { nonce, ..sent.clone() };
+        let again = SentOperation { nonce, ..sent.clone() };
         let answer = send(table, row, &again).await?;
-        let found = Balance::of(&read(table, row).await?);
-        if !tells(&answer, after, &sent.operation) || found.as_ref() != Ok(after) {
+        let found = Balance::from_row(&read(table, row).await?);
+        if !matches_balance(&answer, after, &sent.operation) || found.as_ref() != Ok(after) {
             return Ok(Some(format!(
                 "doubled: {again:?} sent again left {answer:?}, {found:?}, not {after}"
             )));
@@ -255,11 +256,12 @@ impl Accounts {
         Ok(None)
     }
 
-    /// Looks at every account after a start, and sends what was never answered once more; what is wrong, in words.
+    /// Checks every account after a start, and resends operations without a response. Returns the
+    /// violations.
     pub async fn verify(&self, table: &Table) -> client::Result<Vec<String>> {
         let mut wrong = Vec::new();
         for (row, account) in &self.accounts {
-            let found = Balance::of(&read(table, row).await?);
+            let found = Balance::from_row(&read(table, row).await?);
             let checked = found.and_then(|found| lock(account).check(&found));
             let outcome = match checked {
                 Err(what) => Some(what),
@@ -282,9 +284,9 @@ impl Accounts {
             let after = account.acknowledged.after(&sent.operation);
             (sent, after)
         };
-        // Twice: the first may be the one that counts, or come second already.
+        // Send twice: the first send may apply the operation, or already be a repetition.
         for _ in 0..2 {
-            if let Some(wrong) = self.send_again(table, row, &sent, &after).await? {
+            if let Some(wrong) = self.resend(table, row, &sent, &after).await? {
                 return Ok(Some(wrong));
             }
         }
@@ -292,13 +294,13 @@ impl Accounts {
         Ok(None)
     }
 
-    /// How much was done.
+    /// The number of operations.
     pub fn summary(&self) -> String {
         format!("{} increments and appends", self.operations.load(Ordering::Relaxed))
     }
 
     fn nonce(&self) -> (u64, u64) {
-        (self.chance.seed() | 1, self.chance.seed() | 1)
+        (self.choices.seed() | 1, self.choices.seed() | 1)
     }
 }
 
@@ -311,7 +313,7 @@ mod tests {
     use super::*;
 
     fn account(sum: i64, open: Option<Operation>) -> Account {
-        let open = open.map(|operation| Sent { operation, nonce: (1, 1) });
+        let open = open.map(|operation| SentOperation { operation, nonce: (1, 1) });
         Account { acknowledged: Balance { sum, text: "1.".into() }, open }
     }
 
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_there_and_what_was_sent_may_be_once() {
+    fn acknowledged_operations_exist_and_an_open_one_may_exist_once() {
         check(&account(5, None), 5, "1.", "");
         let adding = account(5, Some(Operation::Add(3)));
         check(&adding, 5, "1.", "");
@@ -338,15 +340,15 @@ mod tests {
     }
 
     #[test]
-    fn families_that_differ_are_torn() {
+    fn differing_families_are_torn() {
         let row = |mutation: Mutation| Row { cells: mutation.cells };
         let row_key = Bytes::from_static(b"r");
         let whole = row(Operation::Add(3).mutation(&row_key, (1, 1)));
-        assert_eq!(Balance::of(&whole), Ok(Balance { sum: 3, text: String::new() }));
+        assert_eq!(Balance::from_row(&whole), Ok(Balance { sum: 3, text: String::new() }));
         for operation in [Operation::Add(3), Operation::Append("1.".into())] {
             let mut part = row(operation.mutation(&row_key, (1, 1)));
             part.cells.pop();
-            assert!(Balance::of(&part).unwrap_err().starts_with("torn"), "{operation:?}");
+            assert!(Balance::from_row(&part).unwrap_err().starts_with("torn"), "{operation:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What is written into a row, and how it is known again.
+//! The cells that are written into a row, and how they are recognized.
 //!
-//! Every write of a row has a version, and puts it into three columns of two families with one mutation. Each value
-//! names row and version and is filled up to a length that follows from them, so that every byte that comes back can
-//! be held against what was sent.
+//! Every write of a row has a version and puts three columns of two families with one mutation.
+//! Each value contains row and version, and filling whose length and content follow from the
+//! version. So every byte read can be compared with what was sent.
 
 use bytes::Bytes;
 use cell::mutation::Mutation;
@@ -11,24 +11,24 @@ use client::Row;
 
 /// The columns of a row, in key order.
 const COLUMNS: [(&[u8], &[u8]); 3] = [(b"a", b"m"), (b"a", b"n"), (b"b", b"n")];
-/// The longest filling of a value.
+/// The length of a value's filling is below this.
 const FILLING_MAX: u64 = 400;
 
-/// Where the regions of a table of up to 16 begin, if rows begin with a hexadecimal digit.
+/// Split keys of a table of up to 16 regions whose rows start with a hexadecimal digit.
 pub fn split_keys(regions: u64) -> Vec<Bytes> {
     (1..regions).map(|region| Bytes::from(format!("{:x}", region * 16 / regions))).collect()
 }
 
-/// The key of row `number` of `owner`; rows that follow each other lie in different regions.
+/// The key of row `number` of `owner`. Consecutive rows are in different regions.
 pub fn row_key(owner: &str, number: u64) -> Bytes {
     let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
     Bytes::from(format!("{scattered:04x}-{owner}-{number:06}"))
 }
 
-/// Who chooses the timestamps of a row.
+/// The source of a row's timestamps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
-    /// The server's clock: several versions may have the same, then the later write counts.
+    /// The server's clock. Several versions may have the same timestamp; then the later write wins.
     OfServer,
     /// The version is the timestamp.
     Versions,
@@ -52,8 +52,8 @@ pub fn put(row: &Bytes, version: u64, timestamps: Timestamps) -> Mutation {
     Mutation::put(row.clone(), COLUMNS.map(cell).to_vec())
 }
 
-/// The same as several mutations, one a family, which must be made as one. With the version as timestamp, what is older
-/// is deleted by another one first.
+/// As [`put`], but as one mutation per family, to be applied atomically. If versions are
+/// timestamps, a further mutation first deletes older versions.
 pub fn put_in_parts(row: &Bytes, version: u64, timestamps: Timestamps) -> Vec<Mutation> {
     let cells = put(row, version, timestamps).cells;
     let (of_a, of_b): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| cell.view(0).family() == b"a");
@@ -62,7 +62,7 @@ pub fn put_in_parts(row: &Bytes, version: u64, timestamps: Timestamps) -> Vec<Mu
     older.into_iter().chain(puts).collect()
 }
 
-/// Deletes all versions of `row` up to `version`, by markers of families or of columns.
+/// Deletes all versions of `row` up to `version`, with family or column markers.
 pub fn delete(row: &Bytes, version: u64, by_columns: bool) -> Mutation {
     let timestamp = Timestamps::Versions.of(version);
     let marker = |(family, qualifier): (&[u8], &[u8])| {
@@ -79,35 +79,35 @@ fn value(row: &[u8], version: u64) -> Vec<u8> {
     value
 }
 
-/// What came back of a row.
+/// The content of a row as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// All columns, of one version.
+pub enum RowContent {
+    /// All columns have one version.
     Version(u64),
-    /// Columns of several versions, or not all columns.
+    /// Columns of several versions, or columns missing.
     Torn(String),
-    /// Bytes that nobody wrote.
-    Strange(String),
+    /// Bytes that were never written.
+    Foreign(String),
 }
 
-impl Seen {
-    /// Reads the cells of a row.
-    pub fn of(row: &Row) -> Seen {
+impl RowContent {
+    /// Interprets the cells of a row.
+    pub fn from_row(row: &Row) -> RowContent {
         let mut columns = Vec::new();
         for cell in row.cells.iter().map(|cell| cell.view(0)) {
             let column = (cell.family(), cell.qualifier());
             let known = COLUMNS.contains(&column) && cell.kind() == CellType::Put;
             match version_of(cell.row(), cell.value).filter(|_| known) {
                 Some(version) => columns.push((column, version)),
-                None => return Seen::Strange(format!("{cell:?}: {}", cell.value.escape_ascii())),
+                None => return RowContent::Foreign(format!("{cell:?}: {}", cell.value.escape_ascii())),
             }
         }
         let complete = columns.iter().map(|(column, _)| *column).eq(COLUMNS);
         match columns.first() {
             Some((_, first)) if complete && columns.iter().all(|(_, version)| version == first) => {
-                Seen::Version(*first)
+                RowContent::Version(*first)
             }
-            _ => Seen::Torn(describe(&columns)),
+            _ => RowContent::Torn(describe(&columns)),
         }
     }
 }
@@ -122,7 +122,7 @@ fn describe(columns: &[(Column<'_>, u64)]) -> String {
     columns.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// The version whose value this is, byte for byte.
+/// The version that has exactly this value.
 fn version_of(row: &[u8], bytes: &[u8]) -> Option<u64> {
     let version = std::str::from_utf8(bytes).ok()?.split('#').nth(1)?.parse().ok()?;
     (value(row, version) == bytes).then_some(version)

@@ -1,8 +1,10 @@
-//! Chains of conditional changes: each link is put if the one before it is the newest.
+//! Chains of conditional changes: each link is put on the condition that its predecessor is the
+//! newest.
 //!
-//! Several contend for each link, with a token that is theirs alone. The newest link is in one family, the last
-//! [`SLOTS`] links in the other, changed together. So at any time: a link has one winner; who was told to have won is in
-//! the chain, and stays; the links behind the newest are all there.
+//! Several tasks contend for each link, each with a unique token. One family has the newest link,
+//! the other the last [`SLOTS`] links; both change atomically. So at any time: a link has one
+//! winner; a link whose writer got a success is in the chain and stays there; all links before the
+//! newest are present.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,16 +19,16 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use client::{Row, Table};
 
 use crate::cells;
-use crate::chance::Chance;
-use crate::world::Load;
+use crate::choices::RandomChoices;
+use crate::world::LoadState;
 
 const CHAINS: u64 = 6;
-/// Links kept behind the newest.
+/// Number of stored links up to the newest.
 const SLOTS: u64 = 16;
 const HEAD: (&[u8], &[u8]) = (b"a", b"head");
 const SLOT_FAMILY: &[u8] = b"b";
 
-/// A link's number, from 1, and the token of who put it.
+/// A link's number, from 1, and the token of its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Link {
     number: u64,
@@ -48,18 +50,18 @@ impl Link {
     }
 }
 
-/// A chain, as those know it who contend for its links.
+/// A chain, as the tasks that contend for its links know it.
 #[derive(Default)]
 struct Chain {
-    // Links that were acknowledged, or found after a kill; not far behind the newest.
+    // Links that were acknowledged or found after a kill; only recent ones.
     winners: BTreeMap<u64, u64>,
-    // Links sent and neither acknowledged nor refused.
+    // Links sent and neither acknowledged nor rejected.
     open: BTreeSet<Link>,
 }
 
 impl Chain {
-    /// A link was acknowledged.
-    fn won(&mut self, link: Link) -> Result<(), String> {
+    /// Records that a link was acknowledged.
+    fn record_won(&mut self, link: Link) -> Result<(), String> {
         self.open.remove(&link);
         match self.winners.insert(link.number, link.token) {
             Some(other) => Err(format!("doubled: {link:?} was won by {other} too")),
@@ -71,7 +73,7 @@ impl Chain {
         self.winners.last_key_value().map_or(0, |(number, _)| *number)
     }
 
-    /// Holds what was found after a kill against what must be there; it is what is known from then on.
+    /// Compares the state found after a kill with the required state, and adopts it.
     fn settle(&mut self, head: Option<Link>, slots: &BTreeMap<u64, Link>) -> Result<(), String> {
         let newest = head.map_or(0, |head| head.number);
         if newest < self.newest() {
@@ -114,7 +116,7 @@ fn changes(row: &Bytes, link: Link, as_one: bool) -> Vec<Mutation> {
     }
 }
 
-/// That `head` is the newest.
+/// The condition that `head` is the newest link.
 fn condition(row: &Bytes, head: Option<Link>) -> Condition {
     let test = ColumnTest {
         family: HEAD.0.into(),
@@ -136,26 +138,26 @@ async fn read(table: &Table, row: &Bytes) -> client::Result<Row> {
 /// The chains of a table.
 pub struct Chains {
     chains: Vec<(Bytes, Mutex<Chain>)>,
-    chance: Chance,
+    choices: RandomChoices,
 }
 
 impl Chains {
-    pub fn new(chance: Chance) -> Chains {
+    pub fn new(choices: RandomChoices) -> Chains {
         let chain = |number| (cells::row_key("chain", number), Mutex::default());
-        Chains { chains: (0..CHAINS).map(chain).collect(), chance }
+        Chains { chains: (0..CHAINS).map(chain).collect(), choices }
     }
 
     /// Contends for links until the load ends.
-    pub async fn run(self: Arc<Self>, table: Table, env: Env, load: Arc<Load>) {
-        while !load.is_over() {
-            let (row, chain) = &self.chains[self.chance.within(0..CHAINS) as usize];
+    pub async fn run(self: Arc<Self>, table: Table, env: Env, load: Arc<LoadState>) {
+        while !load.has_ended() {
+            let (row, chain) = &self.chains[self.choices.within(0..CHAINS) as usize];
             match self.contend(&table, row, chain).await {
                 Ok(Ok(())) => {}
-                Ok(Err(wrong)) => load.wrong(format!("chain {}: {wrong}", row.escape_ascii())),
-                Err(error) => load.failed(&format!("chain {}", row.escape_ascii()), &error),
+                Ok(Err(wrong)) => load.record_violation(format!("chain {}: {wrong}", row.escape_ascii())),
+                Err(error) => load.record_failure(&format!("chain {}", row.escape_ascii()), &error),
             }
-            if self.chance.once_in(8) {
-                env.clock.sleep(self.chance.millis(1..10)).await;
+            if self.choices.once_in(8) {
+                env.clock.sleep(self.choices.millis(1..10)).await;
             }
         }
     }
@@ -167,25 +169,25 @@ impl Chains {
         chain: &Mutex<Chain>,
     ) -> client::Result<Result<(), String>> {
         let newest = head(&read(table, row).await?);
-        let link = Link { number: newest.map_or(0, |link| link.number) + 1, token: self.chance.seed() };
+        let link = Link { number: newest.map_or(0, |link| link.number) + 1, token: self.choices.seed() };
         lock(chain).open.insert(link);
-        let changes = changes(row, link, self.chance.once_in(2));
+        let changes = changes(row, link, self.choices.once_in(2));
         let won = table.check_and_mutate(&condition(row, newest), &changes).await?;
         let mut chain = lock(chain);
         if won {
-            return Ok(chain.won(link));
+            return Ok(chain.record_won(link));
         }
         chain.open.remove(&link);
         Ok(Ok(()))
     }
 
-    /// How much was done.
+    /// The number of links.
     pub fn summary(&self) -> String {
         let links: u64 = self.chains.iter().map(|(_, chain)| lock(chain).newest()).sum();
         format!("{links} links of chains")
     }
 
-    /// Looks at every chain after a start; what is wrong, in words.
+    /// Checks every chain after a start. Returns the violations.
     pub async fn verify(&self, table: &Table) -> client::Result<Vec<String>> {
         let mut wrong = Vec::new();
         for (row, chain) in &self.chains {
@@ -213,10 +215,11 @@ mod tests {
         Link { number, token }
     }
 
-    /// A chain whose first links were won by 11, 12 and so on, with one open for the fourth.
+    /// A chain whose first links were won by 11, 12 and so on. The write of the fourth link is
+    /// unanswered.
     fn chain(won: u64) -> Chain {
         let mut chain = Chain::default();
-        (1..=won).for_each(|number| chain.won(link(number, 10 + number)).unwrap());
+        (1..=won).for_each(|number| chain.record_won(link(number, 10 + number)).unwrap());
         chain.open.insert(link(4, 99));
         chain
     }
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_links_stay_and_an_open_one_may_come() {
+    fn acknowledged_links_stay_and_an_open_one_may_appear() {
         let three = [link(1, 11), link(2, 12), link(3, 13)];
         let four = [&three[..], &[link(4, 99)]].concat();
         check(chain(3), link(3, 13), &three, "");
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_link_has_one_winner() {
-        assert!(chain(3).won(link(4, 99)).is_ok());
-        assert!(chain(3).won(link(3, 99)).unwrap_err().starts_with("doubled"));
+        assert!(chain(3).record_won(link(4, 99)).is_ok());
+        assert!(chain(3).record_won(link(3, 99)).unwrap_err().starts_with("doubled"));
     }
 }

@@ -1,14 +1,14 @@
-//! How the families of a table are stored: compression, encoding and Bloom filters, chosen at random and altered under
-//! load.
+//! How the families of a table are stored: compression, encoding and Bloom filters, chosen at
+//! random and altered under load.
 //!
-//! An altered table is after a kill as it was, or as the interrupted change would have it.
+//! After a kill, an altered table must be as before the interrupted change or as after it.
 
 use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor, TableDescriptor, TableName};
 use client::Admin;
 
-use crate::chance::Chance;
+use crate::choices::RandomChoices;
 
-/// Rows begin with four hexadecimal digits.
+/// Rows start with four hexadecimal digits.
 const PREFIX: (&str, &str) = ("RowPrefixBloomFilter.prefix_length", "4");
 const COMPRESSIONS: [&str; 5] = ["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
 const ENCODINGS: [&str; 5] = ["NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"];
@@ -16,9 +16,9 @@ const BLOOMS: [&str; 4] = ["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
 /// Small blocks, so that a file has many.
 const BLOCK_BYTES: &str = "4096";
 
-/// A family that is stored in some way.
-pub fn family(name: &str, chance: &Chance) -> FamilyDescriptor {
-    let one_of = |names: &[&'static str]| names[chance.within(0..names.len() as u64) as usize];
+/// A family with random storage settings.
+pub fn family(name: &str, choices: &RandomChoices) -> FamilyDescriptor {
+    let one_of = |names: &[&'static str]| names[choices.within(0..names.len() as u64) as usize];
     let mut family = FamilyDescriptor::new(name.to_string())
         .with("COMPRESSION", one_of(&COMPRESSIONS))
         .with("DATA_BLOCK_ENCODING", one_of(&ENCODINGS))
@@ -28,7 +28,7 @@ pub fn family(name: &str, chance: &Chance) -> FamilyDescriptor {
     family
 }
 
-/// What of a table's descriptor is looked at.
+/// The compared part of a table's descriptor.
 type Form = Vec<(Vec<u8>, Option<Compression>, BlockEncoding, BloomType)>;
 
 fn form(table: &TableDescriptor) -> Form {
@@ -38,46 +38,47 @@ fn form(table: &TableDescriptor) -> Form {
     table.families.values().map(of).collect()
 }
 
-/// A table's descriptor, as the one who alters it knows it.
+/// A table's descriptor, as the client that alters it knows it.
 #[derive(Clone)]
-pub struct Altered {
+pub struct AlteredTable {
     known: TableDescriptor,
     attempted: Option<TableDescriptor>,
 }
 
-impl Altered {
+impl AlteredTable {
     /// A table with the families `a` and `b`.
-    pub fn new(name: TableName, chance: &Chance) -> Altered {
+    pub fn new(name: TableName, choices: &RandomChoices) -> AlteredTable {
         let known =
-            TableDescriptor::new(name).with_family(family("a", chance)).with_family(family("b", chance));
-        Altered { known, attempted: None }
+            TableDescriptor::new(name).with_family(family("a", choices)).with_family(family("b", choices));
+        AlteredTable { known, attempted: None }
     }
 
-    /// What is known of it.
+    /// The last known descriptor.
     pub fn descriptor(&self) -> &TableDescriptor {
         &self.known
     }
 
-    /// A change of one family, or one more or less; noted as about to be sent.
-    pub fn next(&mut self, chance: &Chance) -> TableDescriptor {
+    /// Returns a descriptor with changed families, or with one family more or less, and records it
+    /// as about to be sent.
+    pub fn next(&mut self, choices: &RandomChoices) -> TableDescriptor {
         let mut next = self.known.clone();
-        match chance.within(0..4) {
+        match choices.within(0..4) {
             0 if next.families.remove(&b"c"[..]).is_some() => {}
-            0 => next = next.with_family(family("c", chance)),
-            1 => next = next.with_family(family("a", chance)),
-            2 => next = next.with_family(family("b", chance)),
-            _ => next = next.with_family(family("a", chance)).with_family(family("b", chance)),
+            0 => next = next.with_family(family("c", choices)),
+            1 => next = next.with_family(family("a", choices)),
+            2 => next = next.with_family(family("b", choices)),
+            _ => next = next.with_family(family("a", choices)).with_family(family("b", choices)),
         }
         self.attempted = Some(next.clone());
         next
     }
 
-    /// The change noted last was acknowledged.
-    pub fn done(&mut self) {
-        self.known = self.attempted.take().expect("it was noted before");
+    /// Records that the last change was acknowledged.
+    pub fn record_acknowledged(&mut self) {
+        self.known = self.attempted.take().expect("a change was recorded");
     }
 
-    /// Asks for the descriptor after a start; what is wrong, in words.
+    /// Compares the descriptor with the expected one after a start. Returns the violations.
     pub async fn verify(&mut self, admin: &Admin) -> client::Result<Vec<String>> {
         let found = admin.describe(&self.known.name).await?;
         let attempted = self.attempted.take();

@@ -1,17 +1,18 @@
-//! What a table must hold: for each row the last acknowledged write, and writes that were sent and not acknowledged.
+//! The required content of a table: for each row the last acknowledged write, and the writes that
+//! were sent but not acknowledged.
 //!
-//! A row is written by one writer, one write after the other. So after a kill it holds what was acknowledged last, or
-//! what was sent after that and never answered; nothing else. What is seen after a kill is then held to: it must not
-//! go away either.
+//! A row has one writer, which sends one write at a time. So after a kill the row must have the
+//! content that was acknowledged last, or that of a later write without a response. Content that a
+//! reader saw after a kill counts as acknowledged: it must not disappear either.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
 
-use crate::cells::Seen;
+use crate::cells::RowContent;
 
-/// What a row holds: a version, or nothing.
+/// The content of a row: a version, or nothing.
 pub type Content = Option<u64>;
 
 /// The rows of a table, as their writers know them.
@@ -21,7 +22,7 @@ pub struct Ledger {
     last_version: u64,
 }
 
-/// What a row held at some moment, as far as it was acknowledged.
+/// The acknowledged content of a row at some moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Floor {
     /// The last acknowledged content.
@@ -30,13 +31,14 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Whether the row will be there from then on.
-    pub fn stays(&self) -> bool {
+    /// Whether the row must exist from then on.
+    pub fn must_exist(&self) -> bool {
         self.acknowledged.is_some() && !self.is_deleted_at_times
     }
 
-    /// The same at the end of a while at whose end `later` holds: a delete may have been sent meanwhile.
-    pub fn until(self, later: Option<&Floor>) -> Floor {
+    /// Extends the moment to an interval at whose end `later` applies: a delete may have been sent
+    /// in it.
+    pub fn extended_to(self, later: Option<&Floor>) -> Floor {
         let is_deleted = later.is_none_or(|later| later.is_deleted_at_times);
         Floor { is_deleted_at_times: self.is_deleted_at_times || is_deleted, ..self }
     }
@@ -47,20 +49,20 @@ struct Entry {
     acknowledged: Content,
     // Whether a delete was ever sent.
     is_deleted_at_times: bool,
-    // In the order in which they were sent.
+    // In sending order.
     open: Vec<Content>,
-    // The newest version sent, whatever became of it.
+    // The newest version sent, whatever its outcome.
     newest: u64,
 }
 
-/// A promise that was not kept.
+/// A violation of a guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// An acknowledged write is not there.
+    /// An acknowledged write is missing.
     Lost { row: Bytes, acknowledged: Content, seen: Content },
-    /// A row is made of parts of several writes, or not whole.
+    /// A row has parts of several writes, or is incomplete.
     Torn { row: Bytes, columns: String },
-    /// Something that nobody wrote.
+    /// Content that was never written.
     Invented { row: Bytes, what: String },
 }
 
@@ -77,28 +79,28 @@ impl fmt::Display for Violation {
 }
 
 impl Ledger {
-    /// A number that no write has had.
+    /// Returns a version that no write has used.
     pub fn next_version(&mut self) -> u64 {
         self.last_version += 1;
         self.last_version
     }
 
-    /// A write is about to be sent.
-    pub fn sending(&mut self, row: &Bytes, content: Content) {
+    /// Records that a write is about to be sent.
+    pub fn record_sent(&mut self, row: &Bytes, content: Content) {
         let entry = self.rows.entry(row.clone()).or_default();
         entry.open.push(content);
         entry.is_deleted_at_times |= content.is_none();
         entry.newest = entry.newest.max(content.unwrap_or(0));
     }
 
-    /// The last write sent was acknowledged.
-    pub fn acknowledged(&mut self, row: &Bytes) {
-        let entry = self.rows.get_mut(row).expect("it was sent before");
-        entry.acknowledged = entry.open.pop().expect("it was sent before");
+    /// Records that the last write sent was acknowledged.
+    pub fn record_acknowledged(&mut self, row: &Bytes) {
+        let entry = self.rows.get_mut(row).expect("the write was sent");
+        entry.acknowledged = entry.open.pop().expect("the write was sent");
         entry.open.clear();
     }
 
-    /// What is acknowledged of every row.
+    /// The acknowledged content of every row.
     pub fn floor(&self) -> BTreeMap<Bytes, Floor> {
         let floor = |entry: &Entry| Floor {
             acknowledged: entry.acknowledged,
@@ -107,28 +109,28 @@ impl Ledger {
         self.rows.iter().map(|(row, entry)| (row.clone(), floor(entry))).collect()
     }
 
-    /// The newest version given out.
+    /// The newest version assigned.
     pub fn newest(&self) -> u64 {
         self.last_version
     }
 
-    /// All rows are gone; versions go on where they were.
+    /// Removes all rows. Versions continue to increase.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
 
-    /// How many rows were ever written.
+    /// Number of rows ever written.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The rows that were ever written, the n-th of each `step`.
+    /// Every `step`-th of the rows ever written.
     pub fn sample(&self, step: usize) -> Vec<Bytes> {
         self.rows.keys().step_by(step.max(1)).cloned().collect()
     }
 
-    /// Holds what was seen of the whole table against what must be there.
-    pub fn check(&self, seen: &BTreeMap<Bytes, Seen>) -> Vec<Violation> {
+    /// Compares the content of the whole table with the required content.
+    pub fn check(&self, seen: &BTreeMap<Bytes, RowContent>) -> Vec<Violation> {
         let unknown = seen.keys().filter(|row| !self.rows.contains_key(*row));
         let unknown = unknown
             .map(|row| Violation::Invented { row: row.clone(), what: "cells, and was never written".into() });
@@ -136,12 +138,13 @@ impl Ledger {
         unknown.chain(known).collect()
     }
 
-    /// What was seen, and found good, stays so. Nothing is under way any more.
-    pub fn settle(&mut self, seen: &BTreeMap<Bytes, Seen>) {
+    /// Records that the content seen was correct and must stay. There are no unanswered writes any
+    /// more.
+    pub fn settle(&mut self, seen: &BTreeMap<Bytes, RowContent>) {
         for (row, entry) in &mut self.rows {
             entry.open.clear();
             entry.acknowledged = match seen.get(row) {
-                Some(Seen::Version(version)) => Some(*version),
+                Some(RowContent::Version(version)) => Some(*version),
                 _ => None,
             };
         }
@@ -149,13 +152,15 @@ impl Ledger {
 }
 
 impl Entry {
-    fn check(&self, row: &Bytes, seen: Option<&Seen>) -> Option<Violation> {
+    fn check(&self, row: &Bytes, seen: Option<&RowContent>) -> Option<Violation> {
         let row = row.clone();
         let content = match seen {
             None => None,
-            Some(Seen::Version(version)) => Some(*version),
-            Some(Seen::Torn(columns)) => return Some(Violation::Torn { row, columns: columns.clone() }),
-            Some(Seen::Strange(what)) => return Some(Violation::Invented { row, what: what.clone() }),
+            Some(RowContent::Version(version)) => Some(*version),
+            Some(RowContent::Torn(columns)) => {
+                return Some(Violation::Torn { row, columns: columns.clone() });
+            }
+            Some(RowContent::Foreign(what)) => return Some(Violation::Invented { row, what: what.clone() }),
         };
         if content == self.acknowledged || self.open.contains(&content) {
             return None;
@@ -175,27 +180,28 @@ mod tests {
     use super::*;
     use crate::cells::{self, Timestamps};
 
-    /// Rows as a server would give them back after these puts.
-    fn seen(puts: &[(&str, u64)]) -> BTreeMap<Bytes, Seen> {
+    /// The rows that a server would return after these puts.
+    fn seen(puts: &[(&str, u64)]) -> BTreeMap<Bytes, RowContent> {
         let put = |(row, version): &(&str, u64)| {
             let row = Bytes::copy_from_slice(row.as_bytes());
             let cells = cells::put(&row, *version, Timestamps::Versions).cells;
-            (row, Seen::of(&Row { cells }))
+            (row, RowContent::from_row(&Row { cells }))
         };
         puts.iter().map(put).collect()
     }
 
-    /// Steps: `row=version` sent, `row-` a delete sent, `row!` the last one of the row acknowledged.
+    /// Steps: `row=version` a put sent, `row-` a delete sent, `row!` the row's last write
+    /// acknowledged.
     fn ledger(steps: &str) -> Ledger {
         let mut ledger = Ledger::default();
         for step in steps.split_whitespace() {
             let row = |end: &str| Bytes::copy_from_slice(step.trim_end_matches(end).as_bytes());
             if let Some((row, version)) = step.split_once('=') {
-                ledger.sending(&Bytes::copy_from_slice(row.as_bytes()), Some(version.parse().unwrap()));
+                ledger.record_sent(&Bytes::copy_from_slice(row.as_bytes()), Some(version.parse().unwrap()));
             } else if step.ends_with('-') {
-                ledger.sending(&row("-"), None);
+                ledger.record_sent(&row("-"), None);
             } else {
-                ledger.acknowledged(&row("!"));
+                ledger.record_acknowledged(&row("!"));
             }
         }
         ledger
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_or_sent_after_it_is_right() {
+    fn acknowledged_and_later_sent_content_is_correct() {
         check("r=1 r!", &[("r", 1)], &[]);
         check("r=1 r! r=2", &[("r", 1)], &[]);
         check("r=1 r! r=2", &[("r", 2)], &[]);
@@ -236,7 +242,7 @@ mod tests {
         let mut cells = cells::put(&row, 1, Timestamps::Versions).cells;
         let strange = cells[2].view(0);
         cells[2] = KeyValue::new(b"r", b"b", b"n", strange.timestamp(), strange.kind(), b"r#1#rubbish");
-        let seen = BTreeMap::from([(row, Seen::of(&Row { cells }))]);
+        let seen = BTreeMap::from([(row, RowContent::from_row(&Row { cells }))]);
         assert!(matches!(ledger("r=1 r!").check(&seen)[..], [Violation::Invented { .. }]));
     }
 
@@ -247,14 +253,14 @@ mod tests {
         let mixed = vec![of(2)[0].clone(), of(2)[1].clone(), of(1)[2].clone()];
         let short = of(2)[..2].to_vec();
         for cells in [mixed, short] {
-            let seen = BTreeMap::from([(row.clone(), Seen::of(&Row { cells }))]);
+            let seen = BTreeMap::from([(row.clone(), RowContent::from_row(&Row { cells }))]);
             let found = ledger("r=1 r! r=2 r!").check(&seen);
             assert!(matches!(found[..], [Violation::Torn { .. }]), "{found:?}");
         }
     }
 
     #[test]
-    fn what_was_seen_once_must_stay() {
+    fn content_read_once_must_stay() {
         let mut ledger = ledger("r=1 r! r=2");
         ledger.settle(&seen(&[("r", 2)]));
         assert!(matches!(ledger.check(&seen(&[("r", 1)]))[..], [Violation::Lost { .. }]));

@@ -1,31 +1,41 @@
-//! `kill -9` of the real binary under load, again and again, with an outside witness of what it acknowledged.
+//! `kill -9` of the real binary under load, repeatedly, with an external record of the writes that
+//! it acknowledged.
 //!
-//! A cycle: start the server on the directory that the last kill left (some starts are killed too), see that every
-//! table is whole and every row holds what it must, then load it with writers, increments and appends under nonces,
-//! chains of conditional changes, changes of tables, snapshots, flushes and compactions, and send SIGKILL at a random
-//! moment. Small memstores and logs make flushes, compactions and rolls happen all the time; families are compressed,
-//! encoded and filtered in all ways. What the server acknowledged is kept here, in [`ledger`], [`accounts`] and
-//! [`chains`]; it is never asked of the server.
+//! One cycle: start the server on the directory that the last kill left (some starts are killed
+//! too); check that every table is whole and every row has the required content; put load on it;
+//! send SIGKILL at a random moment. The load consists of writers, increments and appends with
+//! nonces, chains of conditional changes, table changes, snapshots, flushes and compactions. Small
+//! memstores and logs cause constant flushes, compactions and log rolls. Families use all kinds of
+//! compression, encoding and Bloom filters. The test records what the server acknowledged
+//! ([`ledger`], [`accounts`], [`chains`]); it never takes the expected content from the server.
 //!
-//! What this shows: no acknowledgement before the write has left the process; a start from every state of the
-//! directory; rows whole across families; a nonce carried out once; a condition met by one; creations, truncations and
-//! alters of tables done or undone; snapshots whole. What it cannot show: `kill -9` does not
-//! take the page cache along, so a missing sync goes unnoticed here. Power cuts, torn and lost unsynced writes are
-//! the subject of the in-process crash tests (`wal/tests`, `engine/tests/crash.rs`). That this checker notices an
-//! acknowledgement that comes too early is shown below, by a witness that takes writes for acknowledged when they are
-//! sent: from outside it looks the same. So does a server that forgets nonces, and one who sends again under others.
+//! The test shows that:
+//! * no write is acknowledged before it has left the process;
+//! * the server starts from every state of the directory;
+//! * rows are whole across families, and snapshots are whole;
+//! * a nonce is executed once, and a condition is met by one change;
+//! * a creation, truncation or alteration of a table happens completely or not at all.
 //!
-//! Variables:
+//! It does not show missing syncs, because the page cache survives `kill -9`. In-process crash
+//! tests cover power losses, torn writes and lost unsynced writes (`wal/tests`,
+//! `engine/tests/crash.rs`).
+//!
+//! Two tests below plant errors to check this checker. One counts writes as acknowledged when they
+//! are sent, which simulates a server that acknowledges too early. The other resends operations
+//! with fresh nonces, which simulates a server that forgets nonces.
+//!
+//! Environment variables:
 //!
 //! * `GRAMPUS_KILL_CYCLES`: kills under load (default 5);
-//! * `GRAMPUS_KILL_SEED`: what the test itself chooses at random (the moments stay the machine's);
+//! * `GRAMPUS_KILL_SEED`: seed of the test's own random choices (timing still varies);
 //! * `GRAMPUS_KILL_BINARY`: another build of the server;
-//! * `GRAMPUS_KEEP_IMAGES`: a directory that gets a copy of the data after every kill, for other readers of the files.
+//! * `GRAMPUS_KEEP_IMAGES`: a directory that receives a copy of the data after every kill, to test
+//!   other readers of the files.
 
 mod accounts;
 mod cells;
 mod chains;
-mod chance;
+mod choices;
 mod disorder;
 mod forms;
 mod ledger;
@@ -41,7 +51,7 @@ use world::{World, number_of};
 use writer::Witness;
 
 const CYCLES: u64 = 5;
-/// Kills within which a planted error must have been noticed.
+/// Maximum number of kills until a planted error must be detected.
 const PLANTED_CYCLES_MAX: u64 = 30;
 
 #[test]
@@ -52,33 +62,34 @@ fn acknowledged_writes_survive_kills() {
         for _ in 0..cycles {
             world.cycle().await.unwrap_or_else(|violations| panic!("{violations}"));
         }
-        world.last_look().await.unwrap_or_else(|violations| panic!("{violations}"));
+        world.final_check().await.unwrap_or_else(|violations| panic!("{violations}"));
         world.finish();
     });
 }
 
 #[test]
-fn an_acknowledgement_before_the_write_is_noticed() {
-    is_noticed("early", Witness::TooEarly, "lost");
+fn an_acknowledgement_before_the_write_is_detected() {
+    check_detected("early", Witness::TooEarly, "lost");
 }
 
 #[test]
-fn a_forgotten_nonce_is_noticed() {
-    is_noticed("nonces", Witness::FreshNonces, "doubled");
+fn a_forgotten_nonce_is_detected() {
+    check_detected("nonces", Witness::FreshNonces, "doubled");
 }
 
-/// A planted error comes out within some kills, and is called what it is.
-fn is_noticed(name: &str, witness: Witness, called: &str) {
+/// Checks that a planted error is detected within some kills, and reported with the right
+/// violation.
+fn check_detected(name: &str, witness: Witness, called: &str) {
     world::on_a_runtime(name, async |env| {
         let mut world = World::new(env, name, witness);
         for kill in 1..=PLANTED_CYCLES_MAX {
             if let Err(violations) = world.cycle().await {
                 assert!(violations.contains(called), "{violations}");
-                println!("noticed after {} kills", kill - 1);
+                println!("detected after {} kills", kill - 1);
                 world.finish();
                 return;
             }
         }
-        panic!("{PLANTED_CYCLES_MAX} kills, and {name} was not noticed");
+        panic!("{name} was not detected in {PLANTED_CYCLES_MAX} kills");
     });
 }

@@ -1,8 +1,8 @@
-//! TCP for the client in the test; clock, chance and tasks come from `base::testing`, whose clock is the real one on a
-//! runtime that is not paused.
+//! TCP for the client in the test. Clock, random numbers and tasks come from `base::testing`, whose
+//! clock is the real one if the runtime is not paused.
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 use std::io;
@@ -13,7 +13,7 @@ use base::BoxFuture;
 use base::env::{Env, Listener, Network, Stream};
 use tokio::net::TcpStream;
 
-/// An environment of the current runtime that reaches other processes.
+/// An environment of the current runtime that can connect to other processes.
 pub fn env(seed: u64) -> Env {
     Env { net: Arc::new(Outgoing), ..base::testing::env(seed) }
 }

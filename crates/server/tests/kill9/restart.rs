@@ -1,10 +1,12 @@
-//! How long a start takes until a client has its first answer, and what an idle server holds. Run by hand:
+//! Measures the time from a start to a client's first response, and the memory of an idle server.
+//! To be run manually:
 //!
 //! ```text
 //! cargo build --release -p server
-//! GRAMPUS_KILL_BINARY=$PWD/target/release/grampus cargo test -p server --test kill9 -- --ignored --nocapture
+//! GRAMPUS_KILL_BINARY=$PWD/target/release/grampus \
+//!     cargo test -p server --test kill9 -- --ignored --nocapture
 //! ```
-#![allow(clippy::disallowed_methods, reason = "a process and its directory are measured from outside")]
+#![allow(clippy::disallowed_methods, reason = "the test measures a process and its directory")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,16 +28,16 @@ const ROWS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 100;
 const BATCH: u64 = 2_000;
 const LOADERS: u64 = 4;
-/// Nothing is flushed, and nobody is told to come back later.
+/// Nothing is flushed, and no write is rejected.
 const UNFLUSHED: [&str; 2] = ["hbase.hregion.memstore.flush.size=2 GiB", "grampus.memory=4 GiB"];
 
-/// A directory of its own, removed at the end.
+/// A directory for one measurement, removed at the end.
 struct Directory(PathBuf);
 
 impl Directory {
     fn new(name: &str) -> Directory {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a directory for the measure can be made");
+        std::fs::create_dir_all(&dir).expect("a directory for the measurement can be created");
         Directory(dir)
     }
 
@@ -68,7 +70,7 @@ async fn get(table: &Table, row: Bytes) -> client::Row {
     table.get(&get).await.expect("a get is answered")
 }
 
-/// Memory of a process in KiB, by the name of its line.
+/// Memory of a process in KiB, by the name of its line in `/proc/PID/status`.
 fn memory_kib(process: u32, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process has a status");
     let found = status.lines().find_map(|text| text.strip_prefix(line)).expect("the line is there");
@@ -76,7 +78,7 @@ fn memory_kib(process: u32, line: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "a measure"]
+#[ignore = "a measurement"]
 fn empty_start() {
     world::on_a_runtime("empty", async |env| {
         for first in [true, false, false] {
@@ -85,7 +87,7 @@ fn empty_start() {
             let mut server = dir.start(&[]);
             let client = connected(&env, &mut server).await;
             let ready = env.clock.monotonic() - begin;
-            // The first answer that an empty server can give to a get is about hbase:meta.
+            // The first get that an empty server can answer is one of `hbase:meta`.
             get(&client.table(TableName::meta()), "measure".into()).await;
             let answered = env.clock.monotonic() - begin;
             println!("empty start: ready after {ready:?}, first answer after {answered:?}");
@@ -99,13 +101,13 @@ fn empty_start() {
 }
 
 #[test]
-#[ignore = "a measure"]
+#[ignore = "a measurement"]
 fn restart_with_a_million_rows_in_the_log_of_one_region() {
     world::on_a_runtime("restart", async |env| restart(env, 1).await);
 }
 
 #[test]
-#[ignore = "a measure"]
+#[ignore = "a measurement"]
 fn restart_with_a_million_rows_in_the_log_of_eight_regions() {
     world::on_a_runtime("restart", async |env| restart(env, 8).await);
 }
@@ -115,7 +117,11 @@ async fn restart(env: Env, regions: u64) {
     let mut server = dir.start(&UNFLUSHED);
     let client = connected(&env, &mut server).await;
     let descriptor = TableDescriptor::new(name()).with_family(FamilyDescriptor::new("f"));
-    client.admin().create_table(&descriptor, &cells::split_keys(regions)).await.expect("a table can be made");
+    client
+        .admin()
+        .create_table(&descriptor, &cells::split_keys(regions))
+        .await
+        .expect("a table can be created");
     let begin = env.clock.monotonic();
     load(&env, &table(&client)).await;
     println!("{regions} regions: loaded in {:?}", env.clock.monotonic() - begin);
@@ -136,7 +142,7 @@ async fn restart(env: Env, regions: u64) {
     }
 }
 
-/// Rows in the order of their numbers, spread over the regions.
+/// Row keys by number, distributed over the regions.
 fn row_key(number: u64) -> Bytes {
     Bytes::from(format!("{:x}{number:09}", number % 16))
 }
@@ -165,7 +171,7 @@ async fn load(env: &Env, table: &Table) {
                     table
                         .mutate_all((first..first + BATCH).map(put).collect())
                         .await
-                        .expect("rows are taken");
+                        .expect("rows are written");
                 }
             })
         })

@@ -1,9 +1,10 @@
-//! Tables that come and go: created, written, flushed, altered, disabled, truncated, enabled, deleted, whatever the kill
-//! interrupts.
+//! Short-lived tables: created, written, flushed, altered, disabled, truncated, enabled and
+//! deleted, while kills interrupt any of these.
 //!
-//! After a kill a table is where the last acknowledged change left it, or where the interrupted one would have: never
-//! between. An enabled one has all its regions, each takes a write, and its rows are those of its ledger. Names are
-//! few, so that a table follows another one of its name; nothing of the first may come back.
+//! After a kill, a table must be in the state of the last acknowledged change or of the interrupted
+//! one, never in between. An enabled table must have all its regions, each must accept a write, and
+//! its rows must match its ledger. There are few names, so that tables reuse names; nothing of an
+//! earlier table may reappear.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,19 +19,19 @@ use client::{Admin, Client};
 use wire::meta::TableState;
 
 use crate::cells::{self, Timestamps};
-use crate::chance::Chance;
-use crate::forms::Altered;
+use crate::choices::RandomChoices;
+use crate::forms::AlteredTable;
 use crate::ledger::Ledger;
-use crate::world::{Load, scan};
+use crate::world::{LoadState, scan};
 
-/// Names that tables get.
+/// Number of table names.
 const NAMES: u64 = 5;
 /// Rows of such a table.
 const ROWS: u64 = 100;
-/// Procedures that a kill interrupted must have ended within this time of the next start.
+/// Procedures that a kill interrupted must end within this time after the next start.
 const PROCEDURES_END_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where a table may be found.
+/// The state of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
@@ -42,7 +43,7 @@ struct SideTable {
     state: State,
     // A change that was sent and not acknowledged.
     attempted: Option<Change>,
-    altered: Altered,
+    altered: AlteredTable,
     regions: u64,
     ledger: Ledger,
 }
@@ -51,7 +52,7 @@ struct SideTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     To(State),
-    /// A disabled table is emptied and enabled; it keeps its regions or gets one.
+    /// A disabled table is emptied and enabled. It keeps its regions or gets a single one.
     Truncate {
         keep_regions: bool,
     },
@@ -66,14 +67,14 @@ impl Change {
     }
 }
 
-/// The tables, as the one who changes them knows them.
+/// The tables, as the client that changes them knows them.
 pub struct SideTables {
     tables: Mutex<BTreeMap<TableName, SideTable>>,
-    chance: Chance,
+    choices: RandomChoices,
 }
 
-/// The next thing to do.
-enum Step {
+/// The next operation.
+enum TableOperation {
     Change(Change),
     Alter(TableDescriptor),
     Write(Vec<(Bytes, Mutation)>),
@@ -81,28 +82,28 @@ enum Step {
 }
 
 impl SideTables {
-    pub fn new(chance: Chance) -> SideTables {
-        SideTables { tables: Mutex::default(), chance }
+    pub fn new(choices: RandomChoices) -> SideTables {
+        SideTables { tables: Mutex::default(), choices }
     }
 
     /// Changes tables until the load ends.
-    pub async fn run(self: Arc<Self>, env: Env, client: Client, load: Arc<Load>) {
-        while !load.is_over() {
-            let (name, step) = self.choose();
-            let outcome = match &step {
-                Step::Change(to) => self.change(&client.admin(), &name, *to).await,
-                Step::Alter(next) => client.admin().modify_table(next).await,
-                Step::Write(writes) => {
+    pub async fn run(self: Arc<Self>, env: Env, client: Client, load: Arc<LoadState>) {
+        while !load.has_ended() {
+            let (name, operation) = self.choose();
+            let outcome = match &operation {
+                TableOperation::Change(to) => self.change(&client.admin(), &name, *to).await,
+                TableOperation::Alter(next) => client.admin().modify_table(next).await,
+                TableOperation::Write(writes) => {
                     let mutations = writes.iter().map(|(_, mutation)| mutation.clone()).collect();
                     client.table(name.clone()).mutate_all(mutations).await
                 }
-                Step::Flush => client.admin().flush(&name).await,
+                TableOperation::Flush => client.admin().flush(&name).await,
             };
             match outcome {
-                Ok(()) => self.done(&name, step),
-                Err(error) => load.failed(&format!("change of table {name}"), &error),
+                Ok(()) => self.record_done(&name, operation),
+                Err(error) => load.record_failure(&format!("change of table {name}"), &error),
             }
-            env.clock.sleep(self.chance.millis(0..15)).await;
+            env.clock.sleep(self.choices.millis(0..15)).await;
         }
     }
 
@@ -110,34 +111,36 @@ impl SideTables {
         self.tables.lock().expect("no holder of this lock panics")
     }
 
-    /// Chooses a table and what to do with it, and takes note that it is about to be sent.
-    fn choose(&self) -> (TableName, Step) {
-        let chance = &self.chance;
-        let name = TableName::parse(&format!("side{}", chance.within(0..NAMES))).expect("a legal name");
+    /// Chooses a table and an operation, and records that it is about to be sent.
+    fn choose(&self) -> (TableName, TableOperation) {
+        let choices = &self.choices;
+        let name = TableName::parse(&format!("side{}", choices.within(0..NAMES))).expect("a legal name");
         let mut tables = self.lock();
         let table = tables.entry(name.clone()).or_insert_with(|| SideTable {
             state: State::Absent,
             attempted: None,
-            altered: Altered::new(name.clone(), chance),
-            regions: chance.within(1..5),
+            altered: AlteredTable::new(name.clone(), choices),
+            regions: choices.within(1..5),
             ledger: Ledger::default(),
         });
-        let step = match table.state {
-            State::Absent => Step::Change(Change::To(State::Enabled)),
-            State::Enabled if chance.once_in(4) => Step::Change(Change::To(State::Disabled)),
-            State::Enabled if chance.once_in(4) => Step::Flush,
-            State::Enabled | State::Disabled if chance.once_in(6) => Step::Alter(table.altered.next(chance)),
-            State::Enabled => Step::Write(table.next_writes(chance)),
-            State::Disabled if chance.once_in(3) => Step::Change(Change::To(State::Absent)),
-            State::Disabled if chance.once_in(2) => {
-                Step::Change(Change::Truncate { keep_regions: chance.once_in(2) })
+        let operation = match table.state {
+            State::Absent => TableOperation::Change(Change::To(State::Enabled)),
+            State::Enabled if choices.once_in(4) => TableOperation::Change(Change::To(State::Disabled)),
+            State::Enabled if choices.once_in(4) => TableOperation::Flush,
+            State::Enabled | State::Disabled if choices.once_in(6) => {
+                TableOperation::Alter(table.altered.next(choices))
             }
-            State::Disabled => Step::Change(Change::To(State::Enabled)),
+            State::Enabled => TableOperation::Write(table.next_writes(choices)),
+            State::Disabled if choices.once_in(3) => TableOperation::Change(Change::To(State::Absent)),
+            State::Disabled if choices.once_in(2) => {
+                TableOperation::Change(Change::Truncate { keep_regions: choices.once_in(2) })
+            }
+            State::Disabled => TableOperation::Change(Change::To(State::Enabled)),
         };
-        if let Step::Change(to) = &step {
+        if let TableOperation::Change(to) = &operation {
             table.attempted = Some(*to);
         }
-        (name, step)
+        (name, operation)
     }
 
     async fn change(&self, admin: &Admin, name: &TableName, change: Change) -> client::Result<()> {
@@ -158,19 +161,21 @@ impl SideTables {
         }
     }
 
-    fn done(&self, name: &TableName, step: Step) {
+    fn record_done(&self, name: &TableName, operation: TableOperation) {
         let mut tables = self.lock();
         let table = tables.get_mut(name).expect("chosen before");
-        match step {
-            Step::Change(Change::To(State::Absent)) => drop(tables.remove(name)),
-            Step::Change(change) => table.changed(change),
-            Step::Alter(_) => table.altered.done(),
-            Step::Write(writes) => writes.iter().for_each(|(row, _)| table.ledger.acknowledged(row)),
-            Step::Flush => {}
+        match operation {
+            TableOperation::Change(Change::To(State::Absent)) => drop(tables.remove(name)),
+            TableOperation::Change(change) => table.changed(change),
+            TableOperation::Alter(_) => table.altered.record_acknowledged(),
+            TableOperation::Write(writes) => {
+                writes.iter().for_each(|(row, _)| table.ledger.record_acknowledged(row))
+            }
+            TableOperation::Flush => {}
         }
     }
 
-    /// Looks at every table after a start; what is wrong, in words.
+    /// Checks every table after a start. Returns the violations.
     pub async fn verify(&self, env: &Env, client: &Client, data: &Path, fixed: &[TableName]) -> Vec<String> {
         let admin = client.admin();
         if let Err(wrong) = procedures_end(env, &admin).await {
@@ -180,7 +185,7 @@ impl SideTables {
         let mut wrong = Vec::new();
         for name in known {
             let mut table = self.lock().remove(&name).expect("known");
-            let found = table.verify(client, &name, data, &self.chance).await;
+            let found = table.verify(client, &name, data, &self.choices).await;
             wrong.extend(
                 found
                     .unwrap_or_else(|error| vec![error.to_string()])
@@ -208,7 +213,7 @@ impl SideTables {
 }
 
 impl SideTable {
-    /// A change was made.
+    /// Records that a change was applied.
     fn changed(&mut self, change: Change) {
         if let Change::Truncate { keep_regions } = change {
             self.ledger.clear();
@@ -217,9 +222,9 @@ impl SideTable {
         (self.state, self.attempted) = (change.to(), None);
     }
 
-    fn next_writes(&mut self, chance: &Chance) -> Vec<(Bytes, Mutation)> {
-        let first = chance.within(0..ROWS);
-        let rows = (first..first + chance.within(1..20)).map(|number| cells::row_key("s", number % ROWS));
+    fn next_writes(&mut self, choices: &RandomChoices) -> Vec<(Bytes, Mutation)> {
+        let first = choices.within(0..ROWS);
+        let rows = (first..first + choices.within(1..20)).map(|number| cells::row_key("s", number % ROWS));
         rows.map(|row| {
             let mutation = self.next_write(&row);
             (row, mutation)
@@ -229,17 +234,17 @@ impl SideTable {
 
     fn next_write(&mut self, row: &Bytes) -> Mutation {
         let version = self.ledger.next_version();
-        self.ledger.sending(row, Some(version));
+        self.ledger.record_sent(row, Some(version));
         cells::put(row, version, Timestamps::Versions)
     }
 
-    /// Finds out where the table is, and whether it is all there.
+    /// Determines the state of the table and checks it. Returns the violations.
     async fn verify(
         &mut self,
         client: &Client,
         name: &TableName,
         data: &Path,
-        chance: &Chance,
+        choices: &RandomChoices,
     ) -> client::Result<Vec<String>> {
         let admin = client.admin();
         let found = match admin.table_state(name).await? {
@@ -261,7 +266,7 @@ impl SideTable {
         }
         match found {
             State::Absent => Ok(nothing_left(client, name, data).await),
-            State::Disabled if chance.once_in(2) => Ok(vec![]),
+            State::Disabled if choices.once_in(2) => Ok(vec![]),
             State::Disabled => {
                 admin.enable_table(name).await?;
                 self.state = State::Enabled;
@@ -282,7 +287,7 @@ impl SideTable {
             let row = [if start.is_empty() { b"0" } else { &start[..] }, b"-probe"].concat().into();
             let mutation = self.next_write(&row);
             table.mutate(&mutation).await?;
-            self.ledger.acknowledged(&row);
+            self.ledger.record_acknowledged(&row);
         }
         let seen = scan(&table).await?;
         let wrong = self.ledger.check(&seen);
@@ -291,8 +296,8 @@ impl SideTable {
     }
 }
 
-/// A table that is not there has no regions and no directory.
-#[allow(clippy::disallowed_methods, reason = "the server's directory is looked at from outside")]
+/// Checks that an absent table has no regions and no directory.
+#[allow(clippy::disallowed_methods, reason = "the test reads the server's directory directly")]
 async fn nothing_left(client: &Client, name: &TableName, data: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     match client.table(name.clone()).regions().await {
@@ -306,7 +311,7 @@ async fn nothing_left(client: &Client, name: &TableName, data: &Path) -> Vec<Str
     wrong
 }
 
-/// Waits until nothing that a kill interrupted is still being carried on.
+/// Waits until the procedures that a kill interrupted have ended.
 async fn procedures_end(env: &Env, admin: &Admin) -> Result<(), String> {
     let deadline = env.clock.monotonic() + PROCEDURES_END_WITHIN;
     loop {

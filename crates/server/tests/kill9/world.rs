@@ -1,5 +1,6 @@
-//! The cycles: a directory, what must be in it, and a server that is started on it and killed.
-#![allow(clippy::disallowed_methods, reason = "the server's directory is handled from outside")]
+//! The kill cycles: a directory, its required content, and the servers that are started on it and
+//! killed.
+#![allow(clippy::disallowed_methods, reason = "the test accesses the server's directory directly")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use client::{Action, Admin, Client, ClientOptions, Registry, Table};
 use tokio::task::JoinHandle;
 
 use crate::accounts::Accounts;
-use crate::cells::{self, Seen};
+use crate::cells::{self, RowContent};
 use crate::chains::Chains;
-use crate::chance::Chance;
+use crate::choices::RandomChoices;
 use crate::disorder::Disorder;
-use crate::forms::Altered;
+use crate::forms::AlteredTable;
 use crate::ledger::Ledger;
 use crate::network;
 use crate::server::Server;
@@ -27,7 +28,7 @@ use crate::snapshots::Snapshots;
 use crate::tables::SideTables;
 use crate::writer::{Witness, Writer};
 
-/// Small memstores and logs: hundreds of rows fill them.
+/// Small memstores and logs, which hundreds of rows fill.
 const SETTINGS: [&str; 4] = [
     "hbase.hregion.memstore.flush.size=256 KiB",
     "hbase.regionserver.hlog.blocksize=512 KiB",
@@ -36,59 +37,60 @@ const SETTINGS: [&str; 4] = [
 ];
 const WRITERS: u64 = 8;
 const REGIONS: u64 = 4;
-/// Those who change accounts, and those who contend for links of chains; each of the latter for all.
+/// Tasks that change accounts, and tasks that contend for links of all chains.
 const OWNERS: u64 = 3;
 const CONTENDERS: u64 = 3;
-/// Rows read one by one after a start, besides the scan.
+/// Rows read by single gets after a start, in addition to the scan.
 const GETS: usize = 60;
-/// Violations named in a report.
+/// Maximum number of violations in a report.
 const NAMED: usize = 20;
 
-/// Runs a test in real time, with a client's environment.
+/// Runs a test in real time with a client's environment.
 pub fn on_a_runtime(name: &str, test: impl AsyncFnOnce(Env)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let seed = name.bytes().map(u64::from).sum();
-    runtime.expect("a runtime can be made").block_on(async move { test(network::env(seed)).await });
+    runtime.expect("a runtime can be created").block_on(async move { test(network::env(seed)).await });
 }
 
-/// A number in a variable of the process.
+/// The number in an environment variable, if it is set.
 ///
 /// # Panics
-/// If it is set and not a number.
+/// If the variable is not a number.
 pub fn number_of(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}")))
 }
 
-/// Seconds of the machine's clock: another seed each time.
+/// Milliseconds of the wall clock: a different seed for each run.
 fn any_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
-/// What those who load the server share.
+/// State shared by all load tasks.
 #[derive(Default)]
-pub struct Load {
-    over: AtomicBool,
+pub struct LoadState {
+    ended: AtomicBool,
     failures: Mutex<Vec<String>>,
 }
 
-impl Load {
+impl LoadState {
     /// Whether the server is about to be killed.
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
-    /// Takes note of an operation that failed; after the kill all do.
-    pub fn failed(&self, what: &str, error: &client::Error) {
+    /// Records a failed operation. Failures after the kill are ignored, because every operation
+    /// fails then.
+    pub fn record_failure(&self, what: &str, error: &client::Error) {
         let mut failures = self.failures();
-        if !self.is_over() && failures.len() < NAMED {
+        if !self.has_ended() && failures.len() < NAMED {
             failures.push(format!("{what}: {error}"));
         }
     }
 
-    /// Takes note of an answer that was wrong.
-    pub fn wrong(&self, what: String) {
+    /// Records an incorrect response.
+    pub fn record_violation(&self, what: String) {
         let mut failures = self.failures();
         if failures.len() < NAMED {
             failures.push(what);
@@ -100,17 +102,21 @@ impl Load {
     }
 }
 
-/// All rows of a table.
+/// Reads all rows of a table.
 ///
 /// # Errors
-/// What the client says.
-pub async fn scan(table: &Table) -> client::Result<BTreeMap<Bytes, Seen>> {
+/// The client's error.
+pub async fn scan(table: &Table) -> client::Result<BTreeMap<Bytes, RowContent>> {
     let mut seen = BTreeMap::new();
     let mut scanner = table.scan(Scan::default());
     while let Some(row) = scanner.next().await? {
         let key = Bytes::copy_from_slice(row.key());
         let in_order = seen.last_key_value().is_none_or(|(last, _)| *last < key);
-        let what = if in_order { Seen::of(&row) } else { Seen::Strange("come out of order".into()) };
+        let what = if in_order {
+            RowContent::from_row(&row)
+        } else {
+            RowContent::Foreign("come out of order".into())
+        };
         seen.insert(key, what);
     }
     Ok(seen)
@@ -124,20 +130,20 @@ fn changed() -> TableName {
     TableName::parse("changed").expect("a legal name")
 }
 
-fn lock(table: &Mutex<Altered>) -> MutexGuard<'_, Altered> {
+fn lock(table: &Mutex<AlteredTable>) -> MutexGuard<'_, AlteredTable> {
     table.lock().expect("no holder of this lock panics")
 }
 
-/// The directory, what is known of it, and the server on it.
+/// The directory with its expected content.
 pub struct World {
     env: Env,
-    chance: Chance,
+    choices: RandomChoices,
     dir: PathBuf,
     images: Option<PathBuf>,
     witness: Witness,
-    // Of rows that writers own, and of those that depend on what is stored.
-    main: Arc<Mutex<Altered>>,
-    changed: Arc<Mutex<Altered>>,
+    // Of rows that writers own, and of rows whose content depends on what is stored.
+    main: Arc<Mutex<AlteredTable>>,
+    changed: Arc<Mutex<AlteredTable>>,
     ledger: Arc<Mutex<Ledger>>,
     accounts: Arc<Accounts>,
     chains: Arc<Chains>,
@@ -148,17 +154,17 @@ pub struct World {
 }
 
 impl World {
-    /// An empty directory.
+    /// Creates a world with an empty directory.
     pub fn new(env: Env, name: &str, witness: Witness) -> World {
         let seed = number_of("GRAMPUS_KILL_SEED").unwrap_or_else(any_seed);
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kill9-{name}-{}", std::process::id()));
-        // Of an earlier process of this number.
+        // Left by an earlier process with the same id.
         let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).expect("a directory for the test can be made");
+        std::fs::create_dir_all(&dir).expect("a directory for the test can be created");
         println!("GRAMPUS_KILL_SEED={seed} in {}", dir.display());
-        let chance = Chance::new(seed);
-        let part = || Chance::new(chance.seed());
-        let table = |name| Arc::new(Mutex::new(Altered::new(name, &part())));
+        let choices = RandomChoices::new(seed);
+        let part = || RandomChoices::new(choices.seed());
+        let table = |name| Arc::new(Mutex::new(AlteredTable::new(name, &part())));
         let ledger = Arc::<Mutex<Ledger>>::default();
         World {
             env,
@@ -172,27 +178,27 @@ impl World {
             snapshots: Arc::new(Snapshots::new(main(), ledger.clone())),
             ledger,
             side_tables: Arc::new(SideTables::new(part())),
-            chance,
+            choices,
             kills: 0,
             kills_at_start: 0,
         }
     }
 
-    /// Start, look, load, kill.
+    /// Starts the server, checks the content, puts load on it, and kills it.
     ///
     /// # Errors
-    /// What was wrong, in words.
+    /// The violations.
     pub async fn cycle(&mut self) -> Result<(), String> {
         let (mut server, client) = self.start().await;
-        self.look(&client).await?;
-        let load = Arc::new(Load::default());
+        self.check(&client).await?;
+        let load = Arc::new(LoadState::default());
         let tasks = self.begin_load(&client, &load);
-        self.env.clock.sleep(self.chance.millis(50..800)).await;
-        load.over.store(true, Ordering::Release);
+        self.env.clock.sleep(self.choices.millis(50..800)).await;
+        load.ended.store(true, Ordering::Release);
         server.kill();
         end(tasks).await;
         self.kills += 1;
-        self.keep_image();
+        self.save_image();
         let failures = load.failures();
         match failures.is_empty() {
             true => Ok(()),
@@ -200,18 +206,18 @@ impl World {
         }
     }
 
-    /// Start and look, for what the last kill left.
+    /// Starts the server and checks what the last kill left.
     ///
     /// # Errors
-    /// What was wrong, in words.
-    pub async fn last_look(&mut self) -> Result<(), String> {
+    /// The violations.
+    pub async fn final_check(&mut self) -> Result<(), String> {
         let (mut server, client) = self.start().await;
-        let looked = self.look(&client).await;
+        let outcome = self.check(&client).await;
         server.kill();
-        looked
+        outcome
     }
 
-    /// Nothing was wrong: the directory goes.
+    /// Removes the directory after a successful test.
     pub fn finish(self) {
         let rows = self.ledger.lock().expect("no holder of this lock panics").len();
         println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
@@ -227,14 +233,15 @@ impl World {
         Server::start(&self.data(), &self.dir.join("server.log"), &SETTINGS)
     }
 
-    /// A server that serves, perhaps after some that were killed before they did.
+    /// Starts a server and waits until it serves; before that, possibly starts some and kills them
+    /// early.
     async fn start(&mut self) -> (Server, Client) {
-        while self.chance.once_in(4) {
+        while self.choices.once_in(4) {
             let mut server = self.server();
-            self.env.clock.sleep(self.chance.millis(0..400)).await;
+            self.env.clock.sleep(self.choices.millis(0..400)).await;
             server.kill();
             self.kills_at_start += 1;
-            self.keep_image();
+            self.save_image();
         }
         let mut server = self.server();
         let zookeeper = server.ready(&self.env).await;
@@ -242,8 +249,8 @@ impl World {
         (server, Client::new(self.env.clone(), Registry::zookeeper(&zookeeper, "/hbase"), options))
     }
 
-    /// Holds all that is there against all that must be.
-    async fn look(&mut self, client: &Client) -> Result<(), String> {
+    /// Compares the content of the directory with the expected content.
+    async fn check(&mut self, client: &Client) -> Result<(), String> {
         if self.kills == 0 {
             let made = self.make_tables(&client.admin()).await;
             return made.map_err(|error| self.report("the first tables", &[error.to_string()]));
@@ -252,12 +259,12 @@ impl World {
         if !wrong.is_empty() {
             return Err(self.report("tables", &wrong));
         }
-        let wrong = self.look_at_changes(client).await;
+        let wrong = self.check_changes(client).await;
         let wrong = wrong.unwrap_or_else(|error| vec![format!("cannot be read: {error}")]);
         if !wrong.is_empty() {
             return Err(self.report("changes", &wrong));
         }
-        let wrong = self.look_at_rows(client).await;
+        let wrong = self.check_rows(client).await;
         let wrong = wrong.unwrap_or_else(|error| vec![format!("cannot be read: {error}")]);
         if wrong.is_empty() { Ok(()) } else { Err(self.report("rows", &wrong)) }
     }
@@ -270,8 +277,8 @@ impl World {
         Ok(())
     }
 
-    /// Looks at what depends on what was stored, at the descriptors and at the snapshots.
-    async fn look_at_changes(&self, client: &Client) -> client::Result<Vec<String>> {
+    /// Checks the rows that depend on stored content, the table descriptors, and the snapshots.
+    async fn check_changes(&self, client: &Client) -> client::Result<Vec<String>> {
         let mut wrong = Vec::new();
         for table in [&self.main, &self.changed] {
             let mut altered = lock(table).clone();
@@ -281,11 +288,11 @@ impl World {
         let table = client.table(changed());
         wrong.extend(self.accounts.verify(&table).await?);
         wrong.extend(self.chains.verify(&table).await?);
-        wrong.extend(self.snapshots.verify(client, &self.chance).await?);
+        wrong.extend(self.snapshots.verify(client, &self.choices).await?);
         Ok(wrong)
     }
 
-    async fn look_at_rows(&self, client: &Client) -> client::Result<Vec<String>> {
+    async fn check_rows(&self, client: &Client) -> client::Result<Vec<String>> {
         let table = client.table(main());
         let regions = table.regions().await?.len() as u64;
         if regions != REGIONS {
@@ -302,7 +309,7 @@ impl World {
         };
         let rows = table.batch(sample.iter().map(get).collect()).await;
         for (row, got) in sample.iter().zip(rows) {
-            let got = Some(got?).filter(|got| !got.is_empty()).map(|got| Seen::of(&got));
+            let got = Some(got?).filter(|got| !got.is_empty()).map(|got| RowContent::from_row(&got));
             if got.as_ref() != seen.get(row) {
                 wrong.push(format!("{}: get {got:?}, scan {:?}", row.escape_ascii(), seen.get(row)));
             }
@@ -311,20 +318,20 @@ impl World {
         Ok(wrong)
     }
 
-    fn begin_load(&self, client: &Client, load: &Arc<Load>) -> Vec<JoinHandle<()>> {
+    fn begin_load(&self, client: &Client, load: &Arc<LoadState>) -> Vec<JoinHandle<()>> {
         let spawn = |task| self.env.spawn(TaskClass::Service, task);
         let writer = |number| Writer {
             table: client.table(main()),
             ledger: self.ledger.clone(),
             number,
-            chance: Chance::new(self.chance.seed()),
+            choices: RandomChoices::new(self.choices.seed()),
             witness: self.witness,
             env: self.env.clone(),
         };
         let disorder = Disorder {
             tables: vec![self.main.clone(), self.changed.clone()],
             snapshots: self.snapshots.clone(),
-            chance: Chance::new(self.chance.seed()),
+            choices: RandomChoices::new(self.choices.seed()),
         };
         let disorder = disorder.run(self.env.clone(), client.admin(), load.clone());
         let changes = self.side_tables.clone().run(self.env.clone(), client.clone(), load.clone());
@@ -346,11 +353,11 @@ impl World {
         tasks
     }
 
-    /// A copy of the directory as the kill left it.
-    fn keep_image(&self) {
+    /// Copies the directory as the kill left it.
+    fn save_image(&self) {
         let Some(images) = &self.images else { return };
         let image = images.join(format!("{:04}-{}", self.kills, self.kills_at_start));
-        copy(&self.data(), &image).expect("an image can be kept");
+        copy(&self.data(), &image).expect("an image can be copied");
     }
 
     fn report(&self, what: &str, violations: &[String]) -> String {
@@ -363,7 +370,7 @@ impl World {
     }
 }
 
-/// Stops the tasks where they are, as a client is stopped whose server is gone.
+/// Aborts the tasks wherever they are, like clients of a server that is gone.
 async fn end(tasks: Vec<JoinHandle<()>>) {
     for task in tasks {
         task.abort();

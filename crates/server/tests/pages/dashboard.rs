@@ -1,4 +1,4 @@
-//! The dashboard for Grafana asks for nothing that is not there.
+//! The Grafana dashboard uses only existing metrics.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn queries() -> Vec<String> {
     targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The metrics in a query: what stands before braces.
+/// The metrics in a query: the names before braces.
 fn metrics(query: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let before_braces = query.split('{').rev().skip(1);
@@ -25,7 +25,7 @@ fn metrics(query: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn all_that_its_panels_ask_for_is_there() {
+fn all_queried_metrics_exist() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let shown = [PORTS[2], PORTS[4]].map(|port| get(port + server.offset, "/prometheus").2).concat();

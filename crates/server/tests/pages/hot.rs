@@ -1,4 +1,4 @@
-//! The rows and regions that are asked for most are those that the page shows.
+//! The page shows the rows and regions with the most requests.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ const ROWS: usize = 2_000;
 const REGIONS: usize = 20;
 const REQUESTS: usize = 400_000;
 const BATCH: usize = 100;
-/// Zipf's exponent: the tenth row is asked for a twentieth as often as the first.
+/// Zipf's exponent: the tenth row gets a twentieth of the requests of the first.
 const EXPONENT: f64 = 1.3;
 
-/// A row by its number, and the region that has it: rows that are asked for alike often are far from each other.
+/// The row of a rank, and its region. Rows of neighboring ranks are far from each other.
 fn row(rank: usize) -> (String, usize) {
     let place = rank * 7_919 % ROWS;
     (format!("{place:04}"), place * REGIONS / ROWS)
 }
 
-/// Ranks by Zipf's law, from a generator that always says the same.
+/// Ranks with Zipf's distribution, from a deterministic generator.
 struct Zipf {
     up_to: Vec<f64>,
     state: u64,
@@ -54,7 +54,7 @@ fn regions(port: u16) -> Vec<Bytes> {
     let region = Some(proto::RegionSpecifier { r#type: 1, value: "hbase:meta,,1".into() });
     let scan = Some(proto::Scan { start_row: Some("hot,,".into()), ..Default::default() });
     let request = proto::ScanRequest { region, scan, number_of_rows: Some(100), ..Default::default() };
-    let (_, cells): (proto::ScanResponse, _) = connection.ask("Scan", &request);
+    let (_, cells): (proto::ScanResponse, _) = connection.call_ok("Scan", &request);
     let mut reader = cell::codec::Codec::KeyValue.read(cells);
     let mut names: Vec<Bytes> =
         std::iter::from_fn(|| reader.next().map(|cell| Bytes::copy_from_slice(cell.unwrap().view(0).row())))
@@ -65,8 +65,8 @@ fn regions(port: u16) -> Vec<Bytes> {
     names
 }
 
-/// Asks for rows by Zipf's law; how often for each, and in each region.
-fn ask(port: u16) -> (HashMap<String, u64>, Vec<u64>) {
+/// Gets rows with Zipf's distribution. Returns the number of requests for each row and each region.
+fn send_gets(port: u16) -> (HashMap<String, u64>, Vec<u64>) {
     let names = regions(port);
     let (mut of_rows, mut of_regions) = (HashMap::new(), vec![0; REGIONS]);
     let mut connection = Connection::open(port).unwrap();
@@ -97,7 +97,7 @@ fn ask(port: u16) -> (HashMap<String, u64>, Vec<u64>) {
     (of_rows, of_regions)
 }
 
-/// The text between two others.
+/// The text from `begin` to the next `end`.
 fn between<'a>(page: &'a str, begin: &str, end: &str) -> &'a str {
     let rest = &page[page.find(begin).unwrap_or_else(|| panic!("{begin}: {page}"))..];
     &rest[..rest.find(end).unwrap_or(rest.len())]
@@ -109,7 +109,7 @@ fn hot_rows(page: &str) -> Vec<String> {
     lines.map(|line| text_of(line.split("<td").nth(1).unwrap())).collect()
 }
 
-/// The labels of the map of hot regions.
+/// The labels of the heat map of hot regions.
 fn hot_regions(page: &str) -> Vec<String> {
     let names = between(page, "id=\"hot-regions\"", "</section>").split("class=\"name\"").skip(1);
     names.map(|name| text_of(name.split("</div>").next().unwrap())).filter(|name| !name.is_empty()).collect()
@@ -129,14 +129,14 @@ fn text_of(part: &str) -> String {
 }
 
 #[test]
-fn the_hottest_are_shown() {
+fn the_hottest_rows_and_regions_are_shown() {
     let dir = TempDir::new();
     // Six intervals are "now", which is longer than the requests take.
     let server = Server::start_with(&dir.join("data"), &["--set", "grampus.history.period=5s"]);
     let splits: Vec<String> = (1..REGIONS).map(|at| format!("'{:04}'", at * ROWS / REGIONS)).collect();
     let made = server.shell(&format!("create 'hot', 'f', SPLITS => [{}]", splits.join(", ")));
     assert!(made.status.success());
-    let (of_rows, of_regions) = ask(PORTS[3] + server.offset);
+    let (of_rows, of_regions) = send_gets(PORTS[3] + server.offset);
     let port = PORTS[4] + server.offset;
 
     let (_, _, page) = get(port, "/rs-status");
@@ -148,12 +148,12 @@ fn the_hottest_are_shown() {
     for row in &shown[..10] {
         assert!(
             of_rows[row] * 5 >= tenth * 4,
-            "{row} was asked for {} times, the tenth {tenth}",
+            "{row} was requested {} times, the tenth row {tenth} times",
             of_rows[row]
         );
     }
     for (row, count) in true_rows.iter().take_while(|(_, count)| *count * 4 >= tenth * 5) {
-        assert!(shown[..10].contains(row), "{row}, {count} times, is not among {shown:?}");
+        assert!(shown[..10].contains(row), "{row}, requested {count} times, is not in {shown:?}");
     }
     assert_eq!(&shown[..3], &[true_rows[0].0.clone(), true_rows[1].0.clone(), true_rows[2].0.clone()]);
 
@@ -171,7 +171,7 @@ fn the_hottest_are_shown() {
         if shown == expected {
             return;
         }
-        assert!(Instant::now() < end, "{shown:?}, not {expected:?}");
+        assert!(Instant::now() < end, "shown {shown:?}, expected {expected:?}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }

@@ -1,16 +1,16 @@
-//! A page as a browser takes it apart: whether its tags fit, and where its links lead.
+//! Parses a page like a browser: checks that its tags match, and returns its links.
 
-/// Elements that have no end.
+/// Elements without an end tag.
 const VOID: [&str; 6] = ["meta", "link", "input", "br", "hr", "img"];
 
-/// A tag: its name, whether it is an end, and what else stands in it.
+/// A tag: its name, whether it is an end tag, and the rest of its text.
 struct Tag<'a> {
     name: &'a str,
     is_end: bool,
     rest: &'a str,
 }
 
-/// The tags of a page, without what stands in style sheets.
+/// The tags of a page, without the content of style sheets.
 fn tags(page: &str) -> Vec<Tag<'_>> {
     let mut found = Vec::new();
     let mut rest = page;
@@ -33,7 +33,7 @@ fn tags(page: &str) -> Vec<Tag<'_>> {
     found
 }
 
-/// Where a tag ends: at the first `>` that is not in quotes.
+/// The end of a tag: the first `>` outside of quotes.
 fn end_of_tag(text: &str) -> usize {
     let mut is_quoted = false;
     for (at, letter) in text.char_indices() {
@@ -47,7 +47,7 @@ fn end_of_tag(text: &str) -> usize {
     panic!("a tag without an end: {}", &text[..text.len().min(200)]);
 }
 
-/// Fails unless every element ends where it should, and no id is there twice.
+/// Checks that elements are properly nested and that ids are unique.
 pub fn check(page: &str) {
     assert!(page.starts_with("<!DOCTYPE html>"), "{}", &page[..page.len().min(100)]);
     let (mut open, mut ids) = (Vec::new(), Vec::new());
@@ -67,14 +67,14 @@ pub fn check(page: &str) {
     assert_eq!(ids.len(), count, "{ids:?}");
 }
 
-/// The value of an attribute as it stands there.
+/// The unescaped value of an attribute.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let at = tag.find(&format!("{name}=\"")).filter(|at| *at == 0 || tag.as_bytes()[at - 1] == b' ')?;
     let value = &tag[at + name.len() + 2..];
     Some(&value[..value.find('"')?])
 }
 
-/// Where the links of a page lead.
+/// The targets of a page's links.
 pub fn links(page: &str) -> Vec<String> {
     let of_links = |tag: &Tag<'_>| tag.name == "a" && !tag.is_end;
     let found = tags(page)

@@ -1,8 +1,5 @@
-//! The pages of a server as a scraper or a browser asks for them.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes stand outside of them, with the real machine"
-)]
+//! The machine-readable pages of a server, as a scraper or a browser reads them.
+#![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]
@@ -22,12 +19,12 @@ use std::time::Duration;
 use common::{PORTS, Server, TempDir, text};
 use serde_json::{Value, json};
 
-/// The first line, the other lines of the head, and the body of the answer to a GET.
+/// The status line, the other header lines, and the body of the response to a GET.
 fn get(port: u16, path: &str) -> (String, String, String) {
     get_as(port, path, "*/*")
 }
 
-/// The same for who accepts only some types.
+/// As [`get`], with an `Accept` header.
 fn get_as(port: u16, path: &str, accept: &str) -> (String, String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -49,13 +46,13 @@ fn jmx(port: u16, query: &str) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// The bean of a region server whose name ends so.
+/// The region server's bean with this sub name.
 fn bean(port: u16, sub: &str) -> Value {
     jmx(port, &format!("?qry=Hadoop:service=HBase,name=RegionServer,sub={sub}"))["beans"][0].take()
 }
 
 #[test]
-fn beans_tell_of_what_was_done_and_of_nothing_else() {
+fn beans_count_exactly_the_work_done() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let (master, region_server) = (PORTS[2] + server.offset, PORTS[4] + server.offset);
@@ -84,7 +81,7 @@ fn beans_tell_of_what_was_done_and_of_nothing_else() {
 }
 
 #[test]
-fn jmx_is_asked_as_hadoops_servlet_is() {
+fn jmx_accepts_the_queries_of_hadoops_servlet() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let port = PORTS[4] + server.offset;
@@ -110,7 +107,7 @@ fn jmx_is_asked_as_hadoops_servlet_is() {
     );
     let described = jmx(port, "?qry=*sub=IPC&description=true");
     let connections = &described["beans"][0]["numOpenConnections"];
-    assert!(connections["value"].is_u64() && connections["description"] == "Connections that are open.");
+    assert!(connections["value"].is_u64() && connections["description"] == "Open connections.");
     for (query, status) in [("?get=bad", " 400 "), ("?get=a::b::c", " 400 "), ("?get=a::b", " 404 ")] {
         let (first, _, body) = get(port, &format!("/jmx{query}"));
         assert!(first.contains(status) && body.contains("\"ERROR\""), "{query}: {first}");
@@ -118,11 +115,11 @@ fn jmx_is_asked_as_hadoops_servlet_is() {
     let (_, head, body) = get(port, "/jmx?qry=Nothing:*&callback=show");
     assert!(head.contains("application/javascript") && body.starts_with("show({") && body.ends_with("});"));
     let (_, head, _) = get(port, "/jmx?qry=Nothing:*&callback=alert(1)//");
-    assert!(head.contains("application/json"), "a name and nothing else is called");
+    assert!(head.contains("application/json"), "only an identifier is accepted as a callback");
 }
 
 #[test]
-fn prometheus_reads_the_same_numbers() {
+fn prometheus_gets_the_same_numbers() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     assert!(server.shell("create 'scraped', 'f'\nput 'scraped', 'r', 'f:q', 'v'").status.success());
@@ -140,8 +137,8 @@ fn prometheus_reads_the_same_numbers() {
     let mut once = names.clone();
     once.sort_unstable();
     once.dedup();
-    assert_eq!(once.len(), names.len(), "a name has one type, and stands once");
+    assert_eq!(once.len(), names.len(), "each name occurs once, with one type");
     let (_, _, few) = get(port, "/prometheus?qry=rpc_get&description=true");
-    assert!(few.starts_with("# HELP server_rpc_get_request_count Calls of `Get`.\n"), "{few}");
+    assert!(few.starts_with("# HELP server_rpc_get_request_count Number of `Get` calls.\n"), "{few}");
     assert_eq!(few.lines().count(), 3);
 }

@@ -1,4 +1,4 @@
-//! The names and kinds of all attributes that HBase has on `/jmx`, against ours.
+//! Compares the names and kinds of our `/jmx` attributes with all those of HBase.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::common::{PORTS, Server, TempDir};
 use crate::jmx;
 
-/// What HBase shows, as [`Attribute`]s: a line each, with tabs between.
+/// HBase's [`Attribute`]s, one per line, separated by tabs.
 const HBASE: &str = include_str!("hbase_beans.txt");
 
-/// What is said of each attribute.
+/// The page that describes each attribute.
 const DOCUMENT: &str = include_str!("../../../../docs/metrics.md");
 
 const HISTOGRAM: [&str; 12] = [
@@ -29,7 +29,7 @@ const HISTOGRAM: [&str; 12] = [
 ];
 const METER: [&str; 5] = ["_count", "_mean_rate", "_1min_rate", "_5min_rate", "_15min_rate"];
 
-/// The bean without what all have in common, the name, and what kind of value it has.
+/// The bean's name without the common prefix, the attribute's name, and its kind of value.
 type Attribute = (String, String, &'static str);
 
 fn listed(text: &'static str) -> BTreeSet<Attribute> {
@@ -38,7 +38,7 @@ fn listed(text: &'static str) -> BTreeSet<Attribute> {
     parts.map(|parts| (parts[0].to_owned(), parts[1].to_owned(), parts[2])).collect()
 }
 
-/// What a server shows.
+/// The attributes that a server shows.
 fn shown(answer: &Value) -> BTreeSet<Attribute> {
     let beans = answer["beans"].as_array().unwrap().iter().map(|bean| bean.as_object().unwrap());
     let ours = beans.filter_map(|bean| {
@@ -48,7 +48,8 @@ fn shown(answer: &Value) -> BTreeSet<Attribute> {
     ours.flatten().collect()
 }
 
-/// The attributes of a bean; those of a histogram or a meter are one, if none of them is missing.
+/// The attributes of a bean. If all attributes of a histogram or meter exist, one more entry stands
+/// for them together.
 fn attributes(bean: &Map<String, Value>) -> impl Iterator<Item = (String, &'static str)> {
     let own = bean.iter().filter(|(name, _)| *name != "name" && *name != "modelerType");
     own.flat_map(move |(name, value)| {
@@ -72,7 +73,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The name without the table, region and family, or the user, that it is about.
+/// The name without its table, region and family, or user.
 fn general(name: &str) -> String {
     if let Some((_, end)) = name.strip_prefix("Namespace_").and_then(|name| name.split_once("_metric_")) {
         let of = match name {
@@ -103,7 +104,7 @@ fn lines<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> String {
     attributes.map(|(bean, name, kind)| format!("{bean}\t{name}\t{kind}\n")).collect()
 }
 
-/// Whether the page of metrics has a line for each attribute.
+/// Checks that the metrics page has a line for each attribute.
 fn check_documented(shown: &BTreeSet<Attribute>) {
     let has_line = |name: &str| DOCUMENT.contains(&format!("\n| `{name}` |"));
     let is_documented = |name: &str| {
@@ -122,7 +123,7 @@ fn check_documented(shown: &BTreeSet<Attribute>) {
 }
 
 #[test]
-fn nothing_that_hbase_shows_is_missing() {
+fn no_hbase_metric_is_missing() {
     let dir = TempDir::new();
     let with_users = ["--set", "hbase.regionserver.user.metrics.enabled=true"];
     let server = Server::start_with(&dir.join("data"), &with_users);

@@ -1,4 +1,4 @@
-//! The pages that people read: what stands on them, that they hold together, and how large they become.
+//! The status pages: their content, consistency and size.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,17 +9,18 @@ use serde_json::Value;
 use crate::common::{PORTS, Server, TempDir};
 use crate::{get, html};
 
-/// What a page may have, however many regions there are. With a full hour in its plots it has some more than here.
+/// Maximum size of a page, however many regions there are. With a full hour of history in its plots
+/// it is slightly larger than in this test.
 const PAGE_BYTES_MAX: usize = 200_000;
 
 struct Pages {
     server: Server,
-    // Behind the server, so that it goes last.
+    // Declared after the server, so that it is dropped last.
     _dir: TempDir,
 }
 
 impl Pages {
-    /// A server whose plots fill ten times a second.
+    /// A server that takes ten history samples per second.
     fn start() -> Pages {
         let dir = TempDir::new();
         let server = Server::start_with(&dir.join("data"), &["--set", "grampus.history.period=100"]);
@@ -39,7 +40,7 @@ impl Pages {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// A page that is there, and well formed.
+    /// Gets a page that must exist and be well formed.
     fn page(&self, port: u16, path: &str) -> String {
         let (first, head, body) = get(port, path);
         assert!(first.contains(" 200 "), "{path}: {first}\n{body}");
@@ -48,7 +49,7 @@ impl Pages {
         body
     }
 
-    /// A page that says why there is none.
+    /// Gets an error page.
     fn refused(&self, port: u16, path: &str, status: u16) -> String {
         let (first, _, body) = get(port, path);
         assert!(first.contains(&format!(" {status} ")), "{path}: {first}");
@@ -57,7 +58,8 @@ impl Pages {
         body
     }
 
-    /// A page of the master once it says `fact`, which servers report from time to time.
+    /// Gets a page of the master until it contains `fact`, which depends on the servers' periodic
+    /// reports.
     fn master_page_with(&self, path: &str, fact: &str) -> String {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
@@ -71,7 +73,7 @@ impl Pages {
     }
 }
 
-/// `create` with so many split keys.
+/// A `create` command with this number of split keys.
 fn create(table: &str, splits: usize) -> String {
     let mut command = format!("create '{table}', 'f', SPLITS => [");
     for at in 1..=splits {
@@ -80,13 +82,13 @@ fn create(table: &str, splits: usize) -> String {
     command + "]"
 }
 
-/// The text between `begin` and the next `end`.
+/// The text from `begin` to the next `end`.
 fn between<'a>(page: &'a str, begin: &str, end: &str) -> &'a str {
     let rest = &page[page.find(begin).unwrap_or_else(|| panic!("{begin}: {page}"))..];
     &rest[..rest.find(end).unwrap_or(rest.len())]
 }
 
-/// The cells of the first row that holds a text, without tags.
+/// The cells of the first row that contains a text, without tags.
 fn row(page: &str, holding: &str) -> Vec<String> {
     let row =
         page.split("<tr").find(|row| row.contains(holding)).unwrap_or_else(|| panic!("{holding}: {page}"));
@@ -107,7 +109,7 @@ fn row(page: &str, holding: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_page() {
     let pages = Pages::start();
     pages.run("create 'linked', 'f', SPLITS => ['m']\nput 'linked', 'a', 'f:q', 'v'\nflush 'linked'");
     pages.master_page_with("/master-status", ">linked<");
@@ -115,7 +117,7 @@ fn every_link_leads_somewhere() {
     let (mut to_do, mut seen) = (roots.to_vec(), BTreeSet::new());
     while let Some(address) = to_do.pop() {
         let (address, fragment) = address.split_once('#').unwrap_or((&address, ""));
-        // Servers are known by names; all of them are this machine here.
+        // Links use the servers' host names, which all refer to this machine here.
         let (at, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
         let port: u16 = at.rsplit_once(':').unwrap().1.parse().unwrap();
         if !seen.insert(format!("{port}/{path}#{fragment}")) {
@@ -150,14 +152,14 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn what_happened_stands_on_the_pages() {
+fn the_pages_show_recent_events() {
     let pages = Pages::start();
     pages.run(
         "create_namespace 'shop'\ncreate 'shop:carts', {NAME => 'f', VERSIONS => 7}\nput 'shop:carts', 'r', 'f:q', 'v'\n\
          put 'shop:carts', 's', 'f:q', 'v'\nget 'shop:carts', 'r'\nflush 'shop:carts'\nput 'shop:carts', 't', 'f:q', 'v'",
     );
     let page = pages.page(pages.region_server(), "/rs-status");
-    for heading in ["The past", "Memory", "Flushes and compactions", "Tables", "Regions"] {
+    for heading in ["History", "Memory", "Flushes and compactions", "Tables", "Regions"] {
         assert!(page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
     }
     assert!(
@@ -183,7 +185,7 @@ fn what_happened_stands_on_the_pages() {
     let store = row(&region, "<code>f</code>");
     assert_eq!((&store[0][..], &store[2][..], &store[4][..]), ("f", "1", "2"), "files, cells: {store:?}");
     let master = pages.master_page_with("/master-status", "/table.jsp?name=shop:carts");
-    assert!(master.contains("<code>shop</code>") && master.contains("Every region is where it should be."));
+    assert!(master.contains("<code>shop</code>") && master.contains("No regions in transition."));
     let table = pages.page(pages.master(), "/table.jsp?name=shop:carts");
     assert!(table.contains("ENABLED") && table.contains("OPEN"), "{table}");
     assert_eq!(row(between(&table, "<h2>Families", "</section>"), "<code>f</code>")[1], "7");
@@ -204,20 +206,20 @@ fn a_thousand_regions_are_shown_in_parts() {
     assert!(page.contains("1–100 of 1,003"), "{}", between(&page, "class=\"pager\"", "</nav>"));
     let second = pages.page(pages.region_server(), "/rs-status?page=2&table=many");
     assert!(second.contains("101–200 of 1,000"), "{}", between(&second, "class=\"pager\"", "</nav>"));
-    // Other sections may name any region: by chance one is among what was asked for most, or slowest.
+    // Other sections, such as hot rows or slow requests, may happen to name any region.
     let regions = between(&second, "<h2>Regions</h2>", "</section>");
     assert!(regions.contains("row00150") && !regions.contains("row00050"), "{regions}");
     let by_writes = pages.page(pages.region_server(), "/rs-status?sort=writes&table=many");
     let regions = between(&by_writes, "<h2>Regions</h2>", "</section>");
     let first = regions.split("<tr").nth(2).unwrap();
-    assert!(first.contains("row00555"), "the one that was written to: {first}");
+    assert!(first.contains("row00555"), "the region that was written to is first: {first}");
     let table = pages.page(pages.master(), "/table.jsp?name=many&sort=name&page=10");
     assert!(table.contains("901–1,000 of 1,000") && table.contains("row00999"), "{table}");
     assert!(table.len() < PAGE_BYTES_MAX, "{}", table.len());
 }
 
 #[test]
-fn what_cannot_be_meant_is_said_so() {
+fn invalid_urls_return_error_pages() {
     let pages = Pages::start();
     pages.run("create 'there', 'f'");
     let (master, server) = (pages.master(), pages.region_server());
@@ -253,7 +255,7 @@ fn what_cannot_be_meant_is_said_so() {
 }
 
 #[test]
-fn keys_of_users_are_escaped_and_cut() {
+fn keys_are_escaped_and_truncated() {
     let pages = Pages::start();
     let long = "k".repeat(60);
     pages.run(&format!("create 'odd', 'f', SPLITS => [\"<script>alert('1')</script>\\x00&\", '{long}']"));
@@ -274,7 +276,7 @@ fn pages_fit_phones_and_need_nothing_from_elsewhere() {
         let page = pages.page(port, path);
         assert!(page.contains("name=\"viewport\" content=\"width=device-width, initial-scale=1\""));
         assert!(page.contains("@media (max-width: 640px)") && page.contains("prefers-color-scheme: dark"));
-        assert!(!page.contains("http-equiv"), "nothing is loaded again unless somebody asks for it");
+        assert!(!page.contains("http-equiv"), "a page reloads only on request");
         assert!(
             pages.page(port, &format!("{path}?refresh=7")).contains("http-equiv=\"refresh\" content=\"7\"")
         );
@@ -285,7 +287,7 @@ fn pages_fit_phones_and_need_nothing_from_elsewhere() {
 }
 
 #[test]
-fn the_past_is_told_to_people_and_programs() {
+fn history_is_available_as_plots_and_json() {
     let pages = Pages::start();
     pages.run("create 'past', 'f'");
     for _ in 0..4 {
@@ -310,7 +312,7 @@ fn the_past_is_told_to_people_and_programs() {
         let most = values(name).iter().filter_map(Value::as_f64).fold(0.0, f64::max);
         assert!(most > 0.0, "{name}: {:?}", values(name));
     }
-    assert!(values("writes")[0].is_null(), "before the start is a gap");
+    assert!(values("writes")[0].is_null(), "there is a gap before the start");
     let few = told(pages.master(), "/history?series=regions,cpu");
     let names: Vec<_> =
         few["series"].as_array().unwrap().iter().map(|series| series["name"].clone()).collect();
@@ -323,12 +325,12 @@ fn the_past_is_told_to_people_and_programs() {
     let document = include_str!("../../../../docs/metrics.md");
     for series in all["series"].as_array().unwrap() {
         let name = series["name"].as_str().unwrap();
-        assert!(document.contains(&format!("| `{name}` |")), "docs/metrics.md says nothing of {name}");
+        assert!(document.contains(&format!("| `{name}` |")), "docs/metrics.md does not describe {name}");
     }
 }
 
 #[test]
-fn options_are_a_page_for_browsers_and_json_for_others() {
+fn options_are_html_for_browsers_and_json_otherwise() {
     let pages = Pages::start();
     let (_, head, body) = get(pages.master(), "/conf");
     assert!(head.contains("application/json") && body.contains("grampus.history.period"), "{head}");

@@ -1,4 +1,4 @@
-//! A server on a directory, and the files in it.
+//! Commands of a server on a directory, and access to the files in the directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Server, grampus, run, text};
 
-/// Time in which what is expected must have happened.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum wait for an expected change.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What commands print in the shell of a server; they succeed.
+/// Runs commands in the server's shell and returns the output. They must succeed.
 pub fn shell(server: &Server, commands: &str) -> String {
     let output = server.shell(commands);
     let shown = text(&output.stdout);
@@ -17,7 +17,7 @@ pub fn shell(server: &Server, commands: &str) -> String {
     shown
 }
 
-/// What `grampus repair` prints; it succeeds.
+/// Runs `grampus repair` and returns the output. It must succeed.
 pub fn repair(server: &Server, arguments: &[&str]) -> String {
     let offset = server.offset.to_string();
     let output = run(grampus().arg("repair").args(arguments).args(["--port-offset", &offset]));
@@ -25,7 +25,7 @@ pub fn repair(server: &Server, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// The rows of a scan, as `row=value`.
+/// The rows of a table as `row=value`.
 pub fn rows(server: &Server, table: &str) -> Vec<String> {
     let shown = shell(server, &format!("scan '{table}'"));
     let row = |line: &str| {
@@ -35,16 +35,16 @@ pub fn rows(server: &Server, table: &str) -> Vec<String> {
     shown.lines().filter_map(row).collect()
 }
 
-/// Waits until `done`.
+/// Polls until `done` returns true.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CHANGE_TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// The directories of the regions of a table in the default namespace.
+/// The region directories of a table in the default namespace.
 pub fn region_dirs(data: &Path, table: &str) -> Vec<PathBuf> {
     let dir = data.join("data/default").join(table);
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
@@ -57,7 +57,7 @@ pub fn region_dirs(data: &Path, table: &str) -> Vec<PathBuf> {
     dirs
 }
 
-/// All files below a directory.
+/// All files in a directory and its subdirectories.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap()) {
@@ -82,7 +82,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Flips one bit in the middle of a file.
+/// Flips one bit in a file, at a quarter of its length.
 pub fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 4;

@@ -1,15 +1,16 @@
-//! Calls by which master and region server talk to each other, made by a client: refused, and nothing changes.
+//! Calls between master and region server are rejected when a client sends them, and change
+//! nothing.
 
 use std::time::Duration;
 
 use base::testing;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
-use client::connections::Outgoing;
+use client::connections::OutgoingCall;
 use client::{Client, ClientOptions, Connections, Error, Registry};
 use prost::Message;
+use proto::exception::class;
 use proto::region_state_transition::TransitionCode;
-use wire::exception::class;
 
 use crate::common::{PORTS, Server, TempDir};
 use crate::directory::{rows, shell};
@@ -17,17 +18,17 @@ use crate::network;
 
 const CALL_WITHIN: Duration = Duration::from_secs(10);
 
-/// A client of the ports of a server.
-struct Caller {
+/// A client that calls a server's ports.
+struct PortClient {
     connections: Connections,
     offset: u16,
 }
 
-impl Caller {
-    /// The call is refused as a call of others than servers.
+impl PortClient {
+    /// Checks that the call is rejected as internal.
     async fn refused<M: Message>(&self, service: &'static str, method: &'static str, message: &M) {
         let port = if service == "AdminService" { PORTS[3] } else { PORTS[1] };
-        let call = Outgoing::new(service, method, message);
+        let call = OutgoingCall::new(service, method, message);
         let answer = self.connections.call("127.0.0.1", port + self.offset, call).await;
         let answer: Result<(proto::EmptyMsg, _), Error> = answer;
         match answer {
@@ -41,7 +42,7 @@ impl Caller {
 }
 
 #[test]
-fn calls_between_servers_are_refused_to_clients() {
+fn clients_cannot_make_internal_calls() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     shell(&server, "create 't', 'f', SPLITS => ['m']; put 't', 'a', 'f:q', '1'; put 't', 'z', 'f:q', '2'");
@@ -60,17 +61,17 @@ async fn call_all(server: &Server) {
     let region = client.admin().regions(&table).await.unwrap()[0].clone();
     let status = client.admin().cluster_status().await.unwrap();
     let living = status.servers[0].server.clone();
-    let stranger = ServerName { host: "elsewhere".into(), port: 16020, start_code: 1 };
-    let caller =
-        Caller { connections: Connections::new(env, "stranger", CALL_WITHIN), offset: server.offset };
-    for name in [&living, &stranger] {
-        of_region_server(&caller, name, &region).await;
+    let unknown = ServerName { host: "elsewhere".into(), port: 16020, start_code: 1 };
+    let client =
+        PortClient { connections: Connections::new(env, "stranger", CALL_WITHIN), offset: server.offset };
+    for name in [&living, &unknown] {
+        of_region_server(&client, name, &region).await;
     }
-    of_master(&caller, &living, &region).await;
+    of_master(&client, &living, &region).await;
 }
 
-/// What a region server tells the master.
-async fn of_region_server(caller: &Caller, name: &ServerName, region: &RegionInfo) {
+/// Calls that a region server sends to the master.
+async fn of_region_server(client: &PortClient, name: &ServerName, region: &RegionInfo) {
     let service = "RegionServerStatusService";
     let startup = proto::RegionServerStartupRequest {
         port: name.port.into(),
@@ -78,11 +79,11 @@ async fn of_region_server(caller: &Caller, name: &ServerName, region: &RegionInf
         server_current_time: testing::env(1).clock.now_ms(),
         use_this_hostname_instead: Some(name.host.clone()),
     };
-    caller.refused(service, "RegionServerStartup", &startup).await;
+    client.refused(service, "RegionServerStartup", &startup).await;
     let load = proto::RegionServerReportRequest { server: name.into(), load: None };
-    caller.refused(service, "RegionServerReport", &load).await;
+    client.refused(service, "RegionServerReport", &load).await;
     let fatal = proto::ReportRsFatalErrorRequest { server: name.into(), error_message: "x".into() };
-    caller.refused(service, "ReportRSFatalError", &fatal).await;
+    client.refused(service, "ReportRSFatalError", &fatal).await;
     for code in [TransitionCode::Opened, TransitionCode::Closed, TransitionCode::ReadyToSplit] {
         let transition = proto::RegionStateTransition {
             transition_code: code as i32,
@@ -92,30 +93,30 @@ async fn of_region_server(caller: &Caller, name: &ServerName, region: &RegionInf
         };
         let report =
             proto::ReportRegionStateTransitionRequest { server: name.into(), transition: vec![transition] };
-        caller.refused(service, "ReportRegionStateTransition", &report).await;
+        client.refused(service, "ReportRegionStateTransition", &report).await;
     }
 }
 
-/// What the master tells a region server.
-async fn of_master(caller: &Caller, living: &ServerName, region: &RegionInfo) {
+/// Calls that the master sends to a region server.
+async fn of_master(client: &PortClient, living: &ServerName, region: &RegionInfo) {
     let service = "AdminService";
     let close = proto::CloseRegionRequest {
         region: wire::convert::region_specifier(region),
         server_start_code: Some(living.start_code),
         ..proto::CloseRegionRequest::default()
     };
-    caller.refused(service, "CloseRegion", &close).await;
+    client.refused(service, "CloseRegion", &close).await;
     let open_info = proto::open_region_request::RegionOpenInfo {
         region: region.into(),
         ..proto::open_region_request::RegionOpenInfo::default()
     };
     let open = proto::OpenRegionRequest { open_info: vec![open_info], ..proto::OpenRegionRequest::default() };
-    caller.refused(service, "OpenRegion", &open).await;
+    client.refused(service, "OpenRegion", &open).await;
     let warmup = proto::WarmupRegionRequest { region_info: region.into() };
-    caller.refused(service, "WarmupRegion", &warmup).await;
+    client.refused(service, "WarmupRegion", &warmup).await;
     let execute = proto::ExecuteProceduresRequest {
         close_region: vec![close],
         ..proto::ExecuteProceduresRequest::default()
     };
-    caller.refused(service, "ExecuteProcedures", &execute).await;
+    client.refused(service, "ExecuteProcedures", &execute).await;
 }

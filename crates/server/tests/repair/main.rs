@@ -1,6 +1,6 @@
-//! Directories that are damaged as users and disks damage them: the server starts, serves what is whole, says what is not
-//! and what to do, and does what an operator then asks for.
-#![allow(clippy::disallowed_methods, reason = "directories as they are found on a user's disk")]
+//! Damaged directories: the server starts, serves intact regions, reports damage with a remedy, and
+//! performs the repairs that an operator requests.
+#![allow(clippy::disallowed_methods, reason = "directories as users have them")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

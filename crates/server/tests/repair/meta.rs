@@ -1,4 +1,4 @@
-//! `hbase:meta` and the master's own region: damaged, emptied and missing.
+//! Damaged, emptied and missing files of `hbase:meta` and of the master's region.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::{Server, TempDir, free_offset, grampus, run, text};
 use crate::directory::{damage, files, rows, shell};
 
-/// The line with which a server does not start.
+/// Starts a server that must fail to start, and returns its last line.
 fn refused(data: &Path) -> String {
     let offset = free_offset().to_string();
     let output = run(grampus().args(["start", "--data", data.to_str().unwrap(), "--port-offset", &offset]));
@@ -21,7 +21,7 @@ fn repair(data: &Path, what: &str) -> String {
     text(&output.stdout)
 }
 
-/// A directory with a table that was split, one that was merged and one that is disabled.
+/// A directory with one table of three regions and one table that was split.
 fn prepare(data: &Path) {
     let server = Server::start(data);
     shell(&server, "create 't', 'f', SPLITS => ['d', 'm']; create 'u', 'f', 'g'");
@@ -46,17 +46,17 @@ fn store_files(data: &Path, family: &str) -> Vec<std::path::PathBuf> {
     files(&data.join("data/hbase/meta/1588230740").join(family))
 }
 
-fn rebuilt(harm: impl FnOnce(&Path)) {
+fn rebuilt(apply_damage: impl FnOnce(&Path)) {
     let dir = TempDir::new();
     let data = dir.join("data");
     prepare(&data);
-    harm(&data);
+    apply_damage(&data);
     let line = refused(&data);
     assert!(line.contains("hbase:meta") && line.contains("grampus repair meta"), "{line}");
     let shown = repair(&data, "meta");
     assert!(shown.contains("table t: regions 3, state ENABLED"), "{shown}");
     assert!(shown.contains("table u: regions 2, state ENABLED"), "{shown}");
-    // Once more: the same.
+    // A second rebuild gives the same result.
     let again = repair(&data, "meta");
     assert!(again.contains("table t: regions 3") && again.contains("old files kept in corrupt/"), "{again}");
     check(&data);
@@ -114,7 +114,7 @@ fn a_damaged_region_of_the_master_is_replaced() {
 }
 
 #[test]
-fn repairs_of_a_directory_need_it_and_a_stopped_server() {
+fn offline_repairs_require_a_directory_and_a_stopped_server() {
     let dir = TempDir::new();
     let data = dir.join("data");
     let failed = |what: &str| {

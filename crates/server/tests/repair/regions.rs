@@ -1,4 +1,4 @@
-//! Regions that overlap, that lost their directories, and whose files are damaged.
+//! Regions that overlap, that lost their directories, or whose files are damaged.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::common::{Server, TempDir};
 use crate::directory::{copy, files, region_dirs, repair, rows, shell, wait_until};
 
-/// Directories in which an earlier version merged the first and the last region of the table `t`, which overlap two others
-/// since. It was split at `d`, `e` and `m`.
+/// Directories in which an earlier version merged the first and the last region of the table `t`,
+/// so that the result overlaps two other regions. The table was split at `d`, `e` and `m`.
 fn check_overlap(directory: &str, expected: &[&str]) {
     let dir = TempDir::new();
     let data = dir.join("data");
@@ -67,15 +67,15 @@ fn a_region_without_its_directory_is_shown_and_others_are_served() {
     assert!(server.errors().contains(&format!("{encoded} is missing")), "{}", server.errors());
     assert!(shell(&server, "get 't', 'z'").contains("value=2"));
     assert_eq!(rows(&server, "other"), ["r=3"]);
-    assert!(!lost.exists(), "nothing is made in its place");
+    assert!(!lost.exists(), "the directory is not recreated");
     let status = repair(&server, &["status"]);
     assert!(status.contains(&encoded) && status.contains("is missing") && status.contains("repair region"));
-    // The directory comes back: the region opens without a restart.
+    // When the directory comes back, the region opens without a restart.
     fs::rename(dir.join("aside"), &lost).unwrap();
     wait_until("the region opens", || repair(&server, &["status"]) == "no faults\n");
     assert_eq!(rows(&server, "t"), ["a=1", "z=2"]);
     server.stop();
-    // It does not come back, and an operator accepts that.
+    // The directory is lost permanently, and an operator accepts that.
     fs::remove_dir_all(&lost).unwrap();
     let server = Server::start(&data);
     let accepted = repair(&server, &["region", &encoded]);
@@ -104,10 +104,10 @@ fn a_truncated_store_file_closes_its_region_only() {
     let name = file.file_name().unwrap().to_str().unwrap();
     let status = repair(&server, &["status"]);
     assert!(status.contains("table other: region") && status.contains(name), "{status}");
-    // Changes of tables go on, those of this one too.
+    // Table changes still work, for this table too.
     shell(&server, "create 'new', 'f'; put 'new', 'r', 'f:q', '5'");
     shell(&server, "disable 'other'; enable 'other'");
-    // Restored from a copy, the region opens by itself.
+    // After its file is restored from a copy, the region opens automatically.
     fs::write(&file, &whole).unwrap();
     wait_until("the region opens", || repair(&server, &["status"]) == "no faults\n");
     assert_eq!(rows(&server, "other"), ["r=3"]);

@@ -1,10 +1,10 @@
-//! Requests that are made slow on purpose are found in the slow log, each with what made it slow: a costly filter, a held
-//! row, a client that does not read. (A cold disk and a slow log of writes need a file system that is slow:
-//! `regionserver`'s tests.)
+//! Deliberately slow requests appear in the slow log with their cause: a costly filter, a locked
+//! row, a client that does not read. (A cold disk and a slow log of writes need a slow file system;
+//! see `regionserver`'s tests.)
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the server under test is another process, behind real sockets"
+    reason = "the server under test is another process, reached through real sockets"
 )]
 
 #[path = "../common/mod.rs"]
@@ -35,7 +35,8 @@ struct World {
 }
 
 impl World {
-    /// A server that tells of calls of 100 ms, with a row of many columns, and rows of 4 MiB.
+    /// Starts a server that records calls of more than 100 ms, and writes a row with many columns
+    /// and rows of 4 MiB.
     fn begin() -> World {
         let dir = TempDir::new();
         let server = Server::start_with(&dir.join("data"), &["--set", SLOW]);
@@ -54,7 +55,7 @@ impl World {
         World { server, table, _dir: dir }
     }
 
-    /// What is said of the slow calls, the newest first, in the way of clients from 2.5 on.
+    /// The recorded slow calls, newest first, with the request that clients from 2.5 on send.
     fn slow_calls(&self) -> Vec<proto::SlowLogPayload> {
         const PACKAGE: &str = "org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$";
         let mut admin = Connection::open_for(PORTS[3] + self.server.offset, "AdminService").unwrap();
@@ -63,12 +64,12 @@ impl World {
             log_class_name: format!("{PACKAGE}SlowLogResponseRequest"),
             log_message: asked.encode_to_vec().into(),
         };
-        let (entry, _): (proto::LogEntry, _) = admin.ask("GetLogEntries", &request);
+        let (entry, _): (proto::LogEntry, _) = admin.call_ok("GetLogEntries", &request);
         assert_eq!(entry.log_class_name, format!("{PACKAGE}SlowLogResponses"));
         proto::SlowLogResponses::decode(entry.log_message).unwrap().slow_log_payloads
     }
 
-    /// Waits for a slow call of `method` whose time went to `share` first of all.
+    /// Waits for a slow call of `method` that spent most of its time in `share`.
     fn wait_for(&self, method: &str, share: &str) -> proto::SlowLogPayload {
         for _ in 0..200 {
             if let Some(call) = self.find(method, share) {
@@ -105,7 +106,7 @@ impl Table {
     }
 }
 
-/// A filter that compares each value with many expressions, none of which is found.
+/// A filter that compares each value with many regular expressions, none of which matches.
 fn costly() -> proto::Filter {
     let named = |name: &str, bytes: Vec<u8>| proto::Filter {
         name: format!("org.apache.hadoop.hbase.filter.{name}"),
@@ -130,7 +131,7 @@ fn costly() -> proto::Filter {
 }
 
 #[test]
-fn what_made_a_call_slow_is_told() {
+fn slow_calls_have_a_latency_breakdown() {
     let world = World::begin();
     let table = &world.table;
     let wide = || (Some(Bytes::from("wide")), Some(Bytes::from("wide\0")));
@@ -138,7 +139,7 @@ fn what_made_a_call_slow_is_told() {
     // A costly filter.
     let (start_row, stop_row) = wide();
     let scan = proto::Scan { start_row, stop_row, filter: Some(costly()), ..Default::default() };
-    let (_, cells): (proto::ScanResponse, _) = table.connect().ask("Scan", &table.scan_of(scan));
+    let (_, cells): (proto::ScanResponse, _) = table.connect().call_ok("Scan", &table.scan_of(scan));
     assert!(cells.is_empty(), "nothing passes");
     let found = world.wait_for("Scan", "filter");
     assert!(
@@ -158,9 +159,9 @@ fn what_made_a_call_slow_is_told() {
     let found = world.wait_for("Scan", "network");
     assert!(found.response_size > 32 << 20, "{found:?}");
 
-    // A row that is held.
+    // A locked row.
     if thread::available_parallelism().unwrap().get() > 1 {
-        // Whether somebody waits is up to the threads that connections came to, and when they run.
+        // Whether a call waits depends on the threads of the connections, and on scheduling.
         let mut tries = (0..10).map(|_| {
             wait_for_a_row(&world);
             world.find("Mutate", "lock")
@@ -168,21 +169,21 @@ fn what_made_a_call_slow_is_told() {
         let found = tries.find_map(|found| found).expect("a call that waited for a row");
         assert!(found.param().contains("row= wide, type= PUT;"), "{found:?}");
     } else {
-        println!("one core: nobody can wait for a row while another is at work on it");
+        println!("one core: no call can wait for a row lock while another call holds it");
     }
 
-    // In the log, too; and forgotten when asked.
+    // The calls are in the log, too, and they are cleared on request.
     let lines = world.server.errors();
     for part in ["(responseTooSlow): {", "\"method\":\"Scan\"", "\"timems\":{", "\"client\":\"127.0.0.1:"] {
         assert!(lines.contains(part), "{part} is not in {lines}");
     }
     let mut admin = Connection::open_for(PORTS[3] + world.server.offset, "AdminService").unwrap();
     let (cleared, _): (proto::ClearSlowLogResponses, _) =
-        admin.ask("ClearSlowLogsResponses", &proto::ClearSlowLogResponseRequest {});
+        admin.call_ok("ClearSlowLogsResponses", &proto::ClearSlowLogResponseRequest {});
     assert!(cleared.is_cleaned && world.slow_calls().is_empty());
 }
 
-/// Some clients write a row while another has its columns compared, which its change depends on.
+/// Some clients write a row while another client's conditional change compares the row's columns.
 fn wait_for_a_row(world: &World) {
     let (table, done) = (&world.table, AtomicBool::new(false));
     let condition = proto::Condition { row: "wide".into(), filter: Some(costly()), ..Default::default() };

@@ -1,7 +1,8 @@
-//! Metrics as OTLP's: counters as sums that grow from the start of the process, all others as gauges.
+//! Metrics as OTLP messages: counters as cumulative sums since the start of the process, all others
+//! as gauges.
 //!
-//! A metric is `hbase.CONTEXT.RECORD.METRIC`; the tags of its record are its attributes, but for the host, which the
-//! resource has.
+//! A metric is named `hbase.CONTEXT.RECORD.METRIC`. The tags of its record are its attributes,
+//! except the host, which is part of the resource.
 
 use std::time::Duration;
 
@@ -17,12 +18,12 @@ use prost::Message;
 
 use super::post::post;
 use super::{OtlpOptions, scope, text};
-use crate::push::{Look, Medium};
-use crate::record::{Behaviour, CONTEXT, HOSTNAME, Head, Part, Records};
+use crate::push::{Push, Transport};
+use crate::record::{CONTEXT, HOSTNAME, MetricKind, RecordHeader, RecordPart, Records};
 
-/// Metrics of a request at most.
-const METRICS_AT_ONCE: usize = 2000;
-/// How long a request may take.
+/// Maximum number of metrics in a request.
+const METRICS_PER_REQUEST: usize = 2000;
+/// Timeout of a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 const PATH: &str = "/v1/metrics";
 const MILLI_NANOS: u64 = 1_000_000;
@@ -30,7 +31,7 @@ const MILLI_NANOS: u64 = 1_000_000;
 /// The sink.
 pub(crate) struct OtlpMetrics {
     options: OtlpOptions,
-    // When counters began, milliseconds since the epoch.
+    // When counting started, in milliseconds since the epoch.
     began_ms: u64,
 }
 
@@ -40,32 +41,32 @@ impl OtlpMetrics {
     }
 }
 
-impl Medium for OtlpMetrics {
-    fn push(&mut self, look: &Look<'_>) -> Result<(), String> {
+impl Transport for OtlpMetrics {
+    fn push(&mut self, push: &Push<'_>) -> Result<(), String> {
         let mut points = Points {
             sink: self,
-            look,
+            push,
             prefix: String::new(),
             attributes: vec![],
             host: String::new(),
-            metrics: Vec::with_capacity(METRICS_AT_ONCE),
+            metrics: Vec::with_capacity(METRICS_PER_REQUEST),
             failed: None,
         };
-        look.records(&mut points);
+        push.records(&mut points);
         points.send();
         points.failed.map_or(Ok(()), Err)
     }
 }
 
-/// Metrics on their way into requests.
+/// Batches metrics into requests.
 struct Points<'a> {
     sink: &'a OtlpMetrics,
-    look: &'a Look<'a>,
+    push: &'a Push<'a>,
     prefix: String,
     attributes: Vec<KeyValue>,
     host: String,
     metrics: Vec<Metric>,
-    // After the first failure nothing is sent of this look.
+    // After the first failure, the rest of this period's metrics is dropped.
     failed: Option<String>,
 }
 
@@ -75,64 +76,65 @@ impl Points<'_> {
         if metrics.is_empty() || self.failed.is_some() {
             return;
         }
-        let of_scope = ScopeMetrics { scope: Some(scope()), metrics, ..ScopeMetrics::default() };
-        let of_role = ResourceMetrics {
-            resource: Some(self.sink.options.resource(self.look.role(), &self.host)),
-            scope_metrics: vec![of_scope],
+        let scope_metrics = ScopeMetrics { scope: Some(scope()), metrics, ..ScopeMetrics::default() };
+        let resource_metrics = ResourceMetrics {
+            resource: Some(self.sink.options.resource(self.push.role(), &self.host)),
+            scope_metrics: vec![scope_metrics],
             ..ResourceMetrics::default()
         };
-        let message = ExportMetricsServiceRequest { resource_metrics: vec![of_role] }.encode_to_vec();
+        let message =
+            ExportMetricsServiceRequest { resource_metrics: vec![resource_metrics] }.encode_to_vec();
         std::thread::yield_now();
         let endpoint = &self.sink.options.endpoint;
-        let posted = self.look.wait(REQUEST_LIMIT, post(self.look.env(), endpoint, PATH, message));
-        let late = || Err(format!("{endpoint}: no answer in time"));
-        self.failed = posted.unwrap_or_else(late).err();
+        let posted = self.push.wait(REQUEST_LIMIT, post(self.push.env(), endpoint, PATH, message));
+        let timed_out = || Err(format!("{endpoint}: no response in time"));
+        self.failed = posted.unwrap_or_else(timed_out).err();
     }
 
-    fn set_head(&mut self, head: &Head) {
+    fn set_header(&mut self, head: &RecordHeader) {
         self.prefix = format!("hbase.{}.{}.", head.context, head.record);
         head.tag(HOSTNAME).unwrap_or_default().clone_into(&mut self.host);
         let own = head.tags.iter().filter(|(name, _)| name != HOSTNAME && name != CONTEXT);
         self.attributes = own.map(|(name, value)| text(name, value.clone())).collect();
     }
 
-    fn metric(&self, name: &str, behaviour: Behaviour, value: Number) -> Metric {
+    fn metric(&self, name: &str, behaviour: MetricKind, value: Number) -> Metric {
         let value = match value {
             Number::Int(value) => Value::AsInt(value),
             Number::Float(value) => Value::AsDouble(value),
         };
         let start_time_unix_nano = match behaviour {
-            Behaviour::Counter => self.sink.began_ms * MILLI_NANOS,
-            Behaviour::Gauge => 0,
+            MetricKind::Counter => self.sink.began_ms * MILLI_NANOS,
+            MetricKind::Gauge => 0,
         };
         let point = NumberDataPoint {
             attributes: self.attributes.clone(),
             start_time_unix_nano,
-            time_unix_nano: self.look.at_ms * MILLI_NANOS,
+            time_unix_nano: self.push.at_ms * MILLI_NANOS,
             value: Some(value),
             ..NumberDataPoint::default()
         };
         let data = match behaviour {
-            Behaviour::Counter => Data::Sum(Sum {
+            MetricKind::Counter => Data::Sum(Sum {
                 data_points: vec![point],
                 aggregation_temporality: AggregationTemporality::Cumulative.into(),
                 is_monotonic: true,
             }),
-            Behaviour::Gauge => Data::Gauge(Gauge { data_points: vec![point] }),
+            MetricKind::Gauge => Data::Gauge(Gauge { data_points: vec![point] }),
         };
         Metric { name: format!("{}{name}", self.prefix), data: Some(data), ..Metric::default() }
     }
 }
 
 impl Records for Points<'_> {
-    fn put(&mut self, part: Part<'_>) {
+    fn put(&mut self, part: RecordPart<'_>) {
         if part.is_first {
-            self.set_head(part.head);
+            self.set_header(part.head);
         }
         for (name, behaviour, value) in part.metrics.iter() {
             let metric = self.metric(name, behaviour, value);
             self.metrics.push(metric);
-            if self.metrics.len() == METRICS_AT_ONCE {
+            if self.metrics.len() == METRICS_PER_REQUEST {
                 self.send();
             }
         }
@@ -149,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::otlp::Endpoint;
-    use crate::testing::{Collector, Testing, look_in, registry};
+    use crate::testing::{Collector, Testing, registry, test_push_in};
 
     async fn push(env: &Env, port: u16, registry: &Arc<Testing>) -> Result<(), String> {
         let endpoint = Endpoint::parse(&format!("http://collector:{port}")).unwrap();
@@ -157,18 +159,18 @@ mod tests {
         let (env, registry, runtime) = (env.clone(), registry.clone(), tokio::runtime::Handle::current());
         let job = move || {
             let _entered = runtime.enter();
-            sink.push(&look_in(&registry, 1_700, &env, Some(&runtime)))
+            sink.push(&test_push_in(&registry, 1_700, &env, Some(&runtime)))
         };
         Pool::new("test", 1).run(job).await
     }
 
     fn shown(message: &[u8]) -> Vec<String> {
         let request = ExportMetricsServiceRequest::decode(message).unwrap();
-        let of_role = &request.resource_metrics[0];
+        let resource_metrics = &request.resource_metrics[0];
         let names = |attributes: &[KeyValue]| -> Vec<String> {
             attributes.iter().map(|of| format!("{}={:?}", of.key, of.value.as_ref().unwrap())).collect()
         };
-        let resource = names(&of_role.resource.as_ref().unwrap().attributes);
+        let resource = names(&resource_metrics.resource.as_ref().unwrap().attributes);
         assert!(resource[0].contains("hbase-regionserver") && resource[1].contains("host"), "{resource:?}");
         let metric = |metric: &Metric| match metric.data.as_ref().unwrap() {
             Data::Sum(sum) => {
@@ -187,7 +189,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        of_role.scope_metrics[0].metrics.iter().map(metric).collect()
+        resource_metrics.scope_metrics[0].metrics.iter().map(metric).collect()
     }
 
     #[tokio::test]
@@ -216,12 +218,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_and_ends_the_look() {
+    async fn a_rejection_is_reported_and_ends_the_push() {
         let (env, registry) = (env(1), Arc::new(registry()));
         registry.add_many(5000);
         let collector = Collector::start(&env, "503 Service Unavailable").await;
         let error = push(&env, collector.port, &registry).await.unwrap_err();
-        assert!(error.ends_with("it answers 503 Service Unavailable"), "{error}");
+        assert!(error.ends_with("collector responded 503 Service Unavailable"), "{error}");
         assert_eq!(collector.posts().len(), 1);
         let error = push(&env, 1, &registry).await.unwrap_err();
         assert!(error.starts_with("http://collector:1: "), "{error}");

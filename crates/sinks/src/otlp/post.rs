@@ -1,4 +1,4 @@
-//! A request to a collector: one connection, one POST.
+//! Posts a request to a collector: one connection per request.
 
 use std::fmt;
 
@@ -9,37 +9,37 @@ use hyper::Request;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 
-/// Bytes of an answer that are looked at.
-const ANSWER_LEN_MAX: usize = 64 << 10;
+/// Maximum bytes of a response that are read.
+const RESPONSE_LEN_MAX: usize = 64 << 10;
 /// Source: the OTLP specification.
 const PORT_DEFAULT: u16 = 4318;
 
-/// Where a collector is.
+/// The address of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
     port: u16,
-    // What paths begin with; without a slash at its end.
+    // The path prefix, without a trailing slash.
     base: String,
 }
 
 impl Endpoint {
-    /// The endpoint of `http://HOST[:PORT][/PATH]`.
+    /// Parses `http://HOST[:PORT][/PATH]`.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// A message that states the expected format.
     pub fn parse(url: &str) -> Result<Endpoint, String> {
         let expected = || "expected http://HOST:PORT, such as http://localhost:4318".to_owned();
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
             Some(("https", _)) => {
-                let instead = "send to a collector of this machine, which passes it on";
+                let instead = "send to a local collector that forwards the data";
                 return Err(format!("https is not supported; {instead}"));
             }
             _ => return Err(expected()),
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        // The port stands behind the last colon, but not within an address in brackets.
+        // The port follows the last colon, unless that colon is inside an address in brackets.
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| expected())?),
             _ => (authority, PORT_DEFAULT),
@@ -67,25 +67,29 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Posts `message` to `path` of `to`; a failure is one line.
+/// Posts `message` to `path` of `to`; an error is one line.
 pub(super) async fn post(env: &Env, to: &Endpoint, path: &str, message: Vec<u8>) -> Result<(), String> {
-    let told = |error: &dyn fmt::Display| format!("{to}: {error}");
-    let stream = env.net.connect(&to.host, to.port).await.map_err(|error| told(&error))?;
+    let describe = |error: &dyn fmt::Display| format!("{to}: {error}");
+    let stream = env.net.connect(&to.host, to.port).await.map_err(|error| describe(&error))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| told(&error))?;
+    let (mut sender, connection) = handshake.map_err(|error| describe(&error))?;
     let request = Request::post(format!("{}{path}", to.base))
         .header(HOST, to.authority())
         .header(CONTENT_TYPE, "application/x-protobuf")
         .body(Full::new(Bytes::from(message)))
-        .map_err(|error| told(&error))?;
+        .map_err(|error| describe(&error))?;
     let exchange = async move {
-        let answer = sender.send_request(request).await.map_err(|error| told(&error))?;
-        let status = answer.status();
-        // To its end: a collector that is closed on may think that nobody listens.
-        let _ = Limited::new(answer.into_body(), ANSWER_LEN_MAX).collect().await;
-        if status.is_success() { Ok(()) } else { Err(told(&format_args!("it answers {status}"))) }
+        let response = sender.send_request(request).await.map_err(|error| describe(&error))?;
+        let status = response.status();
+        // Read the response to its end: some collectors treat an early close as an absent client.
+        let _ = Limited::new(response.into_body(), RESPONSE_LEN_MAX).collect().await;
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(describe(&format_args!("collector responded {status}")))
+        }
     };
-    // The connection ends when the exchange lets it go.
+    // The connection ends when the exchange drops the sender.
     let (exchanged, _) = tokio::join!(exchange, connection);
     exchanged
 }

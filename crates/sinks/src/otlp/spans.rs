@@ -1,9 +1,10 @@
-//! Traces of calls: spans that are named as HBase names them (HBASE-22120), made of calls when these have ended.
+//! Traces of calls. Spans have HBase's names (HBASE-22120) and are built when a call has ended.
 //!
-//! A call has two spans of a server, as in HBase: `RpcServer.process` from its arrival to its end, and below it one
-//! named by service and method (`hbase.pb.ClientService/Get`) from its beginning, with the attributes `rpc.system`,
-//! `rpc.service` and `rpc.method`. A call whose client is in a trace goes with its client's choice; of the others a
-//! share is chosen. What is not chosen costs a random number. Spans wait in a bounded queue, and are sent from a
+//! As in HBase, a call has two server spans. `RpcServer.process` lasts from its arrival to its end.
+//! Its child, named by service and method (`hbase.pb.ClientService/Get`), starts when the call
+//! starts, and has the attributes `rpc.system`, `rpc.service` and `rpc.method`. If the client is in
+//! a trace, its sampling decision applies; otherwise a configured share of calls is sampled. A call
+//! that is not sampled costs one random number. Spans wait in a bounded queue and are sent from a
 //! thread of low priority.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,20 +23,21 @@ use tracing::warn;
 use super::post::post;
 use super::{OtlpOptions, scope, text};
 
-/// Calls that wait to be sent; more are forgotten. Source: the SDKs' queue of 2048 spans, of which a call has two.
-const CALLS_WAITING: usize = 1024;
-/// Calls of a request at most.
-const CALLS_AT_ONCE: usize = 256;
-/// The pause between two sendings, the SDKs' too.
+/// Maximum number of calls that wait to be sent; more are dropped. Source: the SDKs' queue of 2048
+/// spans, of which a call has two.
+const CALLS_PENDING_MAX: usize = 1024;
+/// Maximum number of calls in a request.
+const CALLS_PER_REQUEST: usize = 256;
+/// The pause between two exports, as in the SDKs.
 const PERIOD: Duration = Duration::from_secs(5);
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// A failure that goes on is told of so often.
+/// Minimum time between two log lines about a persisting failure.
 const SILENCE: Duration = Duration::from_secs(600);
 const PATH: &str = "/v1/traces";
 /// Source: HBase's protobuf files.
 const PACKAGE: &str = "hbase.pb.";
 
-/// The trace that a call is in.
+/// The trace of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: [u8; 16],
@@ -43,65 +45,66 @@ pub struct TraceContext {
     parent: Option<[u8; 8]>,
 }
 
-/// A call that ended; times are of the monotonic clock.
+/// A call that ended; times are on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedCall<'a> {
-    /// The service without its package, as `ClientService`.
+    /// The service name without its package, such as `ClientService`.
     pub service: &'static str,
     /// The method.
     pub method: &'a str,
     /// When its request was read.
     pub received: Duration,
-    /// When it was begun.
+    /// When it was started.
     pub begun: Duration,
-    /// The Java class and the message of what went wrong, if anything.
+    /// The Java class and the message of the error, if the call failed.
     pub failure: Option<(&'a str, &'a str)>,
 }
 
-/// Who hears of calls that ended.
+/// Observes calls that ended.
 pub trait TraceObserver: Send + Sync + 'static {
-    /// Whether the end of a call is to be told, asked at its beginning; `trace_info` is the `RPCTInfo` of its
-    /// request's header, or nothing.
-    fn wants(&self, trace_info: &[u8]) -> Option<TraceContext>;
-    /// A call that was wanted ended just now.
-    fn ended(&self, trace: TraceContext, call: TracedCall<'_>);
+    /// Called when a call starts: whether to report its end. `trace_info` is the `RPCTInfo` of its
+    /// request's header, or empty.
+    fn sample(&self, trace_info: &[u8]) -> Option<TraceContext>;
+    /// Called when a sampled call has just ended.
+    fn record_end(&self, trace: TraceContext, call: TracedCall<'_>);
 }
 
-/// Makes spans of calls, and sends them.
+/// Builds spans of calls, and sends them.
 pub struct Spans {
     env: Env,
-    // Of 2^64 traces so many are chosen.
+    // The number of sampled traces out of 2^64.
     share: u64,
-    // Nanoseconds since the epoch when the monotonic clock began.
+    // The time of the monotonic clock's origin, in nanoseconds since the epoch.
     epoch_nanos: u64,
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Pending {
     spans: Vec<[Span; 2]>,
-    forgotten: u64,
+    dropped: u64,
 }
 
 impl Spans {
-    /// Spans of the share `ratio` of traces, which a role on a host sends for as long as the process lives.
+    /// Starts sampling the share `ratio` of traces, which a role on a host sends until the process
+    /// ends.
     pub fn start(env: &Env, options: OtlpOptions, ratio: f64, role: &'static str, host: &str) -> Arc<Spans> {
         let spans = Arc::new(Spans::new(env, ratio));
         let sender =
             Arc::new(Sender { spans: spans.clone(), resource: options.resource(role, host), options });
         let task = async move {
-            let (runtime, mut last_told) = (Handle::current(), None);
+            let (runtime, mut last_logged) = (Handle::current(), None);
             let (env, pool) = (sender.spans.env.clone(), Pool::background("traces", 1));
             loop {
                 env.clock.sleep(PERIOD).await;
-                let (of_job, of_sockets) = (sender.clone(), runtime.clone());
-                let sent = pool.run(move || of_job.send_all(&of_sockets)).await;
+                let (job_sender, socket_runtime) = (sender.clone(), runtime.clone());
+                let sent = pool.run(move || job_sender.send_all(&socket_runtime)).await;
                 let now = env.clock.monotonic();
                 if let Err(error) = sent
-                    && last_told.is_none_or(|last| now >= last + SILENCE)
+                    && last_logged.is_none_or(|last| now >= last + SILENCE)
                 {
-                    warn!(error, "traces cannot be sent; those of this time are forgotten");
-                    last_told = Some(now);
+                    warn!(error, "cannot send traces; dropping those of this period");
+                    last_logged = Some(now);
                 }
             }
         };
@@ -114,35 +117,35 @@ impl Spans {
         let now = nanos(Duration::from_millis(env.clock.now_ms()));
         Spans {
             env: env.clone(),
-            // A float that is too large becomes the largest number.
+            // The cast saturates: a value that is too large becomes the largest number.
             share: (ratio * 2f64.powi(64)) as u64,
             epoch_nanos: now.saturating_sub(nanos(env.clock.monotonic())),
-            waiting: Mutex::default(),
+            pending: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while it holds the lock.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // No code panics while it holds the lock.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn nanos(&self, time: Duration) -> u64 {
         self.epoch_nanos + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// An id of a span: any number but 0, which is none.
+    /// A random span id; never 0, which is the invalid id.
     fn span_id(&self) -> Vec<u8> {
         self.env.random.next_u64().max(1).to_be_bytes().to_vec()
     }
 }
 
 impl TraceObserver for Spans {
-    fn wants(&self, trace_info: &[u8]) -> Option<TraceContext> {
+    fn sample(&self, trace_info: &[u8]) -> Option<TraceContext> {
         match trace_parent(trace_info) {
             Some((trace, true)) => Some(trace),
             Some((_, false)) => None,
             None => {
-                // The lower half decides, as for all who choose by a trace's id.
+                // The lower half decides, as in all samplers that use the trace id.
                 let low = self.env.random.next_u64();
                 if low >= self.share {
                     return None;
@@ -155,7 +158,7 @@ impl TraceObserver for Spans {
         }
     }
 
-    fn ended(&self, trace: TraceContext, call: TracedCall<'_>) {
+    fn record_end(&self, trace: TraceContext, call: TracedCall<'_>) {
         let TracedCall { service, method, received, begun, failure } = call;
         let now = self.env.clock.monotonic();
         let (outer_id, inner_id) = (self.span_id(), self.span_id());
@@ -187,11 +190,11 @@ impl TraceObserver for Spans {
                 Event { time_unix_nano: self.nanos(now), name: "exception".to_owned(), ..Event::default() };
             inner.events = vec![Event { attributes: of, ..event }];
         }
-        let mut waiting = self.lock();
-        if waiting.spans.len() < CALLS_WAITING {
-            waiting.spans.push([outer, inner]);
+        let mut pending = self.lock();
+        if pending.spans.len() < CALLS_PENDING_MAX {
+            pending.spans.push([outer, inner]);
         } else {
-            waiting.forgotten += 1;
+            pending.dropped += 1;
         }
     }
 }
@@ -200,7 +203,7 @@ fn status(code: StatusCode) -> Status {
     Status { code: code.into(), ..Status::default() }
 }
 
-/// What sends the spans of a role.
+/// Sends the spans of a role.
 struct Sender {
     spans: Arc<Spans>,
     options: OtlpOptions,
@@ -208,32 +211,33 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends all that waits, from a thread that may wait itself.
+    /// Sends all waiting spans, on a thread that may block.
     fn send_all(&self, runtime: &Handle) -> Result<(), String> {
-        let Waiting { spans, forgotten } = std::mem::take(&mut *self.spans.lock());
-        if forgotten > 0 {
-            tracing::debug!(forgotten, "more calls were to be traced than there was room for");
+        let Pending { spans, dropped } = std::mem::take(&mut *self.spans.lock());
+        if dropped > 0 {
+            tracing::debug!(dropped, "trace queue was full; dropped calls");
         }
-        for some in spans.chunks(CALLS_AT_ONCE) {
+        for some in spans.chunks(CALLS_PER_REQUEST) {
             let spans = some.iter().flatten().cloned().collect();
-            let of_scope = ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() };
-            let of_role = ResourceSpans {
+            let scope_spans = ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() };
+            let resource_spans = ResourceSpans {
                 resource: Some(self.resource.clone()),
-                scope_spans: vec![of_scope],
+                scope_spans: vec![scope_spans],
                 ..ResourceSpans::default()
             };
-            let message = ExportTraceServiceRequest { resource_spans: vec![of_role] }.encode_to_vec();
+            let message = ExportTraceServiceRequest { resource_spans: vec![resource_spans] }.encode_to_vec();
             let env = &self.spans.env;
             let posted = post(env, &self.options.endpoint, PATH, message);
-            let late = || Err(format!("{}: no answer in time", self.options.endpoint));
-            runtime.block_on(env.timeout(REQUEST_LIMIT, posted)).unwrap_or_else(late)?;
+            let timed_out = || Err(format!("{}: no response in time", self.options.endpoint));
+            runtime.block_on(env.timeout(REQUEST_LIMIT, posted)).unwrap_or_else(timed_out)?;
         }
         Ok(())
     }
 }
 
-/// The trace that a client is in, and whether it is one of those that are sent: `traceparent` among the headers of an
-/// `RPCTInfo` (3: headers, a map; of each 1: key, 2: value). What cannot be read is none.
+/// The trace of a client, and whether the client samples it. The `traceparent` is one of the
+/// headers of an `RPCTInfo` (3: headers, a map; of each 1: key, 2: value). Invalid data counts as
+/// no trace.
 fn trace_parent(trace_info: &[u8]) -> Option<(TraceContext, bool)> {
     #[derive(Clone, PartialEq, Message)]
     struct Info {
@@ -244,26 +248,26 @@ fn trace_parent(trace_info: &[u8]) -> Option<(TraceContext, bool)> {
         return None;
     }
     let info = Info::decode(trace_info).ok()?;
-    of_traceparent(info.headers.get("traceparent")?)
+    parse_traceparent(info.headers.get("traceparent")?)
 }
 
-/// Source: W3C Trace Context: `VERSION-TRACE-SPAN-FLAGS`, in small hexadecimal digits.
-fn of_traceparent(header: &str) -> Option<(TraceContext, bool)> {
+/// Source: W3C Trace Context: `VERSION-TRACE-SPAN-FLAGS`, in lower-case hexadecimal digits.
+fn parse_traceparent(header: &str) -> Option<(TraceContext, bool)> {
     let mut parts = header.trim().split('-');
     let (version, trace_id, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let [version] = bytes_of::<1>(version)?;
-    // Later versions may have more behind it, the first one has not.
+    let [version] = parse_hex::<1>(version)?;
+    // Later versions may have more fields; version 0 may not.
     if version == 0xff || version == 0 && parts.next().is_some() {
         return None;
     }
-    let (trace_id, parent, [flags]) = (bytes_of(trace_id)?, bytes_of(parent)?, bytes_of::<1>(flags)?);
+    let (trace_id, parent, [flags]) = (parse_hex(trace_id)?, parse_hex(parent)?, parse_hex::<1>(flags)?);
     if trace_id == [0; 16] || parent == [0; 8] {
         return None;
     }
     Some((TraceContext { trace_id, parent: Some(parent) }, flags & 1 == 1))
 }
 
-fn bytes_of<const LEN: usize>(digits: &str) -> Option<[u8; LEN]> {
+fn parse_hex<const LEN: usize>(digits: &str) -> Option<[u8; LEN]> {
     let is_small = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if digits.len() != 2 * LEN || !digits.bytes().all(is_small) {
         return None;
@@ -275,9 +279,9 @@ fn bytes_of<const LEN: usize>(digits: &str) -> Option<[u8; LEN]> {
     Some(bytes)
 }
 
-/// Some trace.
+/// An arbitrary trace.
 #[cfg(test)]
-pub(super) fn trace_of_test() -> TraceContext {
+pub(super) fn test_trace() -> TraceContext {
     TraceContext { trace_id: [1; 16], parent: None }
 }
 
@@ -291,7 +295,7 @@ mod tests {
 
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-    /// `RPCTInfo` with one header, as HBase's clients send it.
+    /// An `RPCTInfo` with one header, as HBase's clients send it.
     fn info(traceparent: &str) -> Vec<u8> {
         let entry_len = u8::try_from(2 + "traceparent".len() + 2 + traceparent.len()).unwrap();
         let mut bytes = vec![0x1a, entry_len, 0x0a, 11];
@@ -305,21 +309,24 @@ mod tests {
     async fn a_client_s_choice_counts_and_otherwise_a_share() {
         let env = env(1);
         let (none, all) = (Spans::new(&env, 0.0), Spans::new(&env, 1.0));
-        let trace = none.wants(&info(PARENT)).unwrap();
+        let trace = none.sample(&info(PARENT)).unwrap();
         assert_eq!(trace.trace_id[..2], [0x4b, 0xf9]);
         assert_eq!(trace.parent.unwrap()[..2], [0x00, 0xf0]);
-        assert_eq!(all.wants(&info(&PARENT.replace("-01", "-00"))), None, "the client chose not to");
-        assert_eq!(none.wants(&[]), None);
-        assert!(all.wants(&[]).is_some() && all.wants(b"\xff\xff").is_some(), "what is no header is none");
+        assert_eq!(all.sample(&info(&PARENT.replace("-01", "-00"))), None, "the client chose not to");
+        assert_eq!(none.sample(&[]), None);
+        assert!(
+            all.sample(&[]).is_some() && all.sample(b"\xff\xff").is_some(),
+            "an invalid header counts as no trace"
+        );
         let some = Spans::new(&env, 0.25);
-        let chosen = (0..4000).filter(|_| some.wants(&[]).is_some()).count();
+        let chosen = (0..4000).filter(|_| some.sample(&[]).is_some()).count();
         assert!((850..1150).contains(&chosen), "{chosen}");
     }
 
     #[test]
     fn traceparents_are_of_w3c() {
-        assert!(of_traceparent(PARENT).unwrap().1);
-        assert!(of_traceparent(&PARENT.replace("00-4", "cc-4")).is_some(), "a later version");
+        assert!(parse_traceparent(PARENT).unwrap().1);
+        assert!(parse_traceparent(&PARENT.replace("00-4", "cc-4")).is_some(), "a later version");
         for broken in [
             "",
             "00",
@@ -331,7 +338,7 @@ mod tests {
             &PARENT[..PARENT.len() - 1],
             &PARENT.replace("4b", "é"),
         ] {
-            assert!(of_traceparent(broken).is_none(), "{broken}");
+            assert!(parse_traceparent(broken).is_none(), "{broken}");
         }
     }
 
@@ -344,11 +351,11 @@ mod tests {
         let spans = Arc::new(Spans::new(&env, 0.0));
         let sender =
             Sender { spans: spans.clone(), resource: options.resource("RegionServer", "host"), options };
-        let trace = spans.wants(&info(PARENT)).unwrap();
+        let trace = spans.sample(&info(PARENT)).unwrap();
         let (received, begun) = (Duration::from_micros(10), Duration::from_micros(30));
         let call = TracedCall { service: "ClientService", method: "Get", received, begun, failure: None };
-        spans.ended(trace, call);
-        spans.ended(trace, TracedCall { failure: Some(("java.io.IOException", "no")), ..call });
+        spans.record_end(trace, call);
+        spans.record_end(trace, TracedCall { failure: Some(("java.io.IOException", "no")), ..call });
         let runtime = Handle::current();
         Pool::new("test", 1).run(move || sender.send_all(&runtime)).await.unwrap();
         let posts = collector.posts();
@@ -362,7 +369,7 @@ mod tests {
         assert_eq!(inner.parent_span_id, outer.span_id);
         let waited = inner.start_time_unix_nano - outer.start_time_unix_nano;
         assert_eq!((waited, inner.end_time_unix_nano), (20_000, outer.end_time_unix_nano));
-        // The clock by which the epoch is known tells milliseconds.
+        // The clock that determines the epoch has millisecond resolution.
         assert!((outer.start_time_unix_nano / 1_000_000).abs_diff(base::testing::START_MS) <= 1);
         let keys: Vec<_> = inner.attributes.iter().map(|of| of.key.as_str()).collect();
         assert_eq!(keys, ["rpc.system", "rpc.service", "rpc.method"]);
@@ -371,16 +378,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_that_find_no_room_are_forgotten() {
+    async fn calls_are_dropped_if_the_buffer_is_full() {
         let env = env(1);
         let spans = Spans::new(&env, 1.0);
         let times = Duration::ZERO;
-        for _ in 0..CALLS_WAITING + 3 {
-            let trace = spans.wants(&[]).unwrap();
+        for _ in 0..CALLS_PENDING_MAX + 3 {
+            let trace = spans.sample(&[]).unwrap();
             let (service, method) = ("ClientService", "Get");
-            spans.ended(trace, TracedCall { service, method, received: times, begun: times, failure: None });
+            spans.record_end(
+                trace,
+                TracedCall { service, method, received: times, begun: times, failure: None },
+            );
         }
-        let waiting = spans.lock();
-        assert_eq!((waiting.spans.len(), waiting.forgotten), (CALLS_WAITING, 3));
+        let pending = spans.lock();
+        assert_eq!((pending.spans.len(), pending.dropped), (CALLS_PENDING_MAX, 3));
     }
 }

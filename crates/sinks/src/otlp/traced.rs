@@ -1,49 +1,50 @@
-//! A service whose calls are observed.
+//! A service whose calls are traced.
 //!
-//! It stands between a connection and the service only where traces are asked for. A call that is not chosen passes
-//! through; one that is costs a box beside the spans.
+//! It wraps a service only if traces are configured. A call that is not sampled is passed through;
+//! a sampled call costs one allocation in addition to its spans.
 
 use std::sync::Arc;
 
 use base::BoxFuture;
-use rpc::{Call, ConnectionInfo, Failure, Reply, Service};
+use proto::exception::JavaException;
+use rpc::{Call, ConnectionInfo, Reply, Service};
 
 use super::spans::{TraceObserver, TracedCall};
 
-/// A service, and who hears of its calls.
-pub struct Traced {
+/// A service, and the observer of its calls.
+pub struct TracedService {
     service: Arc<dyn Service>,
     observer: Arc<dyn TraceObserver>,
 }
 
-impl Traced {
-    /// `service`, whose calls `observer` hears of.
+impl TracedService {
+    /// Wraps `service`, whose calls `observer` observes.
     pub fn service(service: Arc<dyn Service>, observer: Arc<dyn TraceObserver>) -> Arc<dyn Service> {
-        Arc::new(Traced { service, observer })
+        Arc::new(TracedService { service, observer })
     }
 }
 
-impl Service for Traced {
+impl Service for TracedService {
     fn name(&self) -> &'static str {
         self.service.name()
     }
 
     fn of_connection(&self, connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
         let service = self.service.of_connection(connection)?;
-        Some(Traced::service(service, self.observer.clone()))
+        Some(TracedService::service(service, self.observer.clone()))
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
-        let Some(trace) = self.observer.wants(&call.trace_info) else { return self.service.call(call) };
-        // A copy: the name in the request keeps all of its bytes in memory.
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
+        let Some(trace) = self.observer.sample(&call.trace_info) else { return self.service.call(call) };
+        // Copied: a slice of the request would keep the whole request in memory.
         let method = call.method.to_string();
         let (received, begun, service) = (call.received, call.begun, self.service.name());
-        let (answer, observer) = (self.service.call(call), self.observer.clone());
+        let (response, observer) = (self.service.call(call), self.observer.clone());
         Box::pin(async move {
-            let answer = answer.await;
-            let failure = answer.as_ref().err().map(|failure| (&*failure.class, failure.message.as_str()));
-            observer.ended(trace, TracedCall { service, method: &method, received, begun, failure });
-            answer
+            let response = response.await;
+            let failure = response.as_ref().err().map(|failure| (&*failure.class, failure.message.as_str()));
+            observer.record_end(trace, TracedCall { service, method: &method, received, begun, failure });
+            response
         })
     }
 }
@@ -58,37 +59,37 @@ mod tests {
 
     use super::*;
     use crate::otlp::TraceContext;
-    use crate::otlp::spans::trace_of_test;
+    use crate::otlp::spans::test_trace;
 
-    struct Answers;
+    struct FixedService;
 
-    impl Service for Answers {
+    impl Service for FixedService {
         fn name(&self) -> &'static str {
             "ClientService"
         }
 
-        fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, Failure>> {
+        fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
             Box::pin(async move {
                 match &*call.method {
                     "Get" => Ok(Reply::message("row")),
-                    _ => Err(Failure::do_not_retry("no such method")),
+                    _ => Err(JavaException::do_not_retry("no such method")),
                 }
             })
         }
     }
 
     #[derive(Default)]
-    struct Heard {
-        wants_none: AtomicBool,
+    struct RecordedCalls {
+        samples_none: AtomicBool,
         calls: Mutex<Vec<String>>,
     }
 
-    impl TraceObserver for Heard {
-        fn wants(&self, _: &[u8]) -> Option<TraceContext> {
-            (!self.wants_none.load(Relaxed)).then(trace_of_test)
+    impl TraceObserver for RecordedCalls {
+        fn sample(&self, _: &[u8]) -> Option<TraceContext> {
+            (!self.samples_none.load(Relaxed)).then(test_trace)
         }
 
-        fn ended(&self, _: TraceContext, call: TracedCall<'_>) {
+        fn record_end(&self, _: TraceContext, call: TracedCall<'_>) {
             let TracedCall { service, method, received, begun, failure } = call;
             let failure = failure.map(|(class, message)| format!("{class}: {message}"));
             self.calls.lock().unwrap().push(format!("{service}/{method} {received:?} {begun:?} {failure:?}"));
@@ -105,7 +106,8 @@ mod tests {
                 peer: address,
                 local: address,
                 service: "ClientService",
-                user: None,
+                claimed_user: None,
+                principal: None,
                 version: None,
                 codec: None,
                 compressor: None,
@@ -120,17 +122,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_are_heard_of_and_answered_as_before() {
-        let heard = Arc::new(Heard::default());
-        let service = Traced::service(Arc::new(Answers), heard.clone());
+    async fn traced_calls_are_recorded_and_answered_unchanged() {
+        let recorded = Arc::new(RecordedCalls::default());
+        let service = TracedService::service(Arc::new(FixedService), recorded.clone());
         assert_eq!(service.name(), "ClientService");
         assert_eq!(service.call(call("Get")).await.unwrap().message, "row");
         assert!(service.call(call("Nothing")).await.is_err());
-        heard.wants_none.store(true, Relaxed);
+        recorded.samples_none.store(true, Relaxed);
         assert!(service.call(call("Get")).await.is_ok());
-        let calls = heard.calls.lock().unwrap();
+        let calls = recorded.calls.lock().unwrap();
         assert_eq!(calls[0], "ClientService/Get 1ms 2ms None");
         assert!(calls[1].starts_with("ClientService/Nothing 1ms 2ms Some(\"org.apache."), "{}", calls[1]);
-        assert_eq!(calls.len(), 2, "the third was not chosen");
+        assert_eq!(calls.len(), 2, "the third call was not sampled");
     }
 }

@@ -12,14 +12,14 @@ use fs::{FilePath, FileSystem};
 use tokio::sync::Notify;
 use wal::{Committed, Edit, Entry, Error, Log, LogOptions, LogReader, Tail};
 
-/// What became of an edit.
+/// The outcome of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed(u64),
     Failed(u64, String),
 }
 
-/// Takes note of what became of the edits of one region.
+/// Records the outcomes of one region's edits.
 #[derive(Default)]
 pub struct Acks {
     outcomes: Mutex<Vec<Outcome>>,
@@ -74,7 +74,7 @@ impl Committed for Acks {
     }
 }
 
-/// One cell behind its length.
+/// One cell, preceded by its length.
 pub fn cells(row: &str, value: &[u8]) -> Bytes {
     let cell = KeyValue::new(row.as_bytes(), b"f", b"q", 1_700_000_000_000, CellType::Put, value);
     let mut out = BytesMut::new();
@@ -110,7 +110,7 @@ pub fn options() -> LogOptions {
     }
 }
 
-/// Counts how often a log said that it stopped.
+/// Counts how often a log reported that it stopped.
 #[derive(Clone, Default)]
 pub struct Fatal(Arc<AtomicU64>);
 
@@ -136,7 +136,7 @@ pub async fn read_all(fs: &dyn FileSystem, path: &FilePath) -> wal::Result<(Vec<
     while let Some(entry) = reader.next().await? {
         entries.push(entry);
     }
-    let tail = reader.tail().expect("the end was met");
+    let tail = reader.tail().expect("the reader reached the end");
     Ok((entries, tail))
 }
 

@@ -1,25 +1,25 @@
-//! Names and values.
+//! A list of names and values.
 
 use maud::{Markup, html};
 
 use crate::Value;
 use crate::section::headed;
 
-/// Names and values, one below the other.
+/// A list of names and values.
 pub struct Facts {
     /// Heading.
     pub heading: String,
-    /// Name and value.
+    /// Names and values, in order.
     pub facts: Vec<(String, Value)>,
 }
 
 impl Facts {
-    /// Nothing said yet.
+    /// An empty list.
     pub fn new(heading: &str) -> Facts {
         Facts { heading: heading.to_owned(), facts: Vec::new() }
     }
 
-    /// The same with another fact.
+    /// Appends a fact.
     pub fn and(mut self, name: &str, value: Value) -> Facts {
         self.facts.push((name.to_owned(), value));
         self

@@ -1,31 +1,31 @@
-//! What somebody should look at.
+//! Problems that need attention.
 
 use maud::{Markup, html};
 
 use crate::value::Level;
 
-/// Something that is not as it should be, in a sentence that says what follows from it.
+/// A problem, described in a sentence that states its consequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How soon somebody should look.
+    /// The severity.
     pub level: Level,
     /// The sentence.
-    pub what: String,
+    pub text: String,
 }
 
 impl Finding {
-    /// For the day.
-    pub fn warning(what: impl Into<String>) -> Finding {
-        Finding { level: Level::Warning, what: what.into() }
+    /// A problem that needs attention soon.
+    pub fn warning(text: impl Into<String>) -> Finding {
+        Finding { level: Level::Warning, text: text.into() }
     }
 
-    /// For now.
-    pub fn bad(what: impl Into<String>) -> Finding {
-        Finding { level: Level::Bad, what: what.into() }
+    /// A problem that needs attention now.
+    pub fn bad(text: impl Into<String>) -> Finding {
+        Finding { level: Level::Bad, text: text.into() }
     }
 }
 
-/// The worst first.
+/// Renders the findings, the most severe first.
 pub(super) fn render(findings: &[Finding]) -> Markup {
     let mut sorted: Vec<&Finding> = findings.iter().collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.level));
@@ -37,7 +37,7 @@ pub(super) fn render(findings: &[Finding]) -> Markup {
             @for finding in sorted {
                 p class={ "finding " (finding.level.class()) } {
                     strong { (if finding.level == Level::Bad { "Now" } else { "Soon" }) }
-                    span { (finding.what) }
+                    span { (finding.text) }
                 }
             }
         }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_comes_first_and_nothing_is_said_too() {
+    fn the_worst_finding_comes_first_and_an_empty_list_is_stated() {
         let text = render(&[Finding::warning("slow <disk>"), Finding::bad("writers wait")]).into_string();
         assert!(text.find("writers wait").unwrap() < text.find("slow &lt;disk&gt;").unwrap());
         assert!(render(&[]).into_string().contains("Healthy"));

@@ -1,35 +1,35 @@
-//! How much went on where, and when: a row for each place, a column for each span of time, the darker the more.
+//! A heat map: a row for each place, a column for each time span, and darker cells for more load.
 
 use maud::{Markup, html};
 
 use crate::section::headed;
 use crate::{Value, units};
 
-/// Shades that are told apart.
+/// Number of distinct shades.
 const SHADES: usize = 8;
 
-/// A map of heat.
+/// A heat map.
 pub struct HeatMap {
     /// Heading.
     pub heading: String,
-    /// A line below it: what is counted.
+    /// A line below the heading: what is counted.
     pub note: String,
-    /// When each column was, the oldest first.
+    /// The time of each column, oldest first.
     pub columns: Vec<String>,
-    /// Places, in the order they are to be shown.
+    /// The places, in the order to show.
     pub rows: Vec<HeatRow>,
 }
 
-/// A place: a region, or keys.
+/// A place: a region, or a key range.
 pub struct HeatRow {
-    /// Which.
+    /// The name of the place.
     pub label: Value,
-    /// How much in each column, with a text for it; nothing where nothing is known.
+    /// The value of each column with its tooltip; `None` if unknown.
     pub cells: Vec<Option<(f64, String)>>,
 }
 
 impl HeatMap {
-    /// What a column says that ended then, milliseconds since the epoch.
+    /// The label of a column that ended at this time, in milliseconds since the epoch.
     pub fn column(end_ms: u64) -> String {
         units::time_of_day(end_ms)
     }
@@ -68,14 +68,15 @@ impl HeatMap {
         }
     }
 
-    /// The first and the last column.
+    /// The labels of the first and the last column.
     fn ends(&self) -> impl Iterator<Item = &String> {
         let last = self.columns.last().filter(|_| self.columns.len() > 1);
         self.columns.first().into_iter().chain(last)
     }
 }
 
-/// 0 for nothing at all; from 1 on by the square root, so that what is not the hottest is told apart too.
+/// The shade of a value: 0 for no load, otherwise at least 1. The square root makes smaller loads
+/// distinguishable.
 fn shade(value: f64, most: f64) -> usize {
     if value.is_nan() || value <= 0.0 || most <= 0.0 {
         return 0;
@@ -89,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hottest_is_the_darkest_and_nothing_has_no_shade() {
+    fn the_hottest_cell_is_the_darkest_and_zero_has_no_shade() {
         assert_eq!([0.0, 0.01, 0.2, 0.9, 1.0, f64::NAN].map(|value| shade(value, 1.0)), [0, 1, 4, 7, 7, 0]);
         assert_eq!(shade(5.0, 0.0), 0);
     }
 
     #[test]
-    fn rows_are_places_and_columns_are_times() {
+    fn rows_are_key_ranges_and_columns_are_times() {
         let row = |key: &[u8], cells: [Option<f64>; 3]| HeatRow {
             label: Value::key(key),
             cells: cells.map(|cell| cell.map(|value| (value, format!("{value} reads<>")))).to_vec(),

@@ -1,7 +1,7 @@
-//! Figures over time, as lines.
+//! Metrics over time, as line plots.
 //!
-//! Lines are SVG that is stretched to the width there is; what is to be read stands beside it as text of the page, so
-//! that it is as large on a phone. A pointer over a plot is told the figures of that minute by titles.
+//! Lines are SVG that is stretched to the available width. Labels are text of the page next to the
+//! SVG, so that they keep their size on a phone. Tooltips show the values at the pointer's time.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,72 +12,72 @@ use maud::{Markup, PreEscaped, html};
 use crate::section::headed;
 use crate::units;
 
-/// Height of a plot in the units of its drawing; its width is two for each value.
+/// Height of a plot in units of its SVG. Each value is two units wide.
 const HEIGHT: f64 = 200.0;
-/// Parts of a plot that have titles.
+/// Number of time ranges with a tooltip.
 const BANDS: usize = 60;
-/// Lines of the grid above the lowest, at most.
+/// Maximum number of grid lines above the lowest one.
 const TICKS_MAX: usize = 4;
 
-/// Several plots of the same time.
+/// Several plots of the same time range.
 pub struct Plots {
     /// Heading.
     pub heading: String,
-    /// A line below it.
+    /// A line below the heading.
     pub note: String,
-    /// The time.
+    /// The time range.
     pub span: Span,
     /// The plots.
     pub plots: Vec<Plot>,
 }
 
-/// When the values of plots were taken.
+/// The times of a plot's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Time between two.
+    /// Interval between two values.
     pub period: Duration,
-    /// When the last was taken, milliseconds since the epoch.
+    /// Time of the last value, in milliseconds since the epoch.
     pub end_ms: u64,
 }
 
-/// How high a value stands.
+/// The scale of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// By its size, from nothing on.
+    /// Linear, from 0.
     Linear,
-    /// By its power of ten.
+    /// Logarithmic.
     Logarithmic,
 }
 
 /// One plot.
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Of what.
+    /// The unit of the values.
     pub unit: Unit,
-    /// How high values stand.
+    /// The scale of the vertical axis.
     pub scale: Scale,
-    /// Its lines.
+    /// The lines.
     pub lines: Vec<Line>,
-    /// The least that its height stands for, if the values are small.
+    /// Minimum value that the top of the axis represents.
     pub at_least: f64,
 }
 
 /// One line.
 pub struct Line {
-    /// What it is.
+    /// The name of the line.
     pub label: String,
-    /// The oldest first; a gap is no number.
+    /// The values, oldest first; NaN is a gap.
     pub values: Vec<f32>,
 }
 
 impl Line {
-    /// A line of these values.
+    /// A line with these values.
     pub fn new(label: &str, values: &[f32]) -> Line {
         Line { label: label.to_owned(), values: values.to_vec() }
     }
 
-    fn known(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+    fn known_values(&self) -> impl Iterator<Item = f64> + Clone + '_ {
         self.values.iter().filter(|value| !value.is_nan()).map(|value| f64::from(*value))
     }
 
@@ -94,7 +94,7 @@ impl Plots {
 }
 
 impl Plot {
-    /// A plot of these lines, by size.
+    /// A plot of these lines, with a linear scale.
     pub fn new(title: &str, unit: Unit, lines: Vec<Line>) -> Plot {
         Plot { title: title.to_owned(), unit, scale: Scale::Linear, lines, at_least: 0.0 }
     }
@@ -104,7 +104,7 @@ impl Plot {
     }
 
     fn render(&self, span: Span) -> Markup {
-        let axis = Axis::of(self);
+        let axis = Axis::new(self);
         html! {
             figure class="card plot" {
                 figcaption {
@@ -114,12 +114,12 @@ impl Plot {
                 div class="area" {
                     div class="ylabels" aria-hidden="true" {
                         @for (at, tick) in axis.labels() {
-                            span style={ "top:" (format!("{at:.1}")) "%" } { (units::shown(tick, self.unit)) }
+                            span style={ "top:" (format!("{at:.1}")) "%" } { (units::format(tick, self.unit)) }
                         }
                     }
                     (PreEscaped(self.drawing(&axis, span)))
-                    @if self.lines.iter().all(|line| line.known().next().is_none()) {
-                        p class="empty" { "Nothing in this time" }
+                    @if self.lines.iter().all(|line| line.known_values().next().is_none()) {
+                        p class="empty" { "No data" }
                     }
                 }
                 div class="xlabels" aria-hidden="true" { @for label in span.labels(self.len()) { span { (label) } } }
@@ -134,14 +134,14 @@ impl Plot {
                     li {
                         i class={ "swatch l" (at) } {}
                         (line.label) " "
-                        b { (line.last().map_or(units::NOTHING.to_owned(), |last| units::shown(last, self.unit))) }
+                        b { (line.last().map_or(units::NO_VALUE.to_owned(), |last| units::format(last, self.unit))) }
                     }
                 }
             }
         }
     }
 
-    /// The SVG: grid, lines, titles.
+    /// The SVG: grid, lines, tooltips.
     fn drawing(&self, axis: &Axis, span: Span) -> String {
         let width = self.len().saturating_sub(1) * 2;
         let mut svg = format!(
@@ -153,7 +153,7 @@ impl Plot {
             let _ = write!(grid, "M0 {}h{width}", axis.height_of(*tick));
         }
         let _ = write!(svg, "<path class=\"grid\" d=\"{grid}\"/>");
-        // The first line lies on top: what is looked for first.
+        // Draw the first line last, so that it is on top: it is the most important one.
         for (at, line) in self.lines.iter().enumerate().rev() {
             let path = path(&line.values, |value| axis.height_of(value));
             let _ = write!(svg, "<path class=\"line l{at}\" d=\"{path}\"/>");
@@ -163,20 +163,20 @@ impl Plot {
         svg
     }
 
-    /// Each line in words, for who does not see it.
+    /// A description of each line, for screen readers.
     fn summary(&self) -> String {
         let mut summary = self.title.clone();
         for line in &self.lines {
-            let most = line.known().reduce(f64::max);
+            let most = line.known_values().reduce(f64::max);
             let shown = |value: Option<f64>| {
-                value.map_or(units::NOTHING.to_owned(), |value| units::shown(value, self.unit))
+                value.map_or(units::NO_VALUE.to_owned(), |value| units::format(value, self.unit))
             };
-            let _ = write!(summary, "; {} now {}, at most {}", line.label, shown(line.last()), shown(most));
+            let _ = write!(summary, "; {} now {}, maximum {}", line.label, shown(line.last()), shown(most));
         }
         summary
     }
 
-    /// Titles: the greatest values of a sixtieth of the time.
+    /// Adds the tooltips: the maximum of each line in each sixtieth of the time range.
     fn put_bands(&self, svg: &mut String, span: Span) {
         let count = self.len();
         let wide = count.div_ceil(BANDS).max(1);
@@ -191,7 +191,7 @@ impl Plot {
                 let most = values.iter().copied().fold(f32::NAN, f32::max);
                 if !most.is_nan() {
                     is_empty = false;
-                    let _ = write!(title, "\n{} {}", line.label, units::shown(f64::from(most), self.unit));
+                    let _ = write!(title, "\n{} {}", line.label, units::format(f64::from(most), self.unit));
                 }
             }
             if !is_empty {
@@ -209,12 +209,12 @@ impl Plot {
 }
 
 impl Span {
-    /// When the value at a place among `count` was taken.
-    fn time_of(self, place: usize, count: usize) -> u64 {
-        self.end_ms.saturating_sub(self.period.as_millis() as u64 * (count - 1 - place) as u64)
+    /// The time of the value with index `index` among `count` values.
+    fn time_of(self, index: usize, count: usize) -> u64 {
+        self.end_ms.saturating_sub(self.period.as_millis() as u64 * (count - 1 - index) as u64)
     }
 
-    /// Five texts below a plot of `count` values.
+    /// Five labels below a plot of `count` values.
     fn labels(self, count: usize) -> [String; 5] {
         let all = self.period.as_secs_f64() * count as f64;
         let back = |share: f64| {
@@ -229,55 +229,55 @@ impl Span {
     }
 }
 
-/// With a tenth where that is worth telling.
+/// Rounds to tenths below 10, and to integers otherwise.
 fn tenths(value: f64) -> f64 {
     if value < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() }
 }
 
-/// What heights mean.
+/// The vertical axis.
 struct Axis {
     scale: Scale,
     low: f64,
     high: f64,
-    // From the lowest on.
+    // In ascending order.
     ticks: Vec<f64>,
 }
 
 impl Axis {
-    fn of(plot: &Plot) -> Axis {
-        let known = || plot.lines.iter().flat_map(Line::known);
+    fn new(plot: &Plot) -> Axis {
+        let known = || plot.lines.iter().flat_map(Line::known_values);
         let most = known().fold(plot.at_least, f64::max);
         match (plot.scale, plot.unit) {
-            (Scale::Logarithmic, _) => Axis::of_powers(known().filter(|value| *value > 0.0)),
-            (Scale::Linear, Unit::Percent) => Axis::even(25.0, 100.0),
+            (Scale::Logarithmic, _) => Axis::logarithmic(known().filter(|value| *value > 0.0)),
+            (Scale::Linear, Unit::Percent) => Axis::linear(25.0, 100.0),
             (Scale::Linear, Unit::Bytes | Unit::BytesPerSecond) => {
                 let step = (most.max(4096.0) / TICKS_MAX as f64).log2().ceil().exp2();
-                Axis::even(step, most)
+                Axis::linear(step, most)
             }
             (Scale::Linear, unit) => {
                 let least = if unit == Unit::Cores { 0.4 } else { 4.0 };
-                Axis::even(even_step(most.max(least) / TICKS_MAX as f64), most)
+                Axis::linear(even_step(most.max(least) / TICKS_MAX as f64), most)
             }
         }
     }
 
-    /// From nothing to the first multiple of `step` that is no less than `most`.
-    fn even(step: f64, most: f64) -> Axis {
+    /// An axis from 0 to the smallest multiple of `step` that is at least `most`.
+    fn linear(step: f64, most: f64) -> Axis {
         let steps = (most / step).ceil().max(1.0);
         let ticks = (0..=steps as usize).map(|at| at as f64 * step).collect();
         Axis { scale: Scale::Linear, low: 0.0, high: steps * step, ticks }
     }
 
-    /// From one power of ten to another, two apart at least.
-    fn of_powers(values: impl Iterator<Item = f64> + Clone) -> Axis {
+    /// An axis from one power of ten to another, at least two decades apart.
+    fn logarithmic(values: impl Iterator<Item = f64> + Clone) -> Axis {
         let least = values.clone().reduce(f64::min).unwrap_or(100.0).log10().floor();
         let most = values.reduce(f64::max).unwrap_or(10_000.0).log10().ceil().max(least + 2.0);
-        let apart = ((most - least) / (TICKS_MAX + 1) as f64).ceil() as usize;
-        let ticks = (least as i32..=most as i32).step_by(apart).map(|power| 10f64.powi(power)).collect();
+        let spacing = ((most - least) / (TICKS_MAX + 1) as f64).ceil() as usize;
+        let ticks = (least as i32..=most as i32).step_by(spacing).map(|power| 10f64.powi(power)).collect();
         Axis { scale: Scale::Logarithmic, low: least, high: most, ticks }
     }
 
-    /// Where a value stands, counted from the top.
+    /// The vertical position of a value, counted from the top.
     fn height_of(&self, value: f64) -> i64 {
         let value = match self.scale {
             Scale::Linear => value,
@@ -287,23 +287,24 @@ impl Axis {
         (HEIGHT * (1.0 - share)).round() as i64
     }
 
-    /// Where the texts beside the plot stand, of a hundred from the top, and what they say.
+    /// The positions of the labels, in percent from the top, and their values.
     fn labels(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.ticks.iter().map(|tick| (self.height_of(*tick) as f64 / HEIGHT * 100.0, *tick))
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is no less than `step`.
+/// The smallest of 1, 2 and 5 times a power of ten that is at least `step`.
 fn even_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let times = [1.0, 2.0, 5.0].into_iter().find(|times| times * power >= step * (1.0 - 1e-9));
     times.unwrap_or(10.0) * power
 }
 
-/// The way of a line, two to the right for each value; lifted where there is a gap.
+/// The SVG path of a line: two units to the right for each value, interrupted by gaps.
 fn path(values: &[f32], height_of: impl Fn(f64) -> i64) -> String {
     let mut path = String::with_capacity(values.len() * 6);
-    // The height of the last value, and how far the line goes on at it without being drawn yet.
+    // The height of the last value, and the length of a horizontal segment at it that is not
+    // written yet.
     let (mut pen, mut level) = (None, 0);
     for (at, value) in values.iter().enumerate() {
         if value.is_nan() {
@@ -313,7 +314,7 @@ fn path(values: &[f32], height_of: impl Fn(f64) -> i64) -> String {
         }
         let height = height_of(f64::from(*value));
         match pen {
-            // A length of nothing is drawn as a dot, if it stays alone.
+            // A segment of length 0 is drawn as a dot if no other follows.
             None => drop(write!(path, "M{} {height}h0", at * 2)),
             Some(before) if before == height => level += 2,
             Some(before) => {
@@ -334,7 +335,7 @@ fn draw_level(path: &mut String, level: &mut usize) {
     }
 }
 
-/// A small line without axes; nothing if there is nothing to draw.
+/// A small line without axes; empty if there are no values.
 pub(super) fn spark(values: &[f32]) -> Markup {
     let most = values.iter().copied().filter(|value| !value.is_nan()).fold(f32::NAN, f32::max);
     if most.is_nan() {
@@ -365,19 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_lifted_where_nothing_is_known() {
+    fn a_line_is_interrupted_at_gaps() {
         let gap = f32::NAN;
-        let way = |values: &[f32]| path(values, |value| value as i64);
-        assert_eq!(way(&[5.0, 7.0, 7.0, 7.0, 4.0]), "M0 5h0l2 2h4l2 -3");
-        assert_eq!(way(&[gap, 5.0, gap, 6.0, 6.0, gap]), "M2 5h0M6 6h0h2");
-        assert_eq!(way(&[gap, gap]), "");
+        let path_of = |values: &[f32]| path(values, |value| value as i64);
+        assert_eq!(path_of(&[5.0, 7.0, 7.0, 7.0, 4.0]), "M0 5h0l2 2h4l2 -3");
+        assert_eq!(path_of(&[gap, 5.0, gap, 6.0, 6.0, gap]), "M2 5h0M6 6h0h2");
+        assert_eq!(path_of(&[gap, gap]), "");
     }
 
     #[test]
     fn axes_end_with_round_figures() {
         let ticks = |unit, most: f32| {
             let line = Line::new("", &[most]);
-            Axis::of(&Plot::new("", unit, vec![line])).ticks
+            Axis::new(&Plot::new("", unit, vec![line])).ticks
         };
         assert_eq!(ticks(Unit::PerSecond, 87.0), [0.0, 50.0, 100.0]);
         assert_eq!(ticks(Unit::PerSecond, 80.0), [0.0, 20.0, 40.0, 60.0, 80.0]);
@@ -391,22 +392,22 @@ mod tests {
     fn powers_of_ten_hold_all_values() {
         let line = Line::new("", &[340.0, 95_000.0, f32::NAN, 0.0]);
         let plot = Plot { scale: Scale::Logarithmic, ..Plot::new("", Unit::Microseconds, vec![line]) };
-        let axis = Axis::of(&plot);
+        let axis = Axis::new(&plot);
         assert_eq!(axis.ticks, [100.0, 1000.0, 10_000.0, 100_000.0]);
         assert_eq!((axis.height_of(100.0), axis.height_of(100_000.0), axis.height_of(0.0)), (200, 0, 200));
         let none = Plot { scale: Scale::Logarithmic, ..Plot::new("", Unit::Microseconds, vec![]) };
-        assert_eq!(Axis::of(&none).ticks, [100.0, 1000.0, 10_000.0]);
+        assert_eq!(Axis::new(&none).ticks, [100.0, 1000.0, 10_000.0]);
     }
 
     #[test]
-    fn pointers_are_told_times_and_values() {
+    fn tooltips_have_times_and_values() {
         let mut values = vec![f32::NAN; 360];
         (values[358], values[359]) = (1500.0, 20.0);
         let text = plot(&values).render(SPAN).into_string();
-        assert_eq!(text.matches("<title>").count(), 1, "nothing is said of gaps");
+        assert_eq!(text.matches("<title>").count(), 1, "gaps have no tooltip");
         assert!(text.contains("<title>22:12:30 UTC\n&lt;reads&gt; 1.5 k/s</title>"), "{text}");
         assert!(text.contains("<b>20 /s</b>") && text.contains("−60 min") && text.contains("now"), "{text}");
-        assert!(!text.contains("Nothing in this time") && !text.contains("<reads>"));
+        assert!(!text.contains("No data") && !text.contains("<reads>"));
     }
 
     #[test]
@@ -419,9 +420,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_without_values_says_so() {
-        assert!(plot(&[f32::NAN; 360]).render(SPAN).into_string().contains("Nothing in this time"));
-        assert!(plot(&[]).render(SPAN).into_string().contains("Nothing in this time"));
+    fn a_plot_without_values_states_that() {
+        assert!(plot(&[f32::NAN; 360]).render(SPAN).into_string().contains("No data"));
+        assert!(plot(&[]).render(SPAN).into_string().contains("No data"));
         assert_eq!(spark(&[f32::NAN; 9]).into_string(), "");
     }
 }

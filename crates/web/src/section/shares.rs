@@ -1,4 +1,4 @@
-//! How something is divided: a bar of all parts, and a row for each.
+//! The parts of a total: a bar of all parts, and a table row for each.
 
 use base::history::Unit;
 use maud::{Markup, html};
@@ -6,32 +6,32 @@ use maud::{Markup, html};
 use crate::section::headed;
 use crate::units;
 
-/// Bytes and who has them.
+/// A number of bytes, divided among its users.
 pub struct Shares {
     /// Heading.
     pub heading: String,
-    /// A line below it.
+    /// A line below the heading.
     pub note: String,
-    /// All that there is.
+    /// The total.
     pub total_bytes: u64,
-    /// Who has some of it.
+    /// The parts.
     pub parts: Vec<Share>,
 }
 
-/// A part.
+/// A part of the total.
 pub struct Share {
-    /// Who has it.
+    /// The name of the part.
     pub label: String,
-    /// How much.
+    /// The bytes in use.
     pub used_bytes: u64,
-    /// The most that this may be, where there is such a limit.
+    /// The limit of this part, if it has one.
     pub limit_bytes: Option<u64>,
 }
 
 impl Shares {
     pub(super) fn render(&self) -> Markup {
         let used: u64 = self.parts.iter().map(|part| part.used_bytes).sum();
-        // Who has too much is seen by it: the bar is then as long as all parts together.
+        // If the parts exceed the total, the bar is as long as all parts together.
         let whole = self.total_bytes.max(used).max(1);
         let content = html! {
             div class="card shares" {
@@ -44,11 +44,11 @@ impl Shares {
                     }
                 }
                 table {
-                    thead { tr { th { "Part" } th class="n" { "Used" } th class="n" { "May be" } th { "Of it" } } }
+                    thead { tr { th { "Part" } th class="n" { "Used" } th class="n" { "Limit" } th { "Usage" } } }
                     tbody {
                         @for (at, part) in self.parts.iter().enumerate() { (part.render(at)) }
                         tr class="sum" {
-                            th { "Together" }
+                            th { "Total" }
                             td class="n" { (exactly(used)) }
                             td class="n" { (exactly(self.total_bytes)) }
                             td { (meter(used, self.total_bytes)) }
@@ -67,7 +67,7 @@ impl Share {
             tr {
                 th { i class={ "swatch l" (at) } {} (self.label) }
                 td class="n" { (exactly(self.used_bytes)) }
-                td class="n" { @match self.limit_bytes { Some(limit) => (exactly(limit)), None => (units::NOTHING) } }
+                td class="n" { @match self.limit_bytes { Some(limit) => (exactly(limit)), None => (units::NO_VALUE) } }
                 td { @if let Some(limit) = self.limit_bytes { (meter(self.used_bytes, limit)) } }
             }
         }
@@ -75,7 +75,7 @@ impl Share {
 }
 
 fn bytes(bytes: u64) -> String {
-    units::shown(bytes as f64, Unit::Bytes)
+    units::format(bytes as f64, Unit::Bytes)
 }
 
 fn exactly(amount: u64) -> Markup {
@@ -86,7 +86,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}", part as f64 * 100.0 / whole as f64)
 }
 
-/// How much of its limit something has, drawn and in words.
+/// The used share of a limit, as a bar and a percentage.
 fn meter(used: u64, limit: u64) -> Markup {
     let share = if limit == 0 { 0.0 } else { used as f64 * 100.0 / limit as f64 };
     let class = if share > 100.0 {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_as_long_as_they_are_large() {
+    fn segments_are_proportional_to_their_shares() {
         let text = shares([200, 300], 1000);
         assert!(text.contains("style=\"width:20.0%\"") && text.contains("style=\"width:30.0%\""), "{text}");
         assert!(
@@ -132,6 +132,6 @@ mod tests {
             text.contains("width:25.0%") && text.contains("meter bad") && text.contains("200 %"),
             "{text}"
         );
-        assert!(shares([0, 0], 0).contains("0 %"), "and nothing is no fault");
+        assert!(shares([0, 0], 0).contains("0 %"), "no usage is valid");
     }
 }

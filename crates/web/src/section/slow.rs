@@ -1,4 +1,4 @@
-//! Requests that took long: a row each, and a bar of where the time went.
+//! Slow requests: a row for each, with its latency breakdown as a bar.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use maud::{Markup, html};
 use crate::section::headed;
 use crate::{Value, units};
 
-/// Requests that took long, in the order they are to be shown.
+/// Slow requests, in the order to show.
 pub struct SlowRequests {
     /// Heading.
     pub heading: String,
-    /// A line below it.
+    /// A line below the heading.
     pub note: String,
-    /// Names of the phases of a request, in the order they come.
+    /// Names of the phases of a request, in order.
     pub phases: Vec<String>,
     /// The requests.
     pub requests: Vec<SlowRequest>,
@@ -22,15 +22,15 @@ pub struct SlowRequests {
 
 /// A request.
 pub struct SlowRequest {
-    /// When it ended, milliseconds since the epoch.
+    /// The end of the request, in milliseconds since the epoch.
     pub ended_ms: u64,
-    /// What it was, as `Get`.
+    /// The kind of request, such as `Get`.
     pub kind: String,
-    /// Where: region, key, client, as far as that is known.
+    /// The subject: region, key and client, if known.
     pub subject: Value,
-    /// How long it took from beginning to end.
+    /// The total duration.
     pub took: Duration,
-    /// Of this, the time of each phase; what they leave is shown as such.
+    /// The duration of each phase. The time not in any phase is left blank in the bar.
     pub phases: Vec<Duration>,
 }
 
@@ -58,40 +58,40 @@ impl SlowRequests {
             tr {
                 td title=(units::moment(request.ended_ms)) { (units::time_of_day(request.ended_ms)) }
                 td { (request.kind) }
-                td class="n" { (shown(request.took)) }
+                td class="n" { (format_time(request.took)) }
                 td { (self.bar(request, longest)) }
                 td { (request.subject.render()) }
             }
         }
     }
 
-    /// As long as the request took, beside the one that took longest.
+    /// The bar of a request. Its length is relative to the slowest request.
     fn bar(&self, request: &SlowRequest, longest: Duration) -> Markup {
         let percent = |time: Duration, of: Duration| {
             let share = if of.is_zero() { 0.0 } else { time.as_secs_f64() / of.as_secs_f64() };
             format!("{:.1}", share.min(1.0) * 100.0)
         };
-        let told: Vec<String> =
-            self.of_phases(request).map(|(name, time)| format!("{name} {}", shown(time))).collect();
+        let descriptions: Vec<String> =
+            self.phase_times(request).map(|(name, time)| format!("{name} {}", format_time(time))).collect();
         html! {
-            div class="bar" role="img" aria-label=(told.join(", ")) style={ "width:" (percent(request.took, longest)) "%" } {
-                @for (at, (name, time)) in self.of_phases(request).enumerate() {
+            div class="bar" role="img" aria-label=(descriptions.join(", ")) style={ "width:" (percent(request.took, longest)) "%" } {
+                @for (at, (name, time)) in self.phase_times(request).enumerate() {
                     @if !time.is_zero() {
                         i class={ "l" (at) } style={ "width:" (percent(time, request.took)) "%" }
-                            title={ (name) ": " (shown(time)) } {}
+                            title={ (name) ": " (format_time(time)) } {}
                     }
                 }
             }
         }
     }
 
-    fn of_phases<'a>(&'a self, request: &'a SlowRequest) -> impl Iterator<Item = (&'a str, Duration)> {
+    fn phase_times<'a>(&'a self, request: &'a SlowRequest) -> impl Iterator<Item = (&'a str, Duration)> {
         self.phases.iter().map(String::as_str).zip(request.phases.iter().copied())
     }
 }
 
-fn shown(time: Duration) -> String {
-    units::shown(time.as_micros() as f64, Unit::Microseconds)
+fn format_time(time: Duration) -> String {
+    units::format(time.as_micros() as f64, Unit::Microseconds)
 }
 
 #[cfg(test)]
@@ -116,23 +116,23 @@ mod tests {
     }
 
     #[test]
-    fn bars_say_how_long_and_where_the_time_went() {
+    fn bars_show_the_duration_and_its_phases() {
         let text = section(vec![request(2000, [500, 1500]), request(1000, [0, 250])]);
         assert!(
             text.contains("aria-label=\"Queue 500 ms, &lt;Disk&gt; 1.5 s\" style=\"width:100.0%\""),
             "{text}"
         );
         assert!(text.contains("class=\"l0\" style=\"width:25.0%\" title=\"Queue: 500 ms\""), "{text}");
-        assert!(text.contains("style=\"width:50.0%\""), "half as long as the longest: {text}");
+        assert!(text.contains("style=\"width:50.0%\""), "half as long as the slowest request: {text}");
         assert!(
             text.contains("class=\"l1\" style=\"width:25.0%\""),
-            "what is not told of is left blank: {text}"
+            "time outside of the phases is blank: {text}"
         );
         assert!(text.contains("row&lt;1&gt;") && !text.contains("<Disk>"));
     }
 
     #[test]
-    fn none_and_nothing_are_drawn_too() {
+    fn empty_lists_and_zero_times_are_drawn() {
         assert!(section(vec![]).contains("None."));
         assert!(section(vec![request(0, [0, 0])]).contains("0 µs"));
     }

@@ -1,4 +1,5 @@
-//! Tables: cut into pages, sorted and filtered by links, so that ten thousand rows are no long page.
+//! Tables: split into pages, and sorted and filtered through links, so that ten thousand rows do
+//! not make a long page.
 
 use maud::{Markup, html};
 
@@ -9,83 +10,83 @@ use crate::{Query, Value, units};
 pub struct Table {
     /// Heading.
     pub heading: String,
-    /// A line below it.
+    /// A line below the heading.
     pub note: Option<String>,
-    /// Heads.
+    /// The columns.
     pub columns: Vec<Column>,
-    /// Rows of as many values as there are columns.
+    /// The rows, with a value for each column.
     pub rows: Vec<Row>,
-    /// What is said if there are no rows.
-    pub nothing: String,
-    /// Words that choose rows.
+    /// The text shown if there are no rows.
+    pub empty_text: String,
+    /// A form for filtering the rows.
     pub filter: Option<Filter>,
-    /// Which of the rows these are, if not all.
+    /// The pager, if these are not all rows.
     pub pager: Option<Pager>,
 }
 
-/// The head of a column.
+/// A column.
 #[derive(Clone)]
 pub struct Column {
-    /// The head.
-    pub head: String,
-    /// What it means, where the head does not say.
+    /// The header.
+    pub header: String,
+    /// A tooltip that explains the header.
     pub title: Option<String>,
-    /// Whether numbers stand in it, to the right.
+    /// Whether the values are numbers, which are aligned right.
     pub is_number: bool,
-    /// Where a click leads that sorts by it, and whether the rows are sorted so.
+    /// The address that sorts by this column, and whether it is the current sort order.
     pub sort: Option<(String, bool)>,
 }
 
 /// A row.
 pub enum Row {
-    /// Values.
+    /// One value per column.
     Values(Vec<Value>),
-    /// What the rows below it have in common.
+    /// A heading for the rows below it.
     Group(Value, String),
 }
 
-/// A field for words that choose rows, as a form that asks for the same page.
+/// A form with a text field that filters the rows of the same page.
 pub struct Filter {
-    /// Where the form leads.
+    /// The target of the form.
     pub path: String,
-    /// What else stands in its address.
+    /// The other parameters of the page.
     pub query: Query,
-    /// The name of the word in the address.
+    /// The name of the parameter.
     pub name: String,
-    /// What is to be typed.
+    /// The label of the text field.
     pub label: String,
-    /// Words that are offered.
+    /// Suggestions for the text.
     pub offered: Vec<String>,
 }
 
-/// Which of many rows are shown.
+/// The pager: links to the pages of a long table.
 pub struct Pager {
     path: String,
     query: Query,
     name: String,
     page: usize,
     pages: usize,
-    // Rows shown, counted from 1, and all of them.
+    // First and last row shown, counted from 1, and the number of all rows.
     shown: (usize, usize, usize),
 }
 
 impl Column {
-    /// A column of texts.
-    pub fn text(head: &str) -> Column {
-        Column { head: head.to_owned(), title: None, is_number: false, sort: None }
+    /// A column of text.
+    pub fn text(header: &str) -> Column {
+        Column { header: header.to_owned(), title: None, is_number: false, sort: None }
     }
 
     /// A column of numbers.
-    pub fn number(head: &str) -> Column {
-        Column { is_number: true, ..Column::text(head) }
+    pub fn number(header: &str) -> Column {
+        Column { is_number: true, ..Column::text(header) }
     }
 
-    /// The same with a word on what it means.
+    /// Adds a tooltip.
     pub fn titled(self, title: &str) -> Column {
         Column { title: Some(title.to_owned()), ..self }
     }
 
-    /// The same as a link that sorts by it.
+    /// Adds a link that sorts by this column.
     pub fn sorted(self, address: String, is_current: bool) -> Column {
         Column { sort: Some((address, is_current)), ..self }
     }
@@ -96,22 +97,23 @@ impl Column {
             @match &self.sort {
                 Some((address, is_current)) => {
                     th scope="col" class=[class] title=[&self.title] aria-sort=[is_current.then_some("other")] {
-                        a href=(address) { (self.head) @if *is_current { " ▾" } }
+                        a href=(address) { (self.header) @if *is_current { " ▾" } }
                     }
                 }
-                None => th scope="col" class=[class] title=[&self.title] { (self.head) },
+                None => th scope="col" class=[class] title=[&self.title] { (self.header) },
             }
         }
     }
 }
 
 impl Pager {
-    /// Cuts `count` rows into pages of `size`, and says which rows the page is that the query asks for by `name`. A
-    /// page behind the last is the last: rows may have gone since the link was made.
+    /// Splits `count` rows into pages of `size`, and returns the rows of the page that parameter
+    /// `name` selects. A page after the last one becomes the last one, because rows may have been
+    /// removed since the link was created.
     ///
     /// # Errors
-    /// A refusal if the query asks for no number.
-    pub fn cut(
+    /// If the parameter is not a number.
+    pub fn paginate(
         path: &str,
         query: &Query,
         name: &str,
@@ -140,10 +142,10 @@ impl Pager {
     }
 
     fn link(&self, text: &str, page: usize, heading: &str) -> Markup {
-        let is_there = page != self.page && (1..=self.pages).contains(&page);
-        let address = self.query.with(&self.name, Some(&page.to_string())).behind(&self.path);
+        let is_enabled = page != self.page && (1..=self.pages).contains(&page);
+        let address = self.query.with(&self.name, Some(&page.to_string())).append_to(&self.path);
         html! {
-            @if is_there { a href={ (address) "#" (anchor(heading)) } { (text) } } @else { span class="off" { (text) } }
+            @if is_enabled { a href={ (address) "#" (anchor(heading)) } { (text) } } @else { span class="off" { (text) } }
         }
     }
 }
@@ -152,7 +154,7 @@ impl Filter {
     fn render(&self, heading: &str) -> Markup {
         let current = self.query.get(&self.name).unwrap_or("");
         let list = format!("offered-{}", anchor(heading));
-        let without = self.query.with(&self.name, None).behind(&self.path);
+        let without = self.query.with(&self.name, None).append_to(&self.path);
         html! {
             form class="filter" method="get" action={ (self.path) "#" (anchor(heading)) } {
                 @for (name, value) in self.query.pairs().filter(|(name, _)| *name != self.name) {
@@ -178,13 +180,13 @@ impl Table {
             note: None,
             columns,
             rows: Vec::new(),
-            nothing: "None.".to_owned(),
+            empty_text: "None.".to_owned(),
             filter: None,
             pager: None,
         }
     }
 
-    /// The same with these rows.
+    /// Replaces the rows.
     pub fn with_rows(self, rows: impl IntoIterator<Item = Vec<Value>>) -> Table {
         Table { rows: rows.into_iter().map(Row::Values).collect(), ..self }
     }
@@ -192,7 +194,7 @@ impl Table {
     pub(super) fn render(&self) -> Markup {
         let content = html! {
             @if let Some(filter) = &self.filter { (filter.render(&self.heading)) }
-            @if self.rows.is_empty() { p class="card none" { (self.nothing) } } @else {
+            @if self.rows.is_empty() { p class="card none" { (self.empty_text) } } @else {
                 div class="card scroll" tabindex="0" role="region" aria-label=(self.heading) {
                     table {
                         thead { tr { @for column in &self.columns { (column.render()) } } }
@@ -245,21 +247,22 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_are_cut_into_pages() {
-        let cut = |text: &str| Pager::cut("/rs-status", &Query::parse(text).unwrap(), "page", (250, 100));
-        let (pager, rows) = cut("sort=reads&page=2").unwrap();
+    fn many_rows_are_split_into_pages() {
+        let paginate =
+            |text: &str| Pager::paginate("/rs-status", &Query::parse(text).unwrap(), "page", (250, 100));
+        let (pager, rows) = paginate("sort=reads&page=2").unwrap();
         assert_eq!(rows, 100..200);
         let text = pager.render("Regions").into_string();
         assert!(text.contains("101–200 of 250"), "{text}");
         assert!(text.contains("href=\"/rs-status?page=3&amp;sort=reads#regions\""), "{text}");
-        assert_eq!(cut("page=9").unwrap().1, 200..250, "the last, behind it");
-        assert!(cut("page=x").is_err());
-        let (pager, rows) = Pager::cut("/x", &Query::default(), "page", (0, 100)).unwrap();
+        assert_eq!(paginate("page=9").unwrap().1, 200..250, "the last page");
+        assert!(paginate("page=x").is_err());
+        let (pager, rows) = Pager::paginate("/x", &Query::default(), "page", (0, 100)).unwrap();
         assert_eq!((rows, pager.render("Regions").into_string().as_str()), (0..0, ""));
     }
 
     #[test]
-    fn a_table_without_rows_says_so() {
+    fn a_table_without_rows_states_that() {
         let text = Table::new("Procedures", vec![Column::text("Name")]).render().into_string();
         assert!(text.contains("None.") && !text.contains("<table"), "{text}");
     }

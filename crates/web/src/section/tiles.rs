@@ -1,4 +1,4 @@
-//! The figures to look at first: large, with their last hour behind them.
+//! The most important metrics: large numbers with a small plot of their last hour.
 
 use base::history::Unit;
 use maud::{Markup, html};
@@ -7,46 +7,46 @@ use crate::section::plot;
 use crate::units;
 use crate::value::Level;
 
-/// Points of the small line in a tile.
+/// Number of points in a tile's plot.
 const SPARK_POINTS: usize = 90;
 
-/// A figure.
+/// A tile with one metric.
 pub struct Tile {
-    /// What it is.
+    /// The name of the metric.
     pub label: String,
-    /// How much; nothing if there is nothing to tell.
+    /// The current value; `None` if it is unknown.
     pub value: Option<f64>,
-    /// Of what.
+    /// The unit of the value.
     pub unit: Unit,
-    /// A few words below it.
+    /// A short text below the value.
     pub note: String,
-    /// How that is to be judged.
+    /// The severity of the value.
     pub level: Level,
-    /// Its last hour, a gap as no number.
+    /// The last hour; NaN is a gap.
     pub past: Vec<f32>,
 }
 
 impl Tile {
-    /// A figure without a past or a judgement.
+    /// A tile without a plot, with level [`Level::Good`].
     pub fn new(label: &str, value: Option<f64>, unit: Unit, note: impl Into<String>) -> Tile {
         let (label, note) = (label.to_owned(), note.into());
         Tile { label, value, unit, note, level: Level::Good, past: Vec::new() }
     }
 
-    /// The same with its last hour.
-    pub fn over(self, past: &[f32]) -> Tile {
+    /// Adds the values of the last hour.
+    pub fn with_history(self, past: &[f32]) -> Tile {
         Tile { past: past.to_vec(), ..self }
     }
 
-    /// The same with a judgement.
-    pub fn at(self, level: Level) -> Tile {
+    /// Sets the level.
+    pub fn with_level(self, level: Level) -> Tile {
         Tile { level, ..self }
     }
 
     fn render(&self) -> Markup {
         let (number, unit) = match self.value {
             Some(value) => units::parts(value, self.unit),
-            None => (units::NOTHING.to_owned(), String::new()),
+            None => (units::NO_VALUE.to_owned(), String::new()),
         };
         html! {
             div class={ "card tile " (self.level.class()) } {
@@ -59,16 +59,17 @@ impl Tile {
     }
 }
 
-/// Fewer values, the greatest of each few: peaks are what is looked for.
+/// Reduces the number of values. Each remaining one is the maximum of a chunk, so that peaks stay
+/// visible.
 fn thinned(values: &[f32]) -> Vec<f32> {
     let width = values.len().div_ceil(SPARK_POINTS).max(1);
     values.chunks(width).map(|chunk| chunk.iter().copied().fold(f32::NAN, f32::max)).collect()
 }
 
 pub(super) fn render(tiles: &[Tile]) -> Markup {
-    // Rows that are full, where there is room for them.
+    // A class for full rows of five, if the page is wide enough.
     let class = if tiles.len().is_multiple_of(5) { "tiles five" } else { "tiles" };
-    html! { section class=(class) aria-label="Key figures" { @for tile in tiles { (tile.render()) } } }
+    html! { section class=(class) aria-label="Key metrics" { @for tile in tiles { (tile.render()) } } }
 }
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_not_known_is_a_dash() {
+    fn an_unknown_value_is_a_dash() {
         let text = Tile::new("Get p99", None, Unit::Microseconds, "no gets").render().into_string();
         assert!(text.contains(">–</div>"), "{text}");
     }

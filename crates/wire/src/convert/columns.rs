@@ -1,7 +1,7 @@
 //! Messages of `ColumnService` to and from the types of `columnar`.
 //!
-//! * [`request`]: what is asked, checked;
-//! * [`state`]: what is found of groups.
+//! * [`request`]: decodes and checks requests;
+//! * [`state`]: the states of groups in responses.
 
 pub mod request;
 pub mod state;
@@ -12,10 +12,10 @@ use proto::grampus;
 
 use super::Refused;
 
-/// Bytes of a decimal's unscaled number at most.
+/// Maximum size in bytes of a decimal's unscaled integer.
 const DECIMAL_BYTES_MAX: usize = 16;
 
-/// A value of a message.
+/// Decodes a value from its message.
 ///
 /// # Errors
 /// [`Refused::Malformed`] for a decimal of more than 38 digits.
@@ -32,7 +32,7 @@ pub fn value(message: &grampus::Value) -> Result<Value, Refused> {
     Ok(message.raw.clone().map_or(Value::Null, Value::Raw))
 }
 
-/// The message of a value.
+/// Encodes a value as its message.
 pub fn value_message(value: &Value) -> grampus::Value {
     let mut message = grampus::Value::default();
     match value {
@@ -55,7 +55,7 @@ fn unscaled(bytes: &[u8]) -> Result<i128, Refused> {
     Ok(i128::from_be_bytes(whole))
 }
 
-/// As Java's BigInteger writes it: as few bytes as there need be.
+/// Encodes like Java's `BigInteger.toByteArray`: the shortest two's complement form.
 fn unscaled_bytes(unscaled: i128) -> Bytes {
     let bytes = unscaled.to_be_bytes();
     let is_spare = |at: usize| {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_as_short_as_they_can_be() {
+    fn decimals_have_the_shortest_encoding() {
         for (unscaled_number, bytes) in [
             (0, &[0][..]),
             (1, &[1]),

@@ -1,4 +1,4 @@
-//! What a client asks for, checked as HBase checks it; and results as a client reads them.
+//! Decodes client requests with HBase's checks, and results as a client reads them.
 //!
 //! Source: HBase `ProtobufUtil`, `RSRpcServices`.
 
@@ -15,13 +15,14 @@ use crate::convert::Refused;
 pub use crate::convert::from_proto_condition::condition;
 pub use crate::convert::from_proto_mutation::{mutation, skip_action, skip_mutation};
 
-/// The attribute of a scan that asks for delete markers too.
+/// The attribute by which a scan requests delete markers too.
 const RAW_ATTRIBUTE: &str = "_raw_";
 
-/// A read of one row.
+/// Decodes a read of one row.
 ///
 /// # Errors
-/// [`Refused`] for an impossible row, times or versions, for filters that are not known, and for `closest_row_before`.
+/// [`Refused`] for an invalid row, time range or version count, for unknown filters, and for
+/// `closest_row_before`.
 pub fn get(get: &proto::Get) -> Result<Get, Refused> {
     if get.closest_row_before() {
         return Err(Refused::Obsolete(
@@ -46,10 +47,11 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
     Ok(Get { row: get.row.clone(), selection: Arc::new(selection), existence_only: get.existence_only() })
 }
 
-/// A read of rows in order. The limits of single calls (rows, bytes, time) are the request's and not part of it.
+/// Decodes a read of rows in order. The limits of single calls (rows, bytes, time) belong to the
+/// request and are not part of it.
 ///
 /// # Errors
-/// [`Refused`] for impossible rows or times, for filters that are not known, and for columns in a raw scan.
+/// [`Refused`] for invalid rows or time ranges, for unknown filters, and for columns in a raw scan.
 pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
     for row in [scan.start_row(), scan.stop_row()] {
         check_row_len(row)?;
@@ -72,7 +74,7 @@ pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
     }
     let start_row = scan.start_row.clone().unwrap_or_default();
     let stop_row = scan.stop_row.clone().unwrap_or_default();
-    // Clients from before the flag mean one row when start and stop are the same.
+    // Clients older than the flag mean one row when start and stop are equal.
     let is_old_get = !start_row.is_empty() && start_row == stop_row;
     Ok(Scan {
         include_start_row: scan.include_start_row(),
@@ -81,24 +83,26 @@ pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
         stop_row,
         reversed: scan.reversed(),
         selection,
-        // Java's int: what is not positive means no limit.
+        // Java's int: zero and negative values mean no limit.
         batch: u32::try_from(scan.batch_size().cast_signed()).unwrap_or(0),
         raw,
         read_point: scan.mvcc_read_point.filter(|read_point| *read_point > 0),
     })
 }
 
-/// The cells of a result: those inside the message, then as many of the block as the message says.
+/// The cells of a result: those inside the message, followed by as many cells of the block as the
+/// message states.
 ///
 /// # Errors
-/// [`Refused::Malformed`] if cells are missing or are none.
+/// [`Refused::Malformed`] if cells are missing or invalid.
 pub fn result(result: &proto::Result, block: &mut CellBlockReader) -> Result<Vec<KeyValue>, Refused> {
     let mut cells = result.cell.iter().map(inline_cell).collect::<Result<Vec<_>, _>>()?;
     take_cells(result.associated_cell_count(), block, &mut cells)?;
     Ok(cells)
 }
 
-/// Appends the next `count` cells of a block. All of them are taken off the block, whatever one is.
+/// Appends the next `count` cells of a block. Takes all of them off the block even if some are
+/// invalid.
 pub(super) fn take_cells(
     count: i32,
     block: &mut CellBlockReader,
@@ -134,7 +138,7 @@ fn filter(filter: Option<&proto::Filter>) -> Result<Option<Arc<Filter>>, Refused
     filter.map(|filter| crate::filter::from_proto(filter).map(Arc::new)).transpose()
 }
 
-/// Sorts the columns by family and puts those of one family together.
+/// Sorts the columns by family and merges the entries of one family.
 fn columns(columns: &[proto::Column]) -> Result<Vec<FamilyColumns>, Refused> {
     let mut entries: Vec<FamilyColumns> = Vec::with_capacity(columns.len());
     for column in columns {

@@ -1,7 +1,7 @@
-//! Conditions of changes (checkAndMutate) as clients send them.
+//! Decodes the conditions of conditional mutations (checkAndMutate).
 //!
-//! HBase takes from the comparator of a condition nothing but its value, which it compares byte by byte, whatever the
-//! class. So a regular expression is compared with the cell as the text it is.
+//! HBase uses only the value of a condition's comparator and compares it byte by byte, whatever the
+//! class. So the pattern of a regular expression is compared with the cell as plain text.
 //!
 //! Source: HBase `ProtobufUtil.toCheckAndMutate`, and the `parseFrom` of each comparator.
 
@@ -16,14 +16,14 @@ use crate::convert::Refused;
 use crate::convert::from_proto::{check_family_len, check_row, time_range};
 use crate::filter;
 
-/// Where the names of comparators begin.
+/// The package prefix of comparator class names.
 const PACKAGE: &str = "org.apache.hadoop.hbase.filter.";
 
-/// What must hold of a row for a change to be made.
+/// Decodes the condition that a row must meet before the mutation is applied.
 ///
 /// # Errors
-/// [`Refused`] for an impossible row, family or time, and for filters, comparators and operators that HBase does not have
-/// or does not take here.
+/// [`Refused`] for an invalid row, family or time range, and for filters, comparators and operators
+/// that HBase does not have or does not accept here.
 pub fn condition(condition: &proto::Condition) -> Result<Condition, Refused> {
     check_row(&condition.row)?;
     Ok(Condition {
@@ -38,7 +38,7 @@ fn test(condition: &proto::Condition) -> Result<Test, Refused> {
         return filter::from_proto(filter).map(Arc::new).map(Test::Filter);
     }
     let Some(comparator) = &condition.comparator else {
-        return Err(Refused::malformed("a condition without a filter and a comparator"));
+        return Err(Refused::malformed("condition has neither a filter nor a comparator"));
     };
     check_family_len(condition.family())?;
     Ok(Test::Column(ColumnTest {
@@ -55,7 +55,7 @@ fn operator(condition: &proto::Condition) -> Result<CompareOp, Refused> {
     filter::compare_op(number)
 }
 
-/// The value of a comparator.
+/// The value of a comparator, whatever its class.
 fn value_of(comparator: &proto::Comparator) -> Result<Bytes, Refused> {
     let bytes = comparator.serialized_comparator.clone().unwrap_or_default();
     let unknown = || Refused::Unsupported(format!("comparator {}", comparator.name));

@@ -1,7 +1,8 @@
-//! Mutations as clients send them.
+//! Decodes the mutations that clients send.
 //!
-//! Cells come inside the message or in the request's cell block, in order over all mutations of the request: whoever
-//! does not carry out a mutation must pass over its cells ([`skip_mutation`]), or the next one gets them.
+//! Cells are inside the message or in the request's cell block, in the order of all mutations of
+//! the request. A caller that rejects a mutation must skip its cells ([`skip_mutation`]); otherwise
+//! the next mutation gets them.
 
 use bytes::Bytes;
 use cell::codec::CellBlockReader;
@@ -16,45 +17,46 @@ use crate::convert::from_proto::{
     attribute, check_family_len, check_row, check_tags_len, take_cells, time_range,
 };
 
-/// The attribute that gives every cell of a mutation a time to live.
+/// The attribute that sets a time to live for every cell of a mutation.
 const TTL_ATTRIBUTE: &str = "_ttl";
 
-/// The attribute by which an increment or append says that it wants no answer (`Mutation.RETURN_RESULTS`).
+/// The attribute by which an increment or append requests no result (`Mutation.RETURN_RESULTS`).
 const RETURN_RESULTS_ATTRIBUTE: &str = "_rr_";
 
-/// Cells of a mutation that there is room for from the start: how many it says it has may be a lie.
+/// Maximum number of cells to allocate for in advance: the count in the message is untrusted.
 const CELLS_PREPARED_FOR: usize = 64;
 
-/// A change of one row. Its cells are taken from `block` even if it is refused, unless the block itself is damaged.
+/// Decodes a mutation of one row. Takes its cells from `block` even if the mutation is rejected,
+/// unless the block itself is corrupt.
 ///
 /// # Errors
-/// [`Refused`] for impossible rows, families, tags and times, for cells of another row or of another kind than the
-/// mutation, and for missing cells.
+/// [`Refused`] for an invalid row, family, tag or time, for cells of another row or of a type that
+/// the mutation does not allow, and for missing cells.
 pub fn mutation(
     mutation: &proto::MutationProto,
     block: &mut CellBlockReader,
     nonce_group: u64,
 ) -> Result<Mutation, Refused> {
     let mut cells = cells_of(mutation.associated_cell_count(), block)?;
-    let manner = Manner::of(mutation)?;
+    let properties = MutationProperties::of(mutation)?;
     let row = row(mutation, &cells)?;
-    manner.check_cells(&row, &cells)?;
+    properties.check_cells(&row, &cells)?;
     for column in &mutation.column_value {
-        add_column(mutation, manner.kind, &row, column, &mut cells)?;
+        add_column(mutation, properties.kind, &row, column, &mut cells)?;
     }
-    manner.mutation(row, cells, (nonce_group, mutation.nonce()))
+    properties.mutation(row, cells, (nonce_group, mutation.nonce()))
 }
 
-/// The next so many cells of a block.
+/// The next `count` cells of a block.
 pub(super) fn cells_of(count: i32, block: &mut CellBlockReader) -> Result<Vec<KeyValue>, Refused> {
     let mut cells = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(CELLS_PREPARED_FOR));
     take_cells(count, block, &mut cells)?;
     Ok(cells)
 }
 
-/// What a message says of a change besides its row, its cells and its name.
+/// The properties of a mutation except its row, its cells and its nonce.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct MutationProperties {
     kind: MutationKind,
     timestamp: i64,
     durability: Durability,
@@ -63,9 +65,9 @@ pub(super) struct Manner {
     return_results: bool,
 }
 
-impl Manner {
-    pub(super) fn of(mutation: &proto::MutationProto) -> Result<Manner, Refused> {
-        Ok(Manner {
+impl MutationProperties {
+    pub(super) fn of(mutation: &proto::MutationProto) -> Result<MutationProperties, Refused> {
+        Ok(MutationProperties {
             kind: kind(mutation)?,
             timestamp: timestamp(mutation)?,
             durability: durability(mutation.durability()),
@@ -75,12 +77,12 @@ impl Manner {
         })
     }
 
-    /// Whether cells can be those of a change of `row`.
+    /// Checks that `cells` may belong to a mutation of `row`.
     pub(super) fn check_cells(self, row: &[u8], cells: &[KeyValue]) -> Result<(), Refused> {
         cells.iter().try_for_each(|cell| Ok(self.kind.check_cell(row, &cell.view(0))?))
     }
 
-    /// The change of `row` by `cells`, which are checked.
+    /// Builds the mutation of `row` from `cells`, which have been checked.
     pub(super) fn mutation(
         self,
         row: Bytes,
@@ -104,10 +106,10 @@ impl Manner {
     }
 }
 
-/// The time to live in an attribute; none for the greatest number, which stands for ever.
+/// The time to live in an attribute; `None` for the greatest number, which means forever.
 fn ttl_ms(attribute: &[u8]) -> Result<Option<i64>, Refused> {
     let bytes = attribute.try_into().map_err(|_| {
-        Refused::malformed(format!("a time to live of {} bytes in place of 8", attribute.len()))
+        Refused::malformed(format!("time to live has {} bytes instead of 8", attribute.len()))
     })?;
     Ok(Some(i64::from_be_bytes(bytes)).filter(|ttl_ms| *ttl_ms != i64::MAX))
 }
@@ -120,7 +122,7 @@ fn returns_results(mutation: &proto::MutationProto) -> Result<bool, Refused> {
     }
 }
 
-/// Passes over the cells of a mutation that is not carried out.
+/// Skips the cells of a mutation that is not executed.
 pub fn skip_mutation(mutation: &proto::MutationProto, block: &mut CellBlockReader) {
     for _ in 0..mutation.associated_cell_count() {
         if !block.skip_cell() {
@@ -129,7 +131,7 @@ pub fn skip_mutation(mutation: &proto::MutationProto, block: &mut CellBlockReade
     }
 }
 
-/// Passes over the cells of an action that is not carried out.
+/// Skips the cells of an action that is not executed.
 pub fn skip_action(action: &proto::Action, block: &mut CellBlockReader) {
     if let Some(mutation) = &action.mutation {
         skip_mutation(mutation, block);
@@ -146,7 +148,7 @@ fn kind(mutation: &proto::MutationProto) -> Result<MutationKind, Refused> {
     }
 }
 
-/// The mutation's row; without one that of its first cell.
+/// The mutation's row, or else the row of its first cell.
 fn row(mutation: &proto::MutationProto, cells: &[KeyValue]) -> Result<Bytes, Refused> {
     let row = match (&mutation.row, cells.first()) {
         (Some(row), _) => row.clone(),
@@ -157,7 +159,7 @@ fn row(mutation: &proto::MutationProto, cells: &[KeyValue]) -> Result<Bytes, Ref
     Ok(row)
 }
 
-/// The timestamp of a mutation; increments and appends have none.
+/// The timestamp of a mutation; increments and appends ignore it.
 fn timestamp(mutation: &proto::MutationProto) -> Result<i64, Refused> {
     let timestamp = mutation.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed);
     let counts = matches!(mutation.mutate_type(), MutationType::Put | MutationType::Delete);
@@ -179,7 +181,7 @@ fn add_column(
         check_tags_len(value.tags())?;
         let (timestamp, cell_type, content) = match kind {
             MutationKind::Put => put_parts(value, mutation.timestamp)?,
-            // The timestamp of the mutation means nothing here.
+            // The mutation's timestamp has no meaning here.
             MutationKind::Increment | MutationKind::Append => put_parts(value, None)?,
             MutationKind::Delete => delete_parts(value),
         };
@@ -191,7 +193,7 @@ fn add_column(
     Ok(())
 }
 
-/// A put may say of a value that it is a delete marker, whose content does not count.
+/// A value may be marked as a delete marker, whose content is ignored.
 fn put_parts(value: &QualifierValue, otherwise: Option<u64>) -> Result<(i64, CellType, &[u8]), Refused> {
     let Some(content) = &value.value else {
         return Err(Refused::malformed("Missing required field: qualifier value"));
@@ -203,7 +205,7 @@ fn put_parts(value: &QualifierValue, otherwise: Option<u64>) -> Result<(i64, Cel
     })
 }
 
-/// A marker has its own timestamp or the newest one, never that of the mutation.
+/// A marker has its own timestamp or the latest one, never the mutation's.
 fn delete_parts(value: &QualifierValue) -> (i64, CellType, &[u8]) {
     (value.timestamp.map_or(LATEST_TIMESTAMP, u64::cast_signed), marker_type(value), &[])
 }

@@ -1,4 +1,4 @@
-//! `Get` messages, read one after the other.
+//! Decodes a sequence of `Get` messages.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,92 +7,102 @@ use bytes::Bytes;
 use cell::query::{CellSelection, Get};
 use prost::{DecodeError, Message};
 
-use crate::convert::field::place_of;
+use crate::convert::field::field_range;
 use crate::convert::{Refused, from_proto};
 
-/// Number of the field of a `Get` that says which row it is.
+/// The field number of the row in a `Get`.
 const GET_ROW: u32 = 1;
-/// Bytes of the longest message that is remembered, which is for as long as others like it come.
+/// Maximum size in bytes of a message that is remembered. It stays in memory while similar messages
+/// follow.
 const REMEMBERED_LEN_MAX: usize = 1 << 10;
 
-/// Reads the messages of Gets.
+/// Decodes `Get` messages.
 ///
-/// Who asks for many rows asks for the same of each: messages that are alike behind the row are taken apart once.
+/// A client that reads many rows usually reads the same columns of each. Messages that are
+/// identical after the row are decoded once.
 #[derive(Default)]
 pub struct Gets {
-    last: Option<Known>,
+    last: Option<DecodedGet>,
 }
 
-/// What is known of a message.
-struct Known {
-    behind_row: Bytes,
+/// The last message, decoded.
+struct DecodedGet {
+    after_row: Bytes,
     selection: Arc<CellSelection>,
     existence_only: bool,
 }
 
-/// What a message asks for.
+/// What a message requests.
 #[derive(Debug, PartialEq)]
-pub enum Asked {
-    /// The same as the message before it did, of the row that is there in the frame.
-    Alike(Range<usize>),
-    /// Perhaps something else.
+pub enum GetRequestKind {
+    /// The same selection as the previous message, of the row at this range of the frame.
+    SameSelection(Range<usize>),
+    /// Possibly another selection.
     Other(Get),
 }
 
 impl Gets {
-    /// What the next message asks for, which is at `at` in `frame`.
+    /// Decodes the message at `at` in `frame`.
     ///
     /// # Errors
-    /// If it is no message; within, if what it asks for is [refused](from_proto::get).
+    /// The outer error: the bytes are not a message. The inner error: the request is
+    /// [rejected](from_proto::get).
     pub fn read(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Get, Refused>, DecodeError> {
-        let asked = self.asked(frame, at)?;
-        Ok(asked.map(|asked| match asked {
-            Asked::Alike(row) => self.alike(frame.slice(row)),
-            Asked::Other(get) => get,
+        let kind = self.request_kind(frame, at)?;
+        Ok(kind.map(|kind| match kind {
+            GetRequestKind::SameSelection(row) => self.with_last_selection(frame.slice(row)),
+            GetRequestKind::Other(get) => get,
         }))
     }
 
-    /// Whether it is this selection, and not one that is like it, of which messages are [alike](Asked::Alike) now.
+    /// Whether `selection` is the very object (not an equal one) that messages [like the last
+    /// one](GetRequestKind::SameSelection) now share.
     #[inline]
-    pub fn know(&self, selection: &Arc<CellSelection>) -> bool {
-        self.last.as_ref().is_some_and(|known| Arc::ptr_eq(&known.selection, selection))
+    pub fn is_current_selection(&self, selection: &Arc<CellSelection>) -> bool {
+        self.last.as_ref().is_some_and(|last| Arc::ptr_eq(&last.selection, selection))
     }
 
-    /// The Get of a row of which [the same](Asked::Alike) was asked.
+    /// The Get of `row` with the selection of the last message, as
+    /// [`GetRequestKind::SameSelection`] requests it.
     ///
     /// # Panics
-    /// If that was not so of the last message.
-    pub fn alike(&self, row: Bytes) -> Get {
-        let known = self.last.as_ref().expect("the last message was like another one");
-        Get { row, selection: known.selection.clone(), existence_only: known.existence_only }
+    /// If no message is remembered.
+    pub fn with_last_selection(&self, row: Bytes) -> Get {
+        let last = self.last.as_ref().expect("a message is remembered");
+        Get { row, selection: last.selection.clone(), existence_only: last.existence_only }
     }
 
-    /// The same without a Get for each.
+    /// Like [`read`](Self::read), but builds no Get for a message that is like the last one.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     #[inline]
-    pub fn asked(&mut self, frame: &Bytes, at: Range<usize>) -> Result<Result<Asked, Refused>, DecodeError> {
-        if let Some(row) = self.row_of_alike(frame, at.clone()) {
-            return Ok(Ok(Asked::Alike(row)));
+    pub fn request_kind(
+        &mut self,
+        frame: &Bytes,
+        at: Range<usize>,
+    ) -> Result<Result<GetRequestKind, Refused>, DecodeError> {
+        if let Some(row) = self.row_if_same_selection(frame, at.clone()) {
+            return Ok(Ok(GetRequestKind::SameSelection(row)));
         }
-        let row = place_of(&frame[at.clone()], 0, GET_ROW);
-        let get = self.read_apart(frame, at, row)?;
-        Ok(get.map(Asked::Other))
+        let row = field_range(&frame[at.clone()], 0, GET_ROW);
+        let get = self.decode(frame, at, row)?;
+        Ok(get.map(GetRequestKind::Other))
     }
 
-    /// Where in `frame` the row of the message is that is at `at`, if that asks for the same as the last one.
+    /// The range in `frame` of the row of the message at `at`, if the message requests the same as
+    /// the last one.
     #[inline]
-    pub fn row_of_alike(&self, frame: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+    pub fn row_if_same_selection(&self, frame: &[u8], at: Range<usize>) -> Option<Range<usize>> {
         let message = &frame[at.clone()];
-        let row = place_of(message, 0, GET_ROW)?;
-        let is_alike = message[row.end..] == self.last.as_ref()?.behind_row;
-        let is_alike = is_alike && from_proto::check_row(&message[row.clone()]).is_ok();
-        is_alike.then(|| at.start + row.start..at.start + row.end)
+        let row = field_range(message, 0, GET_ROW)?;
+        let is_same = message[row.end..] == self.last.as_ref()?.after_row;
+        let is_same = is_same && from_proto::check_row(&message[row.clone()]).is_ok();
+        is_same.then(|| at.start + row.start..at.start + row.end)
     }
 
-    /// Reads a message, whose row is at `row` in it, and remembers what it asks for.
-    fn read_apart(
+    /// Decodes the whole message, whose row is at `row` in it, and remembers its selection.
+    fn decode(
         &mut self,
         frame: &Bytes,
         at: Range<usize>,
@@ -103,14 +113,14 @@ impl Gets {
         if message.len() > REMEMBERED_LEN_MAX {
             return Ok(from_proto::get(&proto::Get::decode(frame.slice(at))?));
         }
-        // What is remembered must not keep the memory of the frame that it came in.
+        // Copied: what is remembered must not keep the frame's memory.
         let message = Bytes::copy_from_slice(message);
         let get = from_proto::get(&proto::Get::decode(message.clone())?);
         self.last = row.zip(get.as_ref().ok()).and_then(|(row, get)| {
-            // A row that stands behind would be another one.
+            // A second row field after the first one would override it.
             let is_only = message[row.clone()].as_ptr() == get.row.as_ptr();
-            is_only.then(|| Known {
-                behind_row: message.slice(row.end..),
+            is_only.then(|| DecodedGet {
+                after_row: message.slice(row.end..),
                 selection: get.selection.clone(),
                 existence_only: get.existence_only,
             })
@@ -138,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_read_as_if_alone() {
+    fn all_messages_are_read_as_if_single() {
         let messages = [
             message("a", |get| get.column.push(column("f"))),
             message("b", |get| get.column.push(column("f"))),
@@ -154,10 +164,10 @@ mod tests {
         ];
         let mut gets = Gets::default();
         for message in &messages {
-            // Whether one is read as a Get makes no difference to the next.
+            // Whether a message is decoded to a Get does not affect the next one.
             let at = 0..message.len();
-            if let Ok(Ok(Asked::Alike(row))) = gets.asked(message, at) {
-                assert_eq!(message[row.clone()], gets.alike(message.slice(row)).row);
+            if let Ok(Ok(GetRequestKind::SameSelection(row))) = gets.request_kind(message, at) {
+                assert_eq!(message[row.clone()], gets.with_last_selection(message.slice(row)).row);
             }
             let alone = from_proto::get(&proto::Get::decode(message.clone()).unwrap());
             match (read(&mut gets, message).unwrap(), alone) {
@@ -169,18 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_taken_apart_once() {
+    fn equal_selections_are_decoded_once() {
         let mut gets = Gets::default();
         let mut get =
             |row| read(&mut gets, &message(row, |get| get.column.push(column("f")))).unwrap().unwrap();
         let (first, second) = (get("a"), get("bb"));
-        assert!(Arc::ptr_eq(&first.selection, &second.selection) && gets.know(&first.selection));
-        assert!(!gets.know(&Arc::new(CellSelection::clone(&first.selection))));
+        assert!(
+            Arc::ptr_eq(&first.selection, &second.selection) && gets.is_current_selection(&first.selection)
+        );
+        assert!(!gets.is_current_selection(&Arc::new(CellSelection::clone(&first.selection))));
         assert_eq!((&first.row[..], &second.row[..]), (&b"a"[..], &b"bb"[..]));
     }
 
     #[test]
-    fn what_is_remembered_keeps_no_frame() {
+    fn remembered_messages_do_not_retain_their_frame() {
         let with_columns =
             |count: usize| Bytes::from(message("a", |get| get.column = vec![column("f"); count]).to_vec());
         for columns in [1, 1000] {
@@ -193,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_where_they_are() {
+    fn messages_are_read_at_their_offset() {
         let (first, second) = (message("a", |_| {}), message("bb", |_| {}));
         let frame = Bytes::from([&b"xx"[..], &first, &second, b"y"].concat());
         let mut gets = Gets::default();
@@ -216,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_said() {
+    fn invalid_messages_are_reported() {
         let mut gets = Gets::default();
         read(&mut gets, &message("a", |_| {})).unwrap().unwrap();
         for bytes in [&b"\x0a\x05a"[..], b"\x0a\xff", b"\x0a\x01a\xff", b"\xff"] {

@@ -1,4 +1,4 @@
-//! `MutationProto` messages, read one after the other.
+//! Decodes a sequence of `MutationProto` messages.
 
 use std::ops::Range;
 
@@ -7,62 +7,64 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use prost::{DecodeError, Message};
 
-use crate::convert::field::place_of;
-use crate::convert::from_proto_mutation::{Manner, cells_of};
+use crate::convert::field::field_range;
+use crate::convert::from_proto_mutation::{MutationProperties, cells_of};
 use crate::convert::{Refused, from_proto};
 
-/// Number of the field of a `MutationProto` that says which row it is.
+/// The field number of the row in a `MutationProto`.
 const MUTATION_ROW: u32 = 1;
-/// Bytes of the longest message that is remembered, which is for as long as others like it come.
+/// Maximum size in bytes of a message that is remembered. It stays in memory while similar messages
+/// follow.
 const REMEMBERED_LEN_MAX: usize = 256;
 
-/// Reads the messages of mutations.
+/// Decodes mutation messages.
 ///
-/// Who changes many rows changes them alike, and has their cells in a block: messages that are the same behind the row are taken
-/// apart once.
+/// A client that changes many rows usually changes them alike, with the cells in a cell block.
+/// Messages that are identical after the row are decoded once.
 #[derive(Default)]
 pub struct Mutations {
-    last: Option<Known>,
+    last: Option<DecodedMutation>,
 }
 
-/// Why a message gave no change.
+/// Why a message was not decoded to a mutation.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum NotRead {
-    /// It is none. The next one's cells are not known either.
+pub enum MutationError {
+    /// The bytes are not a message. The position of the next mutation's cells is unknown as well.
     #[error(transparent)]
-    NoMessage(#[from] DecodeError),
-    /// What it asks for is refused.
+    Undecodable(#[from] DecodeError),
+    /// The mutation is rejected.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// What is known of a message.
-struct Known {
-    behind_row: Bytes,
+/// The last message, decoded.
+struct DecodedMutation {
+    after_row: Bytes,
     cell_count: i32,
-    manner: Manner,
+    properties: MutationProperties,
 }
 
 impl Mutations {
-    /// The change that the next message is, which is at `at` in `frame`. Its cells are taken from `block` even if it is refused,
-    /// unless the block itself is damaged.
+    /// Decodes the mutation at `at` in `frame`. Takes its cells from `block` even if the mutation
+    /// is rejected, unless the block itself is corrupt.
     ///
     /// # Errors
-    /// [`NotRead::NoMessage`]; [`NotRead::Refused`] as by [`from_proto::mutation`].
+    /// [`MutationError::Undecodable`]; [`MutationError::Refused`] under the conditions of
+    /// [`from_proto::mutation`].
     pub fn read(
         &mut self,
         frame: &Bytes,
         at: Range<usize>,
         block: &mut CellBlockReader,
         nonce_group: u64,
-    ) -> Result<Mutation, NotRead> {
+    ) -> Result<Mutation, MutationError> {
         let message = &frame[at.clone()];
-        let row = place_of(message, 0, MUTATION_ROW);
-        if let (Some(row), Some(known)) = (&row, &self.last)
-            && message[row.end..] == known.behind_row
+        let row = field_range(message, 0, MUTATION_ROW);
+        if let (Some(row), Some(last)) = (&row, &self.last)
+            && message[row.end..] == last.after_row
         {
             let row = frame.slice(at.start + row.start..at.start + row.end);
-            return Ok(known.mutation(row, block, nonce_group)?);
+            return Ok(last.mutation(row, block, nonce_group)?);
         }
         self.last = None;
         let (message_len, decoded) = (message.len(), proto::MutationProto::decode(frame.slice(at.clone()))?);
@@ -70,24 +72,26 @@ impl Mutations {
         if let Some(row) = row
             && message_len <= REMEMBERED_LEN_MAX
         {
-            self.last = Known::of(&frame[at], row, &decoded);
+            self.last = DecodedMutation::of(&frame[at], row, &decoded);
         }
         Ok(mutation)
     }
 }
 
-impl Known {
-    /// What is to be remembered of a message that begins with its row, if others can be like it.
-    fn of(message: &[u8], row: Range<usize>, decoded: &proto::MutationProto) -> Option<Known> {
-        // A row that stands behind would be another one. Each message has a name of its own, if it has any.
+impl DecodedMutation {
+    /// What to remember of a message that begins with its row; `None` if no other message can be
+    /// like it.
+    fn of(message: &[u8], row: Range<usize>, decoded: &proto::MutationProto) -> Option<DecodedMutation> {
+        // A second row field after the first one would override it. A nonce is unique to its
+        // message.
         let is_only = decoded.row.as_ref().is_some_and(|last| last.as_ptr() == message[row.clone()].as_ptr());
         if !is_only || !decoded.column_value.is_empty() || decoded.nonce.is_some() {
             return None;
         }
-        // Copied, so that what is remembered does not keep the memory of the frame that it came in.
-        let behind_row = Bytes::copy_from_slice(&message[row.end..]);
+        // Copied, so that what is remembered does not keep the frame's memory.
+        let after_row = Bytes::copy_from_slice(&message[row.end..]);
         let cell_count = decoded.associated_cell_count();
-        Some(Known { behind_row, cell_count, manner: Manner::of(decoded).ok()? })
+        Some(DecodedMutation { after_row, cell_count, properties: MutationProperties::of(decoded).ok()? })
     }
 
     fn mutation(
@@ -98,8 +102,8 @@ impl Known {
     ) -> Result<Mutation, Refused> {
         let cells = cells_of(self.cell_count, block)?;
         from_proto::check_row(&row)?;
-        self.manner.check_cells(&row, &cells)?;
-        self.manner.mutation(row, cells, (nonce_group, 0))
+        self.properties.check_cells(&row, &cells)?;
+        self.properties.mutation(row, cells, (nonce_group, 0))
     }
 }
 
@@ -135,12 +139,12 @@ mod tests {
         mutations: &mut Mutations,
         message: &Bytes,
         block: &mut CellBlockReader,
-    ) -> Result<Mutation, NotRead> {
+    ) -> Result<Mutation, MutationError> {
         mutations.read(message, 0..message.len(), block, 7)
     }
 
     #[test]
-    fn all_are_read_as_if_alone() {
+    fn all_messages_are_read_as_if_single() {
         let messages = [
             message("a", |_| {}),
             message("b", |_| {}),
@@ -169,18 +173,21 @@ mod tests {
             "a", "b", "c", "wrong", "another", "", "e", "f", "g", "h", "i", "i", "i", "n", "k", "k", "k",
             "l", "m",
         ];
-        let (mut known, mut alone) = (block(&rows), block(&rows));
+        let (mut remembered, mut alone) = (block(&rows), block(&rows));
         let mut mutations = Mutations::default();
         for message in &messages {
             let expected =
                 from_proto::mutation(&proto::MutationProto::decode(message.clone()).unwrap(), &mut alone, 7);
-            assert_eq!(read(&mut mutations, message, &mut known), expected.map_err(NotRead::Refused));
-            assert_eq!(known.remaining(), alone.remaining());
+            assert_eq!(
+                read(&mut mutations, message, &mut remembered),
+                expected.map_err(MutationError::Refused)
+            );
+            assert_eq!(remembered.remaining(), alone.remaining());
         }
     }
 
     #[test]
-    fn what_is_remembered_keeps_no_frame() {
+    fn remembered_messages_do_not_retain_their_frame() {
         let mut mutations = Mutations::default();
         let message = message("a", |_| {});
         drop(read(&mut mutations, &message, &mut block(&["a"])).unwrap());
@@ -188,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_where_they_are() {
+    fn messages_are_read_at_their_offset() {
         let (first, second) = (message("a", |_| {}), message("bb", |_| {}));
         let frame = Bytes::from([&b"xx"[..], &first, &second, b"y"].concat());
         let (mut mutations, mut block) = (Mutations::default(), block(&["a", "bb"]));
@@ -212,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_said() {
+    fn invalid_messages_are_reported() {
         let mut mutations = Mutations::default();
         read(&mut mutations, &message("a", |_| {}), &mut block(&["a"])).unwrap();
         for bytes in [&b"\x0a\x05a"[..], b"\x0a\xff", b"\x0a\x01a\xff", b"\xff"] {
             let read = read(&mut mutations, &Bytes::from_static(bytes), &mut block(&[]));
-            assert!(matches!(read, Err(NotRead::NoMessage(_))), "{bytes:?}");
+            assert!(matches!(read, Err(MutationError::Undecodable(_))), "{bytes:?}");
         }
     }
 }

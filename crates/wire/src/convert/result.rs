@@ -7,7 +7,8 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use crate::convert::field::SHORT;
 
-/// A result whose cells are the next `count` of the cell block. That of an empty row says nothing else.
+/// A result whose cells are the next `count` of the cell block. The result of an empty row has no
+/// other field.
 pub fn in_block(count: usize) -> proto::Result {
     proto::Result {
         associated_cell_count: Some(i32::try_from(count).expect("a result has fewer than 2^31 cells")),
@@ -16,12 +17,12 @@ pub fn in_block(count: usize) -> proto::Result {
     }
 }
 
-/// Bytes of the message that [`in_block`] gives.
+/// Size in bytes of the message of [`in_block`].
 pub fn in_block_len(count: usize) -> usize {
     KEY_LEN + encoded_len_varint(count as u64) + if count > 0 { KEY_LEN + 1 } else { 0 }
 }
 
-/// Writes the message that [`in_block`] gives: that of most results, so it is not made first.
+/// Writes the message of [`in_block`]. Most results have this form, so it is written directly.
 pub fn put_in_block(count: usize, out: &mut impl BufMut) {
     encode_key(RESULT_ASSOCIATED_CELL_COUNT, WireType::Varint, out);
     encode_varint(count as u64, out);
@@ -31,18 +32,19 @@ pub fn put_in_block(count: usize, out: &mut impl BufMut) {
     }
 }
 
-/// The same bytes as [`put_in_block`] writes for `count` from 1 to 127.
+/// The bytes that [`put_in_block`] writes for `count` from 1 to 127.
 #[inline]
 pub const fn short_in_block(count: u8) -> [u8; 4] {
-    debug_assert!(count > 0 && count < SHORT, "two bytes for a number");
-    // Both are numbers, whose wire type is 0.
+    debug_assert!(count > 0 && count < SHORT, "count must be 1 to 127 to fit one byte");
+    // Both fields are varints, whose wire type is 0.
     [(RESULT_ASSOCIATED_CELL_COUNT << 3) as u8, count, (RESULT_STALE << 3) as u8, 0]
 }
 
-/// Bytes of a `GetResponse` whose result [`in_block`] gives for a number of cells that is one byte.
+/// Size in bytes of a `GetResponse` with an [`in_block`] result whose count takes one byte.
 const SHORT_RESPONSE_LEN: usize = 6;
 
-/// All of them; that of an empty row is not among them.
+/// Precomputed responses by cell count. The one of an empty row (count 0) has another length and is
+/// not among them.
 static SHORT_RESPONSES: [[u8; SHORT_RESPONSE_LEN]; SHORT as usize] = {
     let mut responses = [[0; SHORT_RESPONSE_LEN]; SHORT as usize];
     let mut count = 1;
@@ -55,12 +57,13 @@ static SHORT_RESPONSES: [[u8; SHORT_RESPONSE_LEN]; SHORT as usize] = {
     responses
 };
 
-/// The `GetResponse` of a result.
+/// Encodes the `GetResponse` of a result.
 pub fn get_response(result: proto::Result) -> Bytes {
     proto::GetResponse { result: Some(result) }.encode_to_vec().into()
 }
 
-/// That of the result that [`in_block`] gives: those of most gets are there already.
+/// Encodes the `GetResponse` of the result of [`in_block`]. The responses of most gets are
+/// precomputed.
 #[inline]
 pub fn get_response_in_block(count: usize) -> Bytes {
     match SHORT_RESPONSES.get(count).filter(|_| count > 0) {
@@ -69,21 +72,23 @@ pub fn get_response_in_block(count: usize) -> Bytes {
     }
 }
 
-/// The answer to a get that only asks whether there are cells.
+/// The result of an existence-only get.
 pub fn existence(exists: bool) -> proto::Result {
     proto::Result { associated_cell_count: Some(0), exists: Some(exists), ..proto::Result::default() }
 }
 
-/// A `Result` message with its cells inside, written while they are found: nothing is kept of a cell but its bytes.
+/// A `Result` message with its cells inside, encoded cell by cell: no cell is buffered except as
+/// its encoded bytes.
 ///
-/// It is for clients that take no cell blocks, or not for gets. The bytes are the message's without its own length.
+/// For clients that do not accept cell blocks, or not for gets. The bytes exclude the message's own
+/// length prefix.
 #[derive(Debug, Default)]
 pub struct InlineResult {
     bytes: BytesMut,
     cells: usize,
 }
 
-// Field numbers of `Result` and `Cell`.
+// Field numbers of `GetResponse`, `Result` and `Cell`.
 const RESPONSE_RESULT: u32 = 1;
 const RESULT_CELL: u32 = 1;
 const RESULT_ASSOCIATED_CELL_COUNT: u32 = 2;
@@ -95,7 +100,7 @@ const CELL_QUALIFIER: u32 = 3;
 const CELL_TIMESTAMP: u32 = 4;
 const CELL_TYPE: u32 = 5;
 const CELL_VALUE: u32 = 6;
-/// Bytes of the key of each of these fields.
+/// Size in bytes of the key of each of these fields.
 const KEY_LEN: usize = 1;
 
 impl InlineResult {
@@ -104,12 +109,12 @@ impl InlineResult {
         InlineResult::default()
     }
 
-    /// Cells in it.
+    /// Number of cells so far.
     pub fn cell_count(&self) -> usize {
         self.cells
     }
 
-    /// Bytes so far.
+    /// Size in bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -134,16 +139,18 @@ impl InlineResult {
         let out = &mut self.bytes;
         encode_key(RESULT_CELL, WireType::LengthDelimited, out);
         encode_varint((slices_len + numbers_len) as u64, out);
+        let end = out.len() + slices_len + numbers_len;
         for (field, slice) in &slices[..3] {
             put_slice(*field, slice, out);
         }
         put_number(CELL_TIMESTAMP, timestamp, out);
         put_number(CELL_TYPE, type_code, out);
         put_slice(slices[3].0, slices[3].1, out);
+        debug_assert_eq!(out.len(), end, "a cell has the length that precedes it");
         self.cells += 1;
     }
 
-    /// Ends the message; `partial` says that more cells of the row may come.
+    /// Ends the message. `partial` states that more cells of the row may follow.
     pub fn finish(mut self, partial: bool) -> BytesMut {
         put_number(RESULT_STALE, 0, &mut self.bytes);
         put_number(RESULT_PARTIAL, u64::from(partial), &mut self.bytes);
@@ -196,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_written_as_their_messages_are() {
+    fn results_equal_the_generated_messages() {
         for count in [0, 1, 127, 128, 100_000] {
             let mut bytes = Vec::new();
             put_in_block(count, &mut bytes);
@@ -206,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn inline_results_are_what_the_message_is() {
+    fn inline_results_equal_the_generated_message() {
         let cells = [
             KeyValue::new(b"row", b"f", b"q", 1_700_000_000_001, CellType::Put, &[7; 300]),
             KeyValue::new(b"row", b"f", b"", -1, CellType::DeleteFamily, b""),

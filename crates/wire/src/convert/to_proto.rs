@@ -1,4 +1,4 @@
-//! Requests as our own client and master send them.
+//! Encodes requests as our own client and master send them.
 
 use bytes::{Bytes, BytesMut};
 use cell::LATEST_TIMESTAMP;
@@ -13,7 +13,7 @@ use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurabili
 
 use crate::filter;
 
-/// A read of one row.
+/// The message of a read of one row.
 pub fn get(get: &Get) -> proto::Get {
     let selection = &get.selection;
     proto::Get {
@@ -32,7 +32,7 @@ pub fn get(get: &Get) -> proto::Get {
     }
 }
 
-/// A read of rows in order.
+/// The message of a read of rows in order.
 pub fn scan(scan: &Scan) -> proto::Scan {
     let selection = &scan.selection;
     let raw = proto::NameBytesPair { name: "_raw_".into(), value: Some(Bytes::from_static(&[0xff])) };
@@ -58,7 +58,7 @@ pub fn scan(scan: &Scan) -> proto::Scan {
     }
 }
 
-/// A mutation with its cells inside.
+/// The message of a mutation with its cells inside.
 pub fn mutation(mutation: &Mutation) -> proto::MutationProto {
     let mut columns: Vec<ColumnValue> = Vec::new();
     for cell in &mutation.cells {
@@ -72,7 +72,7 @@ pub fn mutation(mutation: &Mutation) -> proto::MutationProto {
     proto::MutationProto { column_value: columns, ..without_cells(mutation) }
 }
 
-/// A mutation with its cells appended to a cell block.
+/// The message of a mutation whose cells are appended to a cell block.
 pub fn mutation_in_block(mutation: &Mutation, block: &mut BytesMut) -> proto::MutationProto {
     for cell in &mutation.cells {
         Codec::KeyValue.write(&cell.view(0), block);
@@ -81,15 +81,15 @@ pub fn mutation_in_block(mutation: &Mutation, block: &mut BytesMut) -> proto::Mu
     proto::MutationProto { associated_cell_count: Some(count), ..without_cells(mutation) }
 }
 
-/// A condition, as HBase's clients send it.
+/// The message of a condition, as HBase's clients send it.
 pub fn condition(condition: &Condition) -> proto::Condition {
-    let asked = match &condition.test {
+    let message = match &condition.test {
         Test::Filter(filter) => {
             proto::Condition { filter: Some(filter::to_proto(filter)), ..proto::Condition::default() }
         }
         Test::Column(test) => column_test(test),
     };
-    proto::Condition { row: condition.row.clone(), time_range: time_range(condition.time_range), ..asked }
+    proto::Condition { row: condition.row.clone(), time_range: time_range(condition.time_range), ..message }
 }
 
 fn column_test(test: &ColumnTest) -> proto::Condition {
@@ -132,7 +132,7 @@ fn without_cells(mutation: &Mutation) -> proto::MutationProto {
     }
 }
 
-/// A put has a value also where it says that it is a marker.
+/// A put carries a value even if the cell is a delete marker.
 fn qualifier_value(kind: MutationKind, cell: &KeyValue) -> QualifierValue {
     let view = cell.view(0);
     let delete_type = match view.kind() {

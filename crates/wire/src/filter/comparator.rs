@@ -1,14 +1,14 @@
-//! Comparators.
+//! Comparators: decoding and encoding.
 
 use bytes::Bytes;
 use cell::filter::{BitwiseOp, Comparator, CompareOp, Pattern};
 use prost::Message;
 use proto::{ByteArrayComparable, CompareType, bit_comparator};
 
-use super::{PACKAGE, not_taken, simple_name};
+use super::{PACKAGE, invalid_filter, simple_name};
 use crate::convert::Refused;
 
-/// A comparator from its message.
+/// Decodes a comparator from its message.
 pub(super) fn decode(comparator: &proto::Comparator) -> Result<Comparator, Refused> {
     let bytes = comparator.serialized_comparator.clone().unwrap_or_default();
     match simple_name(&comparator.name) {
@@ -25,8 +25,9 @@ pub(super) fn decode(comparator: &proto::Comparator) -> Result<Comparator, Refus
         Some("BitComparator") => bit(&message(bytes)?),
         Some("LongComparator") => {
             let value = value(message::<proto::LongComparator>(bytes)?.comparable);
-            let number =
-                value[..].try_into().map_err(|_| not_taken("a long has eight bytes, not so many as this"))?;
+            let number = value[..]
+                .try_into()
+                .map_err(|_| invalid_filter("value of a LongComparator is not 8 bytes"))?;
             Ok(Comparator::Long(i64::from_be_bytes(number)))
         }
         Some("BigDecimalComparator") => {
@@ -47,7 +48,7 @@ pub(super) fn decode(comparator: &proto::Comparator) -> Result<Comparator, Refus
         Some("SubstringComparator") => {
             Ok(Comparator::Substring(message::<proto::SubstringComparator>(bytes)?.substr.to_lowercase()))
         }
-        _ => Err(not_taken(format!("java.lang.ClassNotFoundException: {}", comparator.name))),
+        _ => Err(invalid_filter(format!("java.lang.ClassNotFoundException: {}", comparator.name))),
     }
 }
 
@@ -60,7 +61,7 @@ fn bit(message: &proto::BitComparator) -> Result<Comparator, Refused> {
     Ok(Comparator::Bit { value: value(message.comparable.clone()), op })
 }
 
-/// The message of a comparator.
+/// Encodes a comparator as its message.
 pub(super) fn encode(comparator: &Comparator) -> proto::Comparator {
     let (name, bytes) = match comparator {
         Comparator::Binary(value) => {
@@ -109,7 +110,7 @@ fn regex(pattern: &Pattern) -> proto::RegexStringComparator {
     }
 }
 
-/// How values must compare, from its number.
+/// Decodes a comparison operator from its number.
 pub(crate) fn decode_op(number: i32) -> Result<CompareOp, Refused> {
     match CompareType::try_from(number) {
         Ok(CompareType::Less) => Ok(CompareOp::Less),
@@ -119,11 +120,11 @@ pub(crate) fn decode_op(number: i32) -> Result<CompareOp, Refused> {
         Ok(CompareType::GreaterOrEqual) => Ok(CompareOp::GreaterOrEqual),
         Ok(CompareType::Greater) => Ok(CompareOp::Greater),
         Ok(CompareType::NoOp) => Ok(CompareOp::NoOp),
-        Err(_) => Err(not_taken(format!("no such comparison: {number}"))),
+        Err(_) => Err(invalid_filter(format!("unknown comparison operator {number}"))),
     }
 }
 
-/// The number of an operator.
+/// The number of a comparison operator.
 pub(crate) fn encode_op(op: CompareOp) -> i32 {
     match op {
         CompareOp::Less => CompareType::Less,
@@ -138,7 +139,7 @@ pub(crate) fn encode_op(op: CompareOp) -> i32 {
 }
 
 fn message<M: Message + Default>(bytes: Bytes) -> Result<M, Refused> {
-    M::decode(bytes).map_err(not_taken)
+    M::decode(bytes).map_err(invalid_filter)
 }
 
 fn value(comparable: ByteArrayComparable) -> Bytes {

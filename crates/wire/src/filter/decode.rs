@@ -1,20 +1,20 @@
-//! Filters from their messages.
+//! Decodes filters from their messages.
 
 use bytes::Bytes;
 use cell::filter::{Column, Compare, Filter, ListOperator, PageStart, SingleColumnValue};
 use prost::Message;
 use proto::filter_list::Operator;
 
-use super::{comparator, fuzzy, not_taken, ranges, simple_name, unknown_class};
+use super::{comparator, fuzzy, invalid_filter, ranges, simple_name, unknown_class};
 use crate::convert::Refused;
 
-/// A filter from its message, with at most `depth` filters within each other and `left` in all.
+/// Decodes a filter with at most `depth` nested levels and `left` filters in all.
 pub(super) fn filter(filter: &proto::Filter, depth: usize, left: &mut usize) -> Result<Filter, Refused> {
     *left = left
         .checked_sub(1)
-        .ok_or_else(|| not_taken(format!("filter exceeds limit of {} elements", super::ELEMENTS_MAX)))?;
+        .ok_or_else(|| invalid_filter(format!("filter exceeds limit of {} elements", super::ELEMENTS_MAX)))?;
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(not_taken("filters are nested too deeply"));
+        return Err(invalid_filter("filters are nested too deeply"));
     };
     let bytes = filter.serialized_filter.clone().unwrap_or_default();
     let Some(name) = simple_name(&filter.name) else {
@@ -44,7 +44,7 @@ fn list(message: &proto::FilterList, depth: usize, left: &mut usize) -> Result<F
     Ok(Filter::List { operator, filters })
 }
 
-/// A filter without others within it; `None` if there is none of that name.
+/// Decodes a filter that contains no other filter; `None` for an unknown name.
 fn leaf(name: &str, bytes: Bytes) -> Option<Result<Filter, Refused>> {
     Some(match name {
         "FilterAllFilter" => Ok(Filter::All),
@@ -92,7 +92,7 @@ fn leaf(name: &str, bytes: Bytes) -> Option<Result<Filter, Refused>> {
             .map(|it| Filter::InclusiveStop(it.stop_row_key.unwrap_or_default())),
         "TimestampsFilter" => message::<proto::TimestampsFilter>(bytes).and_then(timestamps),
         "RandomRowFilter" => {
-            message::<proto::RandomRowFilter>(bytes).map(|it| Filter::RandomRow { chance: it.chance })
+            message::<proto::RandomRowFilter>(bytes).map(|it| Filter::RandomRow { probability: it.chance })
         }
         "FuzzyRowFilter" => message::<proto::FuzzyRowFilter>(bytes).and_then(|it| {
             let keys = it.fuzzy_keys_data.iter().map(|pair| fuzzy::decode(pair, it.is_mask_v2()));
@@ -106,7 +106,7 @@ fn leaf(name: &str, bytes: Bytes) -> Option<Result<Filter, Refused>> {
 
 fn compare(message: &proto::CompareFilter) -> Result<Compare, Refused> {
     let Some(comparator) = &message.comparator else {
-        return Err(not_taken("a comparison without a comparator"));
+        return Err(invalid_filter("comparison has no comparator"));
     };
     compare_with(message.compare_op, comparator)
 }
@@ -171,7 +171,9 @@ fn timestamps(message: proto::TimestampsFilter) -> Result<Filter, Refused> {
     let can_hint = message.can_hint();
     let mut timestamps = message.timestamps;
     if let Some(negative) = timestamps.iter().find(|timestamp| **timestamp < 0) {
-        return Err(not_taken(format!("java.lang.IllegalArgumentException: must be positive {negative}")));
+        return Err(invalid_filter(format!(
+            "java.lang.IllegalArgumentException: must be positive {negative}"
+        )));
     }
     timestamps.sort_unstable();
     timestamps.dedup();
@@ -192,9 +194,9 @@ fn not_negative(number: i32, what: &str) -> Result<i32, Refused> {
     if number >= 0 {
         return Ok(number);
     }
-    Err(not_taken(format!("java.lang.IllegalArgumentException: {what} {number}")))
+    Err(invalid_filter(format!("java.lang.IllegalArgumentException: {what} {number}")))
 }
 
 fn message<M: Message + Default>(bytes: Bytes) -> Result<M, Refused> {
-    M::decode(bytes).map_err(not_taken)
+    M::decode(bytes).map_err(invalid_filter)
 }

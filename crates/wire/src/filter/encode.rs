@@ -1,4 +1,4 @@
-//! The messages of filters.
+//! Encodes filters as their messages.
 
 use cell::filter::{Compare, Filter, ListOperator, PageStart, SingleColumnValue};
 use prost::Message;
@@ -6,7 +6,7 @@ use proto::filter_list::Operator;
 
 use super::{PACKAGE, comparator, fuzzy, ranges};
 
-/// The message of a filter.
+/// Encodes a filter as its message.
 pub(super) fn filter(filter: &Filter) -> proto::Filter {
     let (name, bytes) = match filter {
         Filter::All => ("FilterAllFilter", Vec::new()),
@@ -98,8 +98,8 @@ fn by_row(filter: &Filter) -> proto::Filter {
             "InclusiveStopFilter",
             proto::InclusiveStopFilter { stop_row_key: Some(row.clone()) }.encode_to_vec(),
         ),
-        Filter::RandomRow { chance } => {
-            named("RandomRowFilter", proto::RandomRowFilter { chance: *chance }.encode_to_vec())
+        Filter::RandomRow { probability } => {
+            named("RandomRowFilter", proto::RandomRowFilter { chance: *probability }.encode_to_vec())
         }
         Filter::FuzzyRow(keys) => {
             let fuzzy_keys_data = keys.iter().map(fuzzy::encode).collect();

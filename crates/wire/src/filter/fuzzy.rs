@@ -1,24 +1,25 @@
-//! The templates of `FuzzyRowFilter`, whose masks come in three forms.
+//! The templates of `FuzzyRowFilter`, whose masks have three forms.
 //!
-//! A client writes 0 for fixed bytes and 1 for wildcards. Before the message is made its JVM may turn that into its working
-//! form: 0xff for fixed bytes, and for wildcards 2 (new clients) or 0 (old ones).
+//! A client writes 0 for fixed bytes and 1 for wildcards. Before it serializes the filter, its JVM
+//! may convert that to an internal form: 0xff for fixed bytes, and for wildcards 2 (new clients) or
+//! 0 (old clients).
 
 use bytes::Bytes;
 use cell::filter::FuzzyKey;
 use proto::BytesBytesPair;
 
-use super::not_taken;
+use super::invalid_filter;
 use crate::convert::Refused;
 
 const FIXED: u8 = 0xff;
 const WILDCARD: u8 = 2;
 const WILDCARD_AS_WRITTEN: u8 = 1;
 
-/// A template from its message; `is_mask_v2` as the message says.
+/// Decodes a template from its message. `is_mask_v2` comes from the filter's message.
 pub(super) fn decode(pair: &BytesBytesPair, is_mask_v2: bool) -> Result<FuzzyKey, Refused> {
     let (key, mask) = (&pair.first, &pair.second);
     if key.len() != mask.len() {
-        return Err(not_taken(
+        return Err(invalid_filter(
             "java.lang.IllegalArgumentException: a fuzzy key and its mask differ in length",
         ));
     }
@@ -30,7 +31,7 @@ pub(super) fn decode(pair: &BytesBytesPair, is_mask_v2: bool) -> Result<FuzzyKey
         // As written, without wildcards.
         |_| true
     } else {
-        // An old client's working form, of wildcards only.
+        // An old client's internal form, consisting of wildcards only.
         |_| false
     };
     let fixed: Vec<bool> = mask.iter().map(|byte| is_fixed(*byte)).collect();
@@ -38,7 +39,7 @@ pub(super) fn decode(pair: &BytesBytesPair, is_mask_v2: bool) -> Result<FuzzyKey
     Ok(FuzzyKey { key: key.collect::<Vec<u8>>().into(), fixed })
 }
 
-/// The message of a template, in the working form of new clients.
+/// Encodes a template in the internal form of new clients.
 pub(super) fn encode(key: &FuzzyKey) -> BytesBytesPair {
     let mask = key.fixed.iter().map(|fixed| if *fixed { FIXED } else { WILDCARD });
     BytesBytesPair { first: key.key.clone(), second: Bytes::from(mask.collect::<Vec<u8>>()) }

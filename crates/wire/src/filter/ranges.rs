@@ -1,17 +1,18 @@
-//! The ranges of `MultiRowRangeFilter`: sorted and without overlaps, whoever made them.
+//! The ranges of `MultiRowRangeFilter`: always sorted and disjoint.
 
 use cell::filter::RowRange;
 
-use super::not_taken;
+use super::invalid_filter;
 use crate::convert::Refused;
 
-/// Ranges from their messages. HBase's clients sort and merge them; those of others are sorted and merged here.
+/// Decodes ranges. HBase's clients send them sorted and merged; ranges of other clients are sorted
+/// and merged here.
 ///
 /// # Errors
-/// As HBase's class: for no range at all, and for a range that ends before it begins.
+/// As in HBase's class: for an empty list, and for a range that ends before it begins.
 pub(super) fn decode(ranges: &[proto::RowRange]) -> Result<Vec<RowRange>, Refused> {
     if ranges.is_empty() {
-        return Err(not_taken("java.lang.IllegalArgumentException: No ranges found."));
+        return Err(invalid_filter("java.lang.IllegalArgumentException: No ranges found."));
     }
     let mut sorted = ranges.iter().map(range).collect::<Result<Vec<_>, _>>()?;
     sorted.sort_by(|left, right| left.start.cmp(&right.start));
@@ -22,6 +23,13 @@ pub(super) fn decode(ranges: &[proto::RowRange]) -> Result<Vec<RowRange>, Refuse
             None => merged.push(next),
         }
     }
+    let is_before = |low: &RowRange, high: &RowRange| {
+        low.stop < high.start || (low.stop == high.start && !(low.stop_inclusive && high.start_inclusive))
+    };
+    debug_assert!(
+        merged.windows(2).all(|pair| is_before(&pair[0], &pair[1])),
+        "ranges are sorted and disjoint after the merge"
+    );
     Ok(merged)
 }
 
@@ -34,12 +42,12 @@ fn range(message: &proto::RowRange) -> Result<RowRange, Refused> {
     };
     let empty = range.start == range.stop && !(range.start_inclusive && range.stop_inclusive);
     if !range.stop.is_empty() && (range.stop < range.start || empty) {
-        return Err(not_taken("java.lang.IllegalArgumentException: Invalid rowRange"));
+        return Err(invalid_filter("java.lang.IllegalArgumentException: Invalid rowRange"));
     }
     Ok(range)
 }
 
-/// Whether the ranges overlap or touch; `next` does not begin before `last`.
+/// Whether the ranges overlap or touch. `next` must not start before `last`.
 fn meets(last: &RowRange, next: &RowRange) -> bool {
     last.start == next.start
         || last.stop.is_empty()
@@ -72,7 +80,7 @@ pub(super) fn encode(range: &RowRange) -> proto::RowRange {
 mod tests {
     use super::*;
 
-    /// `[a,c)` and the like.
+    /// Parses `[a,c)` and the like.
     fn message(text: &str) -> proto::RowRange {
         let (start, stop) = text[1..text.len() - 1].split_once(',').unwrap();
         proto::RowRange {

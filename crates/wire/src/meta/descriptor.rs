@@ -5,7 +5,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 
 use crate::meta::{INFO, REPLICATION_BARRIER, TABLE};
 
-/// `hbase:meta` as HBase 2.5.10 makes it, attribute for attribute.
+/// The descriptor of `hbase:meta` with exactly the attributes that HBase 2.5.10 gives it.
 pub fn descriptor() -> TableDescriptor {
     let mut table = TableDescriptor::new(TableName::meta())
         .with_family(family(INFO, "3", "8192"))
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use proto::magic::without_magic;
 
-    /// The descriptor file of `hbase:meta` in a root directory that HBase 2.5.10 made.
+    /// The descriptor file of `hbase:meta` in a root directory that HBase 2.5.10 created.
     #[test]
     fn meta_is_that_of_hbase() {
         let file = Bytes::from_static(include_bytes!("../../tests/vectors/meta.tableinfo"));

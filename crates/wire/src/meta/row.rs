@@ -1,4 +1,4 @@
-//! A region's row taken apart, and the changes of rows.
+//! Parses a region's row, and builds mutations of rows.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,35 @@ use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP};
 use proto::magic::{with_magic, without_magic};
 
 use crate::meta::{
-    INFO, MERGE_PREFIX, OPEN_SEQ_NUM, REGION_INFO, RegionStateText, SERVER, SERVER_NAME, SPLIT_A, SPLIT_B,
+    INFO, MERGE_PREFIX, MetaRegionState, OPEN_SEQ_NUM, REGION_INFO, SERVER, SERVER_NAME, SPLIT_A, SPLIT_B,
     START_CODE, STATE, TABLE, TableState, region_row, table_row,
 };
 
-/// What `hbase:meta` says of a region (its default replica).
+/// The contents of a region's row in `hbase:meta` (of its default replica).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaRow {
     /// The region.
     pub region: RegionInfo,
-    /// Where it is served, or was served last: host and port.
+    /// The host and port of the server that serves the region or served it last.
     pub server: Option<(String, u16)>,
-    /// The start of that server.
+    /// The start code of that server.
     pub start_code: Option<u64>,
-    /// The region's highest sequence id when it was opened there.
+    /// The region's highest sequence id when that server opened it.
     pub open_seq_num: Option<i64>,
-    /// Where it is to be opened.
+    /// The server that is to open the region.
     pub target: Option<ServerName>,
-    /// Its state.
-    pub state: Option<RegionStateText>,
+    /// The region's state.
+    pub state: Option<MetaRegionState>,
     /// Its daughters, if it was split.
     pub daughters: Vec<RegionInfo>,
-    /// The regions that were merged into it and are not tidied up yet.
+    /// The regions that were merged into it and are not cleaned up yet.
     pub merged_from: Vec<RegionInfo>,
 }
 
 impl MetaRow {
-    /// Takes the cells of one row; of several versions the first counts. `None` without a readable `info:regioninfo`:
-    /// a row of a table, or one that clients pass over too. Other columns that cannot be read count as absent.
+    /// Parses the cells of one row; of several versions of a column, the first counts. Returns
+    /// `None` without a readable `info:regioninfo`: such a row belongs to a table, or clients skip
+    /// it too. Other unreadable columns count as absent.
     pub fn parse<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> Option<MetaRow> {
         let mut region = None;
         let mut seen = Columns::default();
@@ -59,26 +60,26 @@ impl MetaRow {
         })
     }
 
-    /// The server that serves the region, or served it last, as one name.
+    /// The name of the server that serves the region or served it last.
     pub fn server_name(&self) -> Option<ServerName> {
         let (host, port) = self.server.clone()?;
         Some(ServerName { host, port, start_code: self.start_code? })
     }
 
-    /// Whether this is the row of a region that was split, which clients pass over.
+    /// Whether the region was split and is offline, so that clients skip its row.
     pub fn is_split_parent(&self) -> bool {
         self.region.split && self.region.offline
     }
 }
 
-/// The columns of a row that were met so far.
+/// The columns of a row that have been read so far.
 #[derive(Default)]
 struct Columns {
     server: Option<(String, u16)>,
     start_code: Option<i64>,
     open_seq_num: Option<i64>,
     target: Option<ServerName>,
-    state: Option<RegionStateText>,
+    state: Option<MetaRegionState>,
     split_a: Option<RegionInfo>,
     split_b: Option<RegionInfo>,
     merged_from: BTreeMap<Vec<u8>, RegionInfo>,
@@ -93,7 +94,7 @@ impl Columns {
             SERVER_NAME => {
                 keep_first(&mut self.target, || ServerName::parse(std::str::from_utf8(value).ok()?))
             }
-            STATE => keep_first(&mut self.state, || RegionStateText::parse(value)),
+            STATE => keep_first(&mut self.state, || MetaRegionState::parse(value)),
             SPLIT_A => keep_first(&mut self.split_a, || parse_region(value)),
             SPLIT_B => keep_first(&mut self.split_b, || parse_region(value)),
             _ if is_merge_qualifier(qualifier) => {
@@ -111,13 +112,13 @@ fn is_merge_qualifier(qualifier: &[u8]) -> bool {
     qualifier.starts_with(MERGE_PREFIX)
 }
 
-fn keep_first<T>(place: &mut Option<T>, value: impl FnOnce() -> Option<T>) {
-    if place.is_none() {
-        *place = value();
+fn keep_first<T>(field: &mut Option<T>, value: impl FnOnce() -> Option<T>) {
+    if field.is_none() {
+        *field = value();
     }
 }
 
-/// The region in a column of `hbase:meta`; `None` for what is none.
+/// Parses a region in a column of `hbase:meta`; `None` if the value is not a region.
 pub fn parse_region(value: &[u8]) -> Option<RegionInfo> {
     let message: proto::RegionInfo = without_magic(&Bytes::copy_from_slice(value)).ok()?;
     RegionInfo::try_from(&message).ok()
@@ -132,29 +133,29 @@ fn parse_long(value: &[u8]) -> Option<i64> {
     value.try_into().ok().map(i64::from_be_bytes)
 }
 
-/// The state in a table's row; `None` if the row says nothing of it.
+/// The state in a table's row; `None` if the row has no readable state.
 pub fn parse_table_state<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> Option<TableState> {
     let mut states = cells.into_iter().filter(|cell| cell.family() == TABLE && cell.qualifier() == STATE);
     TableState::from_bytes(states.next()?.value)
 }
 
-/// A new region, or one whose descriptor changed: writes the region and its state.
-pub fn put_region(region: &RegionInfo, state: RegionStateText) -> Mutation {
+/// Writes a region and its state, for a new region or a changed descriptor.
+pub fn put_region(region: &RegionInfo, state: MetaRegionState) -> Mutation {
     put(region, |row| vec![region_info_cell(row, region), state_cell(row, state)])
 }
 
-/// The region is about to be opened by `server`.
+/// Records that `server` is about to open the region.
 pub fn put_opening(region: &RegionInfo, server: &ServerName) -> Mutation {
     put(region, |row| {
         vec![
             region_info_cell(row, region),
             info_cell(row, SERVER_NAME, server.to_string().as_bytes()),
-            state_cell(row, RegionStateText::Opening),
+            state_cell(row, MetaRegionState::Opening),
         ]
     })
 }
 
-/// The region is served by `server`, which opened it with sequence id `open_seq_num`.
+/// Records that `server` serves the region, which it opened with sequence id `open_seq_num`.
 pub fn put_open(region: &RegionInfo, server: &ServerName, open_seq_num: i64) -> Mutation {
     put(region, |row| {
         vec![
@@ -162,20 +163,20 @@ pub fn put_open(region: &RegionInfo, server: &ServerName, open_seq_num: i64) -> 
             info_cell(row, SERVER, format!("{}:{}", server.host, server.port).as_bytes()),
             info_cell(row, START_CODE, &server.start_code.to_be_bytes()),
             info_cell(row, OPEN_SEQ_NUM, &open_seq_num.to_be_bytes()),
-            state_cell(row, RegionStateText::Open),
+            state_cell(row, MetaRegionState::Open),
         ]
     })
 }
 
-/// The region's state has changed, but not where it is.
-pub fn put_state(region: &RegionInfo, state: RegionStateText) -> Mutation {
+/// Records a new state of the region; its location stays the same.
+pub fn put_state(region: &RegionInfo, state: MetaRegionState) -> Mutation {
     put(region, |row| vec![region_info_cell(row, region), state_cell(row, state)])
 }
 
-/// What the row of a region says before it was opened for the first time (HBase: "openSeqNum = 1 is fine").
+/// The open sequence number of a region that was never opened (HBase: "openSeqNum = 1 is fine").
 const FIRST_OPEN_SEQ_NUM: i64 = 1;
 
-/// The region was split: it is offline, and names its daughters.
+/// Records that the region was split: it is offline, and its row names its daughters.
 pub fn put_split_parent(parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Mutation {
     let parent = RegionInfo { split: true, offline: true, ..parent.clone() };
     put(&parent, |row| {
@@ -187,13 +188,14 @@ pub fn put_split_parent(parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Mut
     })
 }
 
-/// A daughter or merged region that nobody has opened yet; a merged one names its `parents`.
+/// Records a daughter or merged region that no server has opened yet. A merged region names its
+/// `parents`.
 pub fn put_new_region(region: &RegionInfo, parents: &[RegionInfo]) -> Mutation {
     put(region, |row| {
         let mut cells = vec![
             region_info_cell(row, region),
             info_cell(row, OPEN_SEQ_NUM, &FIRST_OPEN_SEQ_NUM.to_be_bytes()),
-            state_cell(row, RegionStateText::Closed),
+            state_cell(row, MetaRegionState::Closed),
         ];
         let parents = parents.iter().enumerate();
         cells.extend(parents.map(|(at, parent)| region_cell(row, &merge_qualifier(at), parent)));
@@ -201,7 +203,7 @@ pub fn put_new_region(region: &RegionInfo, parents: &[RegionInfo]) -> Mutation {
     })
 }
 
-/// The regions that were merged into this one are gone.
+/// Removes the references to the regions that were merged into this one.
 pub fn delete_merge_parents(region: &RegionInfo, parents: usize) -> Mutation {
     let row = region_row(region);
     let cells = (0..parents).map(|at| {
@@ -214,19 +216,19 @@ fn merge_qualifier(at: usize) -> Vec<u8> {
     [MERGE_PREFIX, format!("{at:04}").as_bytes()].concat()
 }
 
-/// The region is gone.
+/// Deletes the region's row.
 pub fn delete_region(region: &RegionInfo) -> Mutation {
     Mutation::delete(region_row(region), Vec::new())
 }
 
-/// The table's state.
+/// Writes the table's state.
 pub fn put_table_state(table: &TableName, state: TableState) -> Mutation {
     let row = table_row(table);
     let cell = KeyValue::new(&row, TABLE, STATE, LATEST_TIMESTAMP, CellType::Put, &state.to_bytes());
     Mutation::put(row, vec![cell])
 }
 
-/// The table is gone.
+/// Deletes the table's row.
 pub fn delete_table(table: &TableName) -> Mutation {
     Mutation::delete(table_row(table), Vec::new())
 }
@@ -235,6 +237,10 @@ fn put(region: &RegionInfo, cells: impl FnOnce(&[u8]) -> Vec<KeyValue>) -> Mutat
     let row = region_row(region);
     let mut cells = cells(&row);
     cells.sort_by(|left, right| left.view(0).qualifier().cmp(right.view(0).qualifier()));
+    debug_assert!(
+        cells.windows(2).all(|pair| pair[0].view(0).qualifier() != pair[1].view(0).qualifier()),
+        "a row is written with one cell per column"
+    );
     Mutation::put(row, cells)
 }
 
@@ -251,7 +257,7 @@ fn region_cell(row: &[u8], qualifier: &[u8], region: &RegionInfo) -> KeyValue {
     info_cell(row, qualifier, &with_magic(&proto::RegionInfo::from(region)))
 }
 
-fn state_cell(row: &[u8], state: RegionStateText) -> KeyValue {
+fn state_cell(row: &[u8], state: MetaRegionState) -> KeyValue {
     info_cell(row, STATE, state.as_str().as_bytes())
 }
 
@@ -276,16 +282,16 @@ mod tests {
         let row = parse(&[put_open(&region(), &server(), 42)]).unwrap();
         assert_eq!(row.region, region());
         assert_eq!(row.server_name(), Some(server()));
-        assert_eq!((row.open_seq_num, row.state), (Some(42), Some(RegionStateText::Open)));
+        assert_eq!((row.open_seq_num, row.state), (Some(42), Some(MetaRegionState::Open)));
         assert!(!row.is_split_parent());
     }
 
     #[test]
-    fn newer_cells_come_first_and_count() {
-        let closing = put_state(&region(), RegionStateText::Closing);
+    fn the_newest_cell_counts() {
+        let closing = put_state(&region(), MetaRegionState::Closing);
         let row =
             parse(&[closing, put_opening(&region(), &server()), put_open(&region(), &server(), 2)]).unwrap();
-        assert_eq!(row.state, Some(RegionStateText::Closing));
+        assert_eq!(row.state, Some(MetaRegionState::Closing));
         assert_eq!(row.target, Some(server()));
         assert_eq!(row.server_name(), Some(server()), "the server's columns stay");
     }
@@ -302,7 +308,7 @@ mod tests {
         let new = put_new_region(&region(), &daughters);
         let merged = parse(std::slice::from_ref(&new)).unwrap();
         assert_eq!(merged.merged_from, daughters);
-        assert_eq!((merged.open_seq_num, merged.state), (Some(1), Some(RegionStateText::Closed)));
+        assert_eq!((merged.open_seq_num, merged.state), (Some(1), Some(MetaRegionState::Closed)));
         let gone = delete_merge_parents(&region(), 2);
         let names = |mutation: &Mutation| -> Vec<Vec<u8>> {
             let names = mutation.cells.iter().map(|cell| cell.view(0).qualifier().to_vec());
@@ -320,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_a_region_are_passed_over() {
+    fn rows_without_a_region_are_skipped() {
         assert_eq!(parse(&[]), None);
         let state = put_table_state(&region().table, TableState::Enabling);
         assert_eq!(parse(std::slice::from_ref(&state)), None);

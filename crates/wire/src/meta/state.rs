@@ -7,14 +7,14 @@ use proto::table_state::State;
 
 /// The state of a region, stored as text in `info:state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RegionStateText {
-    /// Not served, and not meant to be.
+pub enum MetaRegionState {
+    /// Not served, and not supposed to be.
     Offline,
-    /// A server was asked to open it.
+    /// A server was requested to open it.
     Opening,
     /// Served.
     Open,
-    /// A server was asked to close it.
+    /// A server was requested to close it.
     Closing,
     /// Not served.
     Closed,
@@ -30,44 +30,44 @@ pub enum RegionStateText {
     Merging,
     /// Merged: another region is served.
     Merged,
-    /// A daughter that is being made.
+    /// A daughter that is being created.
     SplittingNew,
-    /// A merged region that is being made.
+    /// A merged region that is being created.
     MergingNew,
     /// Its server died.
     AbnormallyClosed,
 }
 
-const REGION_STATES: [(RegionStateText, &str); 14] = [
-    (RegionStateText::Offline, "OFFLINE"),
-    (RegionStateText::Opening, "OPENING"),
-    (RegionStateText::Open, "OPEN"),
-    (RegionStateText::Closing, "CLOSING"),
-    (RegionStateText::Closed, "CLOSED"),
-    (RegionStateText::Splitting, "SPLITTING"),
-    (RegionStateText::Split, "SPLIT"),
-    (RegionStateText::FailedOpen, "FAILED_OPEN"),
-    (RegionStateText::FailedClose, "FAILED_CLOSE"),
-    (RegionStateText::Merging, "MERGING"),
-    (RegionStateText::Merged, "MERGED"),
-    (RegionStateText::SplittingNew, "SPLITTING_NEW"),
-    (RegionStateText::MergingNew, "MERGING_NEW"),
-    (RegionStateText::AbnormallyClosed, "ABNORMALLY_CLOSED"),
+const REGION_STATES: [(MetaRegionState, &str); 14] = [
+    (MetaRegionState::Offline, "OFFLINE"),
+    (MetaRegionState::Opening, "OPENING"),
+    (MetaRegionState::Open, "OPEN"),
+    (MetaRegionState::Closing, "CLOSING"),
+    (MetaRegionState::Closed, "CLOSED"),
+    (MetaRegionState::Splitting, "SPLITTING"),
+    (MetaRegionState::Split, "SPLIT"),
+    (MetaRegionState::FailedOpen, "FAILED_OPEN"),
+    (MetaRegionState::FailedClose, "FAILED_CLOSE"),
+    (MetaRegionState::Merging, "MERGING"),
+    (MetaRegionState::Merged, "MERGED"),
+    (MetaRegionState::SplittingNew, "SPLITTING_NEW"),
+    (MetaRegionState::MergingNew, "MERGING_NEW"),
+    (MetaRegionState::AbnormallyClosed, "ABNORMALLY_CLOSED"),
 ];
 
-impl RegionStateText {
+impl MetaRegionState {
     /// The text in `info:state`.
     pub fn as_str(self) -> &'static str {
         REGION_STATES.iter().find(|(state, _)| *state == self).expect("every state has its text").1
     }
 
     /// The state that the text of `info:state` names.
-    pub fn parse(text: &[u8]) -> Option<RegionStateText> {
+    pub fn parse(text: &[u8]) -> Option<MetaRegionState> {
         REGION_STATES.iter().find(|(_, name)| name.as_bytes() == text).map(|(state, _)| *state)
     }
 }
 
-impl fmt::Display for RegionStateText {
+impl fmt::Display for MetaRegionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -92,7 +92,7 @@ impl TableState {
         proto::TableState::from(self).encode_to_vec()
     }
 
-    /// Takes the value of `table:state`; `None` if it is none.
+    /// Decodes the value of `table:state`; `None` if it is not a table state.
     pub fn from_bytes(value: &[u8]) -> Option<TableState> {
         TableState::try_from(&proto::TableState::decode(value).ok()?).ok()
     }
@@ -157,9 +157,9 @@ mod tests {
     #[test]
     fn region_states_are_read_back() {
         for (state, text) in REGION_STATES {
-            assert_eq!(RegionStateText::parse(state.as_str().as_bytes()), Some(state));
+            assert_eq!(MetaRegionState::parse(state.as_str().as_bytes()), Some(state));
             assert_eq!(state.to_string(), text);
         }
-        assert_eq!(RegionStateText::parse(b"open"), None);
+        assert_eq!(MetaRegionState::parse(b"open"), None);
     }
 }

@@ -1,53 +1,56 @@
-//! `AdminService`: what a region server does for the master and for tools.
+//! `AdminService`: operations of a region server for the master and for tools.
 
 use crate::service::service;
 
-/// The class of the remote procedure by which a master tells a server that throttling was switched.
+/// The class of the remote procedure by which a master notifies a server that throttling was
+/// switched.
 pub const SWITCH_RPC_THROTTLE: &str = "org.apache.hadoop.hbase.regionserver.SwitchRpcThrottleRemoteCallable";
 
 service! {
-    /// What a region server does for the master and for tools.
+    /// Operations of a region server for the master and for tools.
     "AdminService" AdminService dispatch_admin ADMIN_METHODS
     works {
-        /// A region, and on demand its compaction state and best split row.
+        /// Describes a region, on request with its compaction state and best split row.
         "GetRegionInfo" get_region_info(GetRegionInfoRequest) -> GetRegionInfoResponse;
-        /// The store files of a region.
+        /// Lists the store files of a region.
         "GetStoreFile" get_store_file(GetStoreFileRequest) -> GetStoreFileResponse;
-        /// The regions that are served here.
+        /// Lists the regions that this server serves.
         "GetOnlineRegion" get_online_region(GetOnlineRegionRequest) -> GetOnlineRegionResponse;
-        /// Opens regions; answers when they are asked for, the outcome is reported to the master.
+        /// Starts opening regions. Responds immediately; the outcome is reported to the master.
         "OpenRegion" open_region(OpenRegionRequest) -> OpenRegionResponse;
-        /// Prepares for opening a region.
+        /// Prepares the opening of a region.
         "WarmupRegion" warmup_region(WarmupRegionRequest) -> WarmupRegionResponse;
-        /// Closes a region; answers when it is asked for, the outcome is reported to the master.
+        /// Starts closing a region. Responds immediately; the outcome is reported to the master.
         "CloseRegion" close_region(CloseRegionRequest) -> CloseRegionResponse;
-        /// Flushes a region and returns when it is done.
+        /// Flushes a region and returns when the flush is complete.
         "FlushRegion" flush_region(FlushRegionRequest) -> FlushRegionResponse;
-        /// Asks for a compaction of a region.
+        /// Requests a compaction of a region.
         "CompactRegion" compact_region(CompactRegionRequest) -> CompactRegionResponse;
-        /// Switches compactions of the server on or off.
+        /// Switches the server's compactions on or off.
         "CompactionSwitch" compaction_switch(CompactionSwitchRequest) -> CompactionSwitchResponse;
-        /// Forgets compactions that wait for their turn.
+        /// Removes queued compactions.
         "ClearCompactionQueues" clear_compaction_queues(ClearCompactionQueuesRequest) -> ClearCompactionQueuesResponse;
-        /// Begins a new log file.
+        /// Starts a new write-ahead log file.
         "RollWALWriter" roll_wal_writer(RollWalWriterRequest) -> RollWalWriterResponse;
-        /// The server's name and the port of its pages.
+        /// The server's name and the port of its status pages.
         "GetServerInfo" get_server_info(GetServerInfoRequest) -> GetServerInfoResponse;
         /// Stops the server.
         "StopServer" stop_server(StopServerRequest) -> StopServerResponse;
-        /// Reads the configuration again.
+        /// Reloads the configuration.
         "UpdateConfiguration" update_configuration(UpdateConfigurationRequest) -> UpdateConfigurationResponse;
-        /// Figures of the regions served here.
+        /// Statistics of the regions that this server serves.
         "GetRegionLoad" get_region_load(GetRegionLoadRequest) -> GetRegionLoadResponse;
-        /// Opens and closes regions; answers at once, the outcomes are reported to the master.
+        /// Starts opening and closing regions. Responds immediately; the outcomes are reported to
+        /// the master.
         "ExecuteProcedures" execute_procedures(ExecuteProceduresRequest) -> ExecuteProceduresResponse;
-        /// The last calls that took long.
+        /// The most recent slow calls.
         "GetSlowLogResponses" get_slow_log_responses(SlowLogResponseRequest) -> SlowLogResponses;
-        /// The last calls with large answers.
+        /// The most recent calls with large responses.
         "GetLargeLogResponses" get_large_log_responses(SlowLogResponseRequest) -> SlowLogResponses;
-        /// Either of them, and whatever else is kept of calls, by the Java class of the question.
+        /// Slow calls, large responses or other recorded calls, selected by the Java class of the
+        /// request.
         "GetLogEntries" get_log_entries(LogRequest) -> LogEntry;
-        /// Forgets the calls that are kept.
+        /// Removes the recorded calls.
         "ClearSlowLogsResponses" clear_slow_logs_responses(ClearSlowLogResponseRequest) -> ClearSlowLogResponses;
     }
     refused {

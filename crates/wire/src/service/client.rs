@@ -4,17 +4,17 @@ use base::BoxFuture;
 use bytes::Bytes;
 use prost::Message;
 
-use crate::exception::{Answer, JavaException, class};
 use crate::service::encode;
 use crate::service::method::{Method, Support, refuse};
 use crate::service::remote::{Caller, Remote, decode_response};
+use proto::exception::{Answer, JavaException, class};
 
-/// A request and the cell block that came with it.
+/// A request and its cell block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellRequest<M> {
     /// The message.
     pub message: M,
-    /// Its cells, as KeyValueCodec has them.
+    /// Its cells, encoded with KeyValueCodec.
     pub cells: Bytes,
 }
 
@@ -24,36 +24,25 @@ impl<M> From<M> for CellRequest<M> {
     }
 }
 
-/// An answer and the cell block that goes with it.
+/// A response and its cell block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellReply<M> {
     /// The message.
     pub message: M,
-    /// Its cells, as KeyValueCodec has them: pieces to be read one behind the other.
-    pub cells: Vec<Bytes>,
-}
-
-impl<M> CellReply<M> {
-    /// The cell block in one piece, copied if there are several.
-    pub fn cell_bytes(&self) -> Bytes {
-        match &self.cells[..] {
-            [] => Bytes::new(),
-            [one] => one.clone(),
-            several => several.concat().into(),
-        }
-    }
+    /// Its cells, encoded with KeyValueCodec.
+    pub cells: Bytes,
 }
 
 impl<M> From<M> for CellReply<M> {
     fn from(message: M) -> CellReply<M> {
-        CellReply { message, cells: Vec::new() }
+        CellReply { message, cells: Bytes::new() }
     }
 }
 
-/// Reads and writes of rows, by callers that take cells in cell blocks.
+/// Reads and writes of rows, for callers that accept cells in cell blocks.
 ///
-/// The answers are those that a client of HBase's newest version with KeyValueCodec gets; what older clients get
-/// instead (cells within the messages) is made where frames are answered.
+/// The responses have the form that HBase's newest client gets with KeyValueCodec. The code that
+/// answers frames converts them for older clients (cells inside the messages).
 pub trait ClientService: Send + Sync + 'static {
     /// Reads one row.
     fn get(
@@ -65,7 +54,7 @@ pub trait ClientService: Send + Sync + 'static {
         &self,
         request: CellRequest<proto::MutateRequest>,
     ) -> BoxFuture<'_, Answer<CellReply<proto::MutateResponse>>>;
-    /// Reads and changes rows of several regions, each for itself.
+    /// Reads and changes rows of several regions. Each action succeeds or fails separately.
     fn multi(
         &self,
         request: CellRequest<proto::MultiRequest>,
@@ -77,7 +66,7 @@ pub trait ClientService: Send + Sync + 'static {
     ) -> BoxFuture<'_, Answer<CellReply<proto::ScanResponse>>>;
 }
 
-/// Every method of ClientService in HBase 2.6, and what becomes of it here.
+/// Every method of ClientService in HBase 2.6, and its support here.
 pub const CLIENT_METHODS: &[Method] = &[
     works("Get", "GetRequest", "GetResponse"),
     works("Mutate", "MutateRequest", "MutateResponse"),
@@ -114,7 +103,7 @@ const fn works(name: &'static str, request: &'static str, response: &'static str
     Method { name, request, response, support: Support::Works }
 }
 
-/// The exception for a method of ClientService that does not work.
+/// The exception for an unsupported method of ClientService.
 pub fn refuse_client(method: &str, param: &Bytes) -> JavaException {
     match (method, proto::CoprocessorServiceRequest::decode(param.clone())) {
         ("ExecRegionServerService", Ok(request)) => no_endpoint(&request.call.service_name, b""),
@@ -122,7 +111,7 @@ pub fn refuse_client(method: &str, param: &Bytes) -> JavaException {
     }
 }
 
-/// As HBase answers a call of an endpoint that is not loaded.
+/// HBase's exception for a call of an endpoint that is not loaded.
 pub fn no_endpoint(service: &str, region: &[u8]) -> JavaException {
     let place =
         if region.is_empty() { String::new() } else { format!(" in region {}", region.escape_ascii()) };
@@ -139,7 +128,7 @@ async fn call<Request: Message, Response: Message + Default>(
 ) -> Answer<CellReply<Response>> {
     let (response, cells) =
         caller.call("ClientService", method, encode(&request.message), request.cells).await?;
-    Ok(CellReply { message: decode_response(method, response)?, cells: vec![cells] })
+    Ok(CellReply { message: decode_response(method, response)?, cells })
 }
 
 impl<C: Caller> ClientService for Remote<C> {

@@ -1,20 +1,20 @@
-//! `ClientMetaService`: what a client asks first.
+//! `ClientMetaService`: the first requests of a client, before it knows the cluster.
 
 use crate::service::service;
 
 service! {
-    /// What a client asks first.
+    /// The first requests of a client, before it knows the cluster.
     "ClientMetaService" ClientMetaService dispatch_client_meta CLIENT_META_METHODS
     works {
-        /// The id of the cluster.
+        /// The cluster id.
         "GetClusterId" get_cluster_id(GetClusterIdRequest) -> GetClusterIdResponse;
-        /// The master that serves.
+        /// The active master.
         "GetActiveMaster" get_active_master(GetActiveMasterRequest) -> GetActiveMasterResponse;
         /// All masters.
         "GetMasters" get_masters(GetMastersRequest) -> GetMastersResponse;
-        /// Where hbase:meta is.
+        /// The locations of `hbase:meta`.
         "GetMetaRegionLocations" get_meta_region_locations(GetMetaRegionLocationsRequest) -> GetMetaRegionLocationsResponse;
-        /// Servers that a client can ask these things.
+        /// Servers that answer the requests of this service.
         "GetBootstrapNodes" get_bootstrap_nodes(GetBootstrapNodesRequest) -> GetBootstrapNodesResponse;
     }
     refused {

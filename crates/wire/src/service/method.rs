@@ -1,18 +1,18 @@
-//! Tables of methods: what HBase has, and what becomes of it here.
+//! Method tables: HBase's methods and their support here.
 
-use crate::exception::{JavaClass, JavaException, class};
 use crate::service::{
     ADMIN_METHODS, CLIENT_META_METHODS, CLIENT_METHODS, MASTER_METHODS, REGION_SERVER_STATUS_METHODS,
 };
+use proto::exception::{JavaClass, JavaException, class};
 
 /// A method of one of HBase's services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// Its name in request headers; upper and lower case matter.
+    /// Its name in request headers, case-sensitive.
     pub name: &'static str,
-    /// The request's message, in Rust's spelling.
+    /// The request message's name, in Rust's spelling.
     pub request: &'static str,
-    /// The response's message, in Rust's spelling.
+    /// The response message's name, in Rust's spelling.
     pub response: &'static str,
     /// Whether it works here.
     pub support: Support,
@@ -23,7 +23,7 @@ pub struct Method {
 pub enum Support {
     /// It works.
     Works,
-    /// It is answered with an exception of this class.
+    /// Rejected with an exception of this class.
     Refused(JavaClass),
 }
 
@@ -40,7 +40,7 @@ pub const ALL: &[(&str, &[Method])] = &[
     ("ConnectionRegistryService", CONNECTION_REGISTRY_METHODS),
 ];
 
-/// The exception for a method that does not work: one that HBase has, or one that nobody has.
+/// The exception for a method that does not work here, or that no HBase version has.
 pub fn refuse(methods: &[Method], name: &str) -> JavaException {
     match methods.iter().find(|method| method.name == name).map(|method| method.support) {
         Some(Support::Refused(class)) => {
@@ -82,7 +82,8 @@ const LOCK_METHODS: &[Method] = &[
 const BOOTSTRAP_NODE_METHODS: &[Method] =
     &[refused("GetAllBootstrapNodes", "GetAllBootstrapNodesRequest", "GetAllBootstrapNodesResponse")];
 
-/// Works as a preamble (`Regist`), which is how clients ask; as a call, which none sends, it is refused.
+/// Works as a preamble (`Regist`), which is how clients send it. Rejected as a call, which no
+/// client sends.
 const CONNECTION_REGISTRY_METHODS: &[Method] =
     &[refused("GetConnectionRegistry", "GetConnectionRegistryRequest", "GetConnectionRegistryResponse")];
 
@@ -90,7 +91,7 @@ const CONNECTION_REGISTRY_METHODS: &[Method] =
 mod tests {
     use super::*;
 
-    /// The services as the .proto files have them, without the methods that only 3.0 has.
+    /// The services as the .proto files declare them, without the methods that only 3.0 has.
     fn declared(service: &str, proto_file: &str) -> Vec<(String, String, String)> {
         let start = format!("service {service} {{");
         proto_file
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_ends_retries() {
+    fn unsupported_methods_end_retries() {
         for (service, methods) in ALL {
             for method in *methods {
                 let exception = refuse(methods, method.name);

@@ -1,18 +1,21 @@
-//! `RegionServerStatusService`: what a region server tells the master.
+//! `RegionServerStatusService`: reports of a region server to the master.
 
 use crate::service::service;
 
 service! {
-    /// What a region server tells the master.
+    /// Reports of a region server to the master.
     "RegionServerStatusService" RegionServerStatusService dispatch_region_server_status REGION_SERVER_STATUS_METHODS
     works {
-        /// A server has started; answers with settings that it takes over.
+        /// Reports that a server has started. The response contains settings that the server
+        /// adopts.
         "RegionServerStartup" region_server_startup(RegionServerStartupRequest) -> RegionServerStartupResponse;
-        /// The regular report of a living server. Answers `YouAreDeadException` to one that counts as dead.
+        /// The periodic report of a live server. Fails with `YouAreDeadException` if the server
+        /// counts as dead.
         "RegionServerReport" region_server_report(RegionServerReportRequest) -> RegionServerReportResponse;
-        /// The last words of a server.
+        /// Reports the fatal error of a server before it stops.
         "ReportRSFatalError" report_rs_fatal_error(ReportRsFatalErrorRequest) -> ReportRsFatalErrorResponse;
-        /// Regions were opened, failed to open, or were closed. Once answered, hbase:meta says so.
+        /// Reports that regions were opened, failed to open, or were closed. When it returns,
+        /// `hbase:meta` is up to date.
         "ReportRegionStateTransition" report_region_state_transition(ReportRegionStateTransitionRequest) -> ReportRegionStateTransitionResponse;
     }
     refused {

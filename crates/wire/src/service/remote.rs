@@ -4,12 +4,13 @@ use base::BoxFuture;
 use bytes::Bytes;
 use prost::Message;
 
-use crate::exception::{Answer, JavaException};
 use crate::service::encode;
+use proto::exception::{Answer, JavaException};
 
-/// Sends calls to one server. A call that fails on the way gives an exception that says so.
+/// Sends calls to one server. A call that fails in transit returns an exception that states so.
 pub trait Caller: Send + Sync + 'static {
-    /// Calls a method with the bytes of its message and a cell block; gives the bytes of the answer and its cell block.
+    /// Calls a method with an encoded message and a cell block. Returns the encoded response and
+    /// its cell block.
     fn call(
         &self,
         service: &'static str,
@@ -19,10 +20,10 @@ pub trait Caller: Send + Sync + 'static {
     ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>>;
 }
 
-/// A server across the network: each of the service traits by way of a [`Caller`].
+/// A server across the network: implements each of the service traits through a [`Caller`].
 pub struct Remote<C>(pub C);
 
-/// A call without cells.
+/// Makes a call without cells.
 pub(super) async fn call<Response: Message + Default>(
     caller: &impl Caller,
     service: &'static str,
@@ -33,7 +34,8 @@ pub(super) async fn call<Response: Message + Default>(
     decode_response(method, response)
 }
 
-/// Reads an answer's message.
+/// Decodes a response message.
 pub(super) fn decode_response<M: Message + Default>(method: &str, response: Bytes) -> Answer<M> {
-    M::decode(response).map_err(|error| JavaException::io(format!("unreadable answer to {method}: {error}")))
+    M::decode(response)
+        .map_err(|error| JavaException::io(format!("cannot decode response of {method}: {error}")))
 }

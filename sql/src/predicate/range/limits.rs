@@ -1,46 +1,49 @@
-//! What a condition says of the values of one column.
+//! The limits that a condition sets on the values of one column.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use columnar::{Encoding, Place, Span, Value};
+use columnar::{ColumnLocation, Encoding, Span, Value};
 use proto::grampus::Predicate;
 use proto::grampus::predicate::{Comparison, In, Like, Operator};
 use wire::convert::columns;
 
-use super::key::behind;
+use super::key::prefix_successor;
 use crate::declaration::DeclaredColumn;
 
-/// Comparisons of two lists at most, one with the other; beyond that one of them is left out.
+/// Maximum number of comparisons to intersect two lists; beyond it one list is ignored.
 const COMPARED_MAX: usize = 1 << 16;
 
-/// Values between two others.
+/// An interval of values.
 #[derive(Clone, Debug)]
 struct Interval {
     lower: Bound<Value>,
     upper: Bound<Value>,
 }
 
-/// Values of which a column has one, if the condition is true.
+/// The intervals that must contain the column's value if the condition is true.
 pub struct Limits(Vec<Interval>);
 
 impl Limits {
-    /// What `conjuncts` say of the column in place `at` of the declaration; nothing if it is no part of the row key, or they
-    /// do not name it.
-    pub fn of(at: u32, column: &DeclaredColumn, conjuncts: &[&Predicate]) -> Option<Limits> {
-        if matches!(column.place, Place::Cell { .. }) {
+    /// The limits that `conjuncts` set on the column with index `at` in the declaration; `None` if
+    /// the column is not part of the row key, or the conjuncts do not restrict it.
+    pub fn new(at: u32, column: &DeclaredColumn, conjuncts: &[&Predicate]) -> Option<Limits> {
+        if matches!(column.location, ColumnLocation::Cell { .. }) {
             return None;
         }
-        let said = conjuncts.iter().filter_map(|predicate| {
+        let restrictions = conjuncts.iter().filter_map(|predicate| {
             let comparison = predicate.comparison.as_ref().filter(|one| one.column == Some(at));
             let list = predicate.r#in.as_ref().filter(|list| list.column == Some(at));
             let like = predicate.like.as_ref().filter(|like| like.column == Some(at));
-            comparison.and_then(compared).or_else(|| list.and_then(listed)).or_else(|| like.and_then(alike))
+            comparison
+                .and_then(comparison_intervals)
+                .or_else(|| list.and_then(list_intervals))
+                .or_else(|| like.and_then(like_intervals))
         });
-        said.reduce(|one, other| intersection(&one, &other)).map(Limits)
+        restrictions.reduce(|one, other| intersection(&one, &other)).map(Limits)
     }
 
-    /// Where the bytes of the values lie, in order; nothing if that may be anywhere.
+    /// The ranges of the values' bytes, in order; `None` if they are not restricted.
     pub fn spans(&self, column: &DeclaredColumn) -> Option<Vec<Span>> {
         let scale = column.sql_type.scale();
         let mut spans = Vec::new();
@@ -60,10 +63,10 @@ impl Limits {
     }
 }
 
-/// A text that is filled up with spaces to its length, so that it is one value.
+/// The value padded with spaces to the column's length, if the interval is a single text.
 fn filled(column: &DeclaredColumn, lower: &Bound<Value>, upper: &Bound<Value>) -> Option<Vec<u8>> {
-    let (Encoding::PhoenixChar, Place::RowBytes { length: Some(length), .. }) =
-        (column.encoding, &column.place)
+    let (Encoding::PhoenixChar, ColumnLocation::RowBytes { length: Some(length), .. }) =
+        (column.encoding, &column.location)
     else {
         return None;
     };
@@ -75,7 +78,7 @@ fn filled(column: &DeclaredColumn, lower: &Bound<Value>, upper: &Bound<Value>) -
     (one == other).then_some(bytes)
 }
 
-fn compared(comparison: &Comparison) -> Option<Vec<Interval>> {
+fn comparison_intervals(comparison: &Comparison) -> Option<Vec<Interval>> {
     let value = columns::value(comparison.value.as_ref()?).ok()?;
     let (lower, upper) = match comparison.operator() {
         _ if value == Value::Null => return None,
@@ -89,24 +92,24 @@ fn compared(comparison: &Comparison) -> Option<Vec<Interval>> {
     Some(vec![Interval { lower, upper }])
 }
 
-fn listed(list: &In) -> Option<Vec<Interval>> {
+fn list_intervals(list: &In) -> Option<Vec<Interval>> {
     let one = |value| {
         let value = columns::value(value).ok()?;
         Some(Interval { lower: Bound::Included(value.clone()), upper: Bound::Included(value) })
     };
     let values = list.value.iter().map(one).collect::<Option<Vec<_>>>()?;
-    // No value is equal to null.
+    // No value equals null.
     Some(values.into_iter().filter(|one| one.lower != Bound::Included(Value::Null)).collect())
 }
 
-/// Like a pattern is only what begins as it does.
-fn alike(like: &Like) -> Option<Vec<Interval>> {
+/// A value that matches a pattern starts with the pattern's literal prefix.
+fn like_intervals(like: &Like) -> Option<Vec<Interval>> {
     let pattern = like.pattern.as_deref().unwrap_or_default();
     let escape = like.escape.as_deref().unwrap_or_default();
     let is_special = |byte: &u8| matches!(byte, b'%' | b'_') || escape.contains(byte);
     let beginning: Vec<u8> = pattern.iter().copied().take_while(|byte| !is_special(byte)).collect();
-    let upper =
-        behind(&beginning).map_or(Bound::Unbounded, |bytes| Bound::Excluded(Value::Raw(bytes.into())));
+    let upper = prefix_successor(&beginning)
+        .map_or(Bound::Unbounded, |bytes| Bound::Excluded(Value::Raw(bytes.into())));
     (!beginning.is_empty())
         .then(|| vec![Interval { lower: Bound::Included(Value::Raw(beginning.into())), upper }])
 }
@@ -120,7 +123,7 @@ fn intersection(one: &[Interval], other: &[Interval]) -> Vec<Interval> {
 }
 
 impl Interval {
-    /// What is in both; nothing if there is none.
+    /// The intersection; `None` if it is empty.
     fn intersection(&self, other: &Interval) -> Option<Interval> {
         let lower = stricter(&self.lower, &other.lower, Ordering::Greater);
         let upper = stricter(&self.upper, &other.upper, Ordering::Less);
@@ -138,7 +141,7 @@ impl Interval {
     }
 }
 
-/// The one of two bounds that leaves less: the `further` one, or the one that is itself left out.
+/// The stricter of two bounds: the `further` one, or the exclusive one if their values are equal.
 fn stricter(one: &Bound<Value>, other: &Bound<Value>, further: Ordering) -> Bound<Value> {
     let (one_value, other_value) = match (one, other) {
         (Bound::Unbounded, bound) | (bound, Bound::Unbounded) => return bound.clone(),

@@ -1,4 +1,4 @@
-//! Ranges are as narrow as can be, and never too narrow.
+//! Ranges are as narrow as possible, and never too narrow.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, col, lit};
@@ -12,12 +12,12 @@ const COMPOSITE: &str = "CREATE EXTERNAL TABLE t (region VARCHAR, day INT, kind 
     'rest' 'row[7..]', 'tail' 'row[2..]')";
 const PARTED: &str = "CREATE EXTERNAL TABLE t (a VARCHAR, b VARCHAR, n INT) STORED AS GRAMPUS LOCATION 't' OPTIONS \
     ('a' 'row part 1 by |', 'b' 'row part 2 by |', 'n' 'row part 3 by | text_long')";
-/// Where no row can be.
+/// A range without rows.
 const NOTHING: (&str, &str) = ("\\x00", "\\x00\\x00");
 const WHOLE: &str = "CREATE EXTERNAL TABLE t (id VARCHAR PRIMARY KEY, n BIGINT) STORED AS GRAMPUS LOCATION 't' \
     OPTIONS ('n' 'row bytes_long')";
 
-/// The ranges of a condition: `a..c e..`.
+/// The ranges of a condition, in the form `a..c e..`.
 fn ranges(declaration: &str, condition: &Expr) -> String {
     let declaration = declared(declaration, &["f"]).unwrap();
     let mut parts = Vec::new();
@@ -25,20 +25,20 @@ fn ranges(declaration: &str, condition: &Expr) -> String {
         parts.push(translate(part, &declaration).unwrap_or_else(|| panic!("{part} is not translated")));
     }
     let shown = |range: &RowRange| format!("{}..{}", range.start.escape_ascii(), range.stop.escape_ascii());
-    of(&all(parts).unwrap(), &declaration).iter().map(shown).collect::<Vec<_>>().join(" ")
+    row_ranges(&all(parts).unwrap(), &declaration).iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
 fn check_all(declaration: &str, condition: Expr, expected: &str) {
     assert_eq!(ranges(declaration, &condition), expected, "{condition}");
 }
 
-/// One range.
+/// Checks a condition with one range.
 fn check(declaration: &str, condition: Expr, start: &str, stop: &str) {
     check_all(declaration, condition, &format!("{start}..{stop}"));
 }
 
 #[test]
-fn of_whole_keys() {
+fn ranges_of_whole_keys() {
     check(WHOLE, col("id").eq(lit("k")), "k", "k\\x00");
     check(WHOLE, col("id").gt(lit("k")), "k\\x00", "");
     check(WHOLE, col("id").gt_eq(lit("k")).and(col("id").lt(lit("m"))), "k", "m");
@@ -54,14 +54,15 @@ fn of_whole_keys() {
     check(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("k"))), "k\\x00", "");
     check_all(WHOLE, col("id").eq(lit("l")).or(col("id").gt(lit("m"))), "l..l\\x00 m\\x00..");
     check(WHOLE, col("id").eq(lit("l")).or(col("n").not_eq(lit(1_i64))), "", "");
-    // The narrower of two bounds; of what contradicts itself a row is asked for that there hardly is.
+    // The stricter of two bounds counts. A contradiction still queries one row that most likely
+    // does not exist.
     check(WHOLE, col("id").gt(lit("c")).and(col("id").lt(lit("b"))), NOTHING.0, NOTHING.1);
     check(WHOLE, col("id").gt(lit("c")).and(col("id").gt(lit("b"))), "c\\x00", "");
     check(WHOLE, col("id").between(lit("b"), lit("c")), "b", "c\\x00");
 }
 
 #[test]
-fn of_numbers_as_keys() {
+fn ranges_of_numbers_as_keys() {
     let zeros = "\\x00".repeat(6);
     check(
         WHOLE,
@@ -72,7 +73,7 @@ fn of_numbers_as_keys() {
     let (start, stop) =
         (format!("{zeros}\\x00\\x05"), format!("{zeros}\\x00\\x09\\x00").replace("\\x09", "\\t"));
     check(WHOLE, col("n").gt(lit(4_i64)).and(col("n").lt(lit(10_i64))), &start, &stop);
-    // Negative numbers are behind the others in two's complement.
+    // Negative numbers sort after the others in two's complement.
     check_all(
         WHOLE,
         col("n").lt(lit(10_i64)),
@@ -81,7 +82,7 @@ fn of_numbers_as_keys() {
 }
 
 #[test]
-fn of_parts_of_a_length() {
+fn ranges_of_fixed_length_parts() {
     check(COMPOSITE, col("region").eq(lit("de")), "de", "df");
     let day = |sign: &str, last: &str| format!("de{sign}\\x00\\x00{last}");
     let known = || col("region").eq(lit("de"));
@@ -91,13 +92,13 @@ fn of_parts_of_a_length() {
     let all =
         known().and(col("day").eq(lit(-1_i32))).and(col("kind").eq(lit("k"))).and(col("rest").gt(lit("m")));
     check(COMPOSITE, all, "de\\x7f\\xff\\xff\\xffkm\\x00", "de\\x7f\\xff\\xff\\xffl");
-    // Without what is before it, a part says nothing.
+    // A part gives no limits without the parts before it.
     check(COMPOSITE, col("day").eq(lit(5_i32)), "", "");
     check(COMPOSITE, col("region").lt(lit("dea")), "", "df");
     check(COMPOSITE, col("region").lt(lit("d")), "", "d");
     check(COMPOSITE, col("region").lt_eq(lit("de")), "", "df");
     check(COMPOSITE, col("region").gt(lit("de")), "df", "");
-    // No value has another length.
+    // A fixed-length column has no values of another length.
     check(COMPOSITE, col("region").eq(lit("d")).and(col("tail").eq(lit("x"))), NOTHING.0, NOTHING.1);
     let several = col("region").in_list(vec![lit("fr"), lit("de")], false).and(col("day").eq(lit(5_i32)));
     check_all(
@@ -110,18 +111,18 @@ fn of_parts_of_a_length() {
 }
 
 #[test]
-fn of_parts_between_separators() {
+fn ranges_of_parts_between_separators() {
     check(PARTED, col("a").eq(lit("x")), "x", "x}");
     check(PARTED, col("a").eq(lit("x")).and(col("b").eq(lit("y"))), "x|y", "x|y}");
     check(PARTED, col("a").eq(lit("x")).and(col("b").like(lit("y%"))), "x|y", "x|z");
     check(PARTED, col("a").eq(lit("x")).and(col("b").gt(lit("y"))), "x|y", "x}");
     check(PARTED, col("a").gt_eq(lit("x")), "x", "");
-    // "a!" is more than "a", and yet "a|z" is more than "a!".
+    // "a!" is greater than "a", but "a|z" is greater than "a!".
     check(PARTED, col("a").lt(lit("a!")).and(col("a").gt(lit(""))), "", "}");
     check(PARTED, col("a").lt(lit("a!")).and(col("a").gt_eq(lit("a"))), "a", "a}");
     check(PARTED, col("a").lt_eq(lit("a!")).and(col("a").gt(lit("a"))), "a", "a}");
     check(PARTED, col("a").between(lit("b"), lit("c")), "b", "c}");
-    // Text has several ways to write a number.
+    // Text has several representations of a number.
     check(
         PARTED,
         col("a").eq(lit("x")).and(col("b").eq(lit("y"))).and(col("n").eq(lit(1_i32))),
@@ -135,7 +136,7 @@ const ORDERED: &str = "CREATE EXTERNAL TABLE t (shard INT, price DECIMAL(10,2), 
     ordered_string', 'x' 'row[5..14] ordered_float64')";
 
 #[test]
-fn of_ordered_bytes_of_either_direction() {
+fn ranges_of_ordered_bytes_of_both_directions() {
     check_all(
         ORDERED,
         col("shard").eq(lit(1_i32)),
@@ -161,20 +162,20 @@ fn of_ordered_bytes_of_either_direction() {
 }
 
 #[test]
-fn many_ranges_are_few() {
+fn many_ranges_are_merged() {
     let many = |count: i32| (0..count).map(|number| lit(i64::from(2 * number))).collect::<Vec<_>>();
     let count = |condition: Expr| ranges(WHOLE, &condition).matches("..").count();
     assert_eq!(count(col("n").in_list(many(60), false)), 60);
     let most = count(col("n").in_list(many(10_000), false));
     assert!((32..=RANGES_MAX).contains(&most), "{most}");
-    // Two lists of 40 have 1600 ways, of which the second part's are taken together.
+    // Two lists of 40 values have 1600 combinations; the ranges of the second part are merged.
     let days = (0..40).map(lit).collect();
     let regions = (10..50).map(|number| lit(number.to_string())).collect();
     let both = col("region").in_list(regions, false).and(col("day").in_list(days, false));
     assert_eq!(ranges(COMPOSITE, &both).matches("..").count(), 40);
 }
 
-/// What a row is taken apart to, to be looked at by hand.
+/// Splits a row into its parts, for an independent evaluation.
 fn parts(row: &[u8]) -> Vec<Option<String>> {
     let mut parts: Vec<Option<String>> =
         row.split(|byte| *byte == b'|').map(|part| Some(String::from_utf8_lossy(part).to_string())).collect();
@@ -183,7 +184,7 @@ fn parts(row: &[u8]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn no_row_that_matches_is_outside() {
+fn every_matching_row_is_in_the_ranges() {
     let letters = ["a", "a!", "a|", "b", "", "ab"];
     let rows: Vec<String> = letters
         .iter()
@@ -209,7 +210,7 @@ fn no_row_that_matches_is_outside() {
         for (a, b) in letters.iter().flat_map(|a| letters.iter().map(move |b| (*a, *b))) {
             let predicates =
                 [expr(one, "a", a), expr(two, "b", b)].map(|expr| translate(&expr, &declaration).unwrap());
-            let ranges = of(&all(predicates.to_vec()).unwrap(), &declaration);
+            let ranges = row_ranges(&all(predicates.to_vec()).unwrap(), &declaration);
             for row in &rows {
                 let values = parts(row.as_bytes());
                 let matches = |at: usize, operator, bound| {
@@ -230,7 +231,7 @@ fn no_row_that_matches_is_outside() {
 }
 
 #[test]
-fn casts_that_change_values_are_not_looked_through() {
+fn casts_that_change_values_are_not_removed() {
     let declaration = declared(
         "CREATE EXTERNAL TABLE t (i INT, d DECIMAL(10,2), at TIMESTAMP, b BIGINT) STORED AS GRAMPUS LOCATION 't'",
         &["f"],
@@ -261,8 +262,9 @@ fn casts_that_change_values_are_not_looked_through() {
         ),
     ] {
         let found = translate(&expr, &declaration);
-        let shown =
-            found.as_ref().map(|found| crate::predicate::shown::Shown(found, &declaration).to_string());
+        let shown = found
+            .as_ref()
+            .map(|found| crate::predicate::display::PredicateDisplay(found, &declaration).to_string());
         assert_eq!(shown.as_deref(), expected, "{expr}");
     }
 }

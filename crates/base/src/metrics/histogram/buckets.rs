@@ -1,22 +1,23 @@
-//! The buckets that values are counted by: a sixteenth of their value wide.
+//! The histogram buckets, each a sixteenth of its value wide.
 
-/// A bucket is a power of two divided by two to this power.
+/// Each power of two is divided into two to this power buckets.
 const PARTS_BITS: u32 = 4;
 const PARTS: u64 = 1 << PARTS_BITS;
-/// The greatest value that is told from greater ones has so many bits: a terabyte, twelve days in microseconds.
+/// Larger values count as the largest value of this many bits: a terabyte, or twelve days in
+/// microseconds.
 pub(super) const VALUE_BITS: u32 = 40;
 pub(super) const BUCKETS: usize = ((VALUE_BITS - PARTS_BITS + 1) << PARTS_BITS) as usize;
 
-/// The bucket of a value.
+/// The bucket index of a value.
 #[inline]
 pub(super) fn bucket_of(value: u64) -> usize {
-    // Those below PARTS are as if of its power: each has a bucket of its own.
+    // Each value below PARTS has its own bucket.
     let power = (value | PARTS).ilog2() - PARTS_BITS;
     let bucket = (u64::from(power) << PARTS_BITS) + (value >> power);
     (bucket as usize).min(BUCKETS - 1)
 }
 
-/// The smallest value of a bucket.
+/// Smallest value of a bucket.
 pub(super) fn lowest_of(bucket: usize) -> u64 {
     let (power, part) = (bucket as u64 >> PARTS_BITS, bucket as u64 & (PARTS - 1));
     match power {
@@ -25,7 +26,7 @@ pub(super) fn lowest_of(bucket: usize) -> u64 {
     }
 }
 
-/// The greatest value of a bucket.
+/// Largest value of a bucket.
 pub(super) fn highest_of(bucket: usize) -> u64 {
     lowest_of(bucket + 1) - 1
 }

@@ -1,8 +1,8 @@
-//! What one thread noted of a histogram's values.
+//! One thread's part of a histogram.
 //!
-//! It is the thread's alone to add to, by ordinary instructions. Values that are often the same again are not put into
-//! buckets one by one: they are counted beside them as long as none comes that differs, and moved then. Who looks meanwhile
-//! looks again (a seqlock): the thread waits for nobody.
+//! Only the owning thread adds to it, with ordinary instructions. Repetitions of the previous value
+//! are counted separately and moved into their bucket when a different value comes. A seqlock makes
+//! a reader retry if it reads during such a move, so the owner never waits.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -11,141 +11,142 @@ use super::Value;
 use super::buckets::{BUCKETS, bucket_of};
 use crate::metrics::areas::{Count, Zeroed};
 
-/// The values of one thread, by bucket.
+/// One thread's values, by bucket.
 #[repr(C)]
 pub(super) struct Part {
     sum: Count,
-    // Of those since the last look, so that 0 says that there was none: the complement of the least, and one more than the
-    // greatest.
+    // Extremes since the last interval began, encoded so that 0 means "none": the complement of the
+    // minimum, and one more than the maximum.
     least: AtomicU64,
     above: AtomicU64,
-    // Whether there was ever any that is in `sum` and `counts`.
+    // Non-zero after the first value that was counted in `sum` and `counts`.
     is_used: AtomicU64,
-    // Of those that are often the same, the last one, and how often it came again since it was noted as others are; how often of
-    // that it had come at the last look. None of it is in `sum` and `counts`.
+    // Run-length cache for repeated values: the value, its repeat count not yet in `sum` and
+    // `counts`, and the repeat count when the last interval ended.
     last: AtomicU64,
-    again: AtomicU64,
-    again_seen: AtomicU64,
-    // Odd while what came again is moved.
+    repeats: AtomicU64,
+    repeats_reported: AtomicU64,
+    // Sequence number of the seqlock: odd while repeated values are being moved.
     moves: AtomicU64,
-    // They may wrap: only differences are looked at.
+    // May wrap: only differences are used.
     counts: [AtomicU32; BUCKETS],
 }
 
-// SAFETY: atomic numbers, of which each can be 0.
+// SAFETY: atomic integers, which may be zero.
 unsafe impl Zeroed for Part {}
 
 impl Part {
-    /// Notes a value that there were `times` of, for the thread whose part it is.
+    /// Records `times` equal values. Only the thread that owns the part may call this.
     #[inline]
-    pub(super) fn note(&self, Value { value, bucket }: Value, times: u32) {
+    pub(super) fn record(&self, Value { value, bucket }: Value, times: u32) {
         self.count(bucket, times);
         self.sum.add(value.wrapping_mul(u64::from(times)));
         if value >= self.above.load(Relaxed) || !value > self.least.load(Relaxed) {
-            self.note_extreme(value);
+            self.record_extreme(value);
         }
     }
 
-    /// Notes a value that is often the same as the last one noted so.
+    /// Records a value that often equals the last one recorded with this method.
     #[inline]
-    pub(super) fn note_alike(&self, value: u64) {
+    pub(super) fn record_repeated(&self, value: u64) {
         match value == self.last.load(Relaxed) {
-            true => self.again.store(self.again.load(Relaxed).wrapping_add(1), Relaxed),
-            false => self.note_other(value),
+            true => self.repeats.store(self.repeats.load(Relaxed).wrapping_add(1), Relaxed),
+            false => self.record_different(value),
         }
     }
 
-    fn note_other(&self, value: u64) {
-        let (last, again) = (self.last.load(Relaxed), self.again.load(Relaxed));
+    fn record_different(&self, value: u64) {
+        let (last, again) = (self.last.load(Relaxed), self.repeats.load(Relaxed));
         let moves = self.moves.load(Relaxed);
         self.moves.store(moves + 1, Relaxed);
         fence(Release);
         self.count(bucket_of(last), again as u32);
         self.sum.add(last.wrapping_mul(again));
-        if again != self.again_seen.load(Relaxed) {
-            self.note_extreme(last);
+        if again != self.repeats_reported.load(Relaxed) {
+            self.record_extreme(last);
         }
         self.last.store(value, Relaxed);
-        self.again.store(0, Relaxed);
-        self.again_seen.store(0, Relaxed);
+        self.repeats.store(0, Relaxed);
+        self.repeats_reported.store(0, Relaxed);
         self.moves.store(moves + 2, Release);
-        self.note(Value::of(value), 1);
+        self.record(Value::of(value), 1);
     }
 
     #[inline]
     fn count(&self, bucket: usize, times: u32) {
         let count = &self.counts[bucket];
-        // Not by fetch_add, as in Count::add.
+        // Not fetch_add, for the reason given in Count::add.
         count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
     }
 
-    /// The first value since the last look, or one beyond those since.
+    /// The first value of the interval, or a new extreme.
     #[cold]
-    fn note_extreme(&self, value: u64) {
+    fn record_extreme(&self, value: u64) {
         self.is_used.store(1, Relaxed);
-        // Who looks may begin anew meanwhile.
+        // A reader may reset the extremes concurrently.
         self.least.fetch_max(!value, Relaxed);
         self.above.fetch_max(value.saturating_add(1), Relaxed);
     }
 
-    /// Whether there was ever any value.
+    /// Whether any value was ever recorded.
     pub(super) fn is_used(&self) -> bool {
-        self.is_used.load(Relaxed) != 0 || self.again.load(Relaxed) != 0
+        self.is_used.load(Relaxed) != 0 || self.repeats.load(Relaxed) != 0
     }
 
-    /// How many there are in each bucket.
+    /// Counts by bucket.
     pub(super) fn counts(&self) -> [u32; BUCKETS] {
         self.settled(|| {
             let mut counts = std::array::from_fn(|bucket| self.counts[bucket].load(Relaxed));
             let of_last = &mut counts[bucket_of(self.last.load(Relaxed))];
-            *of_last = of_last.wrapping_add(self.again.load(Relaxed) as u32);
+            *of_last = of_last.wrapping_add(self.repeats.load(Relaxed) as u32);
             counts
         })
     }
 
-    /// All values added up.
+    /// Sum of all values.
     pub(super) fn sum(&self) -> u64 {
         self.settled(|| {
-            let again = self.last.load(Relaxed).wrapping_mul(self.again.load(Relaxed));
+            let again = self.last.load(Relaxed).wrapping_mul(self.repeats.load(Relaxed));
             self.sum.get().wrapping_add(again)
         })
     }
 
-    /// The least and the greatest value since the last look, if there was any; begins anew.
+    /// Returns the minimum and maximum since the last call, if there was a value, and resets them.
     pub(super) fn take_extremes(&self) -> Option<(u64, u64)> {
         let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
         let (least, above) = (take(&self.least), take(&self.above));
-        let noted = (above != 0).then(|| (!least, above - 1));
-        let (last, again) = self.settled(|| (self.last.load(Relaxed), self.again.load(Relaxed)));
-        if again == self.again_seen.swap(again, Relaxed) {
-            return noted;
+        let recorded = (above != 0).then(|| (!least, above - 1));
+        let (last, again) = self.settled(|| (self.last.load(Relaxed), self.repeats.load(Relaxed)));
+        if again == self.repeats_reported.swap(again, Relaxed) {
+            return recorded;
         }
-        let (least, greatest) = noted.unwrap_or((last, last));
+        let (least, greatest) = recorded.unwrap_or((last, last));
         Some((least.min(last), greatest.max(last)))
     }
 
-    /// Takes over the values of another thread's, of which others told so far; for the thread whose part it is.
+    /// Adds the values of another thread's part, which belonged to an included histogram. Only the
+    /// thread that owns this part may call this.
     pub(super) fn take_over(&self, other: &Part) {
         for (bucket, more) in other.counts().into_iter().enumerate() {
             self.count(bucket, more);
         }
         self.sum.add(other.sum());
         if let Some((least, greatest)) = other.take_extremes() {
-            self.note_extreme(least);
-            self.note_extreme(greatest);
+            self.record_extreme(least);
+            self.record_extreme(greatest);
         }
     }
 
-    /// What `look` sees while nothing is moved.
-    fn settled<T>(&self, look: impl Fn() -> T) -> T {
+    /// The result of `look` at a time when no values are being moved.
+    fn settled<T>(&self, read: impl Fn() -> T) -> T {
         loop {
             let moves = self.moves.load(Acquire);
-            let seen = look();
+            let value = read();
             fence(Acquire);
             if moves.is_multiple_of(2) && self.moves.load(Relaxed) == moves {
-                return seen;
+                return value;
             }
-            // It may have been interrupted in the middle.
+            // The writer may have been preempted in the middle of a move.
             std::thread::yield_now();
         }
     }

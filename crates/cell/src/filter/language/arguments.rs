@@ -1,20 +1,20 @@
-//! The arguments of one filter: text in quotes, and bare words for numbers, operators and truth.
+//! The arguments of one filter: quoted text, and unquoted numbers, operators and booleans.
 
 use bytes::Bytes;
 
 use super::{NotAFilter, refused};
 use crate::filter::{Comparator, Compare, CompareOp, Pattern};
 
-/// `java.util.regex.Pattern.DOTALL`, with which HBase compiles every expression.
+/// `java.util.regex.Pattern.DOTALL`. HBase compiles every expression with it.
 const DOTALL: i32 = 32;
 /// `java.util.regex.Pattern.CASE_INSENSITIVE`.
 const CASE_INSENSITIVE: i32 = 2;
 
-/// Arguments as they are written; what each is, its place tells.
+/// Arguments as written. The position of an argument determines its type.
 pub(super) struct Arguments(Vec<Bytes>);
 
 impl Arguments {
-    /// Takes `(a, 'b', ..)` apart.
+    /// Parses `(a, 'b', ..)`.
     pub(super) fn of(text: &[u8]) -> Result<Arguments, NotAFilter> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let open = text.iter().position(|byte| !blank(byte));
@@ -45,7 +45,7 @@ impl Arguments {
         }
     }
 
-    /// There must be so many.
+    /// Requires exactly `count` arguments.
     pub(super) fn exactly(self, count: usize) -> Result<Arguments, NotAFilter> {
         match self.len() == count {
             true => Ok(self),
@@ -64,7 +64,7 @@ impl Arguments {
         while let Some(byte) = bytes.next() {
             text.push(*byte);
             if *byte == b'\'' {
-                // The second one of a pair.
+                // Skip the second quote of a pair.
                 bytes.next();
             }
         }
@@ -96,7 +96,7 @@ impl Arguments {
         }
     }
 
-    /// An operator and the comparator behind it.
+    /// An operator and the comparator that follows it.
     pub(super) fn compare(&self, at: usize) -> Result<Compare, NotAFilter> {
         let op = match &self.0[at][..] {
             b"<" => CompareOp::Less,
@@ -118,7 +118,7 @@ impl Arguments {
     }
 }
 
-/// A comparator out of `kind:value`.
+/// Parses a comparator `kind:value`.
 fn comparator(text: &Bytes) -> Result<Comparator, NotAFilter> {
     let Some(colon) = text.iter().position(|byte| *byte == b':') else {
         return refused("Incorrect comparator");

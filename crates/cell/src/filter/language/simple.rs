@@ -1,4 +1,4 @@
-//! One filter by its name: which arguments it takes, and what they mean. Source of each: `createFilterFromArguments` of
+//! Builds one filter from its name and arguments. Source of each: `createFilterFromArguments` of
 //! the filter's class in HBase.
 
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use super::arguments::Arguments;
 use super::{NotAFilter, refused};
 use crate::filter::{Column, Filter, PageStart, SingleColumnValue};
 
-/// Builds a filter out of `Name(argument, ..)`.
+/// Builds a filter from `Name(argument, ..)`.
 pub(super) fn filter(expression: &[u8]) -> Result<Filter, NotAFilter> {
     let ends_name = |byte: &u8| matches!(byte, b'(' | b' ' | b'\t');
     let Some(end) = expression.iter().position(ends_name).filter(|end| *end > 0) else {
@@ -17,12 +17,12 @@ pub(super) fn filter(expression: &[u8]) -> Result<Filter, NotAFilter> {
     if !NAMES.contains(&name.as_ref()) {
         return refused(format!("Filter Name {name} not supported"));
     }
-    // What is wrong with its arguments HBase does not say.
+    // Like HBase, do not report which argument is wrong.
     let built = Arguments::of(&expression[end..]).and_then(|arguments| named(&name, arguments));
     built.map_err(|_| NotAFilter(format!("Incorrect filter string {}", String::from_utf8_lossy(expression))))
 }
 
-/// The filters that have a form as text. Source: HBase `ParseFilter`.
+/// The filters that have a text form. Source: HBase `ParseFilter`.
 const NAMES: &[&str] = &[
     "ColumnCountGetFilter",
     "ColumnPaginationFilter",

@@ -1,4 +1,4 @@
-//! Commands that change tables that are there, or empty them.
+//! Commands that change or truncate existing tables.
 
 use cell::schema::{TableDescriptor, TableName};
 
@@ -6,7 +6,7 @@ use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::schema;
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
@@ -16,7 +16,7 @@ pub(super) const GROUP: Group = Group {
             name: "alter",
             arity: Arity::from(1),
             aliases: &[],
-            summary: "Add, change or delete families, and change attributes of a table; it stays enabled",
+            summary: "Add, change or delete families, or change attributes of a table, without disabling it",
             usage: "  grampus> alter 't1', NAME => 'f1', VERSIONS => 5\n  \
                     grampus> alter 't1', 'f1', {NAME => 'f2', IN_MEMORY => true}, {NAME => 'f3', TTL => '1 DAY'}\n  \
                     grampus> alter 't1', NAME => 'f1', METHOD => 'delete'\n  \
@@ -30,7 +30,7 @@ pub(super) const GROUP: Group = Group {
             name: "alter_status",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Say how many regions of a table have taken over its last change",
+            summary: "Show how many regions of a table have applied its last change",
             usage: "  grampus> alter_status 't1'",
             run: |session, arguments| Box::pin(alter_status(session, arguments)),
         },
@@ -38,7 +38,7 @@ pub(super) const GROUP: Group = Group {
             name: "truncate",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Remove all rows of a table, which becomes one region",
+            summary: "Delete all rows of a table, and recreate it with one region",
             usage: "  grampus> truncate 't1'",
             run: |session, arguments| Box::pin(truncate(session, arguments, false)),
         },
@@ -46,16 +46,16 @@ pub(super) const GROUP: Group = Group {
             name: "truncate_preserve",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Remove all rows of a table, which keeps its regions",
+            summary: "Delete all rows of a table, and keep its region boundaries",
             usage: "  grampus> truncate_preserve 't1'",
             run: |session, arguments| Box::pin(truncate(session, arguments, true)),
         },
     ],
 };
 
-async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn alter(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = arguments.table()?;
-    must_be_there(&session.client, &name).await?;
+    check_exists(&session.client, &name).await?;
     let old = session.client.admin().describe(&name).await?;
     let new = altered(old, arguments)?;
     session.client.admin().modify_table(&new).await?;
@@ -64,7 +64,7 @@ async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// The table that the arguments of `alter` make of `table`.
+/// Applies the arguments of `alter` to `table`.
 fn altered(mut table: TableDescriptor, mut arguments: Arguments) -> Result<TableDescriptor> {
     let mut changes = 0;
     while let Some(value) = arguments.next() {
@@ -72,13 +72,14 @@ fn altered(mut table: TableDescriptor, mut arguments: Arguments) -> Result<Table
         let mut options = match value {
             Value::Hash(entries) => Options::new("alter", entries)?,
             plain => {
-                let name = plain.bytes().ok_or_else(|| ShellError::Usage(format!("{plain} is no family")))?;
+                let name =
+                    plain.bytes().ok_or_else(|| ShellError::Usage(format!("{plain} is not a family")))?;
                 set_family(&mut table, name, Options::new("alter", Vec::new())?)?;
                 continue;
             }
         };
         if let Some(family) = options.bytes("delete")? {
-            // As in HBase's shell: what is not there need not go.
+            // As in HBase's shell, deleting a missing family is no error.
             table.families.remove(&family[..]);
             options.finish()?;
             continue;
@@ -119,7 +120,7 @@ fn apply_method(table: &mut TableDescriptor, method: &[u8], mut options: Options
         }
         b"table_conf_unset" => {
             for key in names(options.take("NAME").ok_or_else(name)?)? {
-                // HBase keeps a table's settings among its attributes.
+                // HBase stores a table's settings among its attributes.
                 let of_attributes = table.attributes.remove(key.as_bytes());
                 if table.configuration.remove(&key).is_none() && of_attributes.is_none() {
                     return usage(format!("Could not find configuration: {key}"));
@@ -131,7 +132,7 @@ fn apply_method(table: &mut TableDescriptor, method: &[u8], mut options: Options
     }
 }
 
-/// One name, or an array of them.
+/// Parses one name or an array of names.
 fn names(value: Value) -> Result<Vec<String>> {
     let name = |value: &Value| {
         value.string().ok_or_else(|| ShellError::Usage(format!("NAME must be text, not {value}")))
@@ -142,7 +143,7 @@ fn names(value: Value) -> Result<Vec<String>> {
     }
 }
 
-/// Changes what options name of a family that is there, and else adds it.
+/// Changes the attributes of a family that options name, or adds the family.
 fn set_family(table: &mut TableDescriptor, name: Vec<u8>, options: Options) -> Result<()> {
     let family = match table.families.get(&name[..]) {
         Some(family) => schema::changed_family(family.clone(), options)?,
@@ -152,26 +153,26 @@ fn set_family(table: &mut TableDescriptor, name: Vec<u8>, options: Options) -> R
     Ok(())
 }
 
-async fn must_be_there(client: &client::Client, table: &TableName) -> Result<()> {
+async fn check_exists(client: &client::Client, table: &TableName) -> Result<()> {
     match client.admin().table_exists(table).await? {
         true => Ok(()),
         false => Err(ShellError::Refused(format!("Can't find a table: {table}"))),
     }
 }
 
-async fn alter_status(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn alter_status(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
-    must_be_there(&session.client, &table).await?;
+    check_exists(&session.client, &table).await?;
     show_status(session, &table).await?;
     Ok(Outcome::Done)
 }
 
-async fn show_status(session: &mut Session, table: &TableName) -> Result<()> {
+async fn show_status(session: &mut ShellSession, table: &TableName) -> Result<()> {
     let admin = session.client.admin();
     let (left, all) = match admin.is_enabled(table).await? {
         true => admin.alter_status(table).await?,
-        // No region of it is open with an old schema.
+        // All regions are closed, so none uses an old schema.
         false => (0, 0),
     };
     session.printer.line(&match all {
@@ -184,7 +185,7 @@ async fn show_status(session: &mut Session, table: &TableName) -> Result<()> {
     Ok(())
 }
 
-async fn truncate(session: &mut Session, mut arguments: Arguments, preserve: bool) -> Result<Outcome> {
+async fn truncate(session: &mut ShellSession, mut arguments: Arguments, preserve: bool) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
     let admin = session.client.admin();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_changes() {
+    fn only_named_attributes_change() {
         let table = made("'t', NAME => 'f', VERSIONS => 5").unwrap();
         let family = &table.families[&b"f"[..]];
         assert_eq!((family.attribute("VERSIONS"), family.attribute("TTL")), (Some("5"), Some("7")));
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_alterations_are_rejected() {
         for wrong in [
             "'t'",
             "'t', METHOD => 'delete'",

@@ -1,8 +1,8 @@
-//! Commands that make, show and remove tables.
+//! Commands that create, show and delete tables.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use wire::exception::class;
+use proto::exception::class;
 use wire::meta::TableState;
 
 use super::{Arity, Command, Group, Outcome, splits};
@@ -10,7 +10,7 @@ use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::output::Printer;
 use crate::shell::schema;
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::binary;
 use crate::shell::value::Value;
 
@@ -21,7 +21,7 @@ pub(super) const GROUP: Group = Group {
             name: "create",
             arity: Arity::from(1),
             aliases: &[],
-            summary: "Make a table: its name, its families, and options of the table",
+            summary: "Create a table: name, families, and options of the table",
             usage: "  grampus> create 't1', 'f1', 'f2'\n  \
                     grampus> create 't1', {NAME => 'f1', VERSIONS => 5, TTL => 86400, COMPRESSION => 'GZ'}\n  \
                     grampus> create 't1', 'f1', SPLITS => ['10', '20', '30']\n  \
@@ -35,7 +35,7 @@ pub(super) const GROUP: Group = Group {
             name: "get_splits",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Show the rows at which a table is split",
+            summary: "Show the split keys of a table",
             usage: "  grampus> get_splits 't1'",
             run: |session, arguments| Box::pin(get_splits(session, arguments)),
         },
@@ -43,7 +43,7 @@ pub(super) const GROUP: Group = Group {
             name: "list",
             arity: Arity::between(0, 1),
             aliases: &[],
-            summary: "Show the names of tables, all of them or those that match a regular expression",
+            summary: "List tables, optionally those whose names match a regular expression",
             usage: "  grampus> list\n  grampus> list 'abc.*'",
             run: |session, arguments| Box::pin(list(session, arguments)),
         },
@@ -51,7 +51,7 @@ pub(super) const GROUP: Group = Group {
             name: "describe",
             arity: Arity::exactly(1),
             aliases: &["desc"],
-            summary: "Show the families of a table and all attributes",
+            summary: "Show the families and all attributes of a table",
             usage: "  grampus> describe 't1'\n  grampus> desc 'ns1:t1'",
             run: |session, arguments| Box::pin(describe(session, arguments)),
         },
@@ -59,7 +59,7 @@ pub(super) const GROUP: Group = Group {
             name: "exists",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Say whether there is a table",
+            summary: "Show whether a table exists",
             usage: "  grampus> exists 't1'",
             run: |session, arguments| Box::pin(exists(session, arguments)),
         },
@@ -67,7 +67,7 @@ pub(super) const GROUP: Group = Group {
             name: "enable",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Serve a disabled table again",
+            summary: "Enable a disabled table",
             usage: "  grampus> enable 't1'",
             run: |session, arguments| Box::pin(enable(session, arguments)),
         },
@@ -75,7 +75,7 @@ pub(super) const GROUP: Group = Group {
             name: "disable",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Stop serving a table; its data stays",
+            summary: "Disable a table; its data remains",
             usage: "  grampus> disable 't1'",
             run: |session, arguments| Box::pin(disable(session, arguments)),
         },
@@ -83,7 +83,7 @@ pub(super) const GROUP: Group = Group {
             name: "is_enabled",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Say whether a table is enabled",
+            summary: "Show whether a table is enabled",
             usage: "  grampus> is_enabled 't1'",
             run: |session, arguments| Box::pin(is_in_state(session, arguments, TableState::Enabled)),
         },
@@ -91,7 +91,7 @@ pub(super) const GROUP: Group = Group {
             name: "is_disabled",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Say whether a table is disabled",
+            summary: "Show whether a table is disabled",
             usage: "  grampus> is_disabled 't1'",
             run: |session, arguments| Box::pin(is_in_state(session, arguments, TableState::Disabled)),
         },
@@ -99,14 +99,14 @@ pub(super) const GROUP: Group = Group {
             name: "drop",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Remove a disabled table and its data",
+            summary: "Delete a disabled table and its data",
             usage: "  grampus> drop 't1'",
             run: |session, arguments| Box::pin(drop_table(session, arguments)),
         },
     ],
 };
 
-async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn create(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let (table, split_keys) = new_table(&mut arguments, &mut session.printer)?;
     arguments.finish()?;
     session.client.admin().create_table(&table, &split_keys).await?;
@@ -114,7 +114,7 @@ async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outco
     Ok(Outcome::Value(format!("Hbase::Table - {}", table.name)))
 }
 
-/// The table that the arguments of `create` describe, and where it is split.
+/// The table that the arguments of `create` describe, and its split keys.
 fn new_table(arguments: &mut Arguments, printer: &mut Printer) -> Result<(TableDescriptor, Vec<Bytes>)> {
     if arguments.peek().is_some_and(|name| !matches!(name, Value::Text(_))) {
         return usage("Table name must be of type String");
@@ -157,7 +157,7 @@ fn add_family(table: &mut TableDescriptor, family: FamilyDescriptor, printer: &m
     Ok(())
 }
 
-async fn get_splits(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn get_splits(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
     let regions = session.client.table(table).regions().await?;
@@ -171,17 +171,17 @@ async fn get_splits(session: &mut Session, mut arguments: Arguments) -> Result<O
     Ok(Outcome::Value(format!("[{}]", quoted.join(", "))))
 }
 
-/// Refuses a table that is not there, in the words of HBase's shell.
-async fn must_be_there(client: &client::Client, table: &TableName) -> Result<()> {
+/// Rejects a missing table, with the message of HBase's shell.
+async fn check_exists(client: &client::Client, table: &TableName) -> Result<()> {
     match client.admin().table_exists(table).await? {
         true => Ok(()),
         false => Err(ShellError::Refused(format!("Table {table} does not exist."))),
     }
 }
 
-async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn list(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let regex = match arguments.next() {
-        Some(value) => Some(value.string().ok_or_else(|| ShellError::Usage(format!("{value} is no text")))?),
+        Some(value) => Some(value.string().ok_or_else(|| ShellError::Usage(format!("{value} is not text")))?),
         None => None,
     };
     arguments.finish()?;
@@ -195,10 +195,10 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     Ok(Outcome::Value(format!("[{}]", names.join(", "))))
 }
 
-async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn describe(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = arguments.table()?;
     arguments.finish()?;
-    must_be_there(&session.client, &name).await?;
+    check_exists(&session.client, &name).await?;
     let admin = session.client.admin();
     let table = admin.describe(&name).await?;
     let state = if admin.is_enabled(&name).await? { "ENABLED" } else { "DISABLED" };
@@ -211,7 +211,7 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
         printer.line("")?;
     }
     printer.footer(table.families.len() as u64)?;
-    // HBase tells the table's quotas here, or this.
+    // HBase prints the table's quotas here, or this.
     printer.line("Quota is disabled")?;
     if let Some(note) = schema::without_effect(&table) {
         printer.line(&note)?;
@@ -219,7 +219,7 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     Ok(Outcome::Done)
 }
 
-async fn exists(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn exists(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
     let exists = session.client.admin().table_exists(&table).await?;
@@ -228,7 +228,11 @@ async fn exists(session: &mut Session, mut arguments: Arguments) -> Result<Outco
     Ok(Outcome::Value(exists.to_string()))
 }
 
-async fn is_in_state(session: &mut Session, mut arguments: Arguments, wanted: TableState) -> Result<Outcome> {
+async fn is_in_state(
+    session: &mut ShellSession,
+    mut arguments: Arguments,
+    wanted: TableState,
+) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
     let is_so = state(&session.client, &table).await? == wanted;
@@ -241,31 +245,31 @@ async fn state(client: &client::Client, table: &TableName) -> Result<TableState>
     state.ok_or_else(|| client::Error::TableNotFound(table.clone()).into())
 }
 
-async fn enable(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn enable(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
-    must_be_there(&session.client, &table).await?;
-    // As in HBase's shell: what is so already is no error.
+    check_exists(&session.client, &table).await?;
+    // As in HBase's shell, enabling an enabled table is no error.
     if state(&session.client, &table).await? != TableState::Enabled {
         session.client.admin().enable_table(&table).await?;
     }
     Ok(Outcome::Done)
 }
 
-async fn disable(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn disable(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
-    must_be_there(&session.client, &table).await?;
+    check_exists(&session.client, &table).await?;
     if state(&session.client, &table).await? != TableState::Disabled {
         session.client.admin().disable_table(&table).await?;
     }
     Ok(Outcome::Done)
 }
 
-async fn drop_table(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn drop_table(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     arguments.finish()?;
-    must_be_there(&session.client, &table).await?;
+    check_exists(&session.client, &table).await?;
     let enabled = || ShellError::Refused(format!("Table {table} is enabled. Disable it first."));
     if state(&session.client, &table).await? == TableState::Enabled {
         return Err(enabled());
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_made_of_families_and_options() {
+    fn a_table_is_built_from_families_and_options() {
         let (table, split_keys) = made(
             "'n:t', 'f', {NAME => 'g', VERSIONS => 3, CONFIGURATION => {'c' => 1}}, SPLITS => ['a', \"b\\xff\"], \
              MAX_FILESIZE => 5, METADATA => {'m' => 'x'}",
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_table_is_refused() {
+    fn invalid_tables_are_rejected() {
         assert_eq!(refused("'t'"), "Table must have at least one column family");
         assert_eq!(refused("'t', 'f', 5"), "Integer of 5 is not of Hash or String type");
         assert_eq!(refused("5, 'f'"), "Table name must be of type String");
@@ -321,6 +325,6 @@ mod tests {
         );
         assert_eq!(refused("'t', 'f', COLOUR => 1"), "create has no option COLOUR; see: help 'create'");
         assert_eq!(refused("'t', ['f']"), "Array of [\"f\"] is not of Hash or String type");
-        assert!(refused("").contains("wants the name of a table"));
+        assert!(refused("").contains("requires the name of a table"));
     }
 }

@@ -2,11 +2,11 @@
 
 use client::admin::{ClusterStatus, ServerStatus};
 
-use super::{Arity, Command, GROUPS, Group, Outcome, find, is_of_hbase};
+use super::{Arity, Command, GROUPS, Group, Outcome, find, is_unsupported};
 use crate::shell::arguments::Arguments;
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::output::Printer;
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 
 pub(super) const GROUP: Group = Group {
     name: "general",
@@ -15,7 +15,7 @@ pub(super) const GROUP: Group = Group {
             name: "help",
             arity: Arity::between(0, 1),
             aliases: &[],
-            summary: "Show all commands, or how one of them is written",
+            summary: "List all commands, or show the usage of one",
             usage: "  grampus> help\n  grampus> help 'scan'",
             run: |session, arguments| Box::pin(async { help(session, arguments) }),
         },
@@ -23,7 +23,7 @@ pub(super) const GROUP: Group = Group {
             name: "status",
             arity: Arity::between(0, 2),
             aliases: &[],
-            summary: "Show the state of the cluster: 'summary' (the default) or 'simple'",
+            summary: "Show the state of the cluster: 'summary' (default) or 'simple'",
             usage: "  grampus> status\n  grampus> status 'simple'",
             run: |session, arguments| Box::pin(status(session, arguments)),
         },
@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             name: "whoami",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Show the user that servers are told",
+            summary: "Show the user name that is sent to servers",
             usage: "  grampus> whoami",
             run: |session, arguments| Box::pin(async { whoami(session, arguments) }),
         },
@@ -54,7 +54,7 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-fn help(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+fn help(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let asked = arguments.next().and_then(|value| value.string());
     arguments.finish()?;
     let printer = &mut session.printer;
@@ -65,11 +65,11 @@ fn help(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
                 printer.line(&format!("{}. Examples:\n", command.summary))?;
                 printer.line(command.usage)?;
             }
-            None if is_of_hbase(&name) => return Err(ShellError::Unsupported(name)),
+            None if is_unsupported(&name) => return Err(ShellError::Unsupported(name)),
             None => return usage(format!("there is no command {name}; see: help")),
         },
     }
-    Ok(Outcome::Told)
+    Ok(Outcome::Silent)
 }
 
 fn overview(printer: &mut Printer) -> Result<()> {
@@ -88,24 +88,24 @@ fn overview(printer: &mut Printer) -> Result<()> {
     Ok(())
 }
 
-fn version(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+fn version(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     session.printer.line(&format!("grampus {}", env!("CARGO_PKG_VERSION")))?;
     Ok(Outcome::Done)
 }
 
-fn whoami(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+fn whoami(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     session.printer.line(&format!("{} (auth:SIMPLE)", session.user))?;
     Ok(Outcome::Done)
 }
 
-async fn status(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn status(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let format = match arguments.next() {
         Some(format) => format.string().unwrap_or_default(),
         None => "summary".to_string(),
     };
-    // Which side of a replication is meant: 'summary' and 'simple' tell of none.
+    // The second argument selects a side of replication, which 'summary' and 'simple' do not show.
     arguments.next();
     arguments.finish()?;
     let print = match format.as_str() {
@@ -114,7 +114,7 @@ async fn status(session: &mut Session, mut arguments: Arguments) -> Result<Outco
         "detailed" | "replication" | "tasks" => {
             return Err(ShellError::Unsupported(format!("status '{format}'")));
         }
-        _ => return usage(format!("status knows 'summary' and 'simple', not '{format}'")),
+        _ => return usage(format!("status supports 'summary' and 'simple', not '{format}'")),
     };
     let status = session.client.admin().cluster_status().await?;
     print(&mut session.printer, &status)?;
@@ -172,7 +172,7 @@ mod tests {
     use cell::region::ServerName;
 
     use super::*;
-    use crate::shell::output::tests::Kept;
+    use crate::shell::output::tests::CapturedOutput;
 
     fn printed(print: fn(&mut Printer, &ClusterStatus) -> std::io::Result<()>) -> String {
         let name = |host: &str, port| ServerName { host: host.into(), port, start_code: 7 };
@@ -194,10 +194,13 @@ mod tests {
             balancer_on: None,
             regions_in_transition: 0,
         };
-        let kept = Kept::default();
-        print(&mut Printer::new(Box::new(kept.clone()), None, crate::shell::output::Style::Plain), &status)
-            .unwrap();
-        kept.text()
+        let captured = CapturedOutput::default();
+        print(
+            &mut Printer::new(Box::new(captured.clone()), None, crate::shell::output::Style::Plain),
+            &status,
+        )
+        .unwrap();
+        captured.text()
     }
 
     #[test]

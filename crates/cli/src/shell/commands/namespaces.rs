@@ -5,7 +5,7 @@ use cell::schema::NamespaceDescriptor;
 use super::{Arity, Command, Group, Outcome, pattern};
 use crate::shell::arguments::{Arguments, Options};
 use crate::shell::error::{Result, ShellError, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 
 pub(super) const GROUP: Group = Group {
     name: "namespace",
@@ -14,7 +14,7 @@ pub(super) const GROUP: Group = Group {
             name: "create_namespace",
             arity: Arity::from(1),
             aliases: &[],
-            summary: "Make a namespace",
+            summary: "Create a namespace",
             usage: "  grampus> create_namespace 'ns1'\n  grampus> create_namespace 'ns1', {'key' => 'value'}",
             run: |session, arguments| Box::pin(create(session, arguments)),
         },
@@ -22,7 +22,7 @@ pub(super) const GROUP: Group = Group {
             name: "alter_namespace",
             arity: Arity::from(1),
             aliases: &[],
-            summary: "Set or unset a property of a namespace",
+            summary: "Set or remove a property of a namespace",
             usage: "  grampus> alter_namespace 'ns1', {METHOD => 'set', 'key' => 'value'}\n  \
                     grampus> alter_namespace 'ns1', {METHOD => 'unset', NAME => 'key'}",
             run: |session, arguments| Box::pin(alter(session, arguments)),
@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             name: "drop_namespace",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Remove a namespace without tables",
+            summary: "Delete an empty namespace",
             usage: "  grampus> drop_namespace 'ns1'",
             run: |session, arguments| Box::pin(remove(session, arguments)),
         },
@@ -47,7 +47,7 @@ pub(super) const GROUP: Group = Group {
             name: "list_namespace",
             arity: Arity::between(0, 1),
             aliases: &[],
-            summary: "Show the names of namespaces, all of them or those that match a regular expression",
+            summary: "List namespaces, optionally those whose names match a regular expression",
             usage: "  grampus> list_namespace\n  grampus> list_namespace 'abc.*'",
             run: |session, arguments| Box::pin(list(session, arguments)),
         },
@@ -55,7 +55,7 @@ pub(super) const GROUP: Group = Group {
             name: "list_namespace_tables",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Show the names of the tables of a namespace",
+            summary: "List the tables of a namespace",
             usage: "  grampus> list_namespace_tables 'ns1'",
             run: |session, arguments| Box::pin(tables(session, arguments)),
         },
@@ -64,10 +64,10 @@ pub(super) const GROUP: Group = Group {
 
 fn name(arguments: &mut Arguments) -> Result<String> {
     String::from_utf8(arguments.bytes("the name of a namespace")?)
-        .map_err(|_| ShellError::Usage("the name of a namespace is UTF-8".into()))
+        .map_err(|_| ShellError::Usage("the name of a namespace must be UTF-8".into()))
 }
 
-/// Sets all that is left of the options.
+/// Sets the properties that the remaining options name.
 fn set(namespace: &mut NamespaceDescriptor, options: Options) -> Result<()> {
     for (key, value) in options.into_rest() {
         let text =
@@ -77,7 +77,7 @@ fn set(namespace: &mut NamespaceDescriptor, options: Options) -> Result<()> {
     Ok(())
 }
 
-async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn create(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     let mut namespace =
         NamespaceDescriptor::new(&name).map_err(|error| ShellError::Usage(error.to_string()))?;
@@ -87,7 +87,7 @@ async fn create(session: &mut Session, mut arguments: Arguments) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn alter(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     let mut options = arguments.options()?;
     arguments.finish()?;
@@ -109,7 +109,7 @@ async fn alter(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn describe(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
     let namespace = session.client.admin().namespace(&name).await?;
@@ -117,19 +117,19 @@ async fn describe(session: &mut Session, mut arguments: Arguments) -> Result<Out
     parts.extend(namespace.configuration.iter().map(|(key, value)| format!("{key} => '{value}'")));
     session.printer.head("DESCRIPTION")?;
     session.printer.row(&format!("{{{}}}", parts.join(", ")))?;
-    // HBase tells the namespace's quotas here, or this.
+    // HBase prints the namespace's quotas here, or this.
     session.printer.line("Quota is disabled")?;
     Ok(Outcome::Done)
 }
 
-async fn remove(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn remove(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
     session.client.admin().delete_namespace(&name).await?;
     Ok(Outcome::Done)
 }
 
-async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn list(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let wanted = pattern(&mut arguments)?;
     arguments.finish()?;
     let all = session.client.admin().list_namespaces().await?;
@@ -138,21 +138,21 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-async fn tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn tables(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
     session.printer.head("TABLE")?;
-    let tables = session.client.admin().list_tables_of(&name).await?;
-    // Without the namespace, which was asked for.
+    let tables = session.client.admin().list_namespace_tables(&name).await?;
+    // Names without the namespace, which the user gave.
     show_names(session, tables.iter().map(|table| table.qualifier().to_string()).collect())
 }
 
-fn show(session: &mut Session, head: &str, names: Vec<String>) -> Result<Outcome> {
+fn show(session: &mut ShellSession, head: &str, names: Vec<String>) -> Result<Outcome> {
     session.printer.head(head)?;
     show_names(session, names)
 }
 
-fn show_names(session: &mut Session, names: Vec<String>) -> Result<Outcome> {
+fn show_names(session: &mut ShellSession, names: Vec<String>) -> Result<Outcome> {
     for name in &names {
         session.printer.row(name)?;
     }

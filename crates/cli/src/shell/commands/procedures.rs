@@ -5,7 +5,7 @@ use proto::ProcedureState;
 use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::Arguments;
 use crate::shell::error::{Result, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::ruby_time;
 use crate::shell::value::Value;
 
@@ -16,7 +16,7 @@ pub(super) const GROUP: Group = Group {
             name: "list_procedures",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Show the procedures of the master; for one that waits, why, and when it tries again",
+            summary: "List the master's procedures; for a waiting one, the reason and the time of the next attempt",
             usage: "  grampus> list_procedures",
             run: |session, arguments| Box::pin(list(session, arguments)),
         },
@@ -24,14 +24,14 @@ pub(super) const GROUP: Group = Group {
             name: "abort_procedure",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "End a procedure without success, if that is possible; shows whether the master accepts that",
+            summary: "Abort a procedure, if possible; shows whether the master accepted the request",
             usage: "  grampus> abort_procedure 1700000000001\n  grampus> abort_procedure 1700000000001, false",
             run: |session, arguments| Box::pin(abort(session, arguments)),
         },
     ],
 };
 
-async fn list(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn list(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     let procedures = session.client.admin().procedures().await?;
     let printer = &mut session.printer;
@@ -55,7 +55,7 @@ fn shown(procedure: &proto::Procedure) -> String {
         time(procedure.last_update)
     );
     if let Some(exception) = &procedure.exception {
-        row.push_str(&format!(" reason: {}", wire::exception::JavaException::from_foreign(exception)));
+        row.push_str(&format!(" reason: {}", proto::exception::JavaException::from_foreign(exception)));
     }
     if let (ProcedureState::WaitingTimeout, Some(pause_ms)) = (procedure.state(), procedure.timeout) {
         row.push_str(&format!("; next attempt: {}", time(procedure.last_update + u64::from(pause_ms))));
@@ -63,7 +63,7 @@ fn shown(procedure: &proto::Procedure) -> String {
     row
 }
 
-async fn abort(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn abort(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let id = arguments.required("the number of a procedure")?;
     let Some(id) = id.string().and_then(|text| text.parse().ok()) else {
         return usage(format!("{id} is not the number of a procedure"));
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_procedure_that_waits_has_its_reason_and_the_time_of_the_next_attempt() {
-        let exception = wire::exception::JavaException::io("no space left");
+    fn a_waiting_procedure_has_its_reason_and_next_attempt() {
+        let exception = proto::exception::JavaException::io("no space left");
         let procedure = proto::Procedure {
             class_name: "org.apache.hadoop.hbase.master.procedure.DeleteTableProcedure".into(),
             proc_id: 7,

@@ -6,12 +6,12 @@ use cell::query::{CellSelection, Get};
 use client::Row;
 
 use super::aggregate::count_by_servers;
-use super::selection::{family_columns, keys_only, scan_of, scan_options, selection, take_hints};
-use super::shown::{Converters, Shown, split_converter};
+use super::formatter::{CellFormatter, Converters, split_converter};
+use super::selection::{family_columns, keys_only, parse_scan, scan_options, selection, take_hints};
 use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::{Arguments, Column, Options, row_key};
 use crate::shell::error::{Result, ShellError, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::binary;
 use crate::shell::value::Value;
 
@@ -22,7 +22,7 @@ pub(super) const GROUP: Group = Group {
             name: "get",
             arity: Arity::from(2),
             aliases: &[],
-            summary: "Show the cells of a row, or some of them",
+            summary: "Show all or some cells of a row",
             usage: "  grampus> get 't1', 'r1'\n  \
                     grampus> get 't1', 'r1', 'f1:q1'\n  \
                     grampus> get 't1', 'r1', 'f1:q1', 'f2'\n  \
@@ -30,15 +30,15 @@ pub(super) const GROUP: Group = Group {
                     grampus> get 't1', 'r1', {TIMERANGE => [1700000000000, 1700000001000]}\n  \
                     grampus> get 't1', 'r1', {FILTER => \"ValueFilter(=, 'binary:abc')\"}\n  \
                     grampus> get 't1', 'r1', 'f1:q1:toLong'\n\n\
-                    Options: COLUMN or COLUMNS, VERSIONS, TIMESTAMP, TIMERANGE, FILTER, MAXLENGTH (characters shown of\n\
-                    a cell), FORMATTER (toString, toLong, toInt, .. of HBase's class Bytes).",
+                    Options: COLUMN or COLUMNS, VERSIONS, TIMESTAMP, TIMERANGE, FILTER, MAXLENGTH (characters shown per\n\
+                    cell), FORMATTER (toString, toLong, toInt, .. of HBase's class Bytes).",
             run: |session, arguments| Box::pin(get(session, arguments)),
         },
         Command {
             name: "get_counter",
             arity: Arity::exactly(3),
             aliases: &[],
-            summary: "Show a counter, as incr makes them",
+            summary: "Show a counter that incr wrote",
             usage: "  grampus> get_counter 't1', 'r1', 'f1:q1'",
             run: |session, arguments| Box::pin(get_counter(session, arguments)),
         },
@@ -53,9 +53,9 @@ pub(super) const GROUP: Group = Group {
                     grampus> scan 't1', {ROWPREFIXFILTER => 'user-', REVERSED => true}\n  \
                     grampus> scan 't1', {FILTER => \"PrefixFilter('a') AND ValueFilter(=, 'substring:x')\"}\n  \
                     grampus> scan 't1', {RAW => true, VERSIONS => 10}\n\n\
-                    Options: STARTROW, STOPROW (not included), ROWPREFIXFILTER, LIMIT, COLUMN or COLUMNS, VERSIONS,\n\
+                    Options: STARTROW, STOPROW (exclusive), ROWPREFIXFILTER, LIMIT, COLUMN or COLUMNS, VERSIONS,\n\
                     TIMESTAMP, TIMERANGE, REVERSED, FILTER, RAW (delete markers too), BATCH, MAXLENGTH, FORMATTER,\n\
-                    CACHE, CACHE_BLOCKS, and those of HBase's that only say how to read.",
+                    CACHE, CACHE_BLOCKS, and options of HBase that do not affect the result.",
             run: |session, arguments| Box::pin(scan(session, arguments)),
         },
         Command {
@@ -66,15 +66,15 @@ pub(super) const GROUP: Group = Group {
             usage: "  grampus> count 't1'\n  \
                     grampus> count 't1', 100000\n  \
                     grampus> count 't1', {INTERVAL => 10, STARTROW => 'a', STOPROW => 'm', COLUMNS => ['f1']}\n\n\
-                    Without more than the table, servers count for themselves, by what their files say where that is\n\
-                    enough. Else, and where the server is HBase's, each row's key is sent, and every INTERVAL rows (1000\n\
-                    if it is not given) it says how far it is.",
+                    If only the table is given, servers count their rows, from metadata of files where possible.\n\
+                    Otherwise, or if the server is HBase, servers send the key of each row, and the shell shows its\n\
+                    progress every INTERVAL rows (default: 1000).",
             run: |session, arguments| Box::pin(count(session, arguments)),
         },
     ],
 };
 
-async fn get(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn get(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = arguments.bytes("the row")?;
     session.printer.header("COLUMN", "CELL")?;
@@ -94,7 +94,7 @@ async fn get(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
     if !columns.is_empty() {
         selection.columns = family_columns(columns, &mut converters)?;
     }
-    let shown = Shown::new(&table, converters, &mut options)?;
+    let shown = CellFormatter::new(&table, converters, &mut options)?;
     take_hints(&mut options)?;
     options.finish()?;
 
@@ -111,7 +111,8 @@ async fn get(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
     Ok(Outcome::Done)
 }
 
-/// HBase's shell takes `VERSIONS` and such only beside columns, times or attributes.
+/// HBase's shell accepts `VERSIONS` and some other options only together with columns, times or
+/// attributes.
 fn refuse_bare_versions(given: &Value) -> Result<()> {
     const ALONE: &[&str] =
         &["MAXLENGTH", "FILTER", "CONSISTENCY", "REGION_REPLICA_ID", "FORMATTER", "FORMATTER_CLASS"];
@@ -125,7 +126,7 @@ fn refuse_bare_versions(given: &Value) -> Result<()> {
     }
 }
 
-async fn get_counter(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn get_counter(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
     let Column { family, qualifier } = Column::parse(&arguments.bytes("the column")?)?;
@@ -141,8 +142,8 @@ async fn get_counter(session: &mut Session, mut arguments: Arguments) -> Result<
     show_counter(session, &found)
 }
 
-/// What `incr` and `get_counter` show of the cell they got.
-pub(super) fn show_counter(session: &mut Session, row: &Row) -> Result<Outcome> {
+/// Prints the counter for `incr` and `get_counter`.
+pub(super) fn show_counter(session: &mut ShellSession, row: &Row) -> Result<Outcome> {
     let Some(cell) = row.cells.first() else {
         session.printer.line("No counter found at specified coordinates")?;
         return Ok(Outcome::Done);
@@ -155,14 +156,14 @@ pub(super) fn show_counter(session: &mut Session, row: &Row) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-async fn scan(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn scan(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     session.printer.header("ROW", "COLUMN+CELL")?;
     let mut options = arguments.options()?;
     arguments.finish()?;
     let mut converters = Converters::take(&mut options)?;
-    let scan = scan_of(&mut options, &mut converters)?;
-    let shown = Shown::new(&table, converters, &mut options)?;
+    let scan = parse_scan(&mut options, &mut converters)?;
+    let shown = CellFormatter::new(&table, converters, &mut options)?;
     let scan_options = scan_options(&mut options)?;
     take_hints(&mut options)?;
     options.finish()?;
@@ -182,7 +183,7 @@ async fn scan(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-async fn count(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn count(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let plain = arguments.next_plain();
     let mut options = arguments.options()?;
@@ -191,7 +192,7 @@ async fn count(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     let interval = interval(plain, &mut options)?;
     let cache_blocks = count_caches_blocks(&mut options)?;
     let mut converters = Converters::default();
-    let mut scan = scan_of(&mut options, &mut converters)?;
+    let mut scan = parse_scan(&mut options, &mut converters)?;
     let scan_options = scan_options(&mut options)?;
     take_hints(&mut options)?;
     options.finish()?;
@@ -221,13 +222,13 @@ fn interval(plain: Option<Value>, options: &mut Options) -> Result<u64> {
         Some(value) => {
             match value.integer().and_then(|rows| u64::try_from(rows).ok()).filter(|rows| *rows > 0) {
                 Some(rows) => Ok(rows),
-                None => usage(format!("the interval of count is a number of 1 or more, not {value}")),
+                None => usage(format!("the interval of count must be a number of 1 or more, not {value}")),
             }
         }
     }
 }
 
-/// What is read only once need not push out other blocks, unless it is asked for.
+/// By default, `count` does not cache blocks: it reads them only once, and they would evict others.
 fn count_caches_blocks(options: &mut Options) -> Result<bool> {
     let Some(value) = options.take("CACHE_BLOCKS") else { return Ok(false) };
     value.boolean().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Commands about regions: split, merge, open, close and move, and the chores behind them.
+//! Commands about regions: split, merge, open, close, move, and related chores of the master.
 
 use bytes::Bytes;
 use cell::region::ServerName;
@@ -7,7 +7,7 @@ use proto::MasterSwitchType;
 use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::{Arguments, table_name};
 use crate::shell::error::{Result, ShellError, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::value::Value;
 
 pub(super) const GROUP: Group = Group {
@@ -17,7 +17,7 @@ pub(super) const GROUP: Group = Group {
             name: "split",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Split a region, or those of a table, in the middle or at a row",
+            summary: "Split a region, or the regions of a table, in the middle or at a row",
             usage: "  grampus> split 't1'\n  grampus> split 't1', 'row5'\n  \
                     grampus> split 't1,,1700000000000.a2331f8e4bb5d76a5eee741e708341a5.', 'row5'",
             run: |session, arguments| Box::pin(split(session, arguments)),
@@ -26,7 +26,7 @@ pub(super) const GROUP: Group = Group {
             name: "merge_region",
             arity: Arity::from(1),
             aliases: &[],
-            summary: "Merge regions, named by their encoded names; they must lie side by side unless it is forced",
+            summary: "Merge regions, given by encoded names; they must be adjacent unless the merge is forced",
             usage: "  grampus> merge_region 'a2331f8e4bb5d76a5eee741e708341a5', '52ff2a502c1b62e147ef165a0803d6b2'\n  \
                     grampus> merge_region ['a2331f8e', '52ff2a50', '69b13b3b'], true",
             run: |session, arguments| Box::pin(merge(session, arguments)),
@@ -35,7 +35,7 @@ pub(super) const GROUP: Group = Group {
             name: "splitormerge_switch",
             arity: Arity::exactly(2),
             aliases: &[],
-            summary: "Allow or forbid splits or merges, and show what was",
+            summary: "Enable or disable splits or merges, and show the previous setting",
             usage: "  grampus> splitormerge_switch 'SPLIT', false\n  grampus> splitormerge_switch 'MERGE', true",
             run: |session, arguments| Box::pin(allow(session, arguments)),
         },
@@ -43,7 +43,7 @@ pub(super) const GROUP: Group = Group {
             name: "splitormerge_enabled",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Show whether splits or merges are allowed",
+            summary: "Show whether splits or merges are enabled",
             usage: "  grampus> splitormerge_enabled 'SPLIT'\n  grampus> splitormerge_enabled 'MERGE'",
             run: |session, arguments| Box::pin(is_allowed(session, arguments)),
         },
@@ -51,7 +51,7 @@ pub(super) const GROUP: Group = Group {
             name: "assign",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Open a region that is closed, by its full or its encoded name",
+            summary: "Open a closed region, given by full or encoded name",
             usage: "  grampus> assign 'a2331f8e4bb5d76a5eee741e708341a5'",
             run: |session, arguments| Box::pin(assign(session, arguments)),
         },
@@ -59,7 +59,7 @@ pub(super) const GROUP: Group = Group {
             name: "unassign",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Close a region, by its full or its encoded name",
+            summary: "Close a region, given by full or encoded name",
             usage: "  grampus> unassign 'a2331f8e4bb5d76a5eee741e708341a5'",
             run: |session, arguments| Box::pin(unassign(session, arguments)),
         },
@@ -67,7 +67,7 @@ pub(super) const GROUP: Group = Group {
             name: "move",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Move a region to a server, or to any other than its own",
+            summary: "Move a region to the given server, or to any other server",
             usage: "  grampus> move 'a2331f8e4bb5d76a5eee741e708341a5'\n  \
                     grampus> move 'a2331f8e4bb5d76a5eee741e708341a5', 'host1,16020,1700000000000'",
             run: |session, arguments| Box::pin(move_region(session, arguments)),
@@ -76,7 +76,7 @@ pub(super) const GROUP: Group = Group {
             name: "catalogjanitor_run",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Archive regions that were split or merged and are needed no more, now",
+            summary: "Run the catalog janitor now: archive split and merged regions that are no longer needed",
             usage: "  grampus> catalogjanitor_run",
             run: |session, arguments| Box::pin(run_janitor(session, arguments)),
         },
@@ -84,7 +84,7 @@ pub(super) const GROUP: Group = Group {
             name: "catalogjanitor_switch",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Have the catalog janitor run by itself or not, and show what was",
+            summary: "Enable or disable the periodic catalog janitor, and show the previous setting",
             usage: "  grampus> catalogjanitor_switch true",
             run: |session, arguments| Box::pin(switch_janitor(session, arguments)),
         },
@@ -92,7 +92,7 @@ pub(super) const GROUP: Group = Group {
             name: "catalogjanitor_enabled",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Show whether the catalog janitor runs by itself",
+            summary: "Show whether the periodic catalog janitor is enabled",
             usage: "  grampus> catalogjanitor_enabled",
             run: |session, arguments| Box::pin(is_janitor_enabled(session, arguments)),
         },
@@ -100,7 +100,7 @@ pub(super) const GROUP: Group = Group {
             name: "cleaner_chore_run",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Remove archived files and old logs that nobody needs, now",
+            summary: "Run the cleaner now: delete archived files and old logs that are no longer needed",
             usage: "  grampus> cleaner_chore_run",
             run: |session, arguments| Box::pin(run_cleaner(session, arguments)),
         },
@@ -108,7 +108,7 @@ pub(super) const GROUP: Group = Group {
             name: "cleaner_chore_switch",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Have the cleaner run by itself or not, and show what was",
+            summary: "Enable or disable the periodic cleaner, and show the previous setting",
             usage: "  grampus> cleaner_chore_switch true",
             run: |session, arguments| Box::pin(switch_cleaner(session, arguments)),
         },
@@ -116,19 +116,20 @@ pub(super) const GROUP: Group = Group {
             name: "cleaner_chore_enabled",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Show whether the cleaner runs by itself",
+            summary: "Show whether the periodic cleaner is enabled",
             usage: "  grampus> cleaner_chore_enabled",
             run: |session, arguments| Box::pin(is_cleaner_enabled(session, arguments)),
         },
     ],
 };
 
-async fn split(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn split(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = arguments.bytes("a table or a region")?;
     let row = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
     arguments.finish()?;
     let admin = session.client.admin();
-    // A region's name has commas, which a table's has not; an encoded one may be that of a table too.
+    // Try the name as a region's first: a full one contains commas, which a table's cannot. An
+    // encoded one may also be the name of a table.
     if let Some(region) = admin.find_region(&name).await? {
         refuse_start(&region.start_key, row.as_ref())?;
         admin.split_region(&region, row).await?;
@@ -147,7 +148,7 @@ async fn split(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// As HBase's client does, before it asks the server.
+/// HBase's client makes the same check before it calls the server.
 fn refuse_start(start: &Bytes, row: Option<&Bytes>) -> Result<()> {
     match row {
         Some(row) if row == start => {
@@ -157,7 +158,7 @@ fn refuse_start(start: &Bytes, row: Option<&Bytes>) -> Result<()> {
     }
 }
 
-async fn merge(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn merge(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let (mut names, mut forcible) = (Vec::new(), false);
     while let Some(value) = arguments.next() {
         match value {
@@ -191,16 +192,16 @@ fn switch_type(arguments: &mut Arguments) -> Result<MasterSwitchType> {
 
 pub(super) fn flag(arguments: &mut Arguments) -> Result<bool> {
     let value = arguments.required("true or false")?;
-    value.boolean().ok_or_else(|| ShellError::Usage(format!("{value} is neither true nor false")))
+    value.boolean().ok_or_else(|| ShellError::Usage(format!("expected true or false, not {value}")))
 }
 
-/// A flag, in a line of its own and as the command's value.
-pub(super) fn show(session: &mut Session, flag: bool) -> Result<Outcome> {
+/// Prints a flag, which is also the command's value.
+pub(super) fn show(session: &mut ShellSession, flag: bool) -> Result<Outcome> {
     session.printer.line(&flag.to_string())?;
     Ok(Outcome::Value(flag.to_string()))
 }
 
-async fn allow(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn allow(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let kind = switch_type(&mut arguments)?;
     let enabled = flag(&mut arguments)?;
     arguments.finish()?;
@@ -208,36 +209,36 @@ async fn allow(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     show(session, was)
 }
 
-async fn is_allowed(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn is_allowed(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let kind = switch_type(&mut arguments)?;
     arguments.finish()?;
     let is_allowed = session.client.admin().is_allowed(kind).await?;
     show(session, is_allowed)
 }
 
-async fn assign(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn assign(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = Bytes::from(arguments.bytes("a region")?);
     arguments.finish()?;
     session.client.admin().assign(&name).await?;
     Ok(Outcome::Done)
 }
 
-async fn unassign(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn unassign(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = Bytes::from(arguments.bytes("a region")?);
-    // Whether it is forced meant something before HBase 2.
+    // The force flag has no effect since HBase 2.
     arguments.next();
     arguments.finish()?;
     session.client.admin().unassign(&name).await?;
     Ok(Outcome::Done)
 }
 
-async fn move_region(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn move_region(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = Bytes::from(arguments.bytes("a region")?);
     let server = match arguments.next().and_then(|value| value.string()) {
         None => None,
         Some(text) => match ServerName::parse(&text) {
             Some(server) => Some(server),
-            None => return usage(format!("{text} is no server: expected host,port,start code")),
+            None => return usage(format!("invalid server name {text}: expected host,port,startcode")),
         },
     };
     arguments.finish()?;
@@ -245,37 +246,37 @@ async fn move_region(session: &mut Session, mut arguments: Arguments) -> Result<
     Ok(Outcome::Done)
 }
 
-async fn run_janitor(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn run_janitor(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     Ok(Outcome::Value(session.client.admin().run_janitor().await?.to_string()))
 }
 
-async fn switch_janitor(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn switch_janitor(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let enable = flag(&mut arguments)?;
     arguments.finish()?;
     let was = session.client.admin().enable_janitor(enable).await?;
     show(session, was)
 }
 
-async fn is_janitor_enabled(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn is_janitor_enabled(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     let is_enabled = session.client.admin().is_janitor_enabled().await?;
     show(session, is_enabled)
 }
 
-async fn run_cleaner(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn run_cleaner(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     Ok(Outcome::Value(session.client.admin().run_cleaner().await?.to_string()))
 }
 
-async fn switch_cleaner(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn switch_cleaner(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let enable = flag(&mut arguments)?;
     arguments.finish()?;
     let was = session.client.admin().enable_cleaner(enable).await?;
     show(session, was)
 }
 
-async fn is_cleaner_enabled(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn is_cleaner_enabled(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     let is_enabled = session.client.admin().is_cleaner_enabled().await?;
     show(session, is_enabled)

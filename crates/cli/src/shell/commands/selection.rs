@@ -1,4 +1,4 @@
-//! What reads are asked for: columns, times, versions, rows, filters; and how answers are to be fetched.
+//! Options of reads: columns, times, versions, rows and filters, and how to fetch the results.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use cell::filter::{Filter, language};
 use cell::query::{CellSelection, FamilyColumns, Scan};
 use client::ScanOptions;
 
-use super::shown::Converters;
+use super::formatter::Converters;
 use crate::shell::arguments::{Column, Options};
 use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::value::Value;
 
-/// Options that need what is not here, or not yet.
-const NOT_YET: &[&str] = &["AUTHORIZATIONS", "ALL_METRICS", "METRICS"];
+/// Options that are not supported, or not yet.
+const UNSUPPORTED: &[&str] = &["AUTHORIZATIONS", "ALL_METRICS", "METRICS"];
 
-/// Which cells of a row are wanted. Converters that columns name go to `converters`.
+/// The cells of a row to read. Converters in columns are added to `converters`.
 pub(super) fn selection(options: &mut Options, converters: &mut Converters) -> Result<CellSelection> {
     let columns = match (options.take("COLUMNS"), options.take("COLUMN")) {
         (None, None) => Vec::new(),
@@ -39,22 +39,22 @@ fn filter(options: &mut Options) -> Result<Option<Filter>> {
     language::parse(&text).map(Some).map_err(|error| ShellError::Usage(error.to_string()))
 }
 
-/// Takes options that say how a read is done, not what it finds: with one replica of each region, and answers that are
-/// put together whole, they make no difference to what is shown.
+/// Takes options that affect how a read is done, but not its result. Grampus has one replica per
+/// region and assembles whole rows, so these options have no effect.
 pub(super) fn take_hints(options: &mut Options) -> Result<()> {
     super::take_attributes(options)?;
-    one_of(options, "CONSISTENCY", &["STRONG", "TIMELINE"])?;
-    one_of(options, "ISOLATION_LEVEL", &["READ_COMMITTED", "READ_UNCOMMITTED"])?;
-    one_of(options, "READ_TYPE", &["DEFAULT", "STREAM", "PREAD"])?;
+    check_one_of(options, "CONSISTENCY", &["STRONG", "TIMELINE"])?;
+    check_one_of(options, "ISOLATION_LEVEL", &["READ_COMMITTED", "READ_UNCOMMITTED"])?;
+    check_one_of(options, "READ_TYPE", &["DEFAULT", "STREAM", "PREAD"])?;
     options.boolean("ALLOW_PARTIAL_RESULTS")?;
     options.number::<i64>("MAX_RESULT_SIZE", i64::MIN)?;
     if options.number::<u32>("REGION_REPLICA_ID", 0)?.is_some_and(|replica| replica > 0) {
         return Err(ShellError::Unsupported("REGION_REPLICA_ID other than 0".into()));
     }
-    options.refuse(NOT_YET)
+    options.refuse(UNSUPPORTED)
 }
 
-fn one_of(options: &mut Options, name: &str, known: &[&str]) -> Result<()> {
+fn check_one_of(options: &mut Options, name: &str, known: &[&str]) -> Result<()> {
     match options.take(name) {
         Some(value) if value.string().is_none_or(|text| !known.contains(&text.as_str())) => {
             usage(format!("{name} must be one of {}, not {value}", known.join(", ")))
@@ -63,12 +63,12 @@ fn one_of(options: &mut Options, name: &str, known: &[&str]) -> Result<()> {
     }
 }
 
-/// Columns by family. As in HBase's client the later one counts: a family behind its columns asks for all of it, a
-/// column behind its family for that column.
+/// Columns grouped by family. As in HBase's client, a later entry overrides: a family after its
+/// columns selects the whole family, a column after its family selects that column.
 pub(super) fn family_columns(columns: Vec<Value>, converters: &mut Converters) -> Result<Vec<FamilyColumns>> {
     let mut families: Vec<FamilyColumns> = Vec::new();
     for value in columns {
-        let text = value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is no column")))?;
+        let text = value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is not a column")))?;
         let column = converters.take_from(Column::parse(&text)?)?;
         let Column { family, qualifier } = column;
         let at = families.iter().position(|known| known.family == family).unwrap_or_else(|| {
@@ -89,8 +89,8 @@ pub(super) fn family_columns(columns: Vec<Value>, converters: &mut Converters) -
     Ok(families)
 }
 
-/// Which rows are wanted, and what of them.
-pub(super) fn scan_of(options: &mut Options, converters: &mut Converters) -> Result<Scan> {
+/// The rows and cells to scan.
+pub(super) fn parse_scan(options: &mut Options, converters: &mut Converters) -> Result<Scan> {
     let start = match options.bytes("STARTROW")? {
         Some(start) => start,
         None => options.bytes("STARTKEY")?.unwrap_or_default(),
@@ -104,7 +104,7 @@ pub(super) fn scan_of(options: &mut Options, converters: &mut Converters) -> Res
         stop_row: stop.into(),
         reversed: options.boolean("REVERSED")?.unwrap_or(false),
         raw: options.boolean("RAW")?.unwrap_or(false),
-        // HBase's shell takes 0 and less for no batches.
+        // HBase's shell treats 0 and less as no batching.
         batch: options
             .number::<i64>("BATCH", i64::MIN)?
             .map_or(Ok(0), |cells| at_most_u32("BATCH", cells))?,
@@ -117,17 +117,17 @@ pub(super) fn scan_of(options: &mut Options, converters: &mut Converters) -> Res
     Ok(scan)
 }
 
-/// A scan of the rows of a prefix, of which only the keys are wanted.
+/// A scan of the rows with a prefix that returns only keys.
 pub(super) fn keys_of_prefix(prefix: Vec<u8>) -> Scan {
     Scan {
-        stop_row: behind_prefix(&prefix),
+        stop_row: end_of_prefix(&prefix),
         start_row: prefix.into(),
         selection: CellSelection { filter: Some(Arc::new(keys_only(None))), ..CellSelection::default() },
         ..Scan::default()
     }
 }
 
-/// One cell of each row that passes `filter`, without its value.
+/// A filter for one cell of each row that passes `filter`, without its value.
 pub(super) fn keys_only(filter: Option<&Filter>) -> Filter {
     let own = [Filter::FirstKeyOnly, Filter::KeyOnly { len_as_val: false }];
     let filters = filter.cloned().into_iter().chain(own).collect();
@@ -138,31 +138,31 @@ fn restrict_to_prefix(scan: &mut Scan, prefix: Vec<u8>) -> Result<()> {
     if !scan.start_row.is_empty() || !scan.stop_row.is_empty() {
         return usage("ROWPREFIXFILTER excludes STARTROW and STOPROW");
     }
-    let behind = behind_prefix(&prefix);
+    let end = end_of_prefix(&prefix);
     if scan.reversed {
-        scan.start_row = behind;
+        scan.start_row = end;
         scan.include_start_row = false;
         scan.stop_row = prefix.into();
         scan.include_stop_row = true;
     } else {
         scan.start_row = prefix.into();
-        scan.stop_row = behind;
+        scan.stop_row = end;
     }
     Ok(())
 }
 
-/// The first row behind all that begin with `prefix`; empty if there is none.
-fn behind_prefix(prefix: &[u8]) -> Bytes {
+/// The first row after all rows with `prefix`; empty if there is none.
+fn end_of_prefix(prefix: &[u8]) -> Bytes {
     let Some(last) = prefix.iter().rposition(|byte| *byte != 0xff) else { return Bytes::new() };
-    let mut behind = prefix[..=last].to_vec();
-    behind[last] += 1;
-    behind.into()
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    end.into()
 }
 
 pub(super) fn scan_options(options: &mut Options) -> Result<ScanOptions> {
     let default = ScanOptions::default();
     Ok(ScanOptions {
-        // HBase's shell takes 0 and less for no limit and for the usual.
+        // HBase's shell treats 0 and less as no limit, and as the default caching.
         limit: options
             .number::<i64>("LIMIT", i64::MIN)?
             .map_or(Ok(0), |limit| at_most_u32("LIMIT", limit))?,
@@ -174,7 +174,8 @@ pub(super) fn scan_options(options: &mut Options) -> Result<ScanOptions> {
 }
 
 fn at_most_u32(name: &str, number: i64) -> Result<u32> {
-    u32::try_from(number.max(0)).or_else(|_| usage(format!("{name} is at most {}, not {number}", u32::MAX)))
+    u32::try_from(number.max(0))
+        .or_else(|_| usage(format!("{name} must be at most {}, not {number}", u32::MAX)))
 }
 
 #[cfg(test)]
@@ -221,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_is_made_of_its_options() {
+    fn a_scan_is_built_from_its_options() {
         let mut given = options(
             "STARTROW => 'a', STOPROW => \"b\\x00\", REVERSED => true, RAW => true, VERSIONS => 3, \
              TIMERANGE => [1, 9], LIMIT => 5, CACHE => 10, CACHE_BLOCKS => false",
         );
-        let scan = scan_of(&mut given, &mut Converters::default()).unwrap();
+        let scan = parse_scan(&mut given, &mut Converters::default()).unwrap();
         assert_eq!((&*scan.start_row, &*scan.stop_row), (&b"a"[..], &b"b\x00"[..]));
         assert!(scan.reversed && scan.raw && !scan.selection.cache_blocks);
         assert_eq!(
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_written_in_several_ways() {
+    fn several_values_mean_no_limit() {
         for source in ["", "LIMIT => -1", "LIMIT => 0", "CACHE => 0"] {
             let found = scan_options(&mut options(source)).unwrap();
             assert_eq!((found.limit, found.caching), (0, ScanOptions::default().caching), "{source}");
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn a_prefix_is_a_range_of_rows() {
         let range = |source: &str| {
-            let scan = scan_of(&mut options(source), &mut Converters::default()).unwrap();
+            let scan = parse_scan(&mut options(source), &mut Converters::default()).unwrap();
             (scan.start_row, scan.include_start_row, scan.stop_row, scan.include_stop_row)
         };
         assert_eq!(range("ROWPREFIXFILTER => 'ab'"), ("ab".into(), true, "ac".into(), false));
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(range("ROWPREFIXFILTER => \"a\\xff\""), (b"a\xff"[..].into(), true, "b".into(), false));
         assert_eq!(range("ROWPREFIXFILTER => \"\\xff\""), (b"\xff"[..].into(), true, "".into(), false));
         assert!(
-            scan_of(&mut options("ROWPREFIXFILTER => 'a', STARTROW => 'b'"), &mut Converters::default())
+            parse_scan(&mut options("ROWPREFIXFILTER => 'a', STARTROW => 'b'"), &mut Converters::default())
                 .is_err()
         );
     }

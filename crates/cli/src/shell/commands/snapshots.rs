@@ -7,7 +7,7 @@ use wire::meta::TableState;
 use super::{Arity, Command, Group, Outcome, pattern, regions};
 use crate::shell::arguments::{Arguments, table_name};
 use crate::shell::error::{Result, ShellError};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::ruby_time;
 use crate::shell::value::Value;
 
@@ -18,7 +18,7 @@ pub(super) const GROUP: Group = Group {
             name: "snapshot",
             arity: Arity::from(2),
             aliases: &[],
-            summary: "Keep a table as it is now, under a name of its own",
+            summary: "Take a snapshot of a table",
             usage: "  grampus> snapshot 't1', 's1'\n  \
                     grampus> snapshot 'ns1:t1', 's1', {SKIP_FLUSH => true}\n  \
                     grampus> snapshot 't1', 's1', {TTL => 86400}",
@@ -28,7 +28,7 @@ pub(super) const GROUP: Group = Group {
             name: "clone_snapshot",
             arity: Arity::between(2, 3),
             aliases: &[],
-            summary: "Make a new table out of a snapshot, without copying its data",
+            summary: "Create a table from a snapshot, without copying data",
             usage: "  grampus> clone_snapshot 's1', 't2'",
             run: |session, arguments| Box::pin(clone(session, arguments)),
         },
@@ -36,7 +36,7 @@ pub(super) const GROUP: Group = Group {
             name: "restore_snapshot",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Put a disabled table back to a snapshot of it",
+            summary: "Restore a disabled table from a snapshot",
             usage: "  grampus> restore_snapshot 's1'",
             run: |session, arguments| Box::pin(restore(session, arguments)),
         },
@@ -44,7 +44,7 @@ pub(super) const GROUP: Group = Group {
             name: "list_snapshots",
             arity: Arity::between(0, 1),
             aliases: &[],
-            summary: "Show snapshots, all of them or those whose names match a regular expression",
+            summary: "List snapshots, optionally those whose names match a regular expression",
             usage: "  grampus> list_snapshots\n  grampus> list_snapshots 'abc.*'",
             run: |session, arguments| Box::pin(list(session, arguments)),
         },
@@ -52,15 +52,15 @@ pub(super) const GROUP: Group = Group {
             name: "list_table_snapshots",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Show snapshots of tables whose names match a regular expression",
+            summary: "List snapshots of tables whose names match a regular expression",
             usage: "  grampus> list_table_snapshots 't1'\n  grampus> list_table_snapshots 'abc.*', 's.*'",
-            run: |session, arguments| Box::pin(list_of_tables(session, arguments)),
+            run: |session, arguments| Box::pin(list_by_table(session, arguments)),
         },
         Command {
             name: "delete_snapshot",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Remove a snapshot; tables made out of it stay",
+            summary: "Delete a snapshot; tables cloned from it remain",
             usage: "  grampus> delete_snapshot 's1'",
             run: |session, arguments| Box::pin(delete(session, arguments)),
         },
@@ -68,7 +68,7 @@ pub(super) const GROUP: Group = Group {
             name: "snapshot_cleanup_switch",
             arity: Arity::exactly(1),
             aliases: &[],
-            summary: "Have snapshots removed when their time to live has expired, or not; shows what was",
+            summary: "Enable or disable the removal of expired snapshots; shows the previous setting",
             usage: "  grampus> snapshot_cleanup_switch true\n  grampus> snapshot_cleanup_switch false",
             run: |session, arguments| Box::pin(switch_cleanup(session, arguments)),
         },
@@ -76,7 +76,7 @@ pub(super) const GROUP: Group = Group {
             name: "snapshot_cleanup_enabled",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "Show whether snapshots are removed when their time to live has expired",
+            summary: "Show whether expired snapshots are removed",
             usage: "  grampus> snapshot_cleanup_enabled",
             run: |session, arguments| Box::pin(is_cleanup_enabled(session, arguments)),
         },
@@ -85,10 +85,10 @@ pub(super) const GROUP: Group = Group {
 
 fn name(arguments: &mut Arguments) -> Result<String> {
     String::from_utf8(arguments.bytes("the name of a snapshot")?)
-        .map_err(|_| ShellError::Usage("the name of a snapshot is UTF-8".into()))
+        .map_err(|_| ShellError::Usage("the name of a snapshot must be UTF-8".into()))
 }
 
-async fn take(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn take(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let (table, name) = (arguments.table()?, name(&mut arguments)?);
     check_name(&name)?;
     let given = arguments.peek().map(Value::inspect);
@@ -99,11 +99,11 @@ async fn take(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     options.refuse(&["MAX_FILESIZE"])?;
     options.finish()?;
     session.client.admin().snapshot(&name, &table, skip_flush, ttl_s).await?;
-    // At its prompt HBase's shell shows the options again.
+    // At its prompt, HBase's shell shows the options again.
     Ok(given.map_or(Outcome::Done, |options| Outcome::Value(format!("[{options}]"))))
 }
 
-/// Snapshots are named as tables are, and refused with words of their own.
+/// Checks the name of a snapshot. The rules are those of tables, but the messages are different.
 fn check_name(name: &str) -> Result<()> {
     let legal = TableName::new(cell::schema::DEFAULT_NAMESPACE, name);
     legal.map(|_| ()).map_err(|error| {
@@ -111,7 +111,7 @@ fn check_name(name: &str) -> Result<()> {
     })
 }
 
-async fn clone(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn clone(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let (name, table) = (name(&mut arguments)?, arguments.table()?);
     let mut options = arguments.options()?;
     arguments.finish()?;
@@ -125,7 +125,7 @@ async fn clone(session: &mut Session, mut arguments: Arguments) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-async fn restore(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn restore(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     let mut options = arguments.options()?;
     arguments.finish()?;
@@ -136,7 +136,7 @@ async fn restore(session: &mut Session, mut arguments: Arguments) -> Result<Outc
     let Some(snapshot) = found else {
         return Err(ShellError::Refused(format!("Unable to find the table name for snapshot={name}")));
     };
-    let table = table_of(&snapshot)?;
+    let table = snapshot_table(&snapshot)?;
     if admin.table_state(&table).await? == Some(TableState::Enabled) {
         return Err(ShellError::Refused(format!("Table {table} should be disabled!")));
     }
@@ -144,11 +144,11 @@ async fn restore(session: &mut Session, mut arguments: Arguments) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-fn table_of(snapshot: &SnapshotDescription) -> Result<TableName> {
+fn snapshot_table(snapshot: &SnapshotDescription) -> Result<TableName> {
     table_name(snapshot.table().as_bytes())
 }
 
-async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn list(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let wanted = pattern(&mut arguments)?;
     arguments.finish()?;
     let mut found = session.client.admin().list_snapshots().await?;
@@ -156,7 +156,7 @@ async fn list(session: &mut Session, mut arguments: Arguments) -> Result<Outcome
     show(session, &found)
 }
 
-async fn list_of_tables(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn list_by_table(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let (tables, names) = (pattern(&mut arguments)?, pattern(&mut arguments)?);
     arguments.finish()?;
     let mut found = session.client.admin().list_snapshots().await?;
@@ -164,7 +164,7 @@ async fn list_of_tables(session: &mut Session, mut arguments: Arguments) -> Resu
     show(session, &found)
 }
 
-fn show(session: &mut Session, found: &[SnapshotDescription]) -> Result<Outcome> {
+fn show(session: &mut ShellSession, found: &[SnapshotDescription]) -> Result<Outcome> {
     session.printer.header("SNAPSHOT", "TABLE + CREATION TIME")?;
     for snapshot in found {
         let time = ruby_time(snapshot.creation_time());
@@ -175,21 +175,21 @@ fn show(session: &mut Session, found: &[SnapshotDescription]) -> Result<Outcome>
     Ok(Outcome::Value(format!("[{}]", names.join(", "))))
 }
 
-async fn delete(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn delete(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let name = name(&mut arguments)?;
     arguments.finish()?;
     session.client.admin().delete_snapshot(&name).await?;
     Ok(Outcome::Done)
 }
 
-async fn switch_cleanup(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn switch_cleanup(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let enable = regions::flag(&mut arguments)?;
     arguments.finish()?;
     let was = session.client.admin().enable_snapshot_cleanup(enable).await?;
     regions::show(session, was)
 }
 
-async fn is_cleanup_enabled(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn is_cleanup_enabled(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     let is_enabled = session.client.admin().is_snapshot_cleanup_enabled().await?;
     regions::show(session, is_enabled)

@@ -1,5 +1,5 @@
-//! Where a new table is split: keys in a list or a file, or so many regions of equal size over the keys that an
-//! algorithm knows.
+//! Split keys of a new table: from a list, from a file, or computed by an algorithm for a number of
+//! regions of equal size.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::shell::error::{Result, ShellError, usage};
 use crate::shell::text::{binary, from_binary};
 use crate::shell::value::Value;
 
-/// Takes `SPLITS`, `SPLITS_FILE`, or `NUMREGIONS` with `SPLITALGO`; `None` without any.
+/// Parses `SPLITS`, `SPLITS_FILE`, or `NUMREGIONS` with `SPLITALGO`; `None` without any.
 pub(super) fn take(options: &mut Options, table: &mut TableDescriptor) -> Result<Option<Vec<Bytes>>> {
     let mut splits = options.take("SPLITS");
     if let Some(path) = options.bytes("SPLITS_FILE")? {
         let path = String::from_utf8_lossy(&path).into_owned();
         splits = Some(Value::Array(lines(&path)?));
-        // HBase's shell notes it in the table.
+        // HBase's shell stores the path in the table's attributes.
         table.attributes.insert(Bytes::from_static(b"SPLITS_FILE"), path.into());
     }
     let regions: Option<u64> = options.number("NUMREGIONS", 0)?;
@@ -34,7 +34,7 @@ pub(super) fn take(options: &mut Options, table: &mut TableDescriptor) -> Result
     }
 }
 
-/// Most regions that a table is made with at once; beyond it keys are not worked out.
+/// Maximum number of regions to compute keys for.
 const REGIONS_MAX: u64 = 1 << 20;
 
 #[allow(clippy::disallowed_methods, reason = "a file of the user's, not one of the store's")]
@@ -49,14 +49,14 @@ fn lines(path: &str) -> Result<Vec<Value>> {
     Ok(text.split(|byte| *byte == b'\n').map(line).collect())
 }
 
-/// The keys of a list, in order; `\xHH` in them is a byte.
+/// The keys of a list, sorted; `\xHH` in them is a byte.
 fn keys(splits: Value) -> Result<Vec<Bytes>> {
     let Value::Array(splits) = splits else {
         return usage(format!("SPLITS must be an array, not {splits}"));
     };
     let key = |value: &Value| match value.bytes() {
         Some(key) if !key.is_empty() => Ok(Bytes::from(from_binary(&key))),
-        _ => usage(format!("SPLITS holds row keys, not {value}")),
+        _ => usage(format!("SPLITS must contain row keys, not {value}")),
     };
     let mut keys = splits.iter().map(key).collect::<Result<Vec<Bytes>>>()?;
     keys.sort();
@@ -69,7 +69,7 @@ fn keys(splits: Value) -> Result<Vec<Bytes>> {
     }
 }
 
-/// Keys of regions of equal size. Source: HBase `RegionSplitter`.
+/// Split keys for regions of equal size. Source: HBase `RegionSplitter`.
 fn equal(algorithm: &str, regions: u64) -> Result<Vec<Bytes>> {
     if regions > REGIONS_MAX {
         return usage(format!("Number of regions must be at most {REGIONS_MAX}"));
@@ -85,7 +85,7 @@ fn equal(algorithm: &str, regions: u64) -> Result<Vec<Bytes>> {
             .map(|key| Bytes::copy_from_slice(&u64::try_from(key).expect("below 2^64").to_be_bytes()))
             .collect()),
         _ => usage(format!(
-            "{algorithm} is no split algorithm; there are HexStringSplit, DecimalStringSplit and UniformSplit"
+            "unknown split algorithm {algorithm}; expected HexStringSplit, DecimalStringSplit or UniformSplit"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Commands about the files of tables.
+//! Commands about the store files of tables.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -6,7 +6,7 @@ use cell::region::RegionInfo;
 use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::Arguments;
 use crate::shell::error::{Result, ShellError, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::binary;
 
 pub(super) const GROUP: Group = Group {
@@ -16,7 +16,7 @@ pub(super) const GROUP: Group = Group {
             name: "flush",
             arity: Arity::between(1, 2),
             aliases: &[],
-            summary: "Write what a table has in memory to files",
+            summary: "Flush a table's memstores to files",
             usage: "  grampus> flush 't1'\n  grampus> flush 't1', 'f1'",
             run: |session, arguments| Box::pin(flush(session, arguments)),
         },
@@ -24,7 +24,7 @@ pub(super) const GROUP: Group = Group {
             name: "compact",
             arity: Arity::between(1, 3),
             aliases: &[],
-            summary: "Ask for files of a table to be merged; goes on in the servers afterwards",
+            summary: "Request a compaction of a table, which runs in the background",
             usage: "  grampus> compact 't1'\n  grampus> compact 't1', 'f1'",
             run: |session, arguments| Box::pin(compact(session, arguments, false)),
         },
@@ -32,7 +32,7 @@ pub(super) const GROUP: Group = Group {
             name: "major_compact",
             arity: Arity::between(1, 3),
             aliases: &[],
-            summary: "Ask for all files of each store of a table to become one; goes on in the servers afterwards",
+            summary: "Request a major compaction of a table (one file per store), which runs in the background",
             usage: "  grampus> major_compact 't1'\n  grampus> major_compact 't1', 'f1'",
             run: |session, arguments| Box::pin(compact(session, arguments, true)),
         },
@@ -40,14 +40,14 @@ pub(super) const GROUP: Group = Group {
             name: "rit",
             arity: Arity::exactly(0),
             aliases: &[],
-            summary: "List regions in transition, and why a region cannot be opened",
+            summary: "List regions in transition, with the reason if one cannot be opened",
             usage: "  grampus> rit",
             run: |session, arguments| Box::pin(in_transition(session, arguments)),
         },
     ],
 };
 
-async fn in_transition(session: &mut Session, arguments: Arguments) -> Result<Outcome> {
+async fn in_transition(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
     arguments.finish()?;
     let regions = session.client.admin().regions_in_transition().await?;
     let now_ms = session.env.clock.now_ms();
@@ -58,7 +58,7 @@ async fn in_transition(session: &mut Session, arguments: Arguments) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// A region as HBase's shell shows it; the reason is only there with Grampus.
+/// Formats a region as HBase's shell does. Only Grampus reports a reason.
 fn described(state: &proto::RegionState, now_ms: u64) -> String {
     let name = match RegionInfo::try_from(&state.region_info) {
         Ok(region) => binary(&region.name()),
@@ -69,14 +69,14 @@ fn described(state: &proto::RegionState, now_ms: u64) -> String {
     format!("{name} state={}, {seconds}s ago{reason}", state.state().as_str_name())
 }
 
-async fn flush(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn flush(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let family = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
     arguments.finish()?;
     unless_disabled(session.client.admin().flush_stores(&table, family.as_ref()).await)
 }
 
-async fn compact(session: &mut Session, mut arguments: Arguments, major: bool) -> Result<Outcome> {
+async fn compact(session: &mut ShellSession, mut arguments: Arguments, major: bool) -> Result<Outcome> {
     let table = arguments.table()?;
     let family = arguments.next().and_then(|value| value.bytes()).map(Bytes::from);
     match arguments.next().map(|kind| kind.string().unwrap_or_default()).as_deref() {
@@ -88,7 +88,8 @@ async fn compact(session: &mut Session, mut arguments: Arguments, major: bool) -
     unless_disabled(session.client.admin().compact_stores(&table, family.as_ref(), major).await)
 }
 
-/// A disabled table has nothing in memory, and is not compacted: to HBase's shell that is no failure.
+/// A disabled table has no memstores and is not compacted. HBase's shell does not treat this as a
+/// failure.
 fn unless_disabled(outcome: client::Result<()>) -> Result<Outcome> {
     match outcome {
         Ok(()) | Err(client::Error::TableNotEnabled(_)) => Ok(Outcome::Done),

@@ -7,7 +7,7 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use super::{Arity, Command, Group, Outcome};
 use crate::shell::arguments::{Arguments, Column, Options, row_key};
 use crate::shell::error::{Result, ShellError, usage};
-use crate::shell::session::Session;
+use crate::shell::session::ShellSession;
 use crate::shell::text::binary;
 use crate::shell::value::Value;
 
@@ -18,7 +18,7 @@ pub(super) const GROUP: Group = Group {
             name: "put",
             arity: Arity::between(4, 6),
             aliases: &[],
-            summary: "Write a cell: table, row, column, value, and if need be a timestamp",
+            summary: "Write a cell: table, row, column, value, and optionally a timestamp",
             usage: "  grampus> put 't1', 'r1', 'f1:q1', 'value'\n  \
                     grampus> put 't1', \"r\\x00\", 'f1:q1', 'value', 1700000000000\n  \
                     grampus> put 't1', 'r1', 'f1:q1', 'value', {TTL => 86400000}",
@@ -28,7 +28,7 @@ pub(super) const GROUP: Group = Group {
             name: "incr",
             arity: Arity::between(3, 5),
             aliases: &[],
-            summary: "Add to a counter, 1 if nothing else is said, and show it",
+            summary: "Increment a counter (by 1 by default), and show it",
             usage: "  grampus> incr 't1', 'r1', 'f1:q1'\n  grampus> incr 't1', 'r1', 'f1:q1', 10",
             run: |session, arguments| Box::pin(increment(session, arguments)),
         },
@@ -36,7 +36,7 @@ pub(super) const GROUP: Group = Group {
             name: "append",
             arity: Arity::between(4, 5),
             aliases: &[],
-            summary: "Put bytes behind the value of a cell, and show it",
+            summary: "Append bytes to the value of a cell, and show it",
             usage: "  grampus> append 't1', 'r1', 'f1:q1', 'more'",
             run: |session, arguments| Box::pin(append(session, arguments)),
         },
@@ -44,17 +44,17 @@ pub(super) const GROUP: Group = Group {
             name: "delete",
             arity: Arity::between(3, 5),
             aliases: &[],
-            summary: "Delete one version of a cell: table, row, column, and if need be a timestamp",
+            summary: "Delete one version of a cell: table, row, column, and optionally a timestamp",
             usage: "  grampus> delete 't1', 'r1', 'f1:q1'\n  \
                     grampus> delete 't1', 'r1', 'f1:q1', 1700000000000\n\n\
-                    Without a timestamp the newest version is deleted, and an older one shows again.",
+                    Without a timestamp, the newest version is deleted, and the next older one becomes visible.",
             run: |session, arguments| Box::pin(delete(session, arguments, Versions::One)),
         },
         Command {
             name: "deleteall",
             arity: Arity::between(2, 5),
             aliases: &[],
-            summary: "Delete all cells of a row, of a family or of a column, up to a timestamp",
+            summary: "Delete all cells of a row, family or column, optionally up to a timestamp",
             usage: "  grampus> deleteall 't1', 'r1'\n  \
                     grampus> deleteall 't1', 'r1', 'f1:q1'\n  \
                     grampus> deleteall 't1', 'r1', 'f1', 1700000000000\n  \
@@ -65,7 +65,7 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-async fn put(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn put(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
     let column = column(&arguments.bytes("the column")?)?;
@@ -73,43 +73,43 @@ async fn put(session: &mut Session, mut arguments: Arguments) -> Result<Outcome>
     let timestamp = timestamp(&mut arguments)?;
     let ttl_ms = change_options(&mut arguments)?;
     arguments.finish()?;
-    let cell = cell_of(&row, &column, timestamp, &value);
+    let cell = new_cell(&row, &column, timestamp, &value);
     let put = Mutation { ttl_ms, ..Mutation::put(row, vec![cell]) };
     session.client.table(table).mutate(&put).await?;
     Ok(Outcome::Done)
 }
 
-fn cell_of(row: &[u8], column: &Column, timestamp: i64, value: &[u8]) -> KeyValue {
+fn new_cell(row: &[u8], column: &Column, timestamp: i64, value: &[u8]) -> KeyValue {
     let qualifier = column.qualifier.as_deref().unwrap_or_default();
     KeyValue::new(row, &column.family, qualifier, timestamp, CellType::Put, value)
 }
 
-async fn increment(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn increment(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
     let column = column(&arguments.bytes("the column")?)?;
     let amount = match arguments.next_plain() {
         None => 1_i64,
         Some(value) => {
-            value.integer().ok_or_else(|| ShellError::Usage(format!("{value} is no whole number")))?
+            value.integer().ok_or_else(|| ShellError::Usage(format!("{value} is not an integer")))?
         }
     };
     let ttl_ms = change_options(&mut arguments)?;
     arguments.finish()?;
-    let cell = cell_of(&row, &column, LATEST_TIMESTAMP, &amount.to_be_bytes());
+    let cell = new_cell(&row, &column, LATEST_TIMESTAMP, &amount.to_be_bytes());
     let mutation = Mutation { ttl_ms, ..Mutation::increment(row, vec![cell]) };
     let changed = session.client.table(table).read_modify_write(mutation).await?;
     super::read::show_counter(session, &changed)
 }
 
-async fn append(session: &mut Session, mut arguments: Arguments) -> Result<Outcome> {
+async fn append(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let table = arguments.table()?;
     let row = row_key(arguments.bytes("the row")?)?;
     let column = column(&arguments.bytes("the column")?)?;
     let value = arguments.bytes("the value")?;
     let ttl_ms = change_options(&mut arguments)?;
     arguments.finish()?;
-    let cell = cell_of(&row, &column, LATEST_TIMESTAMP, &value);
+    let cell = new_cell(&row, &column, LATEST_TIMESTAMP, &value);
     let mutation = Mutation { ttl_ms, ..Mutation::append(row, vec![cell]) };
     let changed = session.client.table(table).read_modify_write(mutation).await?;
     if let Some(cell) = changed.cells.first() {
@@ -118,26 +118,26 @@ async fn append(session: &mut Session, mut arguments: Arguments) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// Which versions a delete takes.
+/// The versions that a delete removes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Versions {
     One,
     All,
 }
 
-/// Rows by their prefix: so many are deleted by one request.
+/// Default number of rows that one request of `delete_prefix` deletes.
 const PREFIX_CACHE: u32 = 100;
 
-async fn delete(session: &mut Session, mut arguments: Arguments, versions: Versions) -> Result<Outcome> {
+async fn delete(session: &mut ShellSession, mut arguments: Arguments, versions: Versions) -> Result<Outcome> {
     let table = arguments.table()?;
     let rows = match arguments.required("the row")? {
         Value::Hash(hash) => Err(Options::new("deleteall", hash)?),
-        value => Ok(value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is no row")))?),
+        value => Ok(value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is not a row")))?),
     };
     let column = match arguments.next_plain() {
         None => None,
         Some(value) => {
-            let text = value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is no column")))?;
+            let text = value.bytes().ok_or_else(|| ShellError::Usage(format!("{value} is not a column")))?;
             (!text.is_empty()).then(|| column(&text)).transpose()?
         }
     };
@@ -156,14 +156,14 @@ async fn delete(session: &mut Session, mut arguments: Arguments, versions: Versi
     Ok(Outcome::Done)
 }
 
-/// Deletes all rows of a prefix, some at a time.
+/// Deletes all rows with a prefix, a batch at a time.
 async fn delete_prefix(
     table: &client::Table,
     mut options: Options,
     marked: impl Fn(Bytes) -> Mutation,
 ) -> Result<()> {
     let Some(prefix) = options.bytes("ROWPREFIXFILTER")? else {
-        return usage("deleteall wants a row, or {ROWPREFIXFILTER => 'prefix'}");
+        return usage("deleteall requires a row, or {ROWPREFIXFILTER => 'prefix'}");
     };
     let cache = options.number::<u32>("CACHE", 1)?.unwrap_or(PREFIX_CACHE);
     options.finish()?;
@@ -179,13 +179,16 @@ async fn delete_prefix(
     Ok(())
 }
 
-/// A column without the converter that may stand behind it, as HBase's shell takes it.
+/// Parses a column. HBase's shell allows a converter after it, which is dropped.
 fn column(text: &[u8]) -> Result<Column> {
     let Column { family, qualifier } = Column::parse(text)?;
-    Ok(Column { family, qualifier: qualifier.map(|qualifier| super::shown::split_converter(qualifier).0) })
+    Ok(Column {
+        family,
+        qualifier: qualifier.map(|qualifier| super::formatter::split_converter(qualifier).0),
+    })
 }
 
-/// The delete of a column, or without a qualifier of a family.
+/// The delete marker of a column, or of a family if there is no qualifier.
 fn marker(row: Bytes, column: &Column, versions: Versions, timestamp: i64) -> Mutation {
     let kind = match (&column.qualifier, versions) {
         (Some(_), Versions::One) => CellType::Delete,
@@ -203,13 +206,15 @@ fn timestamp(arguments: &mut Arguments) -> Result<i64> {
     match value.integer() {
         Some(timestamp) if timestamp < 0 => usage(format!("Timestamp cannot be negative. ts={timestamp}")),
         Some(timestamp) => Ok(timestamp),
-        None => usage(format!("a timestamp is a number of milliseconds, not {value}")),
+        None => usage(format!("a timestamp must be a number of milliseconds, not {value}")),
     }
 }
 
-/// `TTL` and what else may stand at the end of a change; the time to live in milliseconds.
+/// Parses `TTL` and the other options at the end of a change. Returns the time to live in
+/// milliseconds.
 ///
-/// Attributes are for coprocessors, of which there are none; as HBase without any does, they are taken and not used.
+/// Attributes are for coprocessors, which do not exist here. As HBase without coprocessors does,
+/// this accepts and ignores them.
 fn change_options(arguments: &mut Arguments) -> Result<Option<i64>> {
     let mut options = arguments.options()?;
     let ttl_ms = options.number("TTL", 0)?;

@@ -1,10 +1,11 @@
-//! Numbers of any length (`encodeNumeric`), from negative infinity to NaN, in one order.
+//! Variable-length numbers (`encodeNumeric`), from negative infinity to NaN, in numeric order.
 //!
-//! A number is 0.PPPP... times a hundred to the power of E, with pairs of digits P. The header says its sign and where E is: in the
-//! header itself, or behind it as a number of variable length, all bits turned where a greater E makes a lesser number. Then come
-//! the pairs, 2P+1 each and the last 2P, all bits turned if the number is negative.
+//! A number is 0.PPPP... * 100^E, with pairs of digits P. The header contains the sign and E, or
+//! states that E follows as a variable-length number. E has all bits inverted if a greater E means
+//! a smaller number. The pairs follow: 2P+1 each, except the last, which is 2P. All their bits are
+//! inverted if the number is negative.
 //!
-//! HBase rounds to 31 digits when it writes, and reads what it finds.
+//! HBase rounds to 31 digits when it writes, and reads numbers of any length.
 
 use super::super::bytes::double_bits;
 use super::super::decimal::{Digits, Fault, Pairs};
@@ -22,12 +23,13 @@ const POSITIVE_MEDIUM_LAST: u8 = 0x21;
 const POSITIVE_LARGE: u8 = 0x22;
 const POSITIVE_INFINITY: u8 = 0x23;
 const NAN: u8 = 0x26;
-/// The first and the last of the headers.
+/// The first and the last header.
 pub(super) const HEADERS: (u8, u8) = (NEGATIVE_INFINITY, NAN);
-/// Digits that HBase writes. Source: OrderedBytes.MAX_PRECISION.
+/// Maximum number of digits that HBase writes. Source: OrderedBytes.MAX_PRECISION.
 const DIGITS_MAX: usize = 31;
 
-/// Whole numbers up to this, and powers of ten up to this one, are exact in double precision: so is one rounding of both.
+/// Whole numbers up to this, and the powers of ten in `EXACT_POWERS`, are exact in double
+/// precision. One multiplication or division of the two is therefore correctly rounded.
 const EXACT_MAX: u128 = 1 << 53;
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
@@ -43,10 +45,10 @@ enum Numeric<'a> {
 
 struct Finite<'a> {
     negative: bool,
-    /// Of a hundred.
+    /// Exponent to base 100.
     exponent: i64,
     pairs: &'a [u8],
-    /// What turns the pairs' bits back.
+    /// Mask that restores the bits of the pairs.
     turned: u8,
 }
 
@@ -94,8 +96,9 @@ impl Numeric<'_> {
     }
 }
 
-/// A number of variable length, whose bits `turned` turns back, and what is behind it. Its first byte says how many follow:
-/// none up to 240, one up to 2287, two up to 67,823, and then as many as the number needs.
+/// Decodes a variable-length number whose bits are XORed with `turned`; also returns the bytes
+/// after it. The first byte states how many bytes follow: none up to 240, one up to 2287, two up to
+/// 67,823, then as many as the number needs.
 fn exponent(bytes: &[u8], turned: u8) -> Option<(i64, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let first = first ^ turned;
@@ -117,7 +120,7 @@ fn exponent(bytes: &[u8], turned: u8) -> Option<(i64, &[u8])> {
 }
 
 impl Finite<'_> {
-    /// Whether its pairs are pairs, and only the last says that it is.
+    /// Whether all bytes are valid pairs, and only the last is marked as the last.
     fn is_whole(&self) -> bool {
         let Some((last, others)) = self.pairs.split_last() else { return false };
         let is = |byte: u8, odd: u8| byte ^ self.turned < 200 && (byte ^ self.turned) & 1 == odd;
@@ -132,19 +135,19 @@ impl Finite<'_> {
         Digits::of_pairs(self.pairs())
     }
 
-    /// The power of ten that the last digit counts.
+    /// Exponent to base 10 of the last digit.
     fn last_exponent(&self) -> i64 {
         let pairs = i64::try_from(self.pairs.len()).unwrap_or(i64::MAX);
         self.exponent.saturating_sub(pairs).saturating_mul(2)
     }
 
-    /// The nearest number of double precision.
+    /// The nearest double.
     fn nearest(&self) -> f64 {
         let size = self.exact().unwrap_or_else(|| self.parsed());
         if self.negative { -size } else { size }
     }
 
-    /// Its size where one multiplication or division gives it.
+    /// The absolute value, if a single multiplication or division computes it.
     fn exact(&self) -> Option<f64> {
         let (magnitude, zeros) = self.digits().number()?;
         let exponent = self.last_exponent().checked_add(zeros)?;
@@ -174,7 +177,7 @@ pub(in super::super) fn write_decimal(unscaled: i128, scale: u8) -> Option<Vec<u
     (number.significant <= DIGITS_MAX).then(|| written(unscaled < 0, &number))
 }
 
-/// As the digits by which Java shows the number.
+/// Writes the digits that Java prints for the number.
 pub(super) fn write_double(value: f64) -> Vec<u8> {
     match value {
         f64::INFINITY => return vec![POSITIVE_INFINITY],
@@ -184,14 +187,14 @@ pub(super) fn write_double(value: f64) -> Vec<u8> {
         _ => {}
     }
     let text = shown(f64::from_bits(double_bits(value.abs())));
-    let (mantissa, exponent) = text.split_once('e').expect("an exponent was asked for");
+    let (mantissa, exponent) = text.split_once('e').expect("the format has an exponent");
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let magnitude = format!("{whole}{fraction}").parse().expect("17 digits at most");
     let exponent: i64 = exponent.parse().expect("an exponent");
     written(value < 0.0, &Pairs::new(magnitude, exponent - fraction.len() as i64))
 }
 
-/// The fewest digits, two at least, by which a number is told from all others; of those with as many, the nearest to it.
+/// The fewest digits, at least two, that identify the number; among these, the nearest to it.
 fn shown(value: f64) -> String {
     let two = format!("{value:.1e}");
     if two.parse() == Ok(value) { two } else { format!("{value:e}") }
@@ -200,7 +203,7 @@ fn shown(value: f64) -> String {
 fn written(negative: bool, number: &Pairs) -> Vec<u8> {
     let turned = if negative { 0xff } else { 0 };
     let mut bytes = Vec::with_capacity(number.pairs.len() + 2);
-    // Of what is written here the size is less than 200, so that it takes one byte.
+    // The sizes written here are less than 200 and take one byte.
     let size = number.exponent.unsigned_abs() as u8;
     match (negative, number.exponent) {
         (false, ..=0) => bytes.extend([POSITIVE_SMALL, !size]),
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_nearest_number_of_many_digits() {
-        // 2^53 + 1 lies between two numbers; the least digit behind it decides.
+        // 2^53 + 1 lies between two doubles; a small digit after it decides.
         let half: &[u8] = &[
             0x17 + 8,
             2 * 90 + 1,

@@ -1,4 +1,4 @@
-//! Single cases by hand, one for each rule that a reader of HBase's book would ask for.
+//! Hand-written cases, one for each rule that a reader of HBase's reference guide expects.
 
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 
@@ -20,8 +20,9 @@ fn files(sizes: &[u64]) -> Vec<FileFacts> {
     sizes.iter().enumerate().map(file).collect()
 }
 
-/// HBase's book: `min.size` 10, `max.size` 1000, three to five files.
-fn of_the_book() -> Settings {
+/// The settings of the examples in HBase's reference guide: `min.size` 10, `max.size` 1000, three
+/// to five files.
+fn book_settings() -> Settings {
     Settings {
         files_min: 3,
         files_max: 5,
@@ -33,15 +34,15 @@ fn of_the_book() -> Settings {
     }
 }
 
-fn chosen(settings: &Settings, files: &[FileFacts], ask: Ask) -> Vec<usize> {
-    select(settings, files, &[], ask, Moment { now_ms: 10_000, ttl_ms: None }).files
+fn chosen(settings: &Settings, files: &[FileFacts], request: SelectionRequest) -> Vec<usize> {
+    select(settings, files, &[], request, SelectionTime { now_ms: 10_000, ttl_ms: None }).files
 }
 
-const SERVER: Ask = Ask { by_user: false, major: false, off_peak: false };
+const SERVER: SelectionRequest = SelectionRequest { by_user: false, major: false, off_peak: false };
 
 #[test]
-fn by_ratio_the_examples_of_the_book() {
-    let settings = Settings { policy: Policy::RatioBased, ..of_the_book() };
+fn ratio_selects_as_in_the_examples_of_the_book() {
+    let settings = Settings { policy: Policy::RatioBased, ..book_settings() };
     assert_eq!(chosen(&settings, &files(&[100, 50, 23, 12, 12]), SERVER), [2, 3, 4]);
     assert_eq!(chosen(&settings, &files(&[100, 25, 12, 12]), SERVER), [] as [usize; 0]);
     assert_eq!(chosen(&settings, &files(&[7, 6, 5, 4, 3, 2, 1]), SERVER), [0, 1, 2, 3, 4]);
@@ -49,46 +50,51 @@ fn by_ratio_the_examples_of_the_book() {
 
 #[test]
 fn exploring_takes_most_files_then_fewest_bytes() {
-    let settings = of_the_book();
+    let settings = book_settings();
     assert_eq!(chosen(&settings, &files(&[100, 50, 23, 12, 12]), SERVER), [2, 3, 4]);
     assert_eq!(chosen(&settings, &files(&[900, 5, 5, 5, 900, 4, 4, 4, 900]), SERVER), [5, 6, 7]);
-    // Of hours of little load a larger file goes with them.
+    // In off-peak hours a larger file is included.
     let off_peak = Settings { off_peak_ratio: 5.0, ..settings };
     assert_eq!(
-        chosen(&off_peak, &files(&[100, 50, 23, 12, 12]), Ask { off_peak: true, ..SERVER }),
+        chosen(&off_peak, &files(&[100, 50, 23, 12, 12]), SelectionRequest { off_peak: true, ..SERVER }),
         [0, 1, 2, 3, 4]
     );
 }
 
 #[test]
-fn a_store_at_which_flushes_wait_gets_something() {
-    let settings = Settings { blocking_files: 4, ..of_the_book() };
+fn a_store_that_blocks_flushes_gets_a_selection() {
+    let settings = Settings { blocking_files: 4, ..book_settings() };
     let large = files(&[1000, 500, 100, 20]);
-    assert_eq!(chosen(&of_the_book(), &large, SERVER), [] as [usize; 0]);
+    assert_eq!(chosen(&book_settings(), &large, SERVER), [] as [usize; 0]);
     assert_eq!(chosen(&settings, &large, SERVER), [1, 2, 3]);
 }
 
 #[test]
-fn a_person_gets_all_files_and_the_server_no_more_than_the_limit() {
-    let (settings, many) = (of_the_book(), files(&[400; 7]));
-    let major = Ask { by_user: true, major: true, off_peak: false };
+fn a_user_gets_all_files_and_the_server_at_most_the_limit() {
+    let (settings, many) = (book_settings(), files(&[400; 7]));
+    let major = SelectionRequest { by_user: true, major: true, off_peak: false };
     assert_eq!(chosen(&settings, &many, major), [0, 1, 2, 3, 4, 5, 6]);
-    assert!(chosen(&settings, &many, Ask { by_user: false, ..major }).len() <= 5);
-    let single = select(&settings, &files(&[1]), &[], major, Moment { now_ms: 10_000, ttl_ms: None });
+    assert!(chosen(&settings, &many, SelectionRequest { by_user: false, ..major }).len() <= 5);
+    let single = select(&settings, &files(&[1]), &[], major, SelectionTime { now_ms: 10_000, ttl_ms: None });
     assert!(single.is_major && single.is_all);
-    let busy = select(&settings, &many, &[1], SERVER, Moment { now_ms: 10_000, ttl_ms: None });
-    assert!(busy.files.iter().all(|at| *at > 1), "a run begins behind what is being compacted");
+    let busy = select(&settings, &many, &[1], SERVER, SelectionTime { now_ms: 10_000, ttl_ms: None });
+    assert!(busy.files.iter().all(|at| *at > 1), "a run begins after the files being compacted");
 }
 
 #[test]
-fn a_minor_compaction_of_all_files_drops_what_is_deleted_but_is_not_called_major() {
-    let choice =
-        select(&of_the_book(), &files(&[1, 1, 1]), &[], SERVER, Moment { now_ms: 10_000, ttl_ms: None });
-    assert!(choice.is_all && !choice.is_major);
+fn a_minor_compaction_of_all_files_drops_deleted_cells_but_is_not_major() {
+    let selection = select(
+        &book_settings(),
+        &files(&[1, 1, 1]),
+        &[],
+        SERVER,
+        SelectionTime { now_ms: 10_000, ttl_ms: None },
+    );
+    assert!(selection.is_all && !selection.is_major);
 }
 
 #[test]
-fn windows_grow_going_back() {
+fn windows_grow_with_age() {
     let settings = WindowSettings { base_ms: 10, per_tier: 2, ..WindowSettings::default() };
     let windows =
         std::iter::successors(Some(windows::Window::incoming(&settings, 75)), |w| Some(w.earlier()));
@@ -97,7 +103,7 @@ fn windows_grow_going_back() {
 }
 
 #[test]
-fn a_family_goes_before_its_table_and_the_table_before_the_site() {
+fn a_family_setting_overrides_its_table_and_the_table_the_site() {
     let mut family = FamilyDescriptor::new("f");
     let mut table = TableDescriptor::new(TableName::parse("t").unwrap());
     let site =
@@ -108,9 +114,9 @@ fn a_family_goes_before_its_table_and_the_table_before_the_site() {
     table.attributes.insert("hbase.hstore.compaction.min".into(), "7".into());
     assert_eq!(of(&table, &family).files_min, 7);
     family.configuration.insert("hbase.hstore.compactionThreshold".into(), "9".into());
-    assert_eq!(of(&table, &family).files_min, 7, "the newer key goes before the older one");
+    assert_eq!(of(&table, &family).files_min, 7, "the newer key takes precedence over the older one");
     family.configuration.insert("hbase.hstore.compaction.min".into(), "1".into());
-    assert_eq!(of(&table, &family).files_min, 2, "one file is no compaction");
+    assert_eq!(of(&table, &family).files_min, 2, "a compaction takes at least two files");
     let engine = "org.apache.hadoop.hbase.regionserver.DateTieredStoreEngine";
     family.configuration.insert(Policy::ENGINE_KEY.into(), engine.into());
     assert_eq!(of(&table, &family).policy, Policy::DateTiered);
@@ -119,7 +125,7 @@ fn a_family_goes_before_its_table_and_the_table_before_the_site() {
 }
 
 #[test]
-fn hours_of_little_load_may_go_past_midnight() {
+fn off_peak_hours_may_span_midnight() {
     let settings = Settings { off_peak_hours: Some((22, 4)), ..Settings::default() };
     let is_off_peak = |hour: u64| settings.is_off_peak(hour * 3_600_000 + 5);
     assert_eq!((0..24).filter(|hour| is_off_peak(*hour)).collect::<Vec<_>>(), [0, 1, 2, 3, 22, 23]);

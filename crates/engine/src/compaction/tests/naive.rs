@@ -1,64 +1,64 @@
-//! HBase's rules once more, as plainly as they can be said: every run is tried, every window is walked by single steps.
+//! HBase's rules again, as plain as possible: tries every run, and walks windows in single steps.
 
 use super::*;
 
-/// The places chosen, and where outputs are cut.
+/// The selected indexes, and where outputs are split.
 pub(super) fn select(
     settings: &Settings,
     files: &[FileFacts],
     taken: &[usize],
-    ask: Ask,
-    moment: Moment,
+    request: SelectionRequest,
+    time: SelectionTime,
 ) -> (Vec<usize>, Vec<i64>) {
     let all: Vec<usize> = (0..files.len()).collect();
-    let any_reference = |places: &[usize]| places.iter().any(|at| files[*at].is_reference);
+    let any_reference = |indexes: &[usize]| indexes.iter().any(|at| files[*at].is_reference);
     if settings.policy == Policy::Fifo && !any_reference(&all) {
-        let is_over = |at: &usize| {
+        let is_expired = |at: &usize| {
             let file = &files[*at];
-            file.entries == 0 || moment.ttl_ms.is_some_and(|ttl| file.max_timestamp <= moment.now_ms - ttl)
+            file.entries == 0 || time.ttl_ms.is_some_and(|ttl| file.max_timestamp <= time.now_ms - ttl)
         };
-        return (all.into_iter().filter(|at| is_over(at) && !taken.contains(at)).collect(), Vec::new());
+        return (all.into_iter().filter(|at| is_expired(at) && !taken.contains(at)).collect(), Vec::new());
     }
     let waiting = files.len() - taken.len() + if taken.is_empty() { 0 } else { 1 };
     let stuck = waiting >= settings.blocking_files;
-    let bytes_max = if ask.off_peak { settings.off_peak_bytes_max } else { settings.bytes_max };
+    let bytes_max = if request.off_peak { settings.off_peak_bytes_max } else { settings.bytes_max };
     let mut eligible: Vec<usize> =
         all.into_iter().filter(|at| taken.iter().all(|taken| at > taken)).collect();
-    if !(ask.major && eligible.len() == files.len()) {
+    if !(request.major && eligible.len() == files.len()) {
         while eligible.first().is_some_and(|at| !files[*at].is_reference && files[*at].bytes > bytes_max) {
             eligible.remove(0);
         }
     }
     let has_all = eligible.len() == files.len();
     let of_eligible: Vec<FileFacts> = eligible.iter().map(|at| files[*at].clone()).collect();
-    let by_person = ask.major && has_all && ask.by_user;
-    let by_time = (ask.major && has_all) || is_major_due(settings, &of_eligible, moment);
+    let by_person = request.major && has_all && request.by_user;
+    let by_time = (request.major && has_all) || is_major_due(settings, &of_eligible, time);
     let major = by_person || (by_time && eligible.len() < settings.files_max);
     let everything = major || any_reference(&eligible);
     let (mut chosen, boundaries) = match (settings.policy, everything) {
         (Policy::DateTiered, true) => {
-            let starts = boundaries(settings, &of_eligible, moment.now_ms);
+            let starts = boundaries(settings, &of_eligible, time.now_ms);
             (eligible, starts)
         }
-        (Policy::DateTiered, false) => date_tiered(settings, files, &eligible, ask.off_peak, stuck, moment),
+        (Policy::DateTiered, false) => date_tiered(settings, files, &eligible, request.off_peak, stuck, time),
         (_, true) => (eligible, Vec::new()),
         (policy, false) => {
             eligible.retain(|at| !files[*at].exclude_from_minor);
             let run = match policy {
-                Policy::RatioBased => ratio_based(settings, files, &eligible, ask.off_peak),
-                _ => exploring(settings, files, &eligible, settings.files_min, ask.off_peak, stuck),
+                Policy::RatioBased => ratio_based(settings, files, &eligible, request.off_peak),
+                _ => exploring(settings, files, &eligible, settings.files_min, request.off_peak, stuck),
             };
             (if run.len() < settings.files_min { Vec::new() } else { run }, Vec::new())
         }
     };
-    if !(major && ask.by_user) {
+    if !(major && request.by_user) {
         chosen.truncate(settings.files_max);
     }
     (chosen, boundaries)
 }
 
-fn sum(files: &[FileFacts], places: &[usize]) -> u64 {
-    places.iter().map(|at| files[*at].bytes).sum()
+fn sum(files: &[FileFacts], indexes: &[usize]) -> u64 {
+    indexes.iter().map(|at| files[*at].bytes).sum()
 }
 
 fn exploring(
@@ -112,8 +112,8 @@ fn ratio_based(settings: &Settings, files: &[FileFacts], eligible: &[usize], off
     let ratio = if off_peak { settings.off_peak_ratio } else { settings.ratio };
     let mut left = eligible.to_vec();
     while left.len() >= settings.files_min {
-        let behind: Vec<usize> = left.iter().skip(1).take(settings.files_max - 1).copied().collect();
-        let allowed = (sum(files, &behind) as f64 * ratio) as u64;
+        let after: Vec<usize> = left.iter().skip(1).take(settings.files_max - 1).copied().collect();
+        let allowed = (sum(files, &after) as f64 * ratio) as u64;
         if files[left[0]].bytes <= settings.bytes_min.max(allowed) {
             break;
         }
@@ -127,7 +127,8 @@ type Window = (i64, i64);
 
 fn earlier(settings: &WindowSettings, (start, length): Window, now: i64) -> Window {
     let longer = length * settings.per_tier;
-    // Timestamps here are not so old that windows would lie before the epoch by much: division is by positions.
+    // Timestamps here are recent enough that windows begin at most slightly before the epoch, so
+    // positions can be divided.
     let at_border = (start / length) % settings.per_tier <= 0;
     if at_border && start - longer >= now - settings.tier_age_max_ms {
         let position = (start / length) / settings.per_tier - 1;
@@ -146,19 +147,19 @@ fn date_tiered(
     eligible: &[usize],
     off_peak: bool,
     stuck: bool,
-    moment: Moment,
+    time: SelectionTime,
 ) -> (Vec<usize>, Vec<i64>) {
-    let mut window = incoming(&settings.windows, moment.now_ms);
+    let mut window = incoming(&settings.windows, time.now_ms);
     let mut needed = settings.windows.incoming_files_min;
     let mut left = eligible.to_vec();
     let newest = |left: &[usize]| left.iter().map(|at| files[*at].max_timestamp).max();
     while let Some(first) = newest(&left) {
-        // The window's end is behind all that is old enough to be left alone.
-        if window.0 + window.1 <= moment.now_ms - settings.windows.file_age_max_ms {
+        // The whole window is older than the maximum file age.
+        if window.0 + window.1 <= time.now_ms - settings.windows.file_age_max_ms {
             break;
         }
         if first < window.0 {
-            window = earlier(&settings.windows, window, moment.now_ms);
+            window = earlier(&settings.windows, window, time.now_ms);
             needed = settings.files_min;
             continue;
         }
@@ -172,8 +173,8 @@ fn date_tiered(
         let run =
             if stuck { group.clone() } else { exploring(settings, files, &group, needed, off_peak, false) };
         if !run.is_empty() {
-            let cut = run.len() == group.len() && !settings.windows.single_output;
-            return (run, if cut { vec![i64::MIN, window.0] } else { vec![i64::MIN] });
+            let splits = run.len() == group.len() && !settings.windows.single_output;
+            return (run, if splits { vec![i64::MIN, window.0] } else { vec![i64::MIN] });
         }
     }
     (Vec::new(), Vec::new())
@@ -191,26 +192,25 @@ fn boundaries(settings: &Settings, files: &[FileFacts], now: i64) -> Vec<i64> {
     starts
 }
 
-pub(super) fn is_major_due(settings: &Settings, files: &[FileFacts], moment: Moment) -> bool {
+pub(super) fn is_major_due(settings: &Settings, files: &[FileFacts], time: SelectionTime) -> bool {
     if files.is_empty() || settings.major_period_ms == 0 {
         return false;
     }
     let period = major::period_ms(settings, &files[0].name);
     let oldest = files.iter().map(|file| file.modified_ms).min().unwrap() as i64;
-    if period == 0 || oldest >= moment.now_ms - period {
+    if period == 0 || oldest >= time.now_ms - period {
         return false;
     }
     if settings.policy == Policy::DateTiered {
-        let starts = boundaries(settings, files, moment.now_ms);
+        let starts = boundaries(settings, files, time.now_ms);
         let window_of = |timestamp: i64| starts.iter().filter(|start| **start <= timestamp).count();
         let crosses = |file: &FileFacts| window_of(file.min_timestamp) != window_of(file.max_timestamp);
-        let over =
-            |file: &FileFacts| moment.ttl_ms.is_some_and(|ttl| moment.now_ms - file.min_timestamp >= ttl);
+        let over = |file: &FileFacts| time.ttl_ms.is_some_and(|ttl| time.now_ms - file.min_timestamp >= ttl);
         let mut windows: Vec<usize> = files.iter().map(|file| window_of(file.max_timestamp)).collect();
         windows.sort_unstable();
         let shared = windows.windows(2).any(|pair| pair[0] == pair[1]);
         let new = |file: &FileFacts| !file.is_major || file.is_bulk_loaded;
         return shared || files.iter().any(|file| crosses(file) || over(file) || new(file));
     }
-    files.len() > 1 || moment.ttl_ms.is_some_and(|ttl| moment.now_ms - files[0].min_timestamp > ttl)
+    files.len() > 1 || time.ttl_ms.is_some_and(|ttl| time.now_ms - files[0].min_timestamp > ttl)
 }

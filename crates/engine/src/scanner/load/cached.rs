@@ -1,4 +1,4 @@
-//! What the cache holds: blocks, and vectors that were made of them.
+//! The values in the cache: blocks, and column vectors that were built from them.
 
 use std::sync::Arc;
 
@@ -6,69 +6,70 @@ use base::spent::{self, Use};
 use cache::{Class, Weighted};
 use hfile::{Block, BlockKind};
 
-use crate::columns::Kept;
+use crate::columns::CachedEntry;
 
-/// What is in the cache.
+/// A value in the cache.
 #[derive(Clone)]
-pub(super) enum Cached {
+pub(super) enum CacheValue {
     Block {
         block: Arc<Block>,
         in_memory: bool,
     },
-    /// Made of blocks, under a number that no file has.
-    Vector(Arc<Kept>),
+    /// Built from blocks. Its number belongs to no file.
+    Vector(Arc<CachedEntry>),
 }
 
-/// As what vectors are counted: no block is of this kind.
+/// The kind of vectors in the statistics of the cache. No block has this kind.
 const VECTOR_KIND: usize = cache::KINDS - 1;
+const _: () = assert!((BlockKind::DeleteFamilyBloomMeta as usize) < VECTOR_KIND);
 
-impl Cached {
+impl CacheValue {
     pub(super) fn block(self) -> Option<Arc<Block>> {
         match self {
-            Cached::Block { block, .. } => Some(block),
-            Cached::Vector(_) => None,
+            CacheValue::Block { block, .. } => Some(block),
+            CacheValue::Vector(_) => None,
         }
     }
 
-    /// The block, which a call asked for.
+    /// The block, counted as a cache hit of the current call.
     #[inline]
-    pub(super) fn found(self) -> Option<Arc<Block>> {
-        self.block().map(found)
+    pub(super) fn hit(self) -> Option<Arc<Block>> {
+        self.block().map(count_hit)
     }
 }
 
-/// A block that a call asked for and that was there.
+/// Counts a cache hit of the current call.
 #[inline]
-pub(super) fn found(block: Arc<Block>) -> Arc<Block> {
-    spent::used(Use::BlocksFound, 1);
+pub(super) fn count_hit(block: Arc<Block>) -> Arc<Block> {
+    spent::used(Use::BlockHits, 1);
     spent::used(Use::BlockBytes, block.payload_len() as u64);
     block
 }
 
-impl Weighted for Cached {
+impl Weighted for CacheValue {
     fn weight(&self) -> usize {
         match self {
-            Cached::Block { block, .. } => block.heap_len(),
-            Cached::Vector(vector) => vector.heap_len(),
+            CacheValue::Block { block, .. } => block.heap_len(),
+            CacheValue::Vector(vector) => vector.heap_len(),
         }
     }
 
     fn class(&self) -> Class {
         match self {
-            Cached::Block { block, in_memory } => match block.kind() {
+            CacheValue::Block { block, in_memory } => match block.kind() {
                 BlockKind::Data if *in_memory => Class::Favoured,
-                BlockKind::Data | BlockKind::Meta => Class::Usual,
-                _ => Class::Guide,
+                BlockKind::Data | BlockKind::Meta => Class::Normal,
+                _ => Class::Index,
             },
-            // Dear to make, and a fraction of what they are made of.
-            Cached::Vector(_) => Class::Favoured,
+            // Expensive to build, and much smaller than their blocks.
+            CacheValue::Vector(_) => Class::Favoured,
         }
     }
 
     fn kind(&self) -> usize {
         match self {
-            Cached::Block { block, .. } => block.kind() as usize,
-            Cached::Vector(_) => VECTOR_KIND,
+            CacheValue::Block { block, .. } => block.kind() as usize,
+            CacheValue::Vector(_) => VECTOR_KIND,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Store files in which reads met damage.
+//! Store files in which reads found damage.
 //!
-//! Every read of a damaged block fails anew. The log has one line for each file, the pages list it until
-//! it is gone, and automatic compactions leave it alone for a while.
+//! Every read of a damaged block fails. Each file is logged once and listed on the status pages
+//! until it is gone, and automatic compactions skip it for a while.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,31 +10,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use fs::FilePath;
 use tracing::error;
 
-/// Files that are listed. A disk that damages more is reported by those.
+/// Maximum number of listed files. A disk with more damage than this is noticed anyway.
 const FILES_MAX: usize = 1_000;
 
-/// The damage met first in a file.
+/// The first damage that was found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedFile {
     /// The file.
     pub path: FilePath,
-    /// Where the damaged part starts.
+    /// Offset of the damaged part.
     pub offset: u64,
-    /// What does not hold there.
+    /// The check that failed.
     pub what: &'static str,
 }
 
-/// The files that are damaged, as far as reads met it.
+/// The files in which reads found damage.
 #[derive(Default)]
 pub(super) struct DamagedFiles {
-    // Failed loads, of whatever file.
+    // Failed loads, of all files.
     failures: AtomicU64,
     files: Mutex<BTreeMap<String, DamagedFile>>,
 }
 
 impl DamagedFiles {
-    /// Notes why a block could not be loaded, if it is damaged.
-    pub(super) fn note(&self, error: &hfile::Error) {
+    /// Records that a block could not be loaded, if it is damaged.
+    pub(super) fn record(&self, error: &hfile::Error) {
         let hfile::Error::Corrupt { file, offset, what } = error else { return };
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut files = self.files();
@@ -46,33 +46,33 @@ impl DamagedFiles {
         drop(files);
         error!(
             %file, offset, what,
-            "store file is corrupt: reads and compactions of its damaged block fail, all others go on \
+            "store file is corrupt: reads and compactions of its damaged block fail, all others work \
              (restore the file from a copy, or move it out of the store and reopen the region)"
         );
     }
 
-    /// The file is not read any more.
+    /// Removes a file that is no longer read.
     pub(super) fn forget(&self, path: &FilePath) {
         self.files().remove(path.as_str());
     }
 
-    /// Whether damage was met in the file.
+    /// Whether damage was found in the file.
     pub(super) fn contains(&self, path: &FilePath) -> bool {
         self.files().contains_key(path.as_str())
     }
 
-    /// How many loads failed because of damage.
+    /// Number of loads that failed because of damage.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// The files, in order of their paths.
+    /// The files, sorted by path.
     pub(super) fn list(&self) -> Vec<DamagedFile> {
         self.files().values().cloned().collect()
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, DamagedFile>> {
-        // A map: whole after any panic.
+        // A map is valid after any panic.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,9 +90,9 @@ mod tests {
             what: "checksum",
         };
         for (file, offset) in [("b", 5), ("a", 7), ("b", 9)] {
-            damaged.note(&corrupt(file, offset));
+            damaged.record(&corrupt(file, offset));
         }
-        damaged.note(&hfile::Error::Unsupported { file: FilePath::new("c"), what: "x".into() });
+        damaged.record(&hfile::Error::Unsupported { file: FilePath::new("c"), what: "x".into() });
         let listed: Vec<_> =
             damaged.list().into_iter().map(|file| (file.path.to_string(), file.offset)).collect();
         assert_eq!(listed, [("a".to_string(), 7), ("b".to_string(), 5)]);

@@ -1,4 +1,4 @@
-//! Driving a scanner: loading what it misses, with breaks in which others have their turn.
+//! Drives a scanner: loads the blocks that it misses, with pauses in which other calls run.
 
 use base::spent::{self, Use};
 use base::turns;
@@ -6,61 +6,66 @@ use hfile::Stop;
 
 use crate::error::{Error, Result};
 use crate::scanner::region::RegionScanner;
-use crate::scanner::sink::{Limits, Progress, ResultSink, Room, Stopped};
+use crate::scanner::sink::{Limits, Progress, ResultSink, SinkMemory, Stopped};
 
-/// Calls `scanner` until a limit is reached: loads what it misses, and lets others run now and then.
+/// Calls `scanner` until a limit is reached. Loads blocks that it misses, and pauses regularly so
+/// that other calls can run.
 ///
-/// A scanner that is driven again goes on where it stopped. Where the sink has no more room, it stops as if the limit of
-/// bytes were reached.
+/// A scanner can be driven again and then resumes where it stopped. If the sink is out of memory,
+/// the scanner stops as if the limit of bytes were reached.
 ///
 /// # Errors
-/// [`Error::Abandoned`] if the client of the call has gone. [`Error::NoRoom`] if the sink has no more room and what it has cannot be cut; [`Error::RowTooBig`].
-/// [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot go on. A result may be half written. The
-/// same for [`Error::BadRequest`]: the filter met what it cannot judge.
+/// * [`Error::Abandoned`] if the client of the call has disconnected.
+/// * [`Error::OutOfMemory`] if the sink is out of memory and its results cannot be cut.
+/// * [`Error::RowTooBig`].
+/// * [`Error::Corrupt`], [`Error::Fs`], [`Error::Unsupported`]: the scanner cannot continue. The
+///   sink may hold half a result.
+/// * [`Error::BadRequest`]: the filter met a cell that it cannot judge. The sink may hold half a
+///   result.
 pub async fn drive(
     scanner: &mut RegionScanner,
     limits: &mut Limits,
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
-    let (seen_before, _) = scanner.rows_seen_and_returned();
+    let (read_before, _) = scanner.rows_read_and_returned();
     if scanner.is_slow() {
         turns::leave_thread().await;
     }
-    let driven = drive_on(scanner, limits, sink).await;
-    spent::used(Use::Rows, scanner.rows_seen_and_returned().0 - seen_before);
+    let driven = drive_until_stopped(scanner, limits, sink).await;
+    spent::used(Use::Rows, scanner.rows_read_and_returned().0 - read_before);
     driven
 }
 
-async fn drive_on(
+async fn drive_until_stopped(
     scanner: &mut RegionScanner,
     limits: &mut Limits,
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
-    let mut is_away = scanner.is_slow();
+    let mut left_thread = scanner.is_slow();
     loop {
         match scanner.next(limits, sink) {
             Ok(Progress { stopped: Stopped::Slice, .. }) => {
-                scanner.note_slice();
-                let goes_on = match sink.room() {
-                    Room::Enough => true,
-                    Room::Full => scanner.stop_early(limits),
-                    Room::Over => false,
+                scanner.count_slice();
+                let may_continue = match sink.memory() {
+                    SinkMemory::Enough => true,
+                    SinkMemory::Full => scanner.stop_early(limits),
+                    SinkMemory::Exceeded => false,
                 };
-                if !goes_on {
-                    return Err(Error::NoRoom { bytes: sink.bytes() });
+                if !may_continue {
+                    return Err(Error::OutOfMemory { bytes: sink.bytes() });
                 }
-                match scanner.is_slow() && !is_away {
+                match scanner.is_slow() && !left_thread {
                     true => turns::leave_thread().await,
                     false => turns::pause().await,
                 }
-                is_away |= scanner.is_slow();
+                left_thread |= scanner.is_slow();
                 if turns::is_abandoned() {
                     return Err(Error::Abandoned);
                 }
             }
-            Ok(progress) => return scanner.refused().map_or(Ok(progress), Err),
+            Ok(progress) => return scanner.failure().map_or(Ok(progress), Err),
             Err(Stop::Failed(error)) => {
-                scanner.note_damage(&error);
+                scanner.record_damage(&error);
                 return Err(error.into());
             }
             Err(Stop::Miss(miss)) => scanner.load(&miss).await?,

@@ -8,53 +8,55 @@ use fs::FilePath;
 
 use crate::caching::Caching;
 
-/// Under which number the blocks of a file are cached.
+/// Assigns the numbers under which the blocks of files are cached.
 ///
-/// One file is opened by several regions when a region is split: its halves have the same blocks, and those that the parent
-/// had read are of use to its daughters. So a file keeps its number for as long as its blocks may be cached. It is known by
-/// region, family and name, which is also where it is when it has moved to the archive; no name is used twice.
+/// After a split, several regions open the same file. Its halves share blocks, and the blocks that
+/// the parent read are useful to its daughters. So a file keeps its number while its blocks may be
+/// cached. A file is identified by region, family and name, which do not change when it moves to
+/// the archive. No name is used twice.
 #[derive(Default)]
 pub(super) struct FileIds {
-    known: Mutex<Known>,
+    table: Mutex<FileTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct FileTable {
     ids: HashMap<String, u64>,
-    /// What is cached of a file; of one that is not here, what is by default.
+    /// How the blocks of each file are cached. Files without an entry use the default.
     caching: HashMap<u64, Caching>,
 }
 
-/// Files whose numbers are kept. Beyond, all are forgotten: what is opened then finds nothing in the cache, and no more.
-const FILES_KNOWN_MAX: usize = 100_000;
+/// Maximum number of known files. Beyond it all are forgotten: files that are opened afterwards
+/// find none of their blocks in the cache, which costs loads and nothing else.
+const FILES_MAX: usize = 100_000;
 
 impl FileIds {
     pub(super) fn of(&self, path: &FilePath, caching: Caching) -> u64 {
-        let mut known = self.known();
-        if known.ids.len() >= FILES_KNOWN_MAX {
-            *known = Known::default();
+        let mut table = self.table();
+        if table.ids.len() >= FILES_MAX {
+            *table = FileTable::default();
         }
-        let file_id = *known.ids.entry(identity(path)).or_insert_with(next_file_id);
-        known.caching.insert(file_id, caching);
+        let file_id = *table.ids.entry(identity(path)).or_insert_with(next_file_id);
+        table.caching.insert(file_id, caching);
         file_id
     }
 
     pub(super) fn caching(&self, file_id: u64) -> Caching {
-        self.known().caching.get(&file_id).copied().unwrap_or_default()
+        self.table().caching.get(&file_id).copied().unwrap_or_default()
     }
 
     pub(super) fn forget(&self, path: &FilePath, file_id: u64) {
-        let mut known = self.known();
+        let mut table = self.table();
         let key = identity(path);
-        if known.ids.get(&key) == Some(&file_id) {
-            known.ids.remove(&key);
-            known.caching.remove(&file_id);
+        if table.ids.get(&key) == Some(&file_id) {
+            table.ids.remove(&key);
+            table.caching.remove(&file_id);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Numbers by names: whole after any panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, FileTable> {
+        // A map from names to numbers is valid after any panic.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,8 @@
-//! Measurements, not checks. Run with `cargo test --release -p engine costs -- --ignored --nocapture --test-threads 1`.
+//! Measurements, not checks. Run with:
+//!
+//! ```text
+//! cargo test --release -p engine costs -- --ignored --nocapture --test-threads 1
+//! ```
 #![allow(clippy::disallowed_methods)] // Measures real time.
 
 use std::time::Instant;
@@ -8,15 +12,15 @@ use crate::scanner::{ResultEnd, ResultSink};
 
 const ROWS: u64 = 200_000;
 
-/// Counts what it is given, as a server would copy it.
+/// Copies and counts the cells, as a server would copy them.
 #[derive(Default)]
-struct Copied {
+struct CopySink {
     cells: u64,
     out: Vec<u8>,
 }
 
-impl ResultSink for Copied {
-    fn begin_result(&mut self, _goes_on: bool) {
+impl ResultSink for CopySink {
+    fn begin_result(&mut self, _continues_row: bool) {
         if self.out.len() > 1 << 20 {
             self.out.clear();
         }
@@ -36,7 +40,8 @@ fn row(at: u64) -> String {
     format!("{at:026}")
 }
 
-/// Rows of one cell of 100 bytes; every `spread`th in memory, the others in `files` files, in turn.
+/// Rows of one cell of 100 bytes, distributed round-robin over `files` files and, if `in_memory`,
+/// the memstore.
 fn region(files: u64, in_memory: bool) -> TestRegion {
     let mut region = TestRegion::new(vec![FamilyDescriptor::new("f")]);
     region.loader = Arc::new(BlockLoader::new(1 << 30));
@@ -54,17 +59,17 @@ fn region(files: u64, in_memory: bool) -> TestRegion {
     region
 }
 
-fn run(region: &TestRegion, scan: &Scan, sink: &mut Copied) {
+fn run(region: &TestRegion, scan: &Scan, sink: &mut CopySink) {
     let mut scanner = region.scanner(scan);
     now(crate::scanner::drive(&mut scanner, &mut Limits::default(), sink)).unwrap();
 }
 
 #[test]
 #[ignore = "a measurement"]
-fn what_do_reads_of_cached_rows_cost() {
+fn cost_of_reads_of_cached_rows() {
     for (files, in_memory) in [(1, false), (0, true), (1, true), (4, false)] {
         let region = region(files, in_memory);
-        let mut sink = Copied::default();
+        let mut sink = CopySink::default();
         run(&region, &Scan::default(), &mut sink);
         for reversed in [false, true] {
             let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Rows, how they are cut into results, and what a call says of how far it came.
+//! Tests of rows, how they are cut into results, and the outcome of calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,28 +15,28 @@ fn region(program: &str) -> TestRegion {
     region
 }
 
-/// Results as `cells` joined by `, `, partial ones with `+` behind them, results by ` | `.
+/// Results separated by ` | `, their cells by `, `; partial results end with `+`.
 fn results(list: &CellList) -> String {
     let mut cells = list.cells.iter();
     let shown = list.results.iter().map(|(count, partial)| {
-        let cells: Vec<_> = cells.by_ref().take(*count).map(|(cell, _)| shown(cell)).collect();
+        let cells: Vec<_> = cells.by_ref().take(*count).map(|(cell, _)| formatted(cell)).collect();
         format!("{}{}", cells.join(", "), if *partial { "+" } else { "" })
     });
     shown.collect::<Vec<_>>().join(" | ")
 }
 
-/// All calls of a scan with the same limits each, as `results -> why it stopped`.
+/// All calls of a scan, each with the same limits, as `results -> why the call stopped`.
 fn calls(region: &TestRegion, scan: &Scan, limits: &Limits) -> Vec<String> {
     let mut scanner = region.scanner(scan);
-    let mut told = Vec::new();
+    let mut calls = Vec::new();
     loop {
         let mut list = CellList::default();
         let progress = call(&mut scanner, &mut limits.clone(), &mut list, |_| true);
         let mid_row = if progress.mid_row { " mid row" } else { "" };
-        told.push(format!("{} -> {:?}{mid_row}", results(&list), progress.stopped));
-        assert!(told.len() < 100, "the scan does not end: {told:?}");
+        calls.push(format!("{} -> {:?}{mid_row}", results(&list), progress.stopped));
+        assert!(calls.len() < 100, "the scan does not end: {calls:?}");
         if progress.stopped == Stopped::Exhausted {
-            return told;
+            return calls;
         }
     }
 }
@@ -52,7 +52,7 @@ fn rows(start: &'static str, stop: &'static str) -> Scan {
     Scan { start_row: start.into(), stop_row: stop.into(), ..Scan::default() }
 }
 
-/// The rows that a scan gives, forward and reversed.
+/// The rows that a scan returns, forward and reversed.
 fn rows_of(scan: &Scan) -> (String, String) {
     let region = region(ROWS);
     let rows = |scan: &Scan| {
@@ -73,7 +73,7 @@ fn rows_of(scan: &Scan) -> (String, String) {
 }
 
 #[test]
-fn rows_come_in_order_or_in_reverse_with_their_bounds_or_without() {
+fn rows_come_in_either_order_with_inclusive_or_exclusive_bounds() {
     let both = |text: &str| (text.to_string(), text.chars().rev().collect());
     assert_eq!(rows_of(&Scan::default()), both("abcd"));
     assert_eq!(rows_of(&rows("b", "d")), both("bc"));
@@ -118,7 +118,7 @@ fn results_and_rows_are_counted() {
 }
 
 #[test]
-fn a_batch_cuts_rows_and_its_last_part_is_known_as_such() {
+fn a_batch_splits_rows_and_marks_their_last_part() {
     let scan = Scan { batch: 2, ..Scan::default() };
     let program = "put a/f:p@1=1  put a/f:q@1=2  put a/g:p@1=3  put a/g:q@1=4  put b/f:q@1=5";
     check(
@@ -138,7 +138,7 @@ fn a_batch_cuts_rows_and_its_last_part_is_known_as_such() {
             "b/f:q@1=5 -> Exhausted",
         ],
     );
-    // A row counts once, when its last part is there.
+    // A row counts once, when its last part is returned.
     let row = Limits { rows: 1, ..Limits::default() };
     check(
         program,
@@ -148,19 +148,20 @@ fn a_batch_cuts_rows_and_its_last_part_is_known_as_such() {
     );
 }
 
-/// As in HBase, an older version behind the last cell makes its result partial: nobody has judged it yet.
+/// As in HBase, an older version after the last cell makes the result partial, because it was not
+/// judged yet.
 #[test]
 fn a_result_is_partial_if_any_cell_of_the_row_follows() {
     let scan = Scan { batch: 1, ..Scan::default() };
     let program = "put a/f:q@1=1  put a/f:q@2=2  put b/f:q@1=3";
     check(program, &scan, &Limits::default(), &["a/f:q@2=2+ | b/f:q@1=3 -> Exhausted"]);
-    // The row counts all the same.
+    // The row counts nevertheless.
     let row = Limits { rows: 1, ..Limits::default() };
     check(program, &scan, &row, &["a/f:q@2=2+ -> Rows", "b/f:q@1=3 -> Rows", " -> Exhausted"]);
 }
 
 #[test]
-fn bytes_cut_rows_only_where_that_is_allowed() {
+fn the_byte_limit_splits_rows_only_if_allowed() {
     let program = "put a/f:p@1=1  put a/f:q@1=2  put b/f:q@1=3";
     let bytes = |bytes, partials| Limits { bytes, partials, ..Limits::default() };
     // The cell that crosses the limit is returned.
@@ -180,7 +181,7 @@ fn bytes_cut_rows_only_where_that_is_allowed() {
 }
 
 #[test]
-fn each_familys_cells_are_limited_and_passed_over_by_row() {
+fn cells_of_each_family_are_limited_and_skipped_per_row() {
     let program = "put a/f:p@1=1  put a/f:q@1=2  put a/f:s@1=3  put a/g:p@1=4  put b/g:p@1=5  put b/g:q@1=6";
     let mut scan = Scan::default();
     scan.selection.store_limit = Some(1);
@@ -199,7 +200,7 @@ fn rows_without_a_cell_that_passes_give_no_result() {
     check(program, &reversed, &Limits::default(), &["b/f:q@1=2 -> Exhausted"]);
 }
 
-/// A clock that moves one millisecond each time somebody looks.
+/// A clock that advances by one millisecond whenever it is read.
 struct Ticking(AtomicU64);
 
 impl Clock for Ticking {
@@ -215,7 +216,7 @@ impl Clock for Ticking {
 }
 
 #[test]
-fn a_deadline_ends_a_call_also_among_rows_that_give_nothing_and_all_comes_in_the_end() {
+fn a_deadline_ends_a_call_among_empty_rows_too_and_no_row_is_lost() {
     let mut region = TestRegion::new(vec![FamilyDescriptor::new("f")]);
     for at in 0..2000 {
         region.run(&format!("put r{at:05}/f:q@1=v  delete r{at:05}/f:q@1"));
@@ -245,12 +246,12 @@ fn a_deadline_ends_a_call_also_among_rows_that_give_nothing_and_all_comes_in_the
         }
         assert_eq!(list.cells.len(), 2001);
         assert!(heartbeats > 5, "{heartbeats} heartbeats");
-        assert_eq!(mid_row > 0, partials, "a row is cut only where that is allowed");
+        assert_eq!(mid_row > 0, partials, "rows are cut only if that is allowed");
     }
 }
 
 #[test]
-fn a_cold_get_names_the_blocks_of_all_files_and_families_at_once() {
+fn a_cold_get_names_the_blocks_of_all_files_and_families_in_one_miss() {
     let mut region = region(
         "put r/f:q@1=1  put r/g:q@1=1  flush  put r/f:q@2=1  put r/g:q@2=1  flush  put x/f:q@3=1  flush",
     );
@@ -272,13 +273,13 @@ fn a_cold_get_names_the_blocks_of_all_files_and_families_at_once() {
         }
     };
     assert_eq!((progress.stopped, results(&list)), (Stopped::Exhausted, "r/f:q@3=1, r/g:q@3=1".to_string()));
-    // Filters of two files a family and the block of the one without; then the blocks of those two. The file that
-    // has only row x is not asked at all.
+    // The filters of two files per family, and the block of the file without a filter; then the
+    // blocks of those two files. The file that has only row x is not read at all.
     assert_eq!((rounds, blocks), (2, 10));
 }
 
 #[test]
-fn files_and_memstores_that_cannot_hold_anything_wanted_are_not_read() {
+fn files_and_memstores_without_wanted_cells_are_not_read() {
     let region = region("put b/f:q@5=1  flush  put d/f:q@9=2  flush  put f/f:q@7=3");
     let sources = |scan: &Scan| {
         let store = &region.stores[0];
@@ -293,7 +294,7 @@ fn files_and_memstores_that_cannot_hold_anything_wanted_are_not_read() {
     assert_eq!(sources(&Scan { reversed: true, ..rows("c", "") }), 2);
 }
 
-/// Read ahead of need: a cold scan of many blocks reads them in a few runs, and sees the same.
+/// A cold scan of many blocks reads ahead in a few runs, and returns the same cells.
 #[test]
 fn a_driven_scan_reads_ahead_and_sees_every_row_once() {
     let mut region = TestRegion::new(vec![FamilyDescriptor::new("f")]);
@@ -314,9 +315,9 @@ fn a_driven_scan_reads_ahead_and_sees_every_row_once() {
     }
 }
 
-/// As HBase 2.5.10 answers `setMaxResultsPerColumnFamily(0)`.
+/// As HBase 2.5.10 responds to `setMaxResultsPerColumnFamily(0)`.
 #[test]
-fn a_limit_of_no_cells_gives_one_of_each_family() {
+fn a_limit_of_zero_cells_returns_one_per_family() {
     let program = "put a/f:p@1=1  put a/f:q@1=2  put a/g:p@1=3  put a/g:q@1=4";
     let mut scan = Scan::default();
     scan.selection.store_limit = Some(0);

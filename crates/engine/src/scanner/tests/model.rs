@@ -1,5 +1,5 @@
-//! Random cells, spread over memory and files at random, scanned in every way, against a model that applies the rules
-//! of retention to one sorted list.
+//! Random cells, distributed randomly over memory and files, scanned with all options. The results
+//! are compared with a model that applies the retention rules to one sorted list.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(super) const ROWS: [&str; 5] = ["a", "ab", "b", "c", "d"];
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Write(Write),
-    /// What is in memory of a family goes to a file.
+    /// Writes the memory of a family to a file.
     Flush(usize),
-    /// What is in memory of a family becomes a snapshot, if there is none.
+    /// Turns the memory of a family into a snapshot, if it has none.
     Freeze(usize),
 }
 
@@ -31,18 +31,18 @@ pub(super) struct Write {
     own_ttl: Option<i64>,
 }
 
-/// A family's attributes.
+/// Attributes of a family.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     max_versions: u32,
     min_versions: u32,
-    /// The oldest timestamp that is not expired.
+    /// The oldest timestamp that has not expired.
     oldest: Option<i64>,
     keep_deleted: bool,
 }
 
 impl Rules {
-    /// The same without limits of versions.
+    /// The same rules without limits of versions.
     pub(super) fn without_limits(self) -> Rules {
         Rules { keep_deleted: false, max_versions: 100, min_versions: 0, ..self }
     }
@@ -155,7 +155,7 @@ fn file_kinds() -> impl Strategy<Value = FileKind> {
         Just(BlockEncoding::RowIndexV1)
     ];
     let bloom = prop_oneof![Just(BloomType::None), Just(BloomType::Row), Just(BloomType::RowCol)];
-    // Some split all rows from none.
+    // Some of these rows leave one half empty.
     let split_row = proptest::option::of(proptest::sample::select(vec!["", "a", "aba", "b", "c", "d", "e"]));
     (1..300u32, encoding, bloom, split_row).prop_map(|(block_bytes, encoding, bloom, split_row)| FileKind {
         block_bytes,
@@ -165,7 +165,7 @@ fn file_kinds() -> impl Strategy<Value = FileKind> {
     })
 }
 
-/// The model: what a scan returns of `cells`, row by row.
+/// The model: the result of a scan of `cells`, row by row.
 struct Model<'a> {
     rules: &'a [Rules],
     cells: &'a Cells,
@@ -191,7 +191,7 @@ impl Model<'_> {
     }
 
     fn row_of_family(&self, scan: &Scan, row: &[u8], family: &[u8], rules: &Rules) -> Cells {
-        let Some(wanted) = scan.selection.wants(family) else {
+        let Some(wanted) = scan.selection.qualifiers_of(family) else {
             return Vec::new();
         };
         let read_point = scan.read_point.unwrap_or(u64::MAX);
@@ -217,7 +217,7 @@ impl Model<'_> {
                 }
             }
         }
-        // The limit is looked at behind a cell that is returned: one always is.
+        // The limit is checked after a cell is returned, so at least one is.
         let offset = scan.selection.store_offset as usize;
         let limit = scan.selection.store_limit.map_or(usize::MAX, |limit| (limit as usize).max(1));
         passed.into_iter().skip(offset).take(limit).collect()
@@ -233,19 +233,20 @@ fn in_rows(scan: &Scan, row: &[u8]) -> bool {
         && (high.is_empty() || row < &high[..] || (include_high && row == &high[..]))
 }
 
-fn own_ttl_over(cell: &KeyValue) -> bool {
+fn is_own_ttl_expired(cell: &KeyValue) -> bool {
     let cell = cell.view(0);
     let ttl = cell.tags.get(3..).map(|ttl| i64::from_be_bytes(ttl.try_into().unwrap()));
     ttl.is_some_and(|ttl| cell.timestamp() + ttl < NOW_MS)
 }
 
-/// Raw: all versions and markers of a column, the newest write of each timestamp and type.
+/// Raw scans: all versions and markers of a column, only the newest write of each timestamp and
+/// type.
 fn raw_column(column: &Cells, range: TimeRange, max_versions: u32) -> Cells {
     let (mut passed, mut count, mut last) = (Cells::new(), 0, None);
     for (cell, seq_id) in column {
         let view = cell.view(*seq_id);
         if !range.contains(view.timestamp())
-            || own_ttl_over(cell)
+            || is_own_ttl_expired(cell)
             || last == Some((view.timestamp(), view.kind()))
         {
             continue;
@@ -260,7 +261,8 @@ fn raw_column(column: &Cells, range: TimeRange, max_versions: u32) -> Cells {
     passed
 }
 
-/// The versions of a column that live and are wanted; `family` are all cells of its row and family.
+/// The versions of a column that are alive and wanted. `family` has all cells of the column's row
+/// and family.
 fn column_of(
     family: &Cells,
     column: &Cells,
@@ -298,7 +300,7 @@ fn column_of(
         if rules.min_versions == 0 && expired(timestamp) {
             break;
         }
-        if own_ttl_over(cell) || hidden(put) || !range.contains(timestamp) || last == Some(timestamp) {
+        if is_own_ttl_expired(cell) || hidden(put) || !range.contains(timestamp) || last == Some(timestamp) {
             continue;
         }
         count += 1;
@@ -314,7 +316,7 @@ fn column_of(
     passed
 }
 
-/// A region after the steps, and all cells that were written.
+/// Runs the steps. Returns the region and all cells that were written.
 pub(super) fn build(rules: &[Rules], steps: &[Step], kind: FileKind) -> (TestRegion, Cells) {
     let families = FAMILIES.iter().zip(rules).map(|(name, rules)| {
         let family = FamilyDescriptor::new(*name)
@@ -353,23 +355,27 @@ pub(super) fn build(rules: &[Rules], steps: &[Step], kind: FileKind) -> (TestReg
     (region, cells)
 }
 
-/// Cuts what a scan returned into rows, and checks how its results say that they are cut.
+/// Divides the results of a scan into rows, and checks that the results are marked correctly as
+/// cuts.
 fn rows_of(scan: &Scan, list: &CellList) -> Vec<Cells> {
     let mut rows: Vec<Cells> = Vec::new();
     let mut cells = list.cells.iter();
-    let mut goes_on = false;
+    let mut continues_row = false;
     for (count, partial) in &list.results {
         let result: Cells = cells.by_ref().take(*count).cloned().collect();
         assert!(!result.is_empty(), "no result is empty");
-        assert!(scan.batch == 0 || result.len() <= scan.batch as usize, "a batch is the most");
+        assert!(
+            scan.batch == 0 || result.len() <= scan.batch as usize,
+            "a result is not larger than the batch"
+        );
         let row = result[0].0.view(0).row().to_vec();
         let same = rows.last().is_some_and(|last| last[0].0.view(0).row() == row);
-        assert!(!same || goes_on, "a row goes on only behind a partial result");
+        assert!(!same || continues_row, "only a partial result is continued");
         match rows.last_mut().filter(|_| same) {
             Some(last) => last.extend(result),
             None => rows.push(result),
         }
-        goes_on = *partial;
+        continues_row = *partial;
     }
     rows
 }
@@ -379,7 +385,7 @@ pub(super) fn config() -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// A small generator, so that one number makes a whole row of decisions.
+/// A small random number generator, so that one seed determines a series of decisions.
 pub(super) fn dice(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -387,7 +393,7 @@ pub(super) fn dice(mut state: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Limits of a call: at most so many results and rows, and so many bytes.
+/// Random limits of a call, up to these maxima.
 pub(super) fn limits(results_max: u64, bytes_max: u64, dice: &mut impl FnMut() -> u64) -> Limits {
     Limits {
         results: 1 + dice() % results_max,
@@ -417,7 +423,7 @@ proptest! {
             let list = region.scan(scan);
             prop_assert_eq!(&rows_of(scan, &list), &expected, "{:?}", scan);
 
-            // The same in many calls, with random limits and blocks that come one by one.
+            // The same in many calls, with random limits and blocks that are supplied one by one.
             let mut scanner = region.scanner(scan);
             let mut list = CellList::default();
             loop {
@@ -436,13 +442,14 @@ proptest! {
         }
     }
 
-    /// A compaction of all cells changes nothing that a reader at its read point or later can see in a scan over all of
-    /// time.
+    /// A compaction of all cells does not change what a reader at its read point or later sees in a
+    /// scan over all timestamps.
     ///
-    /// As in HBase not so where a version beyond the limit could come to light again, by a marker that came too late
-    /// for the compaction: so versions are limited only if there is no such marker.
+    /// As in HBase, there is an exception: a marker that comes too late for the compaction could
+    /// make a version beyond the limit visible again. So versions are limited only if there is no
+    /// such marker.
     #[test]
-    fn compactions_change_nothing_that_can_be_seen(
+    fn compactions_change_no_visible_cell(
         steps in steps(),
         rules in proptest::collection::vec(rules(), FAMILIES.len()),
         kind in file_kinds(),

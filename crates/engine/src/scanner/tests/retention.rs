@@ -1,25 +1,26 @@
-//! Which cells a scan sees and which a flush or a compaction keeps.
+//! Tests which cells a scan returns, and which cells a flush or a compaction retains.
 
 use super::*;
 
-/// A family that keeps many versions.
+/// A family that retains `count` versions.
 fn versions(count: u32) -> FamilyDescriptor {
     FamilyDescriptor::new("f").with("VERSIONS", &count.to_string())
 }
 
-/// What a scan sees, with the program's cells in memory, in a file, and in a file each.
+/// Checks the result of a scan with the program's cells in memory, in one file, and in one file per
+/// cell.
 fn check_scan(family: FamilyDescriptor, scan: &Scan, program: &str, expected: &str) {
     for spread in [program.to_string(), format!("{program}  flush"), program.replace("  ", "  flush  ")] {
         for encoding in [BlockEncoding::None, BlockEncoding::FastDiff] {
             let mut region = TestRegion::new(vec![family.clone()]);
             region.kind.encoding = encoding;
             region.run(&spread);
-            assert_eq!(shown_all(&region.scan(scan).cells), expected, "{spread}");
+            assert_eq!(formatted_all(&region.scan(scan).cells), expected, "{spread}");
         }
     }
 }
 
-/// What a scan of all versions sees of a family that keeps five.
+/// Checks the result of a scan of all versions, of a family that retains five.
 fn check(program: &str, expected: &str) {
     check_scan(versions(5), &all_versions(), program, expected);
 }
@@ -46,7 +47,7 @@ fn column_markers_hide_their_column_up_to_their_timestamp() {
 }
 
 #[test]
-fn family_markers_hide_all_columns_also_behind_puts_at_the_empty_qualifier() {
+fn family_markers_hide_all_columns_also_after_puts_at_the_empty_qualifier() {
     check("put r/f:p@3=a  put r/f:q@4=b  delete-family r/f@3", "r/f:q@4=b");
     check("put r/f@9=e  put r/f:p@3=a  delete-family r/f@3", "r/f@9=e");
     check("put r/f:p@3=a  put r/f:q@4=b  put r/f:q@3=c  delete-family-version r/f@3", "r/f:q@4=b");
@@ -54,7 +55,7 @@ fn family_markers_hide_all_columns_also_behind_puts_at_the_empty_qualifier() {
         "delete-family-version r/f@3  delete-family-version r/f@5  put r/f:q@5=a  put r/f:q@4=b",
         "r/f:q@4=b",
     );
-    // With single columns wanted, the markers before them still count.
+    // If single columns are wanted, the markers before them still count.
     let wanted = only(Scan::default(), "f", &["p"]);
     check_scan(versions(5), &wanted, "put r/f@9=e  put r/f:p@3=a  delete-family r/f@3", "");
     check_scan(versions(1), &wanted, "put r/f@9=e  put r/f@8=d  put r/f:p@3=a  delete-family r/f@3", "");
@@ -66,11 +67,11 @@ fn markers_of_one_row_or_family_do_not_hide_others() {
     let families = ["f", "g"].map(FamilyDescriptor::new).to_vec();
     let mut region = TestRegion::new(families);
     region.run("put r/f:q@1=a  put r/g:q@1=b  delete-family r/f@9  flush");
-    assert_eq!(shown_all(&region.scan(&Scan::default()).cells), "r/g:q@1=b");
+    assert_eq!(formatted_all(&region.scan(&Scan::default()).cells), "r/g:q@1=b");
 }
 
 #[test]
-fn at_most_the_versions_asked_for_and_kept_are_seen() {
+fn at_most_the_requested_and_retained_versions_are_returned() {
     let program = "put r/f:q@1=a  put r/f:q@2=b  put r/f:q@3=c  put r/f:s@1=d";
     check_scan(versions(5), &Scan::default(), program, "r/f:q@3=c  r/f:s@1=d");
     check_scan(versions(2), &all_versions(), program, "r/f:q@3=c  r/f:q@2=b  r/f:s@1=d");
@@ -79,7 +80,7 @@ fn at_most_the_versions_asked_for_and_kept_are_seen() {
 }
 
 #[test]
-fn of_one_timestamp_the_last_write_counts() {
+fn among_equal_timestamps_the_last_write_wins() {
     check("put r/f:q@5=a  put r/f:q@5=b  put r/f:q@4=c", "r/f:q@5=b  r/f:q@4=c");
     check_scan(
         versions(2),
@@ -90,7 +91,7 @@ fn of_one_timestamp_the_last_write_counts() {
 }
 
 #[test]
-fn of_equal_keys_the_greater_sequence_id_counts_and_else_the_newer_file() {
+fn among_equal_keys_the_greater_sequence_id_wins_then_the_newer_file() {
     for (older_seq_id, newer_seq_id, expected) in
         [(9, 3, "r/f:q@5=old"), (3, 9, "r/f:q@5=new"), (0, 0, "r/f:q@5=new")]
     {
@@ -99,12 +100,12 @@ fn of_equal_keys_the_greater_sequence_id_counts_and_else_the_newer_file() {
         let older = region.file(&[(parse("put r/f:q@5=old"), older_seq_id)]);
         let newer = region.file(&[(parse("put r/f:q@5=new"), newer_seq_id)]);
         region.stores[0].view.files = vec![older, newer].into();
-        assert_eq!(shown_all(&region.scan(&all_versions()).cells), expected);
+        assert_eq!(formatted_all(&region.scan(&all_versions()).cells), expected);
     }
 }
 
 #[test]
-fn a_time_range_takes_its_start_and_not_its_end() {
+fn a_time_range_includes_its_start_and_excludes_its_end() {
     let program = "put r/f:q@1=a  put r/f:q@2=b  put r/f:q@3=c";
     check_scan(versions(5), &between(all_versions(), 1, 3), program, "r/f:q@2=b  r/f:q@1=a");
     // Versions are counted within the range.
@@ -115,7 +116,7 @@ fn a_time_range_takes_its_start_and_not_its_end() {
 }
 
 #[test]
-fn a_marker_behind_the_time_range_hides_what_is_in_it_unless_deleted_cells_are_kept() {
+fn a_marker_after_the_time_range_hides_cells_in_it_unless_deleted_cells_are_kept() {
     let program = "put r/f:q@1=a  put r/f:q@3=b  delete-column r/f:q@3";
     let past = between(all_versions(), 0, 2);
     check_scan(versions(5), &past, program, "");
@@ -124,16 +125,16 @@ fn a_marker_behind_the_time_range_hides_what_is_in_it_unless_deleted_cells_are_k
 }
 
 #[test]
-fn cells_older_than_the_time_to_live_are_gone_but_for_the_versions_to_keep() {
+fn expired_cells_are_hidden_except_for_the_minimum_versions() {
     let program = "put r/f:q@1=a  put r/f:q@2=b  put r/f:q@7=c  put r/f:s@4=d";
     for (min_versions, expected) in [("0", "r/f:q@7=c"), ("2", "r/f:q@7=c  r/f:q@2=b  r/f:s@4=d")] {
         for spread in [program.to_string(), format!("{program}  flush"), program.replace("  ", "  flush  ")] {
             let family = versions(5).with("TTL", "1").with("MIN_VERSIONS", min_versions);
             let mut region = TestRegion::new(vec![family]);
-            // In a family's attributes it is whole seconds.
+            // As an attribute of a family, it is in seconds.
             region.stores[0].rules.ttl_ms = Some(NOW_MS - 5);
             region.run(&spread);
-            assert_eq!(shown_all(&region.scan(&all_versions()).cells), expected, "{spread}");
+            assert_eq!(formatted_all(&region.scan(&all_versions()).cells), expected, "{spread}");
         }
     }
 }
@@ -148,19 +149,19 @@ fn cells_that_no_client_can_decode_hide_nothing_and_are_retained() {
 }
 
 #[test]
-fn a_cells_own_time_to_live_shortens_its_life_only() {
+fn a_cells_own_ttl_only_shortens_its_life() {
     check("put r/f:q@5=a ttl=994  put r/f:q@4=b ttl=996", "r/f:q@4=b");
     check_scan(
         versions(1),
         &Scan::default(),
         "put r/f:q@5=a ttl=1  put r/f:q@4=b",
-        // What is over does not count as a version.
+        // Expired cells are not counted as versions.
         "r/f:q@4=b",
     );
 }
 
 #[test]
-fn a_raw_scan_shows_markers_and_what_they_hide() {
+fn a_raw_scan_returns_markers_and_hidden_cells() {
     let raw = Scan { raw: true, ..all_versions() };
     check_scan(
         versions(1),
@@ -172,13 +173,12 @@ fn a_raw_scan_shows_markers_and_what_they_hide() {
     let region = TestRegion::new(vec![versions(1)]);
     let stores = region.stores.iter().map(|store| (&store.rules, &store.view));
     let guard = Mvcc::new(0).register_reader(None);
-    let refused =
-        RegionScanner::new(stores, CellOrder::Plain, &columns, guard, NOW_MS, region.loader.clone());
+    let refused = RegionScanner::new(stores, &columns, region.scanner_parts(guard));
     assert!(matches!(refused, Err(crate::Error::BadRequest { .. })));
 }
 
 #[test]
-fn writes_behind_the_read_point_are_not_there_markers_neither() {
+fn writes_and_markers_after_the_read_point_are_invisible() {
     let program = "put r/f:q@5=a  put r/f:q@6=b  delete-column r/f:q@9";
     let at = |read_point| Scan { read_point: Some(read_point), ..all_versions() };
     check_scan(versions(5), &at(0), program, "");
@@ -187,8 +187,9 @@ fn writes_behind_the_read_point_are_not_there_markers_neither() {
     check_scan(versions(5), &at(3), program, "");
 }
 
-/// What a compaction of files with one cell each keeps, with readers from `read_point` on.
-fn check_kept(
+/// Checks the cells that a compaction of files with one cell each retains, with readers from
+/// `read_point` on.
+fn check_retained(
     family: FamilyDescriptor,
     retention: Retention,
     read_point: u64,
@@ -199,12 +200,16 @@ fn check_kept(
     region.run(&program.replace("  ", "  flush  "));
     region.flush(0);
     let files = region.stores[0].view.files.clone();
-    assert_eq!(shown_all(&region.compacted(0, &[], &files, retention, read_point)), expected, "{program}");
+    assert_eq!(
+        formatted_all(&region.compacted(0, &[], &files, retention, read_point)),
+        expected,
+        "{program}"
+    );
 }
 
 #[test]
-fn a_minor_compaction_keeps_markers_and_drops_what_they_hide() {
-    check_kept(
+fn a_minor_compaction_keeps_markers_and_drops_hidden_cells() {
+    check_retained(
         versions(5),
         Retention::Minor,
         9,
@@ -216,28 +221,28 @@ fn a_minor_compaction_keeps_markers_and_drops_what_they_hide() {
 #[test]
 fn a_major_compaction_drops_markers_too() {
     let program = "put r/f:p@3=a  put r/f:q@3=b  delete-column r/f:q@3  delete-family r/f@1";
-    check_kept(versions(5), Retention::Major, 9, program, "r/f:p@3=a");
-    check_kept(versions(5), Retention::Major, 9, "delete-family r/f@1", "");
+    check_retained(versions(5), Retention::Major, 9, program, "r/f:p@3=a");
+    check_retained(versions(5), Retention::Major, 9, "delete-family r/f@1", "");
 }
 
 #[test]
-fn what_a_reader_may_yet_see_is_kept() {
+fn cells_that_a_reader_may_see_are_retained() {
     let program = "put r/f:q@3=a  put r/f:q@4=b  delete-column r/f:q@9";
-    // A reader at 2 does not see the marker: it hides nothing yet, and stays.
-    check_kept(versions(5), Retention::Major, 2, program, "delete-column r/f:q@9  r/f:q@4=b  r/f:q@3=a");
-    // A reader at 1 sees the first put only: the second must not count against it.
-    check_kept(versions(1), Retention::Major, 1, "put r/f:q@3=a  put r/f:q@4=b", "r/f:q@4=b  r/f:q@3=a");
-    check_kept(versions(1), Retention::Major, 2, "put r/f:q@3=a  put r/f:q@4=b", "r/f:q@4=b");
+    // A reader at 2 does not see the marker. It hides nothing yet, and is retained.
+    check_retained(versions(5), Retention::Major, 2, program, "delete-column r/f:q@9  r/f:q@4=b  r/f:q@3=a");
+    // A reader at 1 sees only the first put. The second put must not displace it.
+    check_retained(versions(1), Retention::Major, 1, "put r/f:q@3=a  put r/f:q@4=b", "r/f:q@4=b  r/f:q@3=a");
+    check_retained(versions(1), Retention::Major, 2, "put r/f:q@3=a  put r/f:q@4=b", "r/f:q@4=b");
 }
 
 #[test]
-fn kept_deleted_cells_go_by_versions() {
+fn kept_deleted_cells_are_dropped_by_versions() {
     let keep = |count| versions(count).with("KEEP_DELETED_CELLS", "TRUE");
     let program = "put r/f:q@3=a  delete-column r/f:q@4  put r/f:q@5=b";
-    check_kept(keep(5), Retention::Major, 9, program, "r/f:q@5=b  delete-column r/f:q@4  r/f:q@3=a");
-    check_kept(keep(1), Retention::Major, 9, program, "r/f:q@5=b  delete-column r/f:q@4");
-    // No put is older than the marker: it can hide nothing.
-    check_kept(keep(5), Retention::Major, 9, "delete-column r/f:q@4  put r/f:q@5=b", "r/f:q@5=b");
+    check_retained(keep(5), Retention::Major, 9, program, "r/f:q@5=b  delete-column r/f:q@4  r/f:q@3=a");
+    check_retained(keep(1), Retention::Major, 9, program, "r/f:q@5=b  delete-column r/f:q@4");
+    // No put is older than the marker, so it can hide nothing.
+    check_retained(keep(5), Retention::Major, 9, "delete-column r/f:q@4  put r/f:q@5=b", "r/f:q@5=b");
 }
 
 #[test]
@@ -247,14 +252,14 @@ fn markers_younger_than_the_purge_delay_survive_a_major_compaction() {
     region.run("put r/f:q@3=a  delete-column r/f:q@4  put s/f:q@3=a  delete-column s/f:q@950  flush");
     let files = region.stores[0].view.files.clone();
     let kept = region.compacted(0, &[], &files, Retention::Major, 9);
-    assert_eq!(shown_all(&kept), "delete-column s/f:q@950");
+    assert_eq!(formatted_all(&kept), "delete-column s/f:q@950");
 }
 
 #[test]
-fn a_flush_drops_what_its_own_cells_hide() {
+fn a_flush_drops_cells_that_its_own_cells_hide() {
     let mut region = TestRegion::new(vec![versions(2)]);
     region.run("put r/f:q@1=a  put r/f:q@2=b  put r/f:q@3=c  put r/f:p@1=d  delete r/f:p@1");
     let memstore = region.stores[0].view.active.clone();
     let kept = region.compacted(0, &[memstore], &[], Retention::Minor, 9);
-    assert_eq!(shown_all(&kept), "delete r/f:p@1  r/f:q@3=c  r/f:q@2=b");
+    assert_eq!(formatted_all(&kept), "delete r/f:p@1  r/f:q@3=c  r/f:q@2=b");
 }

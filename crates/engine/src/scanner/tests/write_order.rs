@@ -1,5 +1,5 @@
-//! Families with `NEW_VERSION_BEHAVIOR`: single rules, and random programs against a model that carries out each write when
-//! its turn comes, and keeps nothing but what lives.
+//! Tests of families with `NEW_VERSION_BEHAVIOR`: single rules, and random programs against a
+//! model. The model performs the writes in order, and stores only cells that are alive.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,19 +11,20 @@ fn family(versions: u32) -> FamilyDescriptor {
     FamilyDescriptor::new("f").with("VERSIONS", &versions.to_string()).with("NEW_VERSION_BEHAVIOR", "true")
 }
 
-/// What a scan sees of a program: in memory, in a file, in a file for each cell, and after a major compaction of these.
+/// Checks the result of a scan with the program's cells in memory, in a file, and in one file per
+/// cell; also after compactions of those files.
 fn check_scan(versions: u32, scan: &Scan, program: &str, expected: &str) {
     let in_files = program.replace("  ", "  flush  ") + "  flush";
     for spread in [program.to_string(), format!("{program}  flush"), in_files.clone()] {
         let mut region = TestRegion::new(vec![family(versions)]);
         region.run(&spread);
-        assert_eq!(shown_all(&region.scan(scan).cells), expected, "{spread}");
+        assert_eq!(formatted_all(&region.scan(scan).cells), expected, "{spread}");
     }
     for retention in [Retention::Minor, Retention::Major] {
         let mut region = TestRegion::new(vec![family(versions)]);
         region.run(&in_files);
         region.compact(0, retention, u64::MAX);
-        assert_eq!(shown_all(&region.scan(scan).cells), expected, "{retention:?}: {program}");
+        assert_eq!(formatted_all(&region.scan(scan).cells), expected, "{retention:?}: {program}");
     }
 }
 
@@ -32,7 +33,7 @@ fn check(versions: u32, program: &str, expected: &str) {
 }
 
 #[test]
-fn a_marker_hides_only_what_was_written_before_it() {
+fn a_marker_hides_only_earlier_writes() {
     check(5, "delete r/f:q@5  put r/f:q@5=a", "r/f:q@5=a");
     check(5, "put r/f:q@5=a  delete r/f:q@5", "");
     check(5, "put r/f:q@5=a  delete-column r/f:q@9  put r/f:q@4=b", "r/f:q@4=b");
@@ -45,14 +46,14 @@ fn a_marker_hides_only_what_was_written_before_it() {
 }
 
 #[test]
-fn of_one_timestamp_the_last_write_counts() {
+fn among_equal_timestamps_the_last_write_wins() {
     check(5, "put r/f:q@5=a  put r/f:q@5=b", "r/f:q@5=b");
     check(5, "put r/f:q@5=a  put r/f:q@5=b  delete r/f:q@5", "");
     check(5, "put r/f:q@5=a  delete r/f:q@5  put r/f:q@5=b  put r/f:q@5=c", "r/f:q@5=c");
 }
 
 #[test]
-fn what_was_pushed_out_stays_out() {
+fn displaced_versions_stay_hidden() {
     check(1, "put r/f:q@5=a  put r/f:q@6=b  delete r/f:q@6", "");
     check(2, "put r/f:q@5=a  put r/f:q@6=b  delete r/f:q@6", "r/f:q@5=a");
     check(1, "put r/f:q@6=b  delete r/f:q@6  put r/f:q@5=a", "r/f:q@5=a");
@@ -61,15 +62,15 @@ fn what_was_pushed_out_stays_out() {
 
 #[test]
 fn markers_of_the_family_hide_nothing_of_the_empty_qualifier() {
-    // As in HBase, where the column's own markers do.
+    // As in HBase. Markers of the column do hide them.
     check(5, "put r/f@5=a  put r/f:q@5=b  delete-family r/f@9", "r/f@5=a");
     check(5, "put r/f@5=a  delete-column r/f@9", "");
     check(5, "put r/f@5=a  put r/f@4=b  delete r/f@5  put r/f@5=c", "r/f@5=c  r/f@4=b");
 }
 
 #[test]
-fn markers_met_late_know_nothing_of_those_before() {
-    // As in HBase: the marker of the family is older than that of the version, and met behind it.
+fn late_markers_ignore_the_markers_before_them() {
+    // As in HBase: the marker of the family is older than that of the version, but comes after it.
     let program = "put r/f:q@6=a  put r/f:q@4=b  delete-family-version r/f@6  put r/f:q@3=c";
     check(1, program, "r/f:q@3=c");
     check(1, &format!("{program}  delete-family r/f@1"), "");
@@ -84,7 +85,7 @@ fn before_a_marker_of_one_version_writes_of_one_timestamp_count_each() {
 }
 
 #[test]
-fn single_columns_and_ranges_of_time_are_taken_from_what_lives() {
+fn columns_and_time_ranges_are_selected_from_living_cells() {
     let program = "put r/f:a@1=z  put r/f:q@1=a  put r/f:q@2=b  put r/f:q@3=c  delete r/f:q@3  put r/f:s@9=d";
     check_scan(2, &only(all_versions(), "f", &["q"]), program, "r/f:q@2=b");
     check_scan(2, &only(all_versions(), "f", &["b", "q", "s", "z"]), program, "r/f:q@2=b  r/f:s@9=d");
@@ -93,7 +94,7 @@ fn single_columns_and_ranges_of_time_are_taken_from_what_lives() {
 }
 
 #[test]
-fn only_a_major_compaction_takes_away_what_does_not_live() {
+fn only_a_major_compaction_drops_dead_cells() {
     let program = "put r/f:q@1=a  flush  put r/f:q@2=b  put r/f:q@3=c  flush  delete r/f:q@3  flush";
     for (retention, kept) in [
         (Retention::Minor, "delete r/f:q@3  r/f:q@3=c  r/f:q@2=b  r/f:q@1=a"),
@@ -103,19 +104,22 @@ fn only_a_major_compaction_takes_away_what_does_not_live() {
         region.run(program);
         region.compact(0, retention, u64::MAX);
         let raw = Scan { raw: true, ..all_versions() };
-        assert_eq!(shown_all(&region.scan(&raw).cells), kept, "{retention:?}");
+        assert_eq!(formatted_all(&region.scan(&raw).cells), kept, "{retention:?}");
     }
 }
 
 #[test]
-fn markers_newer_than_a_reader_stay() {
+fn markers_newer_than_a_reader_are_retained() {
     let mut region = TestRegion::new(vec![family(1)]);
     region.run("put r/f:q@1=a  flush  put r/f:q@2=b  flush  delete r/f:q@2  flush");
     region.compact(0, Retention::Major, 1);
     let raw = Scan { raw: true, ..all_versions() };
-    assert_eq!(shown_all(&region.scan(&raw).cells), "delete r/f:q@2  r/f:q@2=b  r/f:q@1=a");
-    assert_eq!(shown_all(&region.scan(&Scan { read_point: Some(1), ..all_versions() }).cells), "r/f:q@1=a");
-    assert_eq!(shown_all(&region.scan(&all_versions()).cells), "");
+    assert_eq!(formatted_all(&region.scan(&raw).cells), "delete r/f:q@2  r/f:q@2=b  r/f:q@1=a");
+    assert_eq!(
+        formatted_all(&region.scan(&Scan { read_point: Some(1), ..all_versions() }).cells),
+        "r/f:q@1=a"
+    );
+    assert_eq!(formatted_all(&region.scan(&all_versions()).cells), "");
 }
 
 const QUALIFIERS: [&str; 2] = ["p", "q"];
@@ -127,9 +131,9 @@ enum Step {
     Compact(bool),
 }
 
-/// Markers of a whole column or family are newer than every put, and in a program there are either markers of columns or of
-/// one version of the family: elsewhere HBase does not find out which of them came first
-/// ([`markers_met_late_know_nothing_of_those_before`]).
+/// Markers of a whole column or family are newer than every put. A program has either markers of
+/// columns, or markers of one version of the family. Otherwise HBase cannot determine which of them
+/// came first ([`late_markers_ignore_the_markers_before_them`]).
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     any::<bool>().prop_flat_map(|by_column| {
         let other = if by_column { CellType::DeleteColumn } else { CellType::DeleteFamilyVersion };
@@ -149,7 +153,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// What lives: by qualifier, then by timestamp.
+/// The cells that are alive: by qualifier, then by timestamp.
 #[derive(Default)]
 struct Model {
     columns: BTreeMap<&'static str, BTreeMap<i64, String>>,
@@ -174,7 +178,7 @@ impl Model {
         }
     }
 
-    fn shown(&self, wanted: u32) -> String {
+    fn formatted(&self, wanted: u32) -> String {
         let of_column = |(qualifier, column): (&&str, &BTreeMap<i64, String>)| {
             let newest = column.iter().rev().take(wanted as usize);
             newest.map(|(at, value)| format!("r/f:{qualifier}@{at}={value}")).collect::<Vec<_>>()
@@ -187,13 +191,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reads_agree_with_a_model_that_keeps_only_what_lives(
+    fn reads_agree_with_a_model_of_living_cells(
         steps in steps(),
         versions in 1..4u32,
         wanted in 1..4u32,
         doubles: bool,
     ) {
-        // Either one timestamp is written several times, or there are markers of one version.
+        // A program either writes a timestamp several times, or has markers of one version.
         let mut written = HashSet::new();
         let mut is_written = |step: &Step| match step {
             Step::Write { kind: CellType::Delete | CellType::DeleteFamilyVersion, .. } => !doubles,
@@ -228,10 +232,10 @@ proptest! {
                 selection: CellSelection { max_versions: wanted, ..CellSelection::default() },
                 ..Scan::default()
             };
-            let expected = model.shown(wanted);
-            prop_assert_eq!(shown_all(&region.scan(&scan).cells), &expected[..], "step {}", at);
+            let expected = model.formatted(wanted);
+            prop_assert_eq!(formatted_all(&region.scan(&scan).cells), &expected[..], "step {}", at);
             let single = only(scan, "f", &["a", "p", "pp", "q"]);
-            prop_assert_eq!(shown_all(&region.scan(&single).cells), &expected[..], "single columns, step {}", at);
+            prop_assert_eq!(formatted_all(&region.scan(&single).cells), &expected[..], "single columns, step {}", at);
         }
     }
 }

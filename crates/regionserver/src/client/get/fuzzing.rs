@@ -1,4 +1,4 @@
-//! A door for the fuzzer to a Get that is taken apart where it lies: it is what prost reads.
+//! Entry point for the fuzzer: the in-place decoder of a Get must agree with prost.
 
 use bytes::Bytes;
 use prost::Message;
@@ -6,14 +6,14 @@ use wire::convert::from_proto;
 
 use super::GetRequest;
 
-/// A `GetRequest`: any bytes.
+/// Decodes arbitrary bytes as a `GetRequest`.
 pub fn get(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     let Ok(whole) = proto::GetRequest::decode(bytes.clone()) else { return };
-    let apart = GetRequest::of(bytes).expect("a message is taken apart");
-    assert_eq!(apart.region, whole.region.value);
-    match (apart.get(), from_proto::get(&whole.get)) {
-        (Ok(apart), Ok(whole)) => assert_eq!(format!("{apart:?}"), format!("{whole:?}")),
-        (apart, whole) => assert_eq!(apart.is_err(), whole.is_err()),
+    let decoded = GetRequest::decode(bytes).expect("a valid message");
+    assert_eq!(decoded.region, whole.region.value);
+    match (decoded.get(), from_proto::get(&whole.get)) {
+        (Ok(decoded), Ok(whole)) => assert_eq!(format!("{decoded:?}"), format!("{whole:?}")),
+        (decoded, whole) => assert_eq!(decoded.is_err(), whole.is_err()),
     }
 }

@@ -1,4 +1,4 @@
-//! A `GetRequest`, taken apart where it lies.
+//! A `GetRequest`, decoded in place.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -7,14 +7,15 @@ use bytes::{Buf, Bytes};
 use cell::query::Get;
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
-use wire::convert::field::place_of;
+use proto::exception::Answer;
+use wire::convert::field::field_range;
 use wire::convert::gets::Gets;
-use wire::exception::Answer;
 
 use crate::client::malformed;
 
 thread_local! {
-    /// Those who ask on one thread, mostly for the same of many rows.
+    /// Recent Gets of this thread. Consecutive Gets mostly differ only in the row, so the rest is
+    /// decoded once.
     static GETS: RefCell<Gets> = RefCell::default();
 }
 
@@ -24,26 +25,26 @@ const GET: u32 = 2;
 const REGION_TYPE: u32 = 1;
 const REGION_VALUE: u32 = 2;
 
-/// The name of a region, and what is asked of it.
+/// The region's name, and the encoded Get.
 pub(in crate::client) struct GetRequest {
     pub(in crate::client) region: Bytes,
-    // The message of the Get, and what it is in.
+    // The buffer that contains the encoded Get, and its range there.
     bytes: Bytes,
     get: Range<usize>,
 }
 
 impl GetRequest {
     /// # Errors
-    /// `DoNotRetryIOException` if the bytes are no such message, as for every message.
-    pub(in crate::client) fn of(message: Bytes) -> Answer<GetRequest> {
-        if let Some((region, get)) = places(&message) {
+    /// `DoNotRetryIOException` if the message cannot be decoded, as for every other message.
+    pub(in crate::client) fn decode(message: Bytes) -> Answer<GetRequest> {
+        if let Some((region, get)) = field_ranges(&message) {
             return Ok(GetRequest { region: message.slice(region), bytes: message, get });
         }
         Ok(GetRequest::from(&proto::GetRequest::decode(message).map_err(malformed)?))
     }
 
     /// # Errors
-    /// If it is no such message, or asks for what cannot be answered.
+    /// If the Get cannot be decoded, or requests something unsupported.
     pub(in crate::client) fn get(&self) -> Answer<Get> {
         let get = GETS.with_borrow_mut(|gets| gets.read(&self.bytes, self.get.clone()));
         Ok(get.map_err(malformed)??)
@@ -57,16 +58,16 @@ impl From<&proto::GetRequest> for GetRequest {
     }
 }
 
-/// Where the region's name and the Get are in a message that has each once and nothing else.
-fn places(message: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-    let region = place_of(message, 0, REGION)?;
-    let get = place_of(message, region.end, GET)?;
+/// The ranges of the region's name and of the Get, if the message has each once and nothing else.
+fn field_ranges(message: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let region = field_range(message, 0, REGION)?;
+    let get = field_range(message, region.end, GET)?;
     let mut specifier = &message[region.clone()];
     if decode_key(&mut specifier).ok()? != (REGION_TYPE, WireType::Varint) {
         return None;
     }
     decode_varint(&mut specifier).ok()?;
-    let name = place_of(message, region.end - specifier.remaining(), REGION_VALUE)?;
+    let name = field_range(message, region.end - specifier.remaining(), REGION_VALUE)?;
     (name.end == region.end && get.end == message.len()).then_some((name, get))
 }
 
@@ -82,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_what_the_whole_is() {
+    fn in_place_decoding_equals_full_decoding() {
         let bytes = Bytes::from(request().encode_to_vec());
-        assert!(places(&bytes).is_some());
-        let taken_apart = GetRequest::of(bytes).unwrap();
-        assert_eq!(taken_apart.region, request().region.value);
-        let get = taken_apart.get().unwrap();
+        assert!(field_ranges(&bytes).is_some());
+        let decoded = GetRequest::decode(bytes).unwrap();
+        assert_eq!(decoded.region, request().region.value);
+        let get = decoded.get().unwrap();
         assert_eq!(get, wire::convert::from_proto::get(&request().get).unwrap());
     }
 
@@ -102,8 +103,8 @@ mod tests {
             [field(1, &region), field(2, &get), vec![0x18, 0]].concat(),
             [field(1, b"\x08\x01\x12\x01x"), field(2, &get), field(1, &region)].concat(),
         ] {
-            assert!(places(&bytes).is_none(), "{bytes:?}");
-            let decoded = GetRequest::of(bytes.into()).unwrap();
+            assert!(field_ranges(&bytes).is_none(), "{bytes:?}");
+            let decoded = GetRequest::decode(bytes.into()).unwrap();
             assert_eq!(
                 (decoded.region.clone(), decoded.get().unwrap().selection.max_versions),
                 (request().region.value, 3)
@@ -112,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn truncated_messages_are_refused() {
         let whole = request().encode_to_vec();
         for len in 0..whole.len() {
-            let cut = GetRequest::of(whole[..len].to_vec().into());
+            let cut = GetRequest::decode(whole[..len].to_vec().into());
             assert!(cut.and_then(|request| request.get()).is_err(), "{len}");
         }
     }

@@ -1,7 +1,8 @@
-//! A multi's messages in parts: actions are decoded one by one when their turn comes, and answers encoded one by one.
+//! A multi's messages in parts: actions are decoded one by one when they run, and results are
+//! encoded one by one.
 //!
-//! An action of two bytes would be some hundred decoded, and its answer too. So what a request costs in memory stays near
-//! the bytes it came in, however many actions it has.
+//! An action of two bytes takes a few hundred bytes when decoded, and so does its result. With this
+//! module the memory of a request stays close to its encoded size, however many actions it has.
 
 use std::ops::Range;
 
@@ -10,54 +11,56 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_varint, encoded_len_varint, skip_field,
 };
 use prost::{DecodeError, Message};
-use wire::convert::field::{SHORT, place_of};
-use wire::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException};
+use wire::convert::field::{SHORT, field_range};
 
 use crate::client::malformed;
 
-// Field numbers, of `MultiRequest`, `RegionAction` and `Action`.
+// Field numbers of `MultiRequest`, `RegionAction` and `Action`.
 const REQUEST_REGION_ACTION: u32 = 1;
 const REGION_ACTION_ACTION: u32 = 3;
 const ACTION_INDEX: u32 = 1;
 const ACTION_MUTATION: u32 = 2;
 const ACTION_GET: u32 = 3;
-// Keys: numbers and messages in the first fields.
+// Keys of varint and message fields with small numbers.
 const FIRST_NUMBER: u8 = 0x08;
 const FIRST_MESSAGE: u8 = 0x0a;
 const THIRD_NUMBER: u8 = 0x18;
 const SECOND_MESSAGE: u8 = 0x12;
 
-/// The key of an entry, its length and index, the key of its result and the length of that.
+/// Maximum length of an entry before its result, in bytes: three keys, and three varints (entry
+/// length, index, result length).
 const ENTRY_HEAD_LEN_MAX: usize = 3 + 3 * 10;
-/// Bytes of a result whose cells are behind the message, and more: it is written together with its head.
+/// More than the bytes of a result whose cells are in the cell block. Such a result is written
+/// together with its head.
 const SMALL_RESULT_LEN_MAX: usize = 16;
-/// Bytes of an entry whose cells are behind the message.
+/// Typical bytes of an entry whose cells are in the cell block.
 const SMALL_ENTRY_LEN: usize = 14;
-/// Actions that an answer has room for from the start.
-const ACTIONS_PREPARED_FOR: usize = 1000;
+/// Maximum number of actions for whose results space is allocated in advance.
+const ACTIONS_PREALLOCATED_MAX: usize = 1000;
 
-/// A `MultiRequest` whose regions' actions are not decoded yet.
+/// A `MultiRequest` with undecoded region actions.
 pub(super) struct MultiParts {
-    /// All but the actions.
+    /// All fields except the region actions.
     pub(super) rest: proto::MultiRequest,
     bytes: Bytes,
 }
 
-/// A `RegionAction` whose actions are not decoded yet.
+/// A `RegionAction` with undecoded actions.
 pub(super) struct RegionParts {
-    /// All but the actions.
+    /// All fields except the actions.
     pub(super) rest: proto::RegionAction,
-    /// How many actions it has.
+    /// The number of actions.
     pub(super) actions: usize,
     bytes: Bytes,
 }
 
 impl MultiParts {
-    /// Takes a message apart.
+    /// Splits an encoded message.
     ///
     /// # Errors
-    /// `DoNotRetryIOException` if it is none, as for every message.
-    pub(super) fn of(bytes: Bytes) -> Answer<MultiParts> {
+    /// `DoNotRetryIOException` if the message cannot be decoded, as for every other message.
+    pub(super) fn split(bytes: Bytes) -> Answer<MultiParts> {
         let mut rest = BytesMut::new();
         split(&bytes, REQUEST_REGION_ACTION, &mut rest).map_err(malformed)?;
         let rest = proto::MultiRequest::decode(rest.freeze()).map_err(malformed)?;
@@ -66,64 +69,65 @@ impl MultiParts {
 
     /// The regions' parts, in order.
     pub(super) fn regions(&self) -> impl Iterator<Item = Answer<RegionParts>> + use<> {
-        let (bytes, messages) = (self.bytes.clone(), Messages::of(&self.bytes, REQUEST_REGION_ACTION));
-        messages.map(move |part| part.and_then(|at| RegionParts::of(bytes.slice(at))).map_err(malformed))
+        let (bytes, messages) = (self.bytes.clone(), Messages::new(&self.bytes, REQUEST_REGION_ACTION));
+        messages.map(move |part| part.and_then(|at| RegionParts::split(bytes.slice(at))).map_err(malformed))
     }
 }
 
 impl RegionParts {
-    fn of(bytes: Bytes) -> Result<RegionParts, DecodeError> {
+    fn split(bytes: Bytes) -> Result<RegionParts, DecodeError> {
         let mut rest = BytesMut::new();
         let actions = split(&bytes, REGION_ACTION_ACTION, &mut rest)?;
         Ok(RegionParts { rest: proto::RegionAction::decode(rest.freeze())?, actions, bytes })
     }
 
-    /// The part itself.
+    /// The encoded `RegionAction`.
     pub(super) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The actions, each decoded when it is asked for.
+    /// The actions, decoded lazily.
     pub(super) fn actions(&self) -> impl Iterator<Item = Answer<proto::Action>> + use<> {
         let (bytes, messages) = (self.bytes.clone(), self.messages());
         messages.map(move |at| at.and_then(|at| proto::Action::decode(bytes.slice(at))).map_err(malformed))
     }
 
-    /// What kinds of actions there are, none of them decoded.
-    pub(super) fn parts(&self) -> Parts {
-        Parts { messages: self.messages(), position: 0 }
+    /// The kinds and positions of the actions, without decoding them.
+    pub(super) fn action_ranges(&self) -> ActionRanges {
+        ActionRanges { messages: self.messages(), position: 0 }
     }
 
-    /// The action that [`parts`](Self::parts) found at this place.
+    /// Decodes the action that [`action_ranges`](Self::action_ranges) found at this position.
     pub(super) fn action(&self, at: Range<usize>) -> Answer<proto::Action> {
         proto::Action::decode(self.bytes.slice(at)).map_err(malformed)
     }
 
     fn messages(&self) -> Messages {
-        Messages::of(&self.bytes, REGION_ACTION_ACTION)
+        Messages::new(&self.bytes, REGION_ACTION_ACTION)
     }
 }
 
-/// Where an action is in its region's part. (An action that is decoded is large, and would be moved from hand to hand.)
+/// The position of an action in its region's part. (A decoded action is large, and moving it is
+/// expensive.)
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// A Get and nothing else: its index, and where its own message is.
+pub(super) enum ActionRange {
+    /// A Get and nothing else: its index, and the range of its message.
     Get(Option<u32>, Range<usize>),
-    /// A mutation and nothing else: the same of it.
+    /// A mutation and nothing else: its index, and the range of its message.
     Mutation(Option<u32>, Range<usize>),
-    /// Any other.
+    /// Any other action.
     Other(Range<usize>),
 }
 
-/// The parts of a region's actions, in order, each with its position.
-pub(super) struct Parts {
+/// Iterates over a region's actions, in order, each with its position.
+pub(super) struct ActionRanges {
     messages: Messages,
     position: u32,
 }
 
-impl Parts {
-    /// The row of the next part, and its index, if that is a Get and `row_of` finds its row in its message. Otherwise it is still
-    /// to come.
+impl ActionRanges {
+    /// Returns the index and the row of the next action, if it is a Get and `row_of` finds its row
+    /// in the message. Otherwise does not consume the action.
     #[inline]
     pub(super) fn next_get(
         &mut self,
@@ -139,55 +143,56 @@ impl Parts {
             self.messages.at = before;
             return None;
         };
-        let position = self.pass();
+        let position = self.consume();
         Some((index.unwrap_or(position), row))
     }
 
-    /// The position of the part that came.
-    fn pass(&mut self) -> u32 {
+    /// Consumes an action and returns its position.
+    fn consume(&mut self) -> u32 {
         let position = self.position;
         self.position += 1;
         position
     }
 }
 
-impl Iterator for Parts {
-    type Item = Answer<(u32, Part)>;
+impl Iterator for ActionRanges {
+    type Item = Answer<(u32, ActionRange)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.messages.next()?;
-        let position = self.pass();
-        Some(at.map(|at| (position, part_of(&self.messages.bytes, at))).map_err(malformed))
+        let position = self.consume();
+        Some(at.map(|at| (position, action_range(&self.messages.bytes, at))).map_err(malformed))
     }
 }
 
-fn part_of(bytes: &[u8], at: Range<usize>) -> Part {
+fn action_range(bytes: &[u8], at: Range<usize>) -> ActionRange {
     if let Some((index, get)) = get_in(bytes, &at) {
-        return Part::Get(index, get);
+        return ActionRange::Get(index, get);
     }
-    match all_behind_index(bytes, &at, ACTION_MUTATION) {
-        Some((index, mutation)) => Part::Mutation(index, mutation),
-        None => Part::Other(at),
+    match value_after_index(bytes, &at, ACTION_MUTATION) {
+        Some((index, mutation)) => ActionRange::Mutation(index, mutation),
+        None => ActionRange::Other(at),
     }
 }
 
-/// The message of a Get, if the action at `at` is that and nothing else, and its index.
+/// The index and message of the action at `at`, if it is a Get and nothing else.
 #[inline]
 fn get_in(bytes: &[u8], at: &Range<usize>) -> Option<(Option<u32>, Range<usize>)> {
-    all_behind_index(bytes, at, ACTION_GET)
+    value_after_index(bytes, at, ACTION_GET)
 }
 
-/// The value of a field of the action at `at`, if there is nothing else but an index in front, and that.
+/// The index and the value of `field` of the action at `at`, if it has only these two, in this
+/// order, or only the latter.
 #[inline]
-fn all_behind_index(bytes: &[u8], at: &Range<usize>, field: u32) -> Option<(Option<u32>, Range<usize>)> {
+fn value_after_index(bytes: &[u8], at: &Range<usize>, field: u32) -> Option<(Option<u32>, Range<usize>)> {
     let action = &bytes[at.clone()];
-    let (index, behind_index) = index_of(action)?;
-    // What stands behind is all of the rest, or there is something else.
-    let value = place_of(action, behind_index, field).filter(|of| of.end == action.len())?;
+    let (index, after_index) = index_of(action)?;
+    // If the value does not reach the end of the action, the action has other fields.
+    let value = field_range(action, after_index, field).filter(|of| of.end == action.len())?;
     Some((index, at.start + value.start..at.start + value.end))
 }
 
-/// The index that an action begins with, if it does, and where it ends.
+/// The index that the action begins with, if any, and the offset after it.
 #[inline]
 fn index_of(action: &[u8]) -> Option<(Option<u32>, usize)> {
     match *action {
@@ -205,18 +210,18 @@ fn long_index(action: &[u8]) -> Option<(Option<u32>, usize)> {
     Some((Some(index), action.len() - rest.len()))
 }
 
-/// Copies all fields but `field` to `rest`; how often `field` is there.
+/// Copies all fields except `field` to `rest`. Returns the number of occurrences of `field`.
 fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, DecodeError> {
     let mut count = 0;
     let key = u8::try_from(field << 3 | WireType::LengthDelimited as u32).expect("a field of a small number");
     while bytes.has_remaining() {
-        // Most of them, in few steps.
+        // Fast path for most fields.
         if let [first, len @ ..SHORT, rest @ ..] = bytes
             && *first == key
-            && let Some(behind) = rest.get(usize::from(*len)..)
+            && let Some(after) = rest.get(usize::from(*len)..)
         {
             count += 1;
-            bytes = behind;
+            bytes = after;
             continue;
         }
         let before = bytes;
@@ -230,16 +235,16 @@ fn split(mut bytes: &[u8], field: u32, rest: &mut BytesMut) -> Result<usize, Dec
     Ok(count)
 }
 
-/// Where the messages of one repeated field are.
+/// Iterates over the ranges of the messages of one repeated field.
 struct Messages {
     bytes: Bytes,
-    // What is not walked over yet begins here.
+    // Offset of the unread bytes.
     at: usize,
     field: u32,
 }
 
 impl Messages {
-    fn of(bytes: &Bytes, field: u32) -> Messages {
+    fn new(bytes: &Bytes, field: u32) -> Messages {
         Messages { bytes: bytes.clone(), at: 0, field }
     }
 
@@ -250,7 +255,7 @@ impl Messages {
         if let [key, message_len @ ..SHORT, ..] = *rest
             && u32::from(key) == self.field << 3 | WireType::LengthDelimited as u32
         {
-            // Most of them, in few steps.
+            // Fast path for most messages.
             let start = self.at + 2;
             self.at = len.min(start + usize::from(message_len));
             return Ok(Some(start..self.at));
@@ -284,7 +289,7 @@ impl Iterator for Messages {
     }
 }
 
-/// A `RegionActionResult` as it grows.
+/// A `RegionActionResult` that grows entry by entry.
 #[derive(Default)]
 pub(super) struct RegionAnswer {
     bytes: BytesMut,
@@ -292,20 +297,20 @@ pub(super) struct RegionAnswer {
 }
 
 impl RegionAnswer {
-    /// An answer to so many actions.
-    pub(super) fn to(actions: usize) -> RegionAnswer {
-        let bytes = BytesMut::with_capacity(actions.min(ACTIONS_PREPARED_FOR) * SMALL_ENTRY_LEN);
+    /// Prepares for the results of `actions` actions.
+    pub(super) fn with_capacity(actions: usize) -> RegionAnswer {
+        let bytes = BytesMut::with_capacity(actions.min(ACTIONS_PREALLOCATED_MAX) * SMALL_ENTRY_LEN);
         RegionAnswer { bytes, processed: None }
     }
 
-    /// The region's part failed as a whole.
+    /// The result of a region whose actions all fail with `exception`.
     pub(super) fn failed(exception: &JavaException) -> RegionAnswer {
         let mut answer = RegionAnswer::default();
         put_message(&mut answer.bytes, SECOND_MESSAGE, &proto::NameBytesPair::from(exception));
         answer
     }
 
-    /// Adds what came of one action.
+    /// Appends the outcome of one action.
     pub(super) fn push_outcome(&mut self, index: u32, outcome: Answer<proto::Result>) {
         match outcome {
             Ok(result) => self.push_result(index, &result),
@@ -313,7 +318,7 @@ impl RegionAnswer {
         }
     }
 
-    /// Adds the entry of a change that was made and has nothing to tell.
+    /// Appends the entry of an applied mutation, with an empty result.
     #[inline]
     pub(super) fn push_done(&mut self, index: u32) {
         match u8::try_from(index) {
@@ -324,7 +329,7 @@ impl RegionAnswer {
         }
     }
 
-    /// What is in front of the result of so many bytes.
+    /// Appends the part of an entry before its result, which has `result_len` bytes.
     fn push_head(&mut self, index: u32, result_len: usize) {
         let mut head = [0; ENTRY_HEAD_LEN_MAX];
         let mut rest = &mut head[..];
@@ -333,13 +338,13 @@ impl RegionAnswer {
         self.bytes.put_slice(&head[..len]);
     }
 
-    /// A `ResultOrException` that has a result.
+    /// Appends a `ResultOrException` with a result.
     fn push_result(&mut self, index: u32, result: &proto::Result) {
         self.push_head(index, result.encoded_len());
         result.encode_raw(&mut self.bytes);
     }
 
-    /// Adds a result whose cells, so many, are the next ones behind the message.
+    /// Appends a result whose cells are the next `cells` cells of the cell block.
     pub(super) fn push_cells(&mut self, index: u32, cells: usize) {
         if let (Ok(index @ ..SHORT), Ok(cells @ 1..SHORT)) = (u8::try_from(index), u8::try_from(cells)) {
             return self.push_few_cells(index, cells);
@@ -353,38 +358,38 @@ impl RegionAnswer {
         self.bytes.put_slice(&head[..len]);
     }
 
-    /// The same where all numbers are one byte.
+    /// Like `push_cells`, if all numbers fit in one byte.
     fn push_few_cells(&mut self, index: u8, cells: u8) {
         let result = wire::convert::result::short_in_block(cells);
         let mut entry = [FIRST_MESSAGE, 0, FIRST_NUMBER, index, SECOND_MESSAGE, 0, 0, 0, 0, 0];
-        let behind = entry.len();
-        entry[1] = behind as u8 - 2;
+        let end = entry.len();
+        entry[1] = end as u8 - 2;
         entry[5] = result.len() as u8;
-        entry[behind - result.len()..].copy_from_slice(&result);
+        entry[end - result.len()..].copy_from_slice(&result);
         self.bytes.put_slice(&entry);
     }
 
-    /// Adds the answer to one action.
+    /// Appends the entry of one action.
     pub(super) fn push(&mut self, entry: &proto::ResultOrException) {
         put_message(&mut self.bytes, FIRST_MESSAGE, entry);
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// A `MultiResponse` as it grows.
+/// A `MultiResponse` that grows region by region.
 #[derive(Default)]
 pub(super) struct MultiAnswer {
     bytes: BytesMut,
-    /// For clients that look at the whole answer only.
+    /// For clients that read only the flag of the whole response.
     pub(super) processed: Option<bool>,
 }
 
 impl MultiAnswer {
-    /// Adds the answer of a region.
+    /// Appends the result of a region.
     pub(super) fn push(&mut self, mut region: RegionAnswer) {
         if let Some(processed) = region.processed {
             region.bytes.put_slice(&[THIRD_NUMBER, u8::from(processed)]);
@@ -393,17 +398,17 @@ impl MultiAnswer {
         encode_varint(region.bytes.len() as u64, &mut self.bytes);
         match self.bytes.len() > region.bytes.len() {
             true => self.bytes.put_slice(&region.bytes),
-            // A large part is not copied behind a small beginning.
+            // A large part takes over the message instead of being copied after a small beginning.
             false => self.bytes.unsplit(region.bytes),
         }
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The message.
+    /// The encoded message.
     pub(super) fn finish(mut self) -> Bytes {
         let rest = proto::MultiResponse {
             processed: self.processed,
@@ -415,7 +420,7 @@ impl MultiAnswer {
     }
 }
 
-/// What is in front of the result of so many bytes in a `ResultOrException`.
+/// Writes the part of a `ResultOrException` before its result, which has `result_len` bytes.
 fn put_head(index: u32, result_len: usize, out: &mut impl BufMut) {
     let index_len = 1 + encoded_len_varint(u64::from(index));
     let entry_len = index_len + 1 + encoded_len_varint(result_len as u64) + result_len;
@@ -441,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_what_the_whole_is() {
+    fn split_message_equals_decoded_message() {
         let region = |name: &'static str, actions: u32| proto::RegionAction {
             region: proto::RegionSpecifier { r#type: 1, value: name.into() },
             atomic: Some(actions == 1),
@@ -453,7 +458,7 @@ mod tests {
             nonce_group: Some(7),
             condition: None,
         };
-        let parts = MultiParts::of(whole.encode_to_vec().into()).unwrap();
+        let parts = MultiParts::split(whole.encode_to_vec().into()).unwrap();
         assert_eq!((parts.rest.nonce_group, parts.rest.region_action.len()), (Some(7), 0));
         let regions: Vec<_> = parts.regions().map(Result::unwrap).collect();
         let joined = regions.iter().map(|parts| {
@@ -465,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn gets_and_mutations_and_nothing_else_are_left_as_they_are() {
+    fn only_plain_gets_and_mutations_stay_encoded() {
         let get = proto::Get { row: "r".into(), ..proto::Get::default() };
         let plain = proto::Action { get: Some(get.clone()), ..action(7) };
         let without_index = proto::Action { index: None, ..plain.clone() };
@@ -474,51 +479,51 @@ mod tests {
         let both = proto::Action { get: Some(get.clone()), ..changes.clone() };
         let twice = [plain.encode_to_vec(), plain.encode_to_vec()].concat();
         for (action, index) in [(&plain, Some(7)), (&without_index, None)] {
-            // Among others.
+            // Between other bytes.
             let (len, bytes) = (action.encoded_len(), [b"xx", &action.encode_to_vec()[..], b"y"].concat());
-            match part_of(&bytes, 2..2 + len) {
-                Part::Get(of, at) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
+            match action_range(&bytes, 2..2 + len) {
+                ActionRange::Get(of, at) => assert_eq!((of, &bytes[at]), (index, &get.encode_to_vec()[..])),
                 other => panic!("{other:?}"),
             }
         }
         let bytes = changes.encode_to_vec();
-        match part_of(&bytes, 0..bytes.len()) {
-            Part::Mutation(index, at) => {
+        match action_range(&bytes, 0..bytes.len()) {
+            ActionRange::Mutation(index, at) => {
                 assert_eq!((index, &bytes[at]), (Some(7), &mutation.encode_to_vec()[..]))
             }
             other => panic!("{other:?}"),
         }
         for bytes in [both.encode_to_vec(), action(9).encode_to_vec(), twice] {
-            assert_eq!(part_of(&bytes, 0..bytes.len()), Part::Other(0..bytes.len()));
+            assert_eq!(action_range(&bytes, 0..bytes.len()), ActionRange::Other(0..bytes.len()));
         }
         for cut in [plain.encode_to_vec(), changes.encode_to_vec()] {
-            assert!((1..cut.len()).all(|len| part_of(&cut, 0..len) == Part::Other(0..len)));
+            assert!((1..cut.len()).all(|len| action_range(&cut, 0..len) == ActionRange::Other(0..len)));
         }
     }
 
     #[test]
-    fn gets_are_taken_as_long_as_they_are_wanted() {
+    fn next_get_consumes_only_accepted_gets() {
         let get = |row: &'static str| proto::Get { row: row.into(), ..proto::Get::default() };
         let of = |index, get| proto::Action { index, get: Some(get), ..proto::Action::default() };
         let mutation = proto::MutationProto { row: Some("r".into()), ..proto::MutationProto::default() };
         let changes = proto::Action { mutation: Some(mutation), ..action(9) };
         let actions = [of(Some(7), get("a")), of(None, get("b")), changes, of(None, get("c"))];
         let region = proto::RegionAction { action: actions.to_vec(), ..proto::RegionAction::default() };
-        let region = RegionParts::of(region.encode_to_vec().into()).unwrap();
-        let mut parts = region.parts();
+        let region = RegionParts::split(region.encode_to_vec().into()).unwrap();
+        let mut parts = region.action_ranges();
         let any = |_: &[u8], at| Some(at);
         assert_eq!(parts.next_get(|_, _| None), None);
         assert_eq!(parts.next_get(any).map(|(index, _)| index), Some(7));
         assert_eq!(parts.next_get(any).map(|(index, _)| index), Some(1), "its position");
         assert_eq!(parts.next_get(any), None);
-        assert!(matches!(parts.next(), Some(Ok((2, Part::Mutation(Some(9), _))))));
+        assert!(matches!(parts.next(), Some(Ok((2, ActionRange::Mutation(Some(9), _))))));
         let (index, at) = parts.next_get(any).unwrap();
         assert_eq!((index, &region.bytes()[at]), (3, &get("c").encode_to_vec()[..]));
         assert!(parts.next_get(any).is_none() && parts.next().is_none());
     }
 
     #[test]
-    fn results_are_the_entry_that_they_stand_for() {
+    fn pushed_results_equal_encoded_entries() {
         for (index, cells) in [(0, 0), (1, 3), (127, 127), (5, 128), (128, 1), (200, 0), (70_000, 300)] {
             let result = wire::convert::result::in_block(cells);
             let [mut short, mut shorter, mut long] = [(); 3].map(|()| RegionAnswer::default());
@@ -534,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_is_told_by_an_empty_result() {
+    fn applied_mutations_have_an_empty_result() {
         for index in [0, 1, 127, 128, 70_000] {
             let [mut short, mut long] = [(); 2].map(|()| RegionAnswer::default());
             short.push_done(index);
@@ -548,9 +553,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_are_refused() {
+    fn invalid_messages_are_refused() {
         let bad = |bytes: &'static [u8]| {
-            let Ok(parts) = MultiParts::of(Bytes::from_static(bytes)) else { return true };
+            let Ok(parts) = MultiParts::split(Bytes::from_static(bytes)) else { return true };
             parts.regions().any(|region| match region {
                 Ok(region) => region.actions().any(|action| action.is_err()),
                 Err(_) => true,
@@ -563,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_message_that_they_say() {
+    fn response_equals_encoded_message() {
         let entry =
             |index| proto::ResultOrException { index: Some(index), ..proto::ResultOrException::default() };
         let mut answer = MultiAnswer::default();

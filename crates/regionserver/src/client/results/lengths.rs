@@ -1,17 +1,19 @@
-//! What a scan's answer says of each of its results, if their cells are behind the message.
+//! The fields of a scan response that describe each result, if the cells are in the cell block.
 
 use bytes::{BufMut, BytesMut};
 use prost::encoding::encode_varint;
 use wire::convert::field::SHORT;
 
-// Keys of `ScanResponse`: `cells_per_result` is field 1, `partial_flag_per_result` field 7, both numbers.
+// Keys of `ScanResponse`: `cells_per_result` is field 1, `partial_flag_per_result` is field 7; both
+// are varints.
 const CELLS_PER_RESULT: u8 = 1 << 3;
 const PARTIAL_FLAG_PER_RESULT: u8 = 7 << 3;
-/// A key, and one byte that is 0 or 1.
+/// Encoded length of a flag: its key, and one byte that is 0 or 1.
 const FLAG_LEN: usize = 2;
 
-/// How many cells each result has and whether it is partial, as the fields of the message that they will be: there may be
-/// more of them than anything else in it, and lists of numbers would be measured and written once more.
+/// The number of cells of each result and its partial flag, stored as encoded fields. There may be
+/// more of them than anything else in the message, and prost would measure and encode lists of
+/// numbers once more.
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     cells: BytesMut,
@@ -19,7 +21,7 @@ pub(super) struct Lengths {
     results: usize,
 }
 
-/// A place to go back to.
+/// A position to roll back to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LengthsMark {
     cells_len: usize,
@@ -27,12 +29,12 @@ pub(super) struct LengthsMark {
 }
 
 impl Lengths {
-    /// Results so far.
+    /// The number of results.
     pub(super) fn len(&self) -> usize {
         self.results
     }
 
-    /// Adds a result of so many cells.
+    /// Appends a result with `cells` cells.
     pub(super) fn push(&mut self, cells: u32, partial: bool) {
         match u8::try_from(cells) {
             Ok(small @ ..SHORT) => self.cells.put_slice(&[CELLS_PER_RESULT, small]),
@@ -45,27 +47,28 @@ impl Lengths {
         self.results += 1;
     }
 
-    /// The last result is whole.
+    /// Marks the last result as complete.
     pub(super) fn complete_last(&mut self) {
         if let Some(flag) = self.partials.last_mut() {
             *flag = 0;
         }
     }
 
-    /// The place behind the last result.
+    /// The position after the last result.
     pub(super) fn mark(&self) -> LengthsMark {
         LengthsMark { cells_len: self.cells.len(), results: self.results }
     }
 
-    /// Forgets what came behind a place.
+    /// Removes everything after a position.
     pub(super) fn truncate(&mut self, mark: LengthsMark) {
         self.cells.truncate(mark.cells_len);
         self.partials.truncate(mark.results * FLAG_LEN);
         self.results = mark.results;
     }
 
-    /// The fields, in front of which or behind which those of the rest of the message go.
+    /// The encoded fields; the other fields of the message may go before or after them.
     pub(super) fn into_fields(mut self) -> BytesMut {
+        debug_assert_eq!(self.partials.len(), self.results * FLAG_LEN, "each result has a partial flag");
         self.cells.unsplit(self.partials);
         self.cells
     }
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_the_fields_of_the_message() {
+    fn lengths_encode_the_message_fields() {
         let mut lengths = Lengths::default();
         for cells in [0, 1, 127, 128, 255, 256, 70_000, u32::MAX] {
             lengths.push(cells, cells % 2 == 1);
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_not_there() {
+    fn truncated_results_are_removed() {
         let mut lengths = Lengths::default();
         lengths.push(300, true);
         let mark = lengths.mark();

@@ -1,51 +1,53 @@
-//! What is asked of `ColumnService`.
+//! Requests of `ColumnService`: decoded, checked and encoded.
 
 use bytes::Bytes;
 use cell::query::TimeRange;
 use columnar::column::DECIMAL_DIGITS_MAX;
 use columnar::predicate::{DEPTH_MAX, Operator, Pattern};
-use columnar::{Aggregate, Aggregation, Column, Encoding, Function, Place, Predicate};
+use columnar::{Aggregate, Aggregation, Column, ColumnLocation, Encoding, Function, Predicate};
 use proto::grampus::{self, aggregate, predicate};
 
 use super::{value, value_message};
 use crate::convert::Refused;
 
-/// Which rows are asked for.
+/// The rows, columns and versions that a request covers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RowsWanted {
-    /// The first row, and the row behind the last; empty ones are no bounds.
+pub struct RowQuery {
+    /// The first row, and the first row after the range; an empty row is no bound.
     pub range: (Bytes, Bytes),
-    /// Timestamps of cells.
+    /// Range of cell timestamps.
     pub time_range: TimeRange,
-    /// Versions of each column, one at least.
+    /// Maximum number of versions of each column; at least 1.
     pub versions: u32,
-    /// Families whose cells make a row: those named, or else those of the columns.
+    /// The families whose cells make up a row: those named, or else those of the columns.
     pub families: Vec<Bytes>,
-    /// The columns.
+    /// The columns of the request.
     pub columns: Vec<Column>,
-    /// Which rows count.
+    /// The condition that a row must meet; `None` accepts every row.
     pub predicate: Option<Predicate>,
 }
 
-/// Columns of one request at most, those that make groups, and aggregates.
+/// Maximum number of columns, group-by columns and aggregates of one request.
 const COLUMNS_MAX: usize = 1024;
 const GROUP_BY_MAX: usize = 64;
 const AGGREGATES_MAX: usize = 1024;
-/// Parts of a condition at most, values that are listed in it each for one.
+/// Maximum number of parts of a condition. Each value in a list counts as one part.
 pub const CONDITIONS_MAX: usize = 16 << 10;
-/// Bytes of a pattern.
+/// Maximum size in bytes of a pattern.
 pub const PATTERN_BYTES_MAX: usize = 4096;
-/// Bytes of a separator.
+/// Maximum size in bytes of a separator.
 const SEPARATOR_BYTES_MAX: usize = 256;
-/// Bytes of a row or a qualifier (HBase `HConstants.MAX_ROW_LENGTH`), and of a family.
+/// Maximum size in bytes of a row or a qualifier (HBase `HConstants.MAX_ROW_LENGTH`), and of a
+/// family.
 const NAME_BYTES_MAX: usize = i16::MAX as usize;
 const FAMILY_BYTES_MAX: usize = i8::MAX as usize;
 
-/// Rows of a request.
+/// Decodes and checks the rows of a request.
 ///
 /// # Errors
-/// [`Refused::Malformed`].
-pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
+/// [`Refused::Malformed`] for limits exceeded and for invalid ranges, families, columns or
+/// conditions.
+pub fn rows(message: &grampus::Rows) -> Result<RowQuery, Refused> {
     if message.column.len() > COLUMNS_MAX {
         return Err(Refused::malformed(format!("a request names more than {COLUMNS_MAX} columns")));
     }
@@ -56,38 +58,39 @@ pub fn rows(message: &grampus::Rows) -> Result<RowsWanted, Refused> {
         to: message.to_ms.unwrap_or(TimeRange::ALL.to),
     };
     if time_range.from > time_range.to {
-        return Err(Refused::malformed("the range of times ends before it begins"));
+        return Err(Refused::malformed("time range ends before it begins"));
     }
     let mut left = CONDITIONS_MAX;
     let predicate =
         message.predicate.as_ref().map(|predicate| predicate_of(predicate, 0, &mut left)).transpose()?;
     let bound = |row: &[u8]| copied("a row", row, NAME_BYTES_MAX);
     let range = (bound(message.start_row())?, bound(message.stop_row())?);
-    // As many as nobody has are all.
+    // No column has more than `i32::MAX` versions, so a larger number means all of them.
     let versions = message.versions.unwrap_or(1).clamp(1, i32::MAX as u32);
-    Ok(RowsWanted { range, time_range, versions, families, columns, predicate })
+    Ok(RowQuery { range, time_range, versions, families, columns, predicate })
 }
 
-/// The families whose cells make a row, in order: those named, or else those of the columns, none of which may be in another.
+/// The families whose cells make up a row, sorted: those named, or else those of the columns. If
+/// any are named, every column must belong to one of them.
 fn families(named: &[Bytes], columns: &[Column]) -> Result<Vec<Bytes>, Refused> {
-    let of_column = |column: &Column| match &column.place {
-        Place::Cell { family, .. } => Some(family.clone()),
+    let column_family = |column: &Column| match &column.location {
+        ColumnLocation::Cell { family, .. } => Some(family.clone()),
         _ => None,
     };
     let mut families = named.to_vec();
-    families.extend(columns.iter().filter_map(of_column));
+    families.extend(columns.iter().filter_map(column_family));
     families.sort();
     families.dedup();
     match families.iter().find(|family| !named.is_empty() && !named.contains(family)) {
         Some(family) => Err(Refused::malformed(format!(
-            "a column is of family {}, which is not among those that make rows",
+            "column family {} is not among those that make rows",
             family.escape_ascii()
         ))),
         None => Ok(families),
     }
 }
 
-/// Bytes of a request that are kept longer than it, and by themselves.
+/// Copies bytes that outlive the request, so that they do not keep its frame in memory.
 fn copied(what: &str, bytes: &[u8], max: usize) -> Result<Bytes, Refused> {
     if bytes.len() > max {
         return Err(Refused::malformed(format!("{what} is of more than {max} bytes")));
@@ -95,8 +98,8 @@ fn copied(what: &str, bytes: &[u8], max: usize) -> Result<Bytes, Refused> {
     Ok(Bytes::copy_from_slice(bytes))
 }
 
-/// The message of rows.
-pub fn rows_message(rows: &RowsWanted) -> grampus::Rows {
+/// Encodes rows as their message.
+pub fn rows_message(rows: &RowQuery) -> grampus::Rows {
     grampus::Rows {
         start_row: Some(rows.range.0.clone()),
         stop_row: Some(rows.range.1.clone()),
@@ -109,18 +112,18 @@ pub fn rows_message(rows: &RowsWanted) -> grampus::Rows {
     }
 }
 
-/// What a request for groups is for, checked.
+/// Builds and checks the aggregation that a request specifies.
 ///
 /// # Errors
-/// [`Refused::Malformed`].
+/// [`Refused::Malformed`] for limits exceeded and for an invalid aggregation.
 pub fn aggregation(
-    rows: &RowsWanted,
+    rows: &RowQuery,
     group_by: &[u32],
     aggregates: &[grampus::Aggregate],
 ) -> Result<Aggregation, Refused> {
     if group_by.len() > GROUP_BY_MAX || aggregates.len() > AGGREGATES_MAX {
         return Err(Refused::malformed(format!(
-            "a request is for more than {GROUP_BY_MAX} columns that make groups, or {AGGREGATES_MAX} aggregates"
+            "request has more than {GROUP_BY_MAX} columns to group by, or {AGGREGATES_MAX} aggregates"
         )));
     }
     let aggregation = Aggregation {
@@ -139,48 +142,50 @@ fn column(message: &grampus::Column) -> Result<Column, Refused> {
         .ok_or_else(|| Refused::malformed(format!("there is no encoding of number {number}")))?;
     let scale = u8::try_from(message.scale()).ok().filter(|scale| *scale <= DECIMAL_DIGITS_MAX);
     let scale = scale.ok_or_else(|| {
-        Refused::malformed(format!("a decimal has at most {DECIMAL_DIGITS_MAX} digits behind its point"))
+        Refused::malformed(format!("a decimal has at most {DECIMAL_DIGITS_MAX} digits after the point"))
     })?;
-    let place = match &message.family {
-        Some(family) => Place::Cell {
+    let location = match &message.family {
+        Some(family) => ColumnLocation::Cell {
             family: copied("a family", family, FAMILY_BYTES_MAX)?,
             qualifier: copied("a qualifier", message.qualifier(), NAME_BYTES_MAX)?,
         },
-        None => row_place(message)?,
+        None => row_location(message)?,
     };
-    Ok(Column { place, encoding, scale })
+    Ok(Column { location, encoding, scale })
 }
 
-fn row_place(message: &grampus::Column) -> Result<Place, Refused> {
+fn row_location(message: &grampus::Column) -> Result<ColumnLocation, Refused> {
     let offset = message.row_offset() as usize;
     match &message.row_separator {
-        None => Ok(Place::RowBytes { offset, length: message.row_length.map(|length| length as usize) }),
+        None => {
+            Ok(ColumnLocation::RowBytes { offset, length: message.row_length.map(|length| length as usize) })
+        }
         Some(separator) if separator.is_empty() => {
             Err(Refused::malformed("the separator of row parts is empty"))
         }
         Some(separator) => {
             let separator = copied("a separator", separator, SEPARATOR_BYTES_MAX)?;
-            Ok(Place::RowPart { offset, separator, part: message.row_part() as usize })
+            Ok(ColumnLocation::RowPart { offset, separator, part: message.row_part() as usize })
         }
     }
 }
 
-/// The message of a column.
+/// Encodes a column as its message.
 pub fn column_message(column: &Column) -> grampus::Column {
     let mut message = grampus::Column {
         encoding: Some(column.encoding.number()),
         scale: Some(u32::from(column.scale)),
         ..grampus::Column::default()
     };
-    match &column.place {
-        Place::Cell { family, qualifier } => {
+    match &column.location {
+        ColumnLocation::Cell { family, qualifier } => {
             (message.family, message.qualifier) = (Some(family.clone()), Some(qualifier.clone()));
         }
-        Place::RowBytes { offset, length } => {
+        ColumnLocation::RowBytes { offset, length } => {
             message.row_offset = Some(*offset as u32);
             message.row_length = length.map(|length| length as u32);
         }
-        Place::RowPart { offset, separator, part } => {
+        ColumnLocation::RowPart { offset, separator, part } => {
             message.row_offset = Some(*offset as u32);
             message.row_separator = Some(separator.clone());
             message.row_part = Some(*part as u32);
@@ -231,17 +236,17 @@ fn predicate_of(message: &grampus::Predicate, depth: usize, left: &mut usize) ->
         let escape = match like.escape() {
             [] => None,
             [escape] => Some(*escape),
-            _ => return Err(Refused::malformed("the escape of a pattern is more than one byte")),
+            _ => return Err(Refused::malformed("the escape of a pattern is longer than one byte")),
         };
         if like.pattern().len() > PATTERN_BYTES_MAX {
-            return Err(Refused::malformed(format!("a pattern is of more than {PATTERN_BYTES_MAX} bytes")));
+            return Err(Refused::malformed(format!("a pattern is longer than {PATTERN_BYTES_MAX} bytes")));
         }
         return Ok(Predicate::Like(like.column() as usize, Pattern::new(like.pattern(), escape)));
     }
-    Err(Refused::malformed("a condition is empty, or of a kind that is not known here"))
+    Err(Refused::malformed("a condition is empty or of an unknown kind"))
 }
 
-/// The message of a condition.
+/// Encodes a condition as its message.
 pub fn predicate_message(predicate: &Predicate) -> grampus::Predicate {
     let list =
         |parts: &[Predicate]| predicate::List { predicate: parts.iter().map(predicate_message).collect() };
@@ -290,7 +295,7 @@ fn operator(number: i32) -> Result<Operator, Refused> {
         Ok(predicate::Operator::LessOrEqual) => Ok(Operator::LessOrEqual),
         Ok(predicate::Operator::Greater) => Ok(Operator::Greater),
         Ok(predicate::Operator::GreaterOrEqual) => Ok(Operator::GreaterOrEqual),
-        Err(_) => Err(Refused::malformed(format!("there is no operator of number {number}"))),
+        Err(_) => Err(Refused::malformed(format!("unknown operator number {number}"))),
     }
 }
 
@@ -317,12 +322,12 @@ fn aggregate_of(message: &grampus::Aggregate) -> Result<Aggregate, Refused> {
         Ok(aggregate::Function::Variance) => Function::Variance,
         Ok(aggregate::Function::Distinct) => Function::Distinct,
         Ok(aggregate::Function::Quantiles) => Function::Quantiles,
-        Err(_) => return Err(Refused::malformed(format!("there is no aggregate of number {number}"))),
+        Err(_) => return Err(Refused::malformed(format!("unknown aggregate number {number}"))),
     };
     Ok(Aggregate { function, column: message.column.map(|column| column as usize) })
 }
 
-/// The message of an aggregate.
+/// Encodes an aggregate as its message.
 pub fn aggregate_message(aggregate: &Aggregate) -> grampus::Aggregate {
     let function = match aggregate.function {
         Function::Count => aggregate::Function::Count,

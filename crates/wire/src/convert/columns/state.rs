@@ -1,4 +1,4 @@
-//! What is found of groups.
+//! Groups and their aggregate states, as messages of `ColumnService`.
 
 use bytes::Bytes;
 use columnar::aggregate::{Distinct, Moments, Quantiles};
@@ -8,7 +8,7 @@ use proto::grampus;
 use super::{value, value_message};
 use crate::convert::Refused;
 
-/// The message of a group.
+/// Encodes a group as its message.
 pub fn group_message(key: &[Value], states: &[State]) -> grampus::Group {
     grampus::Group {
         key: key.iter().map(value_message).collect(),
@@ -16,14 +16,16 @@ pub fn group_message(key: &[Value], states: &[State]) -> grampus::Group {
     }
 }
 
-/// The groups of an answer, to what was asked.
+/// Decodes the groups of a response, given the aggregates that were requested.
 ///
 /// # Errors
-/// [`Refused::Malformed`] if they are not such.
+/// [`Refused::Malformed`] if a value or the number of states is invalid.
 pub fn partial(groups: &[grampus::Group], aggregates: &[Aggregate]) -> Result<Partial, Refused> {
     let group = |group: &grampus::Group| {
         if group.state.len() != aggregates.len() {
-            return Err(Refused::malformed("a group has another number of states than there are aggregates"));
+            return Err(Refused::malformed(
+                "a group's number of states differs from the number of aggregates",
+            ));
         }
         let key = group.key.iter().map(value).collect::<Result<_, _>>()?;
         let states = group.state.iter().zip(aggregates).map(|(state, aggregate)| state_of(state, aggregate));
@@ -46,11 +48,11 @@ fn state_message(state: &State) -> grampus::State {
             message.mean = Some(moments.mean);
             message.squares = Some(moments.squares);
         }
-        State::Distinct(Distinct::Few(list)) => {
+        State::Distinct(Distinct::Sparse(list)) => {
             let pair = |(index, rank): &(u16, u8)| [index.to_be_bytes()[0], index.to_be_bytes()[1], *rank];
             message.registers_sparse = Some(list.iter().flat_map(pair).collect::<Vec<u8>>().into());
         }
-        State::Distinct(Distinct::All(registers)) => {
+        State::Distinct(Distinct::Dense(registers)) => {
             message.registers = Some(Bytes::copy_from_slice(&registers[..]));
         }
         State::Quantiles(quantiles) => {
@@ -85,9 +87,9 @@ fn state_of(message: &grampus::State, aggregate: &Aggregate) -> Result<State, Re
 fn distinct(message: &grampus::State) -> Distinct {
     let mut distinct = Distinct::default();
     for pair in message.registers_sparse().chunks_exact(3) {
-        distinct.raise(u16::from_be_bytes([pair[0], pair[1]]), pair[2]);
+        distinct.raise_register(u16::from_be_bytes([pair[0], pair[1]]), pair[2]);
     }
     let registers = message.registers().iter().enumerate().filter(|(_, rank)| **rank > 0);
-    registers.for_each(|(index, rank)| distinct.raise(index as u16, *rank));
+    registers.for_each(|(index, rank)| distinct.raise_register(index as u16, *rank));
     distinct
 }

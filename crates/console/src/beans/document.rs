@@ -1,0 +1,289 @@
+//! Generates `docs/metrics.md` from the declarations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ::master::instruments::{AssignmentInstruments, SnapshotInstruments};
+use base::history::Series;
+use base::metrics::{Declared, Declares, Kind, Unit};
+use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
+use fs::measured::{FileInstruments, ReadInstruments};
+use regionserver::clock_jumps::ClockInstruments;
+use regionserver::instruments::{AdminInstruments, RequestInstruments};
+use regionserver::pauses::PauseInstruments;
+use regionserver::users::UserTimes;
+use rpc::server::CallInstruments;
+use wal::{LogInstruments, NoReplicas, TableMetrics};
+
+use crate::history;
+
+use super::{absent, connections, master, process, region_server, regions, sums, tables, users};
+
+const HEAD: &str = "\
+<!-- Generated from the declarations in the crates: REGENERATE=1 cargo test -p console@0.1.0 document -->
+
+# Metrics
+
+Both roles serve `/jmx` on their page ports (16010 and 16030), as HBase does. Beans and attributes have HBase's names, so dashboards
+and exporters for HBase work unchanged.
+
+| parameter of `/jmx` | meaning |
+|---|---|
+| `?qry=PATTERN` | only beans that match the pattern |
+| `?get=BEAN::ATTRIBUTE` | one attribute |
+| `?description=true` | with the descriptions on this page |
+| `?callback=NAME` | as a call of this JavaScript function (JSONP) |
+
+`/prometheus` serves the same metrics to Prometheus, named as by HBase 2.6: `blockCacheHitCount` of `RegionServer,sub=Server` is
+`server_block_cache_hit_count`, names of call metrics (`sub=IPC`) start with their server's name, and tags are labels. `?qry=PART`
+selects the metrics whose names contain this part; `?description=true` adds `# HELP`.
+
+Metrics without an HBase name start with `grampus_`. They are the bean `sub=Grampus`, and all latencies a second time as summaries in
+seconds, because HBase's are in whole milliseconds: `Get` of `RegionServer,sub=Server` is also `grampus_server_get_seconds`.
+[grafana.json](grafana.json) is a Grafana dashboard of these metrics (Dashboards, New, Import).
+
+Names of beans start with `Hadoop:service=HBase,name=`, which is omitted here. Each bean has the tags `Context` and `Hostname`. The
+kind of an attribute determines its names:
+
+| kind | names | meaning |
+|---|---|---|
+| counter | `NAME` | total since the start of the process |
+| gauge | `NAME` | current value |
+| tag | `tag.NAME` | text |
+| meter | `NAME_count`, `NAME_mean_rate`, `_1min_rate`, `_5min_rate`, `_15min_rate` | number of events, and events per second |
+| histogram | `NAME_num_ops`; `NAME_min`, `_max`, `_mean`, `_25th_percentile`, `_median`, `_75th_percentile`, `_90th_percentile`, `_95th_percentile`, `_98th_percentile`, `_99th_percentile`, `_99.9th_percentile` | `_num_ops` is the total number of values. The others cover the last interval between two reads, of at least ten seconds, and are accurate to 3 % |
+| times | as a histogram; `NAME_TimeRangeCount_A-B` | in milliseconds; the number of values in the interval above A and up to B, shown if it is not 0 |
+| sizes | as a histogram; `NAME_SizeRangeCount_A-B` | in bytes; likewise |
+
+Attributes of a region start with `Namespace_NS_table_T_region_R_metric_`, where R is the region's encoded name; those of a table start
+with `Namespace_NS_table_T_metric_`. Attributes of a store have `_store_F` before `_metric_`, those of a column family
+`_columnfamily_F`. In `sub=WAL`, attributes of a table start with the table's name. All of these disappear with the table's last region
+on the server. Attributes of a user start with `User_U_metric_`. Sums over regions are in `RegionServer,sub=Server`, and for each table
+in `RegionServer,sub=Tables`.
+
+`/jmx` also has the beans of a Java virtual machine that monitoring tools read: `java.lang:type=Memory` (the heap is the memory of the
+process), `Runtime`, `OperatingSystem`, `Threading`, and a `GarbageCollector` that never collects.
+
+Attributes of HBase that have no meaning in Grampus are 0 or empty. They are listed at the end of each bean.
+
+## Metrics sinks
+
+Sinks send the same metrics once per period. They are configured in either of two places:
+
+* the options in the section “Metrics sinks” of [config.md](config.md);
+* HBase's own file `hadoop-metrics2-hbase.properties` next to `hbase-site.xml`, with sinks of the classes `FileSink`, `StatsDSink`,
+  `GraphiteSink` and `PrometheusMetricsSink` (which needs no action), their keys, `period`, `context`, and filters by glob or regular
+  expression. The result is logged at startup. Unknown keys are ignored with a warning; an invalid value stops the start.
+
+A bean is sent as a record. The record's context is the tag `Context`. Its name is the last part of the bean's name (`Server`, `WAL`,
+`Regions`), or for calls (`sub=IPC`) the server's name (`RegionServer`, `Master`). Its tags are those of the bean, followed by `Context`
+and `Hostname`; in `JvmMetrics` and `UgiMetrics`, `Context` is the first. All names are those of HBase's sinks:
+
+| sink | format |
+|---|---|
+| file | `MILLISECONDS CONTEXT.RECORD: TAG=TEXT, …, METRIC=VALUE, …`, one line per record, appended. A file that was removed, or moved by logrotate, is recreated |
+| StatsD | `[HOST.]SERVICE.CONTEXT.RECORD.METRIC:VALUE\\|TYPE` in datagrams of at most 1432 bytes. HOST has no domain. SERVICE is the tag `ProcessName`, if there is one |
+| Graphite | `PREFIX.CONTEXT.RECORD.TAG=TEXT.….METRIC VALUE SECONDS` over TCP |
+
+StatsD gets gauges as `g`. **It gets counters as `c` with their total since the start**, not with the increase since the last period,
+although StatsD adds up what it gets. Hadoop's StatsDSink does the same, so existing dashboards take the value of one flush interval as
+the total and derive the rate from it. A daemon that accumulates permanently (such as collectd's `statsd` plugin) shows sums of totals,
+as with HBase; with such a daemon, use Graphite or Prometheus for rates.
+
+Names differ from Hadoop's only where Hadoop sends what a receiver cannot parse:
+
+* `:`, `|`, `@`, `#` and blanks in StatsD names become `_`, as do blanks in Graphite tags.
+* A HOST that is an IP address has `-` in place of dots.
+* A gauge below 0 is first set to 0, because StatsD treats a sign as a change.
+* Without `service.name`, SERVICE is the role, where Hadoop writes `null`.
+* Without `metrics_prefix`, a path does not start with a dot.
+
+A sink that cannot send logs one line until it recovers. It runs on its own thread of low priority and never delays a request. For
+Graphite, the newest 4 MiB of unsent lines are kept with their timestamps and retried after pauses of up to one minute. A file misses
+the periods in which it could not be written. With many regions, most metrics belong to regions: `grampus.sink.regions` omits them, and
+filters omit anything else.
+
+A build with `--features otlp` (of the crate `server`) also sends to an OpenTelemetry collector, with OTLP over plain HTTP. The options
+are those of OpenTelemetry's Java agent, as HBase users set them (`otel.exporter.otlp.endpoint` and others in
+[config.md](config.md)). Metrics are named `hbase.CONTEXT.RECORD.METRIC`. Counters are sent as sums since the start, all others as
+gauges; the tags of a record are attributes.
+
+If `otel.traces.sampler.arg` is above 0, this fraction of calls is traced, with two spans as in HBase:
+
+* `RpcServer.process`, from the arrival of a request to the end of its call;
+* below it, a span named by service and method (`hbase.pb.ClientService/Get`), from the start of the call. It has `rpc.system`
+  (`HBASE_RPC`), `rpc.service` and `rpc.method`, and an event for a failure.
+
+A trace context in a request is continued, with the client's sampling decision. The work of a call within regions has no spans.
+
+";
+
+const PAST: &str = "\
+## History
+
+Both roles keep the last hour of selected metrics in memory: 360 samples, one every ten seconds (`grampus.history.period`). The status
+pages plot them, and `/history` returns them as JSON: `period_ms` is the time between two values, `end_ms` the time of the last one.
+Each entry of `series` has a `name`, `unit`, `help` and 360 `values`, oldest first. A value is `null` if there is no measurement: before
+the start, while the machine was asleep, or if no request gave a latency. `?series=NAME,NAME` selects series. Latencies cover the
+interval since the previous sample; reads of the same histograms through `/jmx` do not affect them.
+
+";
+
+/// Attributes that have values.
+const SHOWN: &[&[Declared]] = &[
+    region_server::ServerMetrics::DECLARED,
+    sums::Sums::DECLARED,
+    RequestInstruments::DECLARED,
+    AdminInstruments::DECLARED,
+    ServerInstruments::DECLARED,
+    region_server::CacheMetrics::DECLARED,
+    region_server::BlockKindMetrics::DECLARED,
+    ReadInstruments::DECLARED,
+    PauseInstruments::DECLARED,
+    ClockInstruments::DECLARED,
+    regions::RegionAttributes::DECLARED,
+    tables::AllTables::DECLARED,
+    tables::TableAttributes::DECLARED,
+    regions::StoreAttributes::DECLARED,
+    TableWork::DECLARED,
+    TableLatencies::DECLARED,
+    region_server::MemoryMetrics::DECLARED,
+    CallInstruments::DECLARED,
+    connections::ConnectionMetrics::DECLARED,
+    connections::LostConnections::DECLARED,
+    region_server::MemoryLimits::DECLARED,
+    region_server::DiskMetrics::DECLARED,
+    users::UsageMetrics::DECLARED,
+    users::AllUsers::DECLARED,
+    UserTimes::DECLARED,
+    LogInstruments::DECLARED,
+    TableMetrics::DECLARED,
+    FileInstruments::DECLARED,
+    region_server::FileFaults::DECLARED,
+    region_server::CorruptFiles::DECLARED,
+    master::LiveServers::DECLARED,
+    master::MasterMetrics::DECLARED,
+    master::AssignmentMetrics::DECLARED,
+    AssignmentInstruments::DECLARED,
+    master::BalancerMetrics::DECLARED,
+    SnapshotInstruments::DECLARED,
+    process::ProcessMetrics::DECLARED,
+    process::SinkMetrics::DECLARED,
+];
+
+/// Attributes that are always 0 or empty.
+const ABSENT: &[&[Declared]] = &[
+    absent::NoSecondCacheTier::DECLARED,
+    absent::NoRemoteFiles::DECLARED,
+    absent::NoMobFiles::DECLARED,
+    absent::NoBlockedWrites::DECLARED,
+    absent::NoHandlers::DECLARED,
+    absent::NoTuner::DECLARED,
+    NoReplicas::DECLARED,
+    absent::NoReplication::DECLARED,
+    regions::AbsentRegionMetrics::DECLARED,
+    tables::AbsentTableMetrics::DECLARED,
+    users::AbsentUserMetrics::DECLARED,
+    absent::NoDeadServers::DECLARED,
+    absent::NoInconsistencies::DECLARED,
+    absent::NoBalancing::DECLARED,
+    absent::NoLogSplits::DECLARED,
+    absent::NoProcedureLogs::DECLARED,
+    absent::NoSpaceQuotas::DECLARED,
+    process::NoVirtualMachine::DECLARED,
+    process::NoLogins::DECLARED,
+    process::NoSinks::DECLARED,
+];
+
+/// The text of `docs/metrics.md`.
+fn document() -> String {
+    let mut beans: BTreeMap<&str, (Vec<&Declared>, Vec<&Declared>)> = BTreeMap::new();
+    SHOWN.iter().copied().flatten().for_each(|of| beans.entry(of.bean).or_default().0.push(of));
+    ABSENT.iter().copied().flatten().for_each(|of| beans.entry(of.bean).or_default().1.push(of));
+    let mut text = HEAD.to_owned();
+    for (bean, (shown, absent)) in beans {
+        let _ = writeln!(text, "## `{bean}`\n{}", both_roles(bean));
+        put_table(&mut text, &shown);
+        if !absent.is_empty() {
+            let _ = writeln!(text, "Always 0 or empty:\n");
+            put_table(&mut text, &absent);
+        }
+    }
+    text.push_str(PAST);
+    let series = history::region_server::SERIES.iter().map(|(series, _)| series);
+    put_series(&mut text, "region server", series);
+    put_series(&mut text, "master", history::master::SERIES.iter().map(|(series, _)| series));
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn put_series<'a>(text: &mut String, role: &str, series: impl Iterator<Item = &'a Series>) {
+    let _ = writeln!(text, "Series of a {role}:\n\n| series | unit | meaning |\n|---|---|---|");
+    for Series { name, unit, help } in series {
+        let _ = writeln!(text, "| `{name}` | {} | {help} |", unit.name());
+    }
+    text.push('\n');
+}
+
+fn both_roles(bean: &str) -> &'static str {
+    match bean {
+        "RegionServer,sub=IPC" => "\nThe master has the same attributes in `Master,sub=IPC`.\n",
+        "RegionServer,sub=Grampus" => {
+            "\nThe master has the attributes about connections in `Master,sub=Grampus`.\n"
+        }
+        _ => "",
+    }
+}
+
+fn put_table(text: &mut String, attributes: &[&Declared]) {
+    if attributes.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "| attribute | kind | unit | meaning |\n|---|---|---|---|");
+    for of in attributes {
+        let _ = writeln!(text, "| `{}` | {} | {} | {} |", of.name, kind(of.kind), unit(of.unit), of.help);
+    }
+    text.push('\n');
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Tag => "tag",
+        Kind::Histogram => "histogram",
+        Kind::Times => "times",
+        Kind::Sizes => "sizes",
+        Kind::Meter => "meter",
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "",
+        Unit::Bytes => "bytes",
+        Unit::Mebibytes => "MiB",
+        Unit::Milliseconds => "ms",
+        Unit::AverageMilliseconds => "ms on average",
+        Unit::EpochMilliseconds => "ms since 1970",
+        Unit::PerSecond => "per second",
+        Unit::Percent => "%",
+        Unit::Share => "0 to 1",
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // A file of the repository, not of a data directory.
+fn the_page_is_up_to_date() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let expected = document();
+    if std::env::var_os("REGENERATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/metrics.md is out of date; run: REGENERATE=1 cargo test -p console@0.1.0 document"
+    );
+}

@@ -1,0 +1,127 @@
+//! The beans of a master.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::Env;
+use base::metrics::Registry;
+use master::Master;
+
+use crate::beans::{Identity, absent, connections, process};
+
+/// HBase's context of a master's beans, a tag of each.
+const CONTEXT: &str = "master";
+/// HBase's threshold (`hbase.metrics.rit.stuck.warning.threshold`).
+const LONG_IN_TRANSITION: Duration = Duration::from_secs(60);
+
+base::current_values! {
+    /// The tag that precedes all others in HBase. Paths of sent metrics contain the tags in order,
+    /// so the order matters.
+    pub(super) struct LiveServers in "Master,sub=Server" {
+        /// Live region servers, separated by semicolons.
+        names: Tag = "liveRegionServers",
+    }
+}
+
+base::current_values! {
+    /// Metrics of the cluster.
+    pub(super) struct MasterMetrics in "Master,sub=Server" {
+        /// ZooKeeper address for clients.
+        zookeeper_quorum: Tag = "zookeeperQuorum",
+        /// Server name of the master: host, port, start code.
+        server_name: Tag = "serverName",
+        /// Cluster id.
+        cluster_id: Tag = "clusterId",
+        /// Whether this master is the active one.
+        is_active: Tag = "isActiveMaster",
+        /// Start time of the master.
+        start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
+        /// Time at which it became the active master: its start time.
+        active_time: Gauge<u64> = "masterActiveTime" in EpochMilliseconds,
+        /// Time at which it became ready for clients.
+        initialized_time: Gauge<u64> = "masterFinishedInitializationTime" in EpochMilliseconds,
+        /// Live region servers.
+        servers: Gauge<u64> = "numRegionServers",
+        /// Average number of regions per region server.
+        average_load: Gauge<f64> = "averageLoad",
+        /// Rows read plus mutations, over all open regions.
+        requests: Counted = "clusterRequests",
+    }
+}
+
+base::current_values! {
+    /// Metrics of regions in transition.
+    pub(super) struct AssignmentMetrics in "Master,sub=AssignmentManager" {
+        /// Regions being opened, closed, moved or split.
+        in_transition: Gauge<u64> = "ritCount",
+        /// Regions in transition for more than a minute.
+        long_in_transition: Gauge<u64> = "ritCountOverThreshold",
+        /// Time for which the oldest region in transition has been so.
+        longest_in_transition: Gauge<u64> = "ritOldestAge" in Milliseconds,
+    }
+}
+
+base::current_values! {
+    /// Metrics of the balancer.
+    pub(super) struct BalancerMetrics in "Master,sub=Balancer" {
+        /// Whether regions are moved between servers.
+        is_active: Tag = "isBalancerActive",
+    }
+}
+
+/// The beans of `master`.
+pub fn beans(env: &Env, master: &Arc<Master>, calls: &Arc<rpc::Server>, identity: &Identity) -> Registry {
+    let registry = Registry::new(env.clock.clone(), &master.server_name().host);
+    let bean = |record: &str| registry.hbase_bean(CONTEXT, record);
+    let (of, of_identity) = (master.clone(), identity.clone());
+    let of_servers = master.clone();
+    bean("Master,sub=Server").read(move || live_servers(&of_servers));
+    bean("Master,sub=Server").add(Arc::new(absent::NoDeadServers));
+    bean("Master,sub=Server").read(move || master_metrics(&of, &of_identity));
+    let of = master.clone();
+    bean("Master,sub=AssignmentManager").read(move || assignment_metrics(&of));
+    let instruments = &master.context().instruments;
+    bean("Master,sub=AssignmentManager").add(instruments.assignment.clone());
+    bean("Master,sub=Snapshots").add(instruments.snapshots.clone());
+    connections::show(&bean("Master,sub=IPC"), &bean("Master,sub=Grampus"), calls);
+    bean("Master,sub=Balancer").read(|| BalancerMetrics { is_active: "false".into() });
+    absent::add_to_master(&bean);
+    process::show(&registry, identity, "Master");
+    registry
+}
+
+fn live_servers(master: &Master) -> LiveServers {
+    let servers = master.context().servers.live();
+    let names: Vec<String> = servers.iter().map(|(server, _)| server.to_string()).collect();
+    LiveServers { names: names.join(";").into() }
+}
+
+fn master_metrics(master: &Master, identity: &Identity) -> MasterMetrics {
+    let servers = master.context().servers.live();
+    let regions: usize = servers.iter().map(|(_, load)| load.region_loads.len()).sum();
+    let loads = servers.iter().flat_map(|(_, load)| &load.region_loads);
+    MasterMetrics {
+        is_active: "true".into(),
+        cluster_id: master.cluster_id().into(),
+        server_name: master.server_name().to_string().into(),
+        zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
+        start_time: master.server_name().start_code.into(),
+        active_time: master.server_name().start_code.into(),
+        initialized_time: master.initialized_ms().into(),
+        servers: servers.len().into(),
+        average_load: (regions as f64 / servers.len().max(1) as f64).into(),
+        requests: loads
+            .map(|load| load.read_requests_count() + load.write_requests_count())
+            .sum::<u64>()
+            .into(),
+    }
+}
+
+fn assignment_metrics(master: &Master) -> AssignmentMetrics {
+    let times = master.context().assignment.transition_times();
+    AssignmentMetrics {
+        in_transition: times.len().into(),
+        long_in_transition: times.iter().filter(|since| **since > LONG_IN_TRANSITION).count().into(),
+        longest_in_transition: (times.iter().max().map_or(0, Duration::as_millis) as u64).into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Calls that open, close and move one region. They respond when the procedure has ended.
+
+use cell::region::ServerName;
+use proto::exception::{Answer, JavaException};
+
+use super::splits::find;
+use crate::assignment::RegionState;
+use crate::master::Master;
+use crate::procedure::executor::Progress;
+use crate::procedure::{RegionTransition, Work};
+
+/// `MoveRegion`: reopens the region if the named server is live and not its current one; without a
+/// name, if any other server is live. The procedure picks the new server.
+pub(super) async fn move_region(
+    master: &Master,
+    request: proto::MoveRegionRequest,
+) -> Answer<proto::MoveRegionResponse> {
+    let region = find(master, &request.region)?;
+    let servers = &master.context().servers;
+    let target = match &request.dest_server_name {
+        Some(name) => {
+            Some(ServerName::try_from(name).map_err(|error| JavaException::do_not_retry(error.to_string()))?)
+        }
+        None => None,
+    };
+    let place = match master.context().assignment.state(&region) {
+        Some(RegionState::Open(server)) => Some(server),
+        _ => None,
+    };
+    let is_elsewhere = match (&target, &place) {
+        // A server that is not live cannot open the region; HBase finds no plan in that case,
+        // either.
+        (Some(target), place) => Some(target) != place.as_ref() && servers.is_live(target),
+        (None, place) => servers.live().iter().any(|(server, _)| Some(server) != place.as_ref()),
+    };
+    if is_elsewhere {
+        finish(master, Work::RegionTransition(region, RegionTransition::Reopen)).await?;
+    }
+    Ok(proto::MoveRegionResponse {})
+}
+
+/// `AssignRegion`.
+pub(super) async fn assign(
+    master: &Master,
+    request: proto::AssignRegionRequest,
+) -> Answer<proto::AssignRegionResponse> {
+    let region = find(master, &request.region)?;
+    finish(master, Work::RegionTransition(region, RegionTransition::Assign)).await?;
+    Ok(proto::AssignRegionResponse {})
+}
+
+/// `UnassignRegion`.
+pub(super) async fn unassign(
+    master: &Master,
+    request: proto::UnassignRegionRequest,
+) -> Answer<proto::UnassignRegionResponse> {
+    let region = find(master, &request.region)?;
+    finish(master, Work::RegionTransition(region, RegionTransition::Unassign)).await?;
+    Ok(proto::UnassignRegionResponse {})
+}
+
+async fn finish(master: &Master, work: Work) -> Answer<()> {
+    let id = master.submit_checked(work, (0, 0)).await?;
+    match master.procedures().wait(id).await.map(|status| status.progress) {
+        Some(Progress::Finished(Some(exception))) => Err(exception),
+        _ => Ok(()),
+    }
+}

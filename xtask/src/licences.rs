@@ -1,8 +1,8 @@
-//! Licences of dependencies: each must be one that goes with Apache-2.0.
+//! Licences of dependencies: each must be compatible with Apache-2.0.
 
 use std::process::Command;
 
-/// SPDX names that may be linked into an Apache-2.0 program.
+/// SPDX names of licences that may be linked into an Apache-2.0 program.
 const ACCEPTED: &[&str] = &[
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -15,18 +15,18 @@ const ACCEPTED: &[&str] = &[
     "0BSD",
     "Unlicense",
     "Unicode-3.0",
-    // Its predecessor, with the same permissions.
+    // The predecessor of Unicode-3.0, with the same permissions.
     "Unicode-DFS-2016",
     "CC0-1.0",
     "BSL-1.0",
 ];
 
-/// Fails with a list of the packages whose licence is none of the accepted ones.
+/// Fails with a list of the packages whose licence is not accepted.
 pub fn check() -> Result<(), String> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
         .output()
-        .map_err(|error| format!("cargo metadata cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start cargo metadata: {error}"))?;
     let metadata: serde_json::Value =
         serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?;
@@ -39,10 +39,11 @@ pub fn check() -> Result<(), String> {
         println!("{} packages, all under accepted licences", packages.len());
         return Ok(());
     }
-    Err(format!("licences that are not on the list in xtask/src/licences.rs:\n{}", refused.join("\n")))
+    Err(format!("licences not on the list in xtask/src/licences.rs:\n{}", refused.join("\n")))
 }
 
-/// Whether an SPDX expression can be met with accepted licences: of alternatives one, of conjunctions each.
+/// Whether accepted licences satisfy an SPDX expression: one of the alternatives, all of the
+/// conjunctions.
 fn accepted(expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], " ").replace('/', " OR ");
     plain.split(" AND ").all(|part| part.split(" OR ").any(|licence| ACCEPTED.contains(&licence.trim())))

@@ -1,7 +1,8 @@
-//! The project's tasks: `cargo xtask check` is what a change must pass, `cargo xtask test` what CI runs.
+//! The project's tasks: `cargo xtask check` is what a change must pass, `cargo xtask test` is what
+//! CI runs.
 //!
-//! Scripts are Rust so that they run everywhere and are reviewed like code. The sanctioned direct use of files and
-//! processes: nothing here is part of the product.
+//! Scripts are written in Rust so that they run everywhere and are reviewed like code. Direct use
+//! of files and processes is allowed here, because nothing here is part of the product.
 #![allow(clippy::disallowed_methods)]
 
 mod fuzz;
@@ -14,13 +15,13 @@ mod toolchain;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask TASK
-  test       unit, vector, model, crash and layer tests; stock Java clients against recorded answers of HBase; SQL by psql, and
+  test       unit, vector, model, crash and layer tests; stock Java clients against recorded responses of HBase; SQL by psql, and
              against DuckDB
   check      format, lints, documentation, licences and advisories of dependencies, short fuzz runs, then test
-  fuzz       every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
-  optimized  the server built with what a minute of load tells the compiler: target/optimized/grampus; with --uncounted one that
-             counts nothing, for bench/counting
-  licences   licences of all dependencies against the list of those that go with Apache-2.0";
+  fuzz       runs every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
+  optimized  profile-guided (PGO) build after a minute of load: target/optimized/grampus; with --uncounted one that
+             has no metrics, for bench/counting
+  licences   checks that the licences of all dependencies are compatible with Apache-2.0";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -1,10 +1,13 @@
-//! The optimized build: the compiler is shown by a minute of load which ways through the code are common.
+//! The optimized build: a profile-guided (PGO) build, trained by a minute of load.
 //!
-//! Grampus is built with counters, asked for rows in all the ways that `bench/compare` measures (and some that it does not), and
-//! built again with what was counted: what runs together then lies together, and what is called often is put where it is called.
-//! The counts are made anew each time and kept nowhere else, so that they are always those of the code that is built. What was never
-//! seen at work is not made for size (`-pgso=false`), but it is not put in place of calls either: what must be quick has to be among
-//! what is asked. (Endpoints were not at first, and took two and a half times as long.)
+//! Grampus is built with profile counters, runs all operations that `bench/compare` measures (and
+//! some that it does not), and is built again with the profile. The compiler then places code that
+//! runs together next to each other, and inlines functions that are called often.
+//!
+//! The profile is regenerated for each build and stored nowhere else, so it always matches the
+//! code. Code that the training did not reach is not optimized for size (`-pgso=false`), but it is
+//! not inlined either. So every operation that must be fast has to be part of the training.
+//! (Endpoints were not at first, and took two and a half times as long.)
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,25 +18,25 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::steps::step_with;
 use crate::toolchain;
 
-/// A build: where all is that it leaves behind, and flags for the compiler.
+/// A build: the directory of its outputs, and flags for the compiler.
 struct Build {
     directory: &'static str,
     flags: &'static str,
 }
 
-/// That of users.
+/// The build for users.
 const OPTIMIZED: Build = Build { directory: "target/optimized", flags: "" };
-/// That in which nothing is counted, to see what counting costs (`bench/counting`).
+/// The build without metrics, to measure the cost of metrics (`bench/counting`).
 const UNCOUNTED: Build = Build { directory: "target/optimized-uncounted", flags: "--cfg uncounted" };
 /// Ports of a server without an offset.
 const PORTS: [u16; 5] = [2181, 16000, 16010, 16020, 16030];
-/// How far they are moved, where they are taken further.
+/// Offsets to try until all ports are free.
 const PORT_OFFSETS: std::ops::Range<u16> = 4000..4100;
-/// Rows of the tables that are asked.
+/// Number of rows of the training tables.
 const ROWS: &str = "100000";
 
-/// Seconds of a step, and what it asks `grampus bench` for. A row of a scan takes a hundredth of a get's time: with as many seconds
-/// for both the compiler would see little but scans.
+/// Seconds of each step, and its arguments for `grampus bench`. A row of a scan takes a hundredth
+/// of a get's time: with as many seconds for both, scans would dominate the profile.
 const LOAD: &[(&str, &str)] = &[
     ("8", "randomRead --clients 10"),
     ("4", "randomRead --clients 1"),
@@ -54,20 +57,20 @@ const LOAD: &[(&str, &str)] = &[
     ("1", "randomWrite --clients 1 --table written"),
     ("3", "increment --clients 10 --table written"),
     ("3", "checkAndPut --clients 10 --table written"),
-    // Some of what is written lies in the memstore, some in several files.
+    // Some of the written rows are in the memstore, some in several files.
     ("2", "randomRead --clients 10 --table written"),
     ("2", "randomRead --clients 10 --batch 100 --table written"),
     ("1", "scan --clients 1 --table written"),
 ];
 
-/// What `grampus records` is asked for: seconds are those of its rows.
+/// Arguments for `grampus records`. The duration depends on the number of rows.
 const RECORDS: &[&str] = &[
     "load columns scan endpoint --rows 30000 --attributes 40 --regions 2 --sum 4 --only 6=3 --group-by 1 --runs 6",
     "columns scan endpoint --rows 30000 --attributes 40 --sum 10 --group-by 7 --runs 6",
     "columns --rows 30000 --attributes 40 --sum 4 --only 12=5 --group-by 13 --runs 100",
 ];
 
-/// The tables: their names, bytes of a value, attributes of their families.
+/// The tables: their names, value sizes in bytes, and family attributes.
 const TABLES: &[(&str, &str, &[&str])] = &[
     ("TestTable", "100", &[]),
     ("large", "1000", &[]),
@@ -75,7 +78,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("written", "100", &[]),
 ];
 
-/// Builds it, and tells where it is; with `--uncounted` the one in which nothing is counted.
+/// Makes the build and prints its path; with `--uncounted`, the build without metrics.
 pub fn build(arguments: &[String]) -> Result<(), String> {
     match arguments {
         [] => OPTIMIZED.run(),
@@ -87,28 +90,28 @@ pub fn build(arguments: &[String]) -> Result<(), String> {
 impl Build {
     fn run(&self) -> Result<(), String> {
         let merge = toolchain::llvm_tool("llvm-profdata")?;
-        let here = fs::canonicalize(".").map_err(|error| format!("this directory: {error}"))?;
+        let here = fs::canonicalize(".").map_err(|error| format!("current directory: {error}"))?;
         let directory = here.join(self.directory);
         let (counts, profile) = (directory.join("counts"), directory.join("profile"));
         clear(&counts)?;
         let generate = format!("-Cprofile-generate={}", counts.display());
-        let counting = self.cargo("the build that counts", "counting", &generate)?;
+        let counting = self.cargo("the build with profile counters", "counting", &generate)?;
         run(&counting, &directory)?;
         let words = [as_text(&merge)?, "merge", "--output", as_text(&profile)?, as_text(&counts)?];
-        step_with("what was counted", &words, &[])?;
+        step_with("merging the profile", &words, &[])?;
         let by_profile = format!("-Cprofile-use={} -Cllvm-args=-pgso=false", profile.display());
         let optimized = self.cargo("the optimized build", "build", &by_profile)?;
         let binary = directory.join("grampus");
         fs::copy(&optimized, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
         let told = Path::new(self.directory).join("grampus");
-        println!("{0} is the optimized binary; it serves with:  {0}", told.display());
+        println!("{0} is the optimized binary; start it with:  {0}", told.display());
         Ok(())
     }
 
-    /// Builds with these flags for the compiler; the binary.
+    /// Builds with these compiler flags; returns the binary's path.
     fn cargo(&self, title: &str, target_directory: &str, flags: &str) -> Result<PathBuf, String> {
         let (host, target) = (toolchain::host()?, format!("{}/{target_directory}", self.directory));
-        // A target is named so that the flags are not given to build scripts.
+        // With an explicit target, the flags do not apply to build scripts.
         let words = [
             &["cargo", "build", "--release", "--locked", "--package", "server"][..],
             &["--target", &host, "--target-dir", &target],
@@ -119,7 +122,7 @@ impl Build {
     }
 }
 
-/// Has a server work through all of [`LOAD`]; what it counts is written as it ends.
+/// Runs all of [`LOAD`] and [`RECORDS`] on a server, which writes its profile when it ends.
 fn run(binary: &Path, directory: &Path) -> Result<(), String> {
     let data = directory.join("data");
     clear(&data)?;
@@ -151,11 +154,11 @@ fn run(binary: &Path, directory: &Path) -> Result<(), String> {
     clear(&data)
 }
 
-/// A server that counts.
+/// A server that records a profile.
 struct Server<'b> {
     binary: &'b Path,
     process: Child,
-    // Kept, for a server whose output nobody takes has nowhere to tell of its end.
+    // Kept open: without a reader of its output, the server could not report its end.
     _told: BufReader<ChildStdout>,
     zookeeper: String,
 }
@@ -191,48 +194,49 @@ impl Server<'_> {
         self.run("bench", words.into_iter().chain(["--rows", ROWS]))
     }
 
-    /// Runs a sub-command that asks this server.
+    /// Runs a client sub-command on this server.
     fn run<'w>(&self, command: &str, words: impl IntoIterator<Item = &'w str>) -> Result<(), String> {
         let asked = Command::new(self.binary)
             .arg(command)
             .args(words)
             .args(["--zookeeper", &self.zookeeper])
-            // What the load generator does is not what is to be counted.
+            // The load generator must not be part of the profile.
             .env("LLVM_PROFILE_FILE", "/dev/null")
             .output()
-            .map_err(|error| format!("{} cannot be started: {error}", self.binary.display()))?;
+            .map_err(|error| format!("cannot start {}: {error}", self.binary.display()))?;
         match asked.status.success() {
             true => Ok(()),
             false => Err(format!("grampus {command} failed:\n{}", String::from_utf8_lossy(&asked.stderr))),
         }
     }
 
-    /// Ends it in order, so that it writes what it counted.
+    /// Stops the server gracefully, so that it writes its profile.
     fn end(mut self) -> Result<(), String> {
-        // Of the shell, for not every machine has a program of that name.
+        // Uses the shell's built-in `kill`, because not every machine has a program of that name.
         let told = Command::new("sh").args(["-c", &format!("kill {}", self.process.id())]).status();
-        let status =
-            told.and_then(|_| self.process.wait()).map_err(|error| format!("the server's end: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("the server that counts ended with {status}")) }
+        let status = told
+            .and_then(|_| self.process.wait())
+            .map_err(|error| format!("stopping the server: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("the training server exited with {status}")) }
     }
 }
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        // Without effect where it has ended.
+        // Has no effect if the process has exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// How far ports are to be moved for all of them to be free.
+/// Finds an offset for which all ports are free.
 fn free_ports() -> Result<u16, String> {
     let is_free =
         |offset: &u16| PORTS.iter().all(|port| TcpListener::bind(("127.0.0.1", port + offset)).is_ok());
-    PORT_OFFSETS.step_by(10).find(is_free).ok_or_else(|| "no ports are free for a server that counts".into())
+    PORT_OFFSETS.step_by(10).find(is_free).ok_or_else(|| "no free ports for the training server".into())
 }
 
-/// Removes a directory and what is in it, if it is there.
+/// Removes a directory and its contents, if it exists.
 fn clear(directory: &Path) -> Result<(), String> {
     match directory.exists() {
         true => fs::remove_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display())),
@@ -241,5 +245,5 @@ fn clear(directory: &Path) -> Result<(), String> {
 }
 
 fn as_text(path: &Path) -> Result<&str, String> {
-    path.to_str().ok_or_else(|| format!("{}: a path that is no text", path.display()))
+    path.to_str().ok_or_else(|| format!("{}: path is not UTF-8", path.display()))
 }

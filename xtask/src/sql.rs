@@ -1,21 +1,23 @@
-//! What must hold of `sql/`, a workspace of its own, which is built below this one's target directory.
+//! Tasks for `sql/`, a separate workspace, which is built below this workspace's target directory.
 
 use crate::steps::step;
 
 const MANIFEST: [&str; 2] = ["--manifest-path", "sql/Cargo.toml"];
-/// Apart from the other workspace's: the crates that both use are built with other features in each.
+/// A separate target directory: the crates that both workspaces use have different features in
+/// each.
 const TARGET: [&str; 2] = ["--target-dir", "target/sql"];
 const SERVERS: [&str; 4] = ["--grampus", "target/debug/grampus", "--sql", "target/sql/debug/grampus-sql"];
-/// Random queries, the same ones at every run.
+/// Random queries, the same ones in every run.
 const DUCKDB: [&str; 4] = ["--queries", "60", "--seed", "7"];
 
-/// Its tests, and its answers through a server: by psql beside SQLite's, at random beside DuckDB's.
+/// Runs its tests, and compares its results through a server: by psql with SQLite, and random
+/// queries with DuckDB.
 pub fn test() -> Result<(), String> {
     cargo("tests of SQL", &["test", "--locked"], &[])?;
-    // The tests are a binary of their own, and do not need the one that serves.
+    // `cargo test` does not build the binary that the comparisons start.
     cargo("the binary of SQL", &["build", "--locked"], &[])?;
-    step("SQL by psql beside SQLite", &[&["compat/sql/run"][..], &SERVERS].concat())?;
-    step("random SQL beside DuckDB", &[&["compat/duckdb/run"][..], &DUCKDB, &SERVERS].concat())
+    step("SQL by psql compared with SQLite", &[&["compat/sql/run"][..], &SERVERS].concat())?;
+    step("random SQL compared with DuckDB", &[&["compat/duckdb/run"][..], &DUCKDB, &SERVERS].concat())
 }
 
 pub fn format() -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! The steps of each task, in the order in which a failure is cheapest to find.
+//! The steps of each task, ordered so that failures are found as cheaply as possible.
 
 use std::process::Command;
 use std::time::Instant;
@@ -11,30 +11,30 @@ use crate::toolchain::{self, JAVA, MAVEN, PYTHON, VENV};
 /// How long each fuzz target runs in a check.
 const FUZZ_SECONDS: u32 = 10;
 
-/// Everything that must hold at every commit.
+/// Checks that must pass at every commit.
 pub fn test() -> Result<(), String> {
     toolchain::require(&[&JAVA, &MAVEN, &PYTHON, &VENV])?;
-    // Builds target/debug/grampus too, which tests of the server start; building it alone would build half of the
-    // crates again, with fewer features.
+    // Also builds target/debug/grampus, which some tests start. Building it separately would
+    // rebuild half of the crates with fewer features.
     step("tests of all crates", &["cargo", "test", "--workspace", "--locked"])?;
-    // Of the crate alone: with the whole server the step would take as long as the one before. What joins it to the
-    // server is compiled by the lints of `check`.
+    // Only this crate: with the whole server, the step would take as long as the previous one. The
+    // lints of `check` compile the code that connects it to the server.
     step(
-        "tests of what OpenTelemetry gets",
+        "tests of OpenTelemetry output",
         &["cargo", "test", "-p", "sinks", "--features", "otlp", "--locked"],
     )?;
     step(
-        "the shell against recorded answers of HBase's shell",
+        "the shell against recorded output of HBase's shell",
         &["compat/shell/run", "--grampus", "target/debug/grampus"],
     )?;
     step(
-        "stock Java clients against recorded answers of HBase",
+        "stock Java clients against recorded responses of HBase",
         &["compat/run", "--grampus", "target/debug/grampus"],
     )?;
     sql::test()
 }
 
-/// `test`, and what a reviewer would otherwise have to look for.
+/// Runs `test`, and checks that a reviewer would otherwise have to do.
 pub fn check() -> Result<(), String> {
     step("format", &["cargo", "fmt", "--all", "--check"])?;
     sql::format()?;
@@ -55,7 +55,7 @@ pub fn check() -> Result<(), String> {
         ],
     )?;
     sql::lints()?;
-    // The crates are for this workspace alone, so the documentation is for who works on them.
+    // The crates are internal to this workspace, so the documentation is for its developers.
     step_with(
         "documentation",
         &["cargo", "doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"],
@@ -69,8 +69,9 @@ pub fn check() -> Result<(), String> {
     test()
 }
 
-/// Known vulnerabilities of dependencies. The database lies outside the package registry, so the tool is only asked
-/// where it is installed; its absence is said, not hidden.
+/// Checks for known vulnerabilities of dependencies. The database is outside the package registry,
+/// so the tool runs only where it is installed; otherwise a message reports that the check was
+/// skipped.
 fn advisories() -> Result<(), String> {
     let installed =
         Command::new("cargo").args(["audit", "--version"]).output().is_ok_and(|out| out.status.success());
@@ -94,10 +95,10 @@ pub fn step_with(title: &str, command: &[&str], environment: &[(&str, &str)]) ->
         .args(&command[1..])
         .envs(environment.iter().copied())
         .status()
-        .map_err(|error| format!("{title}: {} cannot be started: {error}", command[0]))?;
+        .map_err(|error| format!("{title}: cannot start {}: {error}", command[0]))?;
     let seconds = start.elapsed().as_secs();
     if status.success() {
-        println!("== {title}: good, {seconds} s");
+        println!("== {title}: passed, {seconds} s");
         Ok(())
     } else {
         Err(format!("{title}: FAILED after {seconds} s ({status}). Repeat with:  {}", command.join(" ")))

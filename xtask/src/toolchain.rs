@@ -1,4 +1,4 @@
-//! What must be on the machine, named before the work begins, with the line that installs it.
+//! The tools that tasks need: checked before the work begins, with the command that installs each.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ pub struct Tool {
     pub program: &'static str,
     /// Arguments that make it print its version and exit with 0.
     pub probe: &'static [&'static str],
-    /// What it is for.
+    /// The purpose of the tool.
     pub purpose: &'static str,
-    /// The line that installs it on Debian.
+    /// The command that installs it on Debian.
     pub install: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub const PYTHON: Tool = Tool {
     install: "apt-get install python3",
 };
 
-/// What PyPI's packages are put into: a part of Python that Debian has in a package of its own.
+/// The environment for PyPI's packages: a part of Python that Debian has in a separate package.
 pub const VENV: Tool = Tool {
     program: "python3",
     probe: &["-c", "import ensurepip, venv"],
@@ -47,7 +47,7 @@ pub const VENV: Tool = Tool {
     install: "apt-get install python3-venv",
 };
 
-/// Says which of `tools` are missing, all at once.
+/// Reports all missing `tools` together.
 pub fn require(tools: &[&Tool]) -> Result<(), String> {
     let missing: Vec<String> = tools
         .iter()
@@ -59,12 +59,12 @@ pub fn require(tools: &[&Tool]) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
 }
 
-/// The compiler's name for this machine.
+/// The compiler's name for the host.
 pub fn host() -> Result<String, String> {
     asked_of_rustc("host-tuple")
 }
 
-/// A program of the LLVM that the compiler is made with; fetched by rustup if it is not there yet.
+/// A tool of the compiler's LLVM version; rustup installs it if it is missing.
 pub fn llvm_tool(name: &str) -> Result<PathBuf, String> {
     let libraries = PathBuf::from(asked_of_rustc("target-libdir")?);
     let tool = libraries.with_file_name("bin").join(name);
@@ -81,7 +81,7 @@ fn asked_of_rustc(what: &str) -> Result<String, String> {
     let output = Command::new("rustc")
         .args(["--print", what])
         .output()
-        .map_err(|error| format!("rustc cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start rustc: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 

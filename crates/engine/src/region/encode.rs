@@ -41,6 +41,8 @@ pub(super) struct Cells {
 struct EncodedCell {
     /// Offset of the KeyValue, after its length prefix.
     start: usize,
+    /// Bytes of the KeyValue. More than its parts need if it has a tags section of length 0.
+    len: usize,
     key_len: usize,
     value_len: usize,
     tags_len: usize,
@@ -152,12 +154,13 @@ impl Cells {
         let start = self.bytes.len();
         self.bytes.put_slice(bytes);
         let (key_len, value_len, tags_len) = (view.key.len(), view.value.len(), view.tags.len());
-        self.cells.push(EncodedCell { start, key_len, value_len, tags_len, store, rule, is_logged });
+        let len = bytes.len();
+        self.cells.push(EncodedCell { start, len, key_len, value_len, tags_len, store, rule, is_logged });
     }
 
     /// Bytes of the cells to log, in the log's format.
     pub(super) fn logged_len(&self) -> usize {
-        self.cells.iter().filter(|at| at.is_logged).map(|at| LENGTH_LEN + at.len()).sum()
+        self.cells.iter().filter(|at| at.is_logged).map(|at| LENGTH_LEN + at.len).sum()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -251,17 +254,9 @@ impl Cells {
         }
         let mut logged = BytesMut::new();
         for at in self.cells.iter().filter(|at| at.is_logged) {
-            logged.put_slice(&self.bytes[at.start - LENGTH_LEN..at.start + at.len()]);
+            logged.put_slice(&self.bytes[at.start - LENGTH_LEN..at.start + at.len]);
         }
         (logged.freeze(), count as u32)
-    }
-}
-
-impl EncodedCell {
-    /// Bytes of the KeyValue.
-    fn len(&self) -> usize {
-        let tags_len = if self.tags_len == 0 { 0 } else { TAGS_LENGTH_LEN + self.tags_len };
-        LENGTHS_LEN + self.key_len + self.value_len + tags_len
     }
 }
 
@@ -310,4 +305,28 @@ fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
 
 pub(super) fn too_many_tags() -> Error {
     Error::bad_request("more tags than a cell can have")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A KeyValue whose tags section is present and empty, as a client may send it.
+    fn with_empty_tags() -> KeyValue {
+        let plain = KeyValue::new(b"row", b"f", b"q", 1, CellType::Put, b"value");
+        let bytes: Vec<u8> = [plain.bytes(), &[0, 0][..]].concat();
+        KeyValue::from_bytes(bytes.into()).expect("a tags section may be empty")
+    }
+
+    #[test]
+    fn the_logged_cells_of_a_mixed_batch_have_the_lengths_that_their_prefixes_state() {
+        let mut cells = Cells::with_capacity(2, 0);
+        let unlogged = KeyValue::new(b"row", b"f", b"p", 1, CellType::Put, b"unlogged");
+        cells.add(0, &unlogged, TimestampRule::Given, false);
+        cells.add(0, &with_empty_tags(), TimestampRule::Given, true);
+        let expected_len = cells.logged_len();
+        let (logged, count) = cells.into_logged();
+        assert_eq!((logged.len(), count), (expected_len, 1));
+        assert_eq!(logged, logged_bytes(&with_empty_tags()));
+    }
 }

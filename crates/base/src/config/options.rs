@@ -604,7 +604,7 @@ impl std::fmt::Display for MemoryParts {
         let mib = |bytes: u64| bytes >> 20;
         write!(
             f,
-            "{} MiB: {} memstores, {} cached blocks, {} requests, {} answers",
+            "{} MiB (MiB for memstores {}, cached blocks {}, requests {}, responses {})",
             mib(self.total),
             mib(self.memstores),
             mib(self.cache),

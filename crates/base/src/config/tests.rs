@@ -258,7 +258,7 @@ fn limits_are_set_or_derived() {
     assert!(parts.memstores + parts.cache + parts.requests + parts.answers < parts.total);
     assert_eq!(
         config.memory_parts(1 << 40).to_string(),
-        "1024 MiB: 409 memstores, 409 cached blocks, 1 requests, 68 answers"
+        "1024 MiB (MiB for memstores 409, cached blocks 409, requests 1, responses 68)"
     );
 }
 

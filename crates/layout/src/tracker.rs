@@ -144,10 +144,12 @@ impl StoreFileTracker for FileListTracker {
             let present: Vec<FileStatus> = file::list(store.fs, &store.path()).await?;
             let mut files = Vec::new();
             for entry in list.store_file {
-                let path = store.path().join(&entry.name);
+                // A name becomes a path only if the directory has it: a damaged name could lead out of
+                // the directory.
                 let status = present.iter().find(|status| status.name == entry.name && !status.is_dir);
-                let status =
-                    status.ok_or_else(|| corrupt(&path, "is in the list of the store, but missing"))?;
+                let missing = || format!("lacks the listed file {:?}", entry.name);
+                let status = status.ok_or_else(|| corrupt(&store.path(), missing()))?;
+                let path = store.path().join(&status.name);
                 let listed =
                     store.root.list_store_file(store.fs, store.region, store.family, status.clone()).await?;
                 files
@@ -170,7 +172,9 @@ impl StoreFileTracker for FileListTracker {
             let dir = store.path();
             let newest = FileListTracker::newest(store).await?;
             let (mut entries, slot, oldest_timestamp) = match newest {
-                Some(NewestList { list, slot }) => (list.store_file, 1 - slot, list.timestamp + 1),
+                Some(NewestList { list, slot }) => {
+                    (list.store_file, 1 - slot, list.timestamp.saturating_add(1))
+                }
                 None => (Vec::new(), 0, 0),
             };
             entries.retain(|entry| !removed.contains(&&*entry.name) && !added.contains(&&*entry.name));

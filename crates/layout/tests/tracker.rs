@@ -91,6 +91,9 @@ async fn damage_is_reported() {
     assert!(matches!(store.names().await, Err(Error::Corrupt { .. })), "a checksum that does not match");
     store.fs.put(&store.path(".filelist/f1"), list(7, &[("aa", 5), ("bb", 5)]));
     assert!(matches!(store.names().await, Err(Error::Corrupt { .. })), "a listed file is missing");
+    store.fs.put(&store.path(".filelist/f1"), list(7, &[("../x", 5), ("/", 5), ("", 5)]));
+    assert!(matches!(store.names().await, Err(Error::Corrupt { .. })), "names that lead elsewhere");
+    store.fs.put(&store.path(".filelist/f1"), list(7, &[("aa", 5)]));
     let added = FileListTracker.commit(store.dir(), &["cc"], &[], 9).await;
     assert!(matches!(added, Err(Error::Corrupt { .. })), "an added file is missing");
     store.fs.delete(&store.path("aa")).await.unwrap();

@@ -124,7 +124,7 @@ impl Region {
     /// Writes a snapshot of the store `at` to a file. On an error no file remains.
     pub(super) async fn write_output(&self, at: usize, source: &OutputSource) -> Result<OutputFile> {
         let outputs = self.write_outputs(at, source, &Unthrottled).await?;
-        let mut outputs = outputs.expect("Unhurried never stops a compaction");
+        let mut outputs = outputs.expect("Unthrottled never stops a compaction");
         assert!(outputs.len() == 1, "a snapshot is written to one file");
         Ok(outputs.pop().expect("at least one output"))
     }

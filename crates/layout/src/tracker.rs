@@ -144,8 +144,7 @@ impl StoreFileTracker for FileListTracker {
             let present: Vec<FileStatus> = file::list(store.fs, &store.path()).await?;
             let mut files = Vec::new();
             for entry in list.store_file {
-                // A name becomes a path only if the directory has it: a damaged name could lead out of
-                // the directory.
+                // A damaged name could lead elsewhere, so only names in the directory become paths.
                 let status = present.iter().find(|status| status.name == entry.name && !status.is_dir);
                 let missing = || format!("lacks the listed file {:?}", entry.name);
                 let status = status.ok_or_else(|| corrupt(&store.path(), missing()))?;

@@ -6,6 +6,7 @@
 //!
 //! Not here: changes that depend on the content of rows (`region::change`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,15 +31,25 @@ pub(super) struct Published {
 /// Mutations that were published but may not be durable yet.
 #[must_use = "the outcome is unknown until `end_batch`"]
 pub struct PendingBatch {
-    results: Vec<Result<()>>,
-    // `None` if no mutation was published.
-    seq_id: Option<u64>,
+    // The number of mutations.
+    len: usize,
+    // The mutations that failed their checks, by index. Most batches have none.
+    failed: BTreeMap<usize, Error>,
+    // The outcome of publishing the others: `None` if there were none.
+    published: Result<Option<u64>>,
 }
 
 impl PendingBatch {
-    fn fail(&mut self, error: &Error) {
-        let published = self.results.iter_mut().filter(|result| result.is_ok());
-        published.for_each(|result| *result = Err(error.clone()));
+    /// Why no mutation of the batch was published, if all failed for the same reason.
+    pub fn refusal(&self) -> Option<&Error> {
+        self.published.as_ref().err()
+    }
+
+    /// The result of each mutation. Those that passed their checks all have the result `published`.
+    fn into_results(mut self, published: &Result<()>) -> Vec<Result<()>> {
+        debug_assert!(self.failed.keys().all(|index| *index < self.len), "an index of the batch");
+        let result = |index| self.failed.remove(&index).map_or_else(|| published.clone(), Err);
+        (0..self.len).map(result).collect()
     }
 }
 
@@ -75,35 +86,38 @@ impl Region {
     /// [`Error::BadRequest`]. For all: [`Error::NotServing`], [`Error::ReadOnly`],
     /// [`Error::TooBusy`], [`Error::Log`] (the outcome is unknown).
     pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
-        let begun = self.begin_batch(mutations).await;
-        self.end_batch(begun).await
+        let pending = self.begin_batch(mutations).await;
+        self.end_batch(pending).await
     }
 
     /// Publishes mutations like [`Region::batch`], but does not wait until they are durable. A
     /// caller with many mutations publishes them in several parts, then waits for all parts.
     pub async fn begin_batch(&self, mutations: Vec<Mutation>) -> PendingBatch {
         self.instruments.count_writes(mutations.len() as u64);
+        let mut pending = PendingBatch { len: mutations.len(), failed: BTreeMap::new(), published: Ok(None) };
         if let Err(error) = self.admit() {
-            return PendingBatch { results: vec![Err(error); mutations.len()], seq_id: None };
+            pending.published = Err(error);
+            return pending;
         }
         let mut batch = Batch::with_capacity_for(&mutations);
-        let results = mutations.iter().map(|mutation| batch.add(self, mutation)).collect();
-        let mut begun = PendingBatch { results, seq_id: None };
-        match self.load_and_publish(batch).await {
-            Ok(seq_id) => begun.seq_id = seq_id,
-            Err(error) => begun.fail(&error),
+        for (index, mutation) in mutations.iter().enumerate() {
+            if let Err(error) = batch.add(self, mutation) {
+                pending.failed.insert(index, error);
+            }
         }
-        begun
+        drop(mutations);
+        pending.published = self.load_and_publish(batch).await;
+        pending
     }
 
     /// Waits until the mutations are durable and visible. Returns the result of each.
-    pub async fn end_batch(&self, mut begun: PendingBatch) -> Vec<Result<()>> {
-        if let Some(seq_id) = begun.seq_id
-            && let Err(error) = self.wait_visible(seq_id).await
-        {
-            begun.fail(&error);
-        }
-        begun.results
+    pub async fn end_batch(&self, pending: PendingBatch) -> Vec<Result<()>> {
+        let published = match &pending.published {
+            Ok(Some(seq_id)) => self.wait_visible(*seq_id).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.clone()),
+        };
+        pending.into_results(&published)
     }
 
     /// Applies all mutations or none.

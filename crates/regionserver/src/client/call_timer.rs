@@ -1,5 +1,6 @@
 //! Times reads and changes of rows, for the instruments of their region and their user.
 
+use std::ops::BitOrAssign;
 use std::time::Duration;
 
 use base::metrics::{COUNTING, OwnArea, RecordedDuration};
@@ -24,7 +25,7 @@ pub(super) struct CallTimer<'a> {
 }
 
 /// Which kinds occur among changes that are carried out together.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct MutationKinds {
     puts: bool,
     deletes: bool,
@@ -44,13 +45,32 @@ impl MutationKinds {
     }
 }
 
+impl BitOrAssign for MutationKinds {
+    fn bitor_assign(&mut self, other: MutationKinds) {
+        self.puts |= other.puts;
+        self.deletes |= other.deletes;
+        self.increments |= other.increments;
+        self.appends |= other.appends;
+    }
+}
+
 impl<'a> CallTimer<'a> {
     pub(super) fn begin(
         server: &'a RegionServer,
         region: &'a Region,
         client: Option<&'a ClientIdentity>,
     ) -> CallTimer<'a> {
-        CallTimer { server, region, client, begun: server.env().clock.monotonic() }
+        CallTimer::since(server.env().clock.monotonic(), server, region, client)
+    }
+
+    /// For an operation that began at `begun`.
+    pub(super) fn since(
+        begun: Duration,
+        server: &'a RegionServer,
+        region: &'a Region,
+        client: Option<&'a ClientIdentity>,
+    ) -> CallTimer<'a> {
+        CallTimer { server, region, client, begun }
     }
 
     /// For an operation that is a whole call: it began when the call began.
@@ -60,7 +80,7 @@ impl<'a> CallTimer<'a> {
         context: &'a CallContext,
     ) -> CallTimer<'a> {
         let begun = context.begun.unwrap_or_else(|| server.env().clock.monotonic());
-        CallTimer { server, region, client: context.client.as_deref(), begun }
+        CallTimer::since(begun, server, region, context.client.as_deref())
     }
 
     fn record_latency(&self, operation: Operation, took: Duration) {

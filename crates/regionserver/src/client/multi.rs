@@ -14,6 +14,7 @@ pub(super) mod fuzzing;
 mod parts;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::budget::BudgetShare;
 use base::turns;
@@ -23,7 +24,7 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use cell::query::{Get, MultiGet};
 use engine::Region;
-use engine::region::BatchReader;
+use engine::region::{BatchReader, PendingBatch};
 use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
 use tracing::warn;
@@ -50,8 +51,9 @@ const BATCH_GETS_MAX: usize = 128;
 /// Typical bytes of a small row in a response. (Responses of 100 rows that grew from empty were
 /// copied four times.)
 const SMALL_ROW_BYTES: usize = 64;
-/// Cells after which a batch yields while it is published; publishing that many takes about 1 ms.
-const CELLS_PER_YIELD: usize = 1000;
+/// Cells after which the mutations of a batch are published and the task yields. Publishing that
+/// many takes about 1 ms.
+const CELLS_PER_PART: usize = 1000;
 /// Bytes by which the response grows before the task yields.
 const BYTES_PER_YIELD: usize = 256 << 10;
 /// Maximum number of bytes of mutations in a batch, in addition to the limit on their number. HBase
@@ -82,6 +84,8 @@ pub(super) async fn multi(
         quota: Operation::unlimited(),
         block: CellBlock::with_capacity(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: BudgetShare::of(server.answers()),
+        regions_len: 0,
+        message_len: 0,
         actions: 0,
         yield_at_len: BYTES_PER_YIELD,
     };
@@ -102,7 +106,8 @@ pub(super) async fn multi(
             response.processed = Some(true);
         }
         response.push(result);
-        answer.check_response_len(response.len())?;
+        answer.regions_len = response.len();
+        answer.admit_message(0)?;
     }
     Ok((response.finish(), answer.block))
 }
@@ -121,6 +126,9 @@ struct MultiCall<'a> {
     block: CellBlock,
     // Bytes of the response, as accounted in the server's budget.
     share: BudgetShare,
+    // Bytes of the response's message without its cells: of earlier regions, and together.
+    regions_len: usize,
+    message_len: usize,
     // Actions since the task last yielded.
     actions: usize,
     // Size of the response at which the task yields next.
@@ -281,13 +289,38 @@ impl MultiCall<'_> {
             }
             if region_batch.batch.is_full(changes_max) {
                 self.apply_batch(&mut region_batch).await;
+            } else if region_batch.batch.is_part_full() {
+                self.publish_part(region, &mut region_batch.batch).await;
+                if let Some(exception) = region_batch.refusal() {
+                    self.skip_parts(actions, &mut parts).await?;
+                    return Ok(RegionAnswer::failed(&exception));
+                }
+                turns::pause().await;
             }
-            self.check_response_len(region_batch.answer.len())?;
+            self.admit_message(region_batch.answer.len())?;
             self.pause().await;
         }
         self.read_batch(&mut region_batch).await;
         self.apply_batch(&mut region_batch).await;
         Ok(region_batch.answer)
+    }
+
+    /// Skips the remaining actions of a region, and their cells.
+    async fn skip_parts(&mut self, actions: &RegionParts, parts: &mut ActionRanges) -> Answer<()> {
+        for part in parts {
+            match part?.1 {
+                ActionRange::Get(..) => {}
+                ActionRange::Mutation(_, at) => {
+                    match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
+                        Ok(_) | Err(MutationError::Refused(_)) => {}
+                        Err(MutationError::Undecodable(error)) => return Err(malformed(error)),
+                    }
+                }
+                ActionRange::Other(at) => from_proto::skip_action(&actions.action(at)?, &mut self.cells),
+            }
+            self.pause().await;
+        }
+        Ok(())
     }
 
     /// Adds a Get to the current batch of Gets. If it differs in more than the row, reads that
@@ -438,7 +471,7 @@ impl MultiCall<'_> {
 
     /// Returns an error if the response may not grow by another result.
     fn check_space(&mut self) -> Answer<()> {
-        let bytes = self.block.len();
+        let bytes = self.block.len() + self.message_len;
         let lacking = bytes.saturating_sub(self.share.used());
         match (bytes as u64) < self.bytes_max && (lacking == 0 || self.share.take_large(lacking)) {
             true => Ok(()),
@@ -446,10 +479,11 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Returns an error if the response is too large without cells: entries without results are
-    /// small, but may be very many.
-    fn check_response_len(&self, bytes: usize) -> Answer<()> {
-        if bytes as u64 > self.bytes_max { Err(self.too_large()) } else { Ok(()) }
+    /// Admits the response's message, of which the current region has `region_len` bytes. Returns an
+    /// error if the response is too large: entries without cells are small, but may be very many.
+    fn admit_message(&mut self, region_len: usize) -> Answer<()> {
+        self.message_len = self.regions_len + region_len;
+        self.check_space()
     }
 
     fn too_large(&self) -> JavaException {
@@ -484,24 +518,35 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Applies the collected mutations and adds an entry for each.
-    async fn apply_batch(&mut self, RegionBatch { region, answer, batch, .. }: &mut RegionBatch<'_>) {
-        let MutationBatch { indexes, mutations, .. } = std::mem::take(batch);
+    /// Publishes the collected mutations. They are not durable or visible before
+    /// [`apply_batch`](Self::apply_batch) returns.
+    async fn publish_part(&mut self, region: &Region, batch: &mut MutationBatch) {
+        let BatchPart { indexes, mutations, .. } = std::mem::take(&mut batch.part);
         if mutations.is_empty() {
             return;
         }
-        let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
-        let kinds = MutationKinds::in_batch(&mutations);
-        let outcomes = match mutations.iter().map(|mutation| mutation.cells.len()).sum::<usize>() {
-            ..=CELLS_PER_YIELD => Box::pin(region.batch(mutations)).await,
-            _ => Box::pin(apply_in_parts(region, mutations)).await,
-        };
-        timed.end_batch(kinds);
-        debug_assert_eq!(outcomes.len(), indexes.len(), "each mutation of a batch has an outcome");
-        for (index, outcome) in indexes.into_iter().zip(outcomes) {
-            match outcome {
-                Ok(()) => answer.push_done(index),
-                Err(error) => answer.push(&failed_entry(index, &java_exception(&error))),
+        batch.begun.get_or_insert_with(|| self.server.env().clock.monotonic());
+        batch.kinds |= MutationKinds::in_batch(&mutations);
+        let pending = Box::pin(region.begin_batch(mutations)).await;
+        batch.published.push((indexes, pending));
+    }
+
+    /// Applies the collected mutations and adds an entry for each.
+    async fn apply_batch(&mut self, RegionBatch { region, answer, batch, .. }: &mut RegionBatch<'_>) {
+        self.publish_part(region, batch).await;
+        let MutationBatch { published, kinds, begun: Some(begun), .. } = std::mem::take(batch) else { return };
+        let mut outcomes = Vec::with_capacity(published.len());
+        for (indexes, pending) in published {
+            outcomes.push((indexes, Box::pin(region.end_batch(pending)).await));
+        }
+        CallTimer::since(begun, self.server, region, self.context.client.as_deref()).end_batch(kinds);
+        for (indexes, outcomes) in outcomes {
+            debug_assert_eq!(outcomes.len(), indexes.len(), "each mutation of a batch has an outcome");
+            for (index, outcome) in indexes.into_iter().zip(outcomes) {
+                match outcome {
+                    Ok(()) => answer.push_done(index),
+                    Err(error) => answer.push(&failed_entry(index, &java_exception(&error))),
+                }
             }
         }
     }
@@ -514,28 +559,6 @@ impl MultiCall<'_> {
         }
         Ok(())
     }
-}
-
-/// Publishes mutations in parts and yields between them. Then waits for all parts together.
-async fn apply_in_parts(region: &Region, mutations: Vec<Mutation>) -> Vec<engine::error::Result<()>> {
-    let mut mutations = mutations.into_iter().peekable();
-    let mut parts = Vec::new();
-    while mutations.peek().is_some() {
-        let (mut part, mut cells) = (Vec::new(), 0);
-        while cells < CELLS_PER_YIELD
-            && let Some(mutation) = mutations.next()
-        {
-            cells += mutation.cells.len().max(1);
-            part.push(mutation);
-        }
-        parts.push(region.begin_batch(part).await);
-        turns::pause().await;
-    }
-    let mut outcomes = Vec::new();
-    for part in parts {
-        outcomes.extend(region.end_batch(part).await);
-    }
-    outcomes
 }
 
 /// Counts the actions of a region; called only if quotas are enabled.
@@ -562,25 +585,59 @@ impl RegionBatch<'_> {
     fn refuse(&mut self, index: u32, exception: &JavaException) {
         self.answer.push(&failed_entry(index, exception));
     }
+
+    /// Why the region refused the first part of a long batch, if nothing else was done for the
+    /// region action. The rest would be refused for the same reason, and a response with an
+    /// exception for each mutation is many times longer than the request.
+    fn refusal(&self) -> Option<JavaException> {
+        match &self.batch.published[..] {
+            [(_, pending)] if self.answer.len() == 0 && self.gets.is_none() => {
+                pending.refusal().map(java_exception)
+            }
+            _ => None,
+        }
+    }
 }
 
-/// Puts and deletes of a region that are applied together.
+/// Puts and deletes of a region that are applied together. They are published in parts while the
+/// request is decoded, because decoded mutations need several times the memory of the request. All
+/// parts are waited for at the end.
 #[derive(Default)]
 struct MutationBatch {
+    // What is not published yet.
+    part: BatchPart,
+    // What is not known to be durable: the index of each mutation in the response, and their part.
+    published: Vec<(Vec<u32>, PendingBatch)>,
+    // Number and bytes of all mutations, published or not.
+    len: usize,
+    bytes: usize,
+    kinds: MutationKinds,
+    // When the first part was published.
+    begun: Option<Duration>,
+}
+
+#[derive(Default)]
+struct BatchPart {
     indexes: Vec<u32>,
     mutations: Vec<Mutation>,
-    bytes: usize,
+    cells: usize,
 }
 
 impl MutationBatch {
     fn add(&mut self, index: u32, mutation: Mutation) {
+        self.len += 1;
         self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
-        self.indexes.push(index);
-        self.mutations.push(mutation);
+        self.part.cells += mutation.cells.len().max(1);
+        self.part.indexes.push(index);
+        self.part.mutations.push(mutation);
     }
 
     fn is_full(&self, changes_max: usize) -> bool {
-        self.mutations.len() >= changes_max || self.bytes >= BATCH_BYTES_MAX
+        self.len >= changes_max || self.bytes >= BATCH_BYTES_MAX
+    }
+
+    fn is_part_full(&self) -> bool {
+        self.part.cells >= CELLS_PER_PART
     }
 }
 

@@ -1,13 +1,14 @@
-//! The coordination interface: a small tree of named, versioned values, as in ZooKeeper.
+//! The coordination interface: a small tree of znodes (named, versioned values), as in ZooKeeper.
 
 use base::BoxFuture;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-/// A tree of znodes. Paths are absolute; their parts are separated by `/`, with none at the end.
+/// A session with the coordination service, which stores the tree of znodes. Paths are absolute and
+/// do not end with `/`, for example `/a/b`.
 ///
-/// Every change has a number (zxid), which only grows. A reader that sees a change also sees all
-/// earlier ones.
+/// Changes are numbered in their order (zxid). A reader that sees a change also sees all earlier
+/// ones.
 pub trait Coordinator: Send + Sync + 'static {
     /// The value at `path`.
     ///
@@ -15,16 +16,16 @@ pub trait Coordinator: Send + Sync + 'static {
     /// [`Error::NoNode`].
     fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Znode, Error>>;
 
-    /// The znode's metadata, or `None` if there is no such znode.
+    /// The metadata of the znode at `path`, or `None` if there is no such znode.
     fn exists<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Stat>, Error>>;
 
-    /// The names of the children of `path`, sorted.
+    /// The sorted names of the children of the znode at `path`, and the metadata of that znode.
     ///
     /// # Errors
     /// [`Error::NoNode`].
     fn children<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(Vec<String>, Stat), Error>>;
 
-    /// Creates a znode.
+    /// Creates a znode at `path`.
     ///
     /// # Errors
     /// [`Error::NodeExists`]; [`Error::NoNode`] if the parent is missing.
@@ -41,14 +42,16 @@ pub trait Coordinator: Send + Sync + 'static {
         version: Option<i32>,
     ) -> BoxFuture<'a, Result<Stat, Error>>;
 
-    /// Removes a znode without children. If `version` is given, the znode must have that version.
+    /// Deletes the znode at `path`, which must have no children. If `version` is given, the znode
+    /// must have that version.
     ///
     /// # Errors
     /// [`Error::NoNode`], [`Error::BadVersion`], [`Error::NotEmpty`].
     fn delete<'a>(&'a self, path: &'a str, version: Option<i32>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Watches the znode at `path`, which need not exist: its creation, deletion, value, and list
-    /// of children. A reader that watches before it reads misses no change.
+    /// Watches the znode at `path`: its creation and deletion, and changes of its value and of its
+    /// list of children. The znode need not exist. A reader that watches before it reads misses no
+    /// change.
     ///
     /// # Errors
     /// [`Error::BadPath`], [`Error::Unavailable`].
@@ -61,27 +64,28 @@ pub trait Coordinator: Send + Sync + 'static {
     fn last_zxid(&self) -> i64;
 }
 
-/// Whether a session, and with it its ephemeral znodes, still exists.
+/// The state of a session. An ephemeral znode exists as long as the session that created it.
 ///
-/// A process whose session expired must assume that others took over its work.
+/// A process whose session expired must assume that another process took over its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// Reads and writes succeed.
     Connected,
-    /// The connection is lost. The session may still exist, or expire before it is restored.
+    /// The connection is lost. If it is not restored in time, the session expires.
     Suspended,
     /// The session expired, its ephemeral znodes are deleted, and every further operation fails.
     Expired,
 }
 
-/// Notifies of changes of one znode, until it is dropped.
+/// A subscription to the changes of one znode; it ends when it is dropped.
 pub struct Watch {
     changes: watch::Receiver<u64>,
     session: watch::Receiver<SessionState>,
 }
 
 impl Watch {
-    /// A watch whose sender counts the changes.
+    /// Creates a watch. `changes` counts the changes of the znode, and `session` has the state of
+    /// the session.
     pub fn new(changes: watch::Receiver<u64>, session: watch::Receiver<SessionState>) -> Watch {
         Watch { changes, session }
     }
@@ -147,7 +151,7 @@ pub struct Stat {
 /// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The znode does not exist, or the parent of a new one.
+    /// The znode does not exist. For a creation: its parent does not exist.
     #[error("no znode {path}")]
     NoNode {
         /// The requested path.
@@ -159,7 +163,7 @@ pub enum Error {
         /// Its path.
         path: String,
     },
-    /// The znode was changed since it was read: read it again.
+    /// The znode has another version, because it was changed since it was read. Read it again.
     #[error("znode {path} has version {actual} now")]
     BadVersion {
         /// Its path.
@@ -173,15 +177,15 @@ pub enum Error {
         /// Its path.
         path: String,
     },
-    /// The path is invalid.
+    /// The path, or the value for it, is invalid.
     #[error("invalid znode path {path:?}: {what}")]
     BadPath {
-        /// The path that was given, truncated.
+        /// The invalid path, truncated.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the path or the value.
         what: &'static str,
     },
-    /// The session expired. Its owner must start over with a new session.
+    /// The session expired. Open a new session.
     #[error("the session with the coordination service expired")]
     SessionExpired,
     /// The coordination service is unreachable, or sent an unexpected response: retry later.
@@ -191,6 +195,11 @@ pub enum Error {
 
 /// Maximum length of a path, in bytes.
 pub const PATH_LEN_MAX: usize = 4096;
+/// Maximum length of a value, in bytes. A stock ZooKeeper server disconnects a client that sends a
+/// request of 1 MiB (`jute.maxbuffer`); the difference is for the path.
+pub const DATA_LEN_MAX: usize = 1024 * 1024 - 2 * PATH_LEN_MAX;
+/// Why a znode cannot be created below an ephemeral one.
+pub(crate) const EPHEMERAL_PARENT: &str = "its parent is ephemeral";
 
 /// Checks that `path` is absolute and not too long, and has no empty or relative part and no
 /// control characters.
@@ -198,10 +207,7 @@ pub const PATH_LEN_MAX: usize = 4096;
 /// # Errors
 /// [`Error::BadPath`].
 pub fn check_path(path: &str) -> Result<(), Error> {
-    let bad = |what| {
-        let shown = path.chars().take(128).collect();
-        Err(Error::BadPath { path: shown, what })
-    };
+    let bad = |what| Err(bad_path(path, what));
     let Some(parts) = path.strip_prefix('/') else { return bad("it is not absolute") };
     if path.len() > PATH_LEN_MAX {
         return bad("it is too long");
@@ -209,14 +215,33 @@ pub fn check_path(path: &str) -> Result<(), Error> {
     if path.chars().any(char::is_control) {
         return bad("it has control characters");
     }
+    // Surrogates (in Java's strings), private use and specials: ZooKeeper's PathUtils.validatePath.
+    if path.chars().any(|c| matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)) {
+        return bad("it has characters that ZooKeeper rejects");
+    }
     if !parts.is_empty() && parts.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return bad("it has an empty or relative part");
     }
     Ok(())
 }
 
-/// The parent of a path, and the name within it. The parent of `/a/b` is `/a`, that of `/a` is `/`;
-/// the root has none.
+/// Checks that the value for `path` is not too long.
+///
+/// # Errors
+/// [`Error::BadPath`].
+pub fn check_data(path: &str, data: &[u8]) -> Result<(), Error> {
+    if data.len() > DATA_LEN_MAX {
+        return Err(bad_path(path, "its value is too long"));
+    }
+    Ok(())
+}
+
+pub(crate) fn bad_path(path: &str, what: &'static str) -> Error {
+    Error::BadPath { path: path.chars().take(128).collect(), what }
+}
+
+/// Splits a path into its parent and the name within the parent: `/a/b` into `/a` and `b`, and `/a`
+/// into `/` and `a`. `None` for the root `/`.
 pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
     if name.is_empty() {
@@ -225,7 +250,8 @@ pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
     Some((if parent.is_empty() { "/" } else { parent }, name))
 }
 
-/// Creates `path` and its missing ancestors, without values. Existing znodes are unchanged.
+/// Creates the znode at `path` and its missing ancestors, with empty values. Existing znodes are
+/// unchanged.
 ///
 /// # Errors
 /// [`Error::BadPath`], [`Error::Unavailable`].
@@ -261,7 +287,7 @@ pub async fn publish(
             ensure_path(coordinator, parent).await?;
         }
         match coordinator.create(path, data.clone(), mode).await {
-            // Another writer created it in between: set it.
+            // Another writer has created the znode since. Set its value.
             Err(Error::NodeExists { .. }) => {}
             other => return other,
         }

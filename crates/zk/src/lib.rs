@@ -2,6 +2,7 @@
 //!
 //! * [`Coordinator`]: reads and writes znodes, wherever they are stored;
 //! * [`memory`]: znodes in this process, for a standalone server;
+//! * [`ensemble`]: znodes on a real ZooKeeper ensemble, for a cluster;
 //! * [`names`], [`payload`]: the znodes that HBase has, and their content;
 //! * [`protocol`]: ZooKeeper's frames, as plain functions over bytes;
 //! * [`endpoint`]: serves the subset of ZooKeeper's protocol that HBase's clients use, over any
@@ -13,6 +14,7 @@
 pub mod client;
 pub mod coordinator;
 pub mod endpoint;
+pub mod ensemble;
 mod four_letters;
 pub mod memory;
 pub mod names;
@@ -21,5 +23,6 @@ pub mod protocol;
 
 pub use coordinator::{Coordinator, Error, Mode, SessionState, Stat, Watch, Znode};
 pub use endpoint::{Endpoint, EndpointOptions};
+pub use ensemble::{Ensemble, EnsembleOptions};
 pub use memory::MemoryCoordinator;
 pub use names::Names;

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::coordinator::{
-    Coordinator, Error, Mode, SessionState, Stat, Watch, Znode, check_path, parent_and_name,
+    Coordinator, EPHEMERAL_PARENT, Error, Mode, SessionState, Stat, Watch, Znode, bad_path, check_data,
+    check_path, parent_and_name,
 };
 
 /// The session that owns this process's ephemeral znodes.
@@ -100,6 +101,9 @@ impl Tree {
             return Err(Error::NodeExists { path: path.to_string() });
         }
         let (parent, _) = parent_and_name(path).expect("only the root has no parent, and it exists");
+        if self.nodes.get(parent).is_some_and(|parent| parent.stat.ephemeral_owner != 0) {
+            return Err(bad_path(path, EPHEMERAL_PARENT));
+        }
         let zxid = self.children_changed(parent, 1)?;
         let stat = Stat {
             created_zxid: zxid,
@@ -215,7 +219,11 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn create<'a>(&'a self, path: &'a str, data: Bytes, mode: Mode) -> BoxFuture<'a, Result<Stat, Error>> {
-        ready(self.change(path, |tree, now_ms| tree.create(path, data, mode, now_ms)))
+        let create = |tree: &mut Tree, now_ms| {
+            check_data(path, &data)?;
+            tree.create(path, data, mode, now_ms)
+        };
+        ready(self.change(path, create))
     }
 
     fn set<'a>(
@@ -224,7 +232,11 @@ impl Coordinator for MemoryCoordinator {
         data: Bytes,
         version: Option<i32>,
     ) -> BoxFuture<'a, Result<Stat, Error>> {
-        ready(self.change(path, |tree, now_ms| tree.set(path, data, version, now_ms)))
+        let set = |tree: &mut Tree, now_ms| {
+            check_data(path, &data)?;
+            tree.set(path, data, version, now_ms)
+        };
+        ready(self.change(path, set))
     }
 
     fn delete<'a>(&'a self, path: &'a str, version: Option<i32>) -> BoxFuture<'a, Result<(), Error>> {
@@ -232,7 +244,8 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn watch<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Watch, Error>> {
-        ready(check_path(path).map(|()| {
+        let valid = check_path(path).and_then(|()| self.check_session());
+        ready(valid.map(|()| {
             let mut tree = self.lock();
             let sender = tree.watches.entry(path.to_string()).or_insert_with(|| watch::channel(0).0);
             Watch::new(sender.subscribe(), self.session.subscribe())

@@ -1,20 +1,21 @@
 //! The block cache: values by (file, offset), cached until their memory is needed.
 //!
-//! One cache serves all regions of a server. A reader calls [`BlockCache::get`]. On a miss its
-//! driver calls [`BlockCache::load_with`]; if several readers miss the same block, one loads it and
-//! the others wait for it. Invariants:
+//! One cache serves all regions of a server. A reader calls [`BlockCache::get`], and after a miss
+//! [`BlockCache::load_with`]. If several readers miss the same block, one of them loads it and the
+//! other readers wait for it. Invariants:
 //!
-//! * HFiles never change and file numbers are never reused, so a value is never stale, only unused;
-//! * a weight is the memory that an entry takes; the sum of weights never exceeds the capacity;
-//! * values of a class with a reserved share are not evicted while the class holds at most its
-//!   share;
-//! * an evicted value lives as long as a caller holds it;
-//! * a load that fails, or whose future is dropped, leaves no trace: the next waiter runs its own
+//! * Files never change and file numbers are never reused. So a cached value is never stale.
+//! * The weight of an entry is the memory that it takes. The sum of all weights never exceeds the
+//!   capacity.
+//! * A [`Class`] can have a reserved share of the capacity. While the class takes at most its
+//!   share, its values are not evicted, except very large ones.
+//! * An evicted value lives as long as a caller holds it.
+//! * A load that fails, or whose future is dropped, leaves no entry. The next waiter runs its own
 //!   load.
 //!
 //! Admission and eviction are implemented by `quick_cache` (a scan-resistant Clock-PRO).
 //!
-//! Knows nothing about: the contents of blocks, how they are read, which blocks are worth caching.
+//! Not here: what blocks contain, how they are read, and which blocks are cached.
 
 mod class_shares;
 mod eviction;
@@ -44,26 +45,26 @@ pub struct BlockKey {
 /// Eviction class of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Evicted by usage only.
+    /// Has no reserved share.
     Normal,
-    /// Preferred by its owner. Evicted only while this class holds more than a quarter of the
-    /// capacity.
+    /// Values that the caller prefers to keep. They are evicted only while this class takes more
+    /// than a quarter of the capacity.
     Favoured,
-    /// Leads to other values or saves look-ups of them. Protected like
-    /// [`Favoured`](Class::Favoured), with a separate quarter.
+    /// Index and Bloom filter blocks. Protected like [`Favoured`](Class::Favoured), with a quarter
+    /// of their own.
     Index,
 }
 
-/// Maximum number of hits of an entry that influence its eviction, until the next eviction
-/// (quick_cache's `MAX_F`).
-pub const HITS_COUNTED_MAX: u64 = 2;
+/// Number of hits on an entry that delay its eviction (quick_cache's `MAX_F`). Further hits have no
+/// effect on eviction.
+pub const EFFECTIVE_HITS_MAX: u64 = 2;
 
 /// Number of kinds of values that the statistics distinguish.
 pub const KINDS: usize = 16;
 
 /// A value with a known memory size.
 pub trait Weighted {
-    /// Bytes of memory that are freed with the last handle of this value; never changes.
+    /// Bytes of memory that are freed with the last clone of this value; never changes.
     fn weight(&self) -> usize;
 
     /// Eviction class; never changes.
@@ -97,18 +98,17 @@ impl<T: Weighted + ?Sized> Weighted for std::sync::Arc<T> {
     }
 }
 
-// Memory of an entry in addition to its value: key, handle, links and its share of the hash table,
-// which also remembers evicted keys. quick_cache documents (16 + 8 + 21) * 1.5, rounded up to a
-// power of two of entries.
+// Estimated memory of an entry in addition to its value: key, handle, links, and its part of the
+// hash table, which also contains the keys of evicted entries.
 const ENTRY_BYTES: u64 = 128;
 // A shard must hold several of the largest blocks; smaller caches have fewer shards.
 const SHARD_BYTES_MIN: u64 = 16 << 20;
-// Four per core: a get holds a shard's lock for tens of nanoseconds.
+// Each access locks a shard for tens of nanoseconds. With this many shards, threads rarely wait.
 const SHARDS_PER_CORE: usize = 4;
-// HBase's default block is 64 KiB; index blocks and small blocks reduce the average.
+// Estimated average size of a block. HBase's default is 64 KiB, but some blocks are smaller.
 const TYPICAL_BLOCK_BYTES: u64 = 32 << 10;
-// Fraction of the values, as 1/n, that is evicted in an epoch.
-const EPOCHS_PER_ROUND: usize = 16;
+// An epoch ends when 1/N of the values that fit in the cache have been evicted.
+const EPOCH_DIVISOR: usize = 16;
 
 #[derive(Clone)]
 struct ByWeight;
@@ -179,7 +179,7 @@ impl<V: Weighted + Clone> BlockCache<V> {
             .build()
             .expect("capacity and number of items are set");
         let shares = Arc::new(ClassShares::new(capacity_bytes, shards));
-        let evictions = Evictions::new(shares.clone(), (items / EPOCHS_PER_ROUND).max(1) as u64);
+        let evictions = Evictions::new(shares.clone(), (items / EPOCH_DIVISOR).max(1) as u64);
         let cache = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), evictions.clone());
         assert!(cache.num_shards() == shards, "the shares of classes are computed for the cache's shards");
         BlockCache {
@@ -193,42 +193,42 @@ impl<V: Weighted + Clone> BlockCache<V> {
         }
     }
 
-    /// The value of `key`, if cached. Counts as a hit or a miss.
+    /// The value of `key`, if cached. Counts the hit or miss.
     pub fn get(&self, key: &BlockKey) -> Option<V> {
-        let found = self.find(key);
+        let found = self.get_counting_hits(key);
         if found.is_none() {
             self.misses.increment()
         }
         found
     }
 
-    /// The value of `key`, if cached. Counts as a hit, but never as a miss: for callers that on a
-    /// miss leave the block to another look-up, which counts it.
+    /// The value of `key`, if cached. Counts a hit, but not a miss.
     #[inline]
-    pub fn find(&self, key: &BlockKey) -> Option<V> {
+    pub fn get_counting_hits(&self, key: &BlockKey) -> Option<V> {
         let found = self.cache.get(key);
         if let Some(value) = &found {
-            self.hits.increment(|of| &of[value.kind()]);
+            self.hits.increment(|kinds| &kinds[value.kind()]);
         }
         found
     }
 
-    /// The current epoch: a number of evictions that is small compared with the cache. Epoch
-    /// numbers of different caches differ.
+    /// The number of the current epoch. A new epoch begins each time a small part of the cache has
+    /// been evicted. No epoch number occurs in two caches of a process.
     ///
-    /// Eviction only needs to see an entry [hit](Self::find) [`HITS_COUNTED_MAX`] times per epoch.
-    /// A caller that remembers the epoch of its last hit may use its own weak reference for the
-    /// rest of the epoch. It then reports the hit with [`count_hit`](Self::count_hit).
+    /// A caller can keep a weak reference to a value. Once it has looked up the value in the cache
+    /// [`EFFECTIVE_HITS_MAX`] times in an epoch, it can use that reference for the rest of the
+    /// epoch, because further hits do not affect eviction. It reports each such use with
+    /// [`count_hit`](Self::count_hit).
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.evictions.epoch()
     }
 
-    /// Counts a hit on a value of this kind that the caller remembered from this
-    /// [epoch](Self::epoch).
+    /// Counts a hit on a value of this kind that the caller found by its own reference (see
+    /// [`epoch`](Self::epoch)).
     #[inline]
     pub fn count_hit(&self, kind: usize) {
-        self.hits.increment(|of| &of[kind]);
+        self.hits.increment(|kinds| &kinds[kind]);
     }
 
     /// The value of `key`, if cached. Neither counts nor affects eviction.
@@ -241,17 +241,17 @@ impl<V: Weighted + Clone> BlockCache<V> {
         self.cache.contains_key(key)
     }
 
-    /// Inserts a value that no caller looked up (a block just written, or prefetched).
+    /// Inserts a value that no caller has looked up, such as a block that was just written.
     pub fn insert(&self, key: BlockKey, value: V) {
         self.shares.count_insert(&value);
         self.cache.insert(key, value);
     }
 
     /// The value of `key`, loaded with `load` if it is not cached. Of several concurrent callers,
-    /// one loads and the others wait for its value. If the load fails or is dropped, the next
+    /// one loads the value and the other callers wait. If the load fails or is dropped, the next
     /// waiter runs its own `load`. Counts as a load, not as a hit or miss.
     ///
-    /// A value that is too large for the cache is returned (to all waiters) but not cached.
+    /// A value that is too large for the cache is returned to all waiters, but not cached.
     ///
     /// # Errors
     /// Those of this caller's own `load`.
@@ -266,9 +266,9 @@ impl<V: Weighted + Clone> BlockCache<V> {
         };
         match load.await {
             Ok(value) => {
-                self.loads.increment(|of| &of[value.kind()]);
+                self.loads.increment(|kinds| &kinds[value.kind()]);
                 self.shares.count_insert(&value);
-                // Rejected if the key was inserted concurrently; the caller still gets its value.
+                // The cache rejects the value if the key was inserted concurrently.
                 if let Err(refused) = guard.insert(value.clone()) {
                     self.shares.count_removal(&refused);
                 }
@@ -281,10 +281,10 @@ impl<V: Weighted + Clone> BlockCache<V> {
         }
     }
 
-    /// Drops the values of a deleted file. Walks the whole cache, shard by shard; meant for the end
-    /// of a compaction.
+    /// Drops the values of a deleted file. Slow: visits all entries of the cache.
     ///
-    /// A concurrent load of that file may insert its value later; it is then evicted as unused.
+    /// A concurrent load may still insert a block of that file. It is evicted later, like any
+    /// unused block.
     pub fn evict_file(&self, file_id: u64) {
         self.cache.retain(|key, value| {
             let stays = key.file_id != file_id;
@@ -315,8 +315,8 @@ impl<V: Weighted + Clone> BlockCache<V> {
     /// Current statistics of one kind.
     pub fn kind_stats(&self, kind: usize) -> KindStats {
         KindStats {
-            hits: self.hits.get(|of| &of[kind]),
-            loads: self.loads.get(|of| &of[kind]),
+            hits: self.hits.get(|kinds| &kinds[kind]),
+            loads: self.loads.get(|kinds| &kinds[kind]),
             entries: self.shares.entries(kind),
         }
     }
@@ -338,20 +338,20 @@ impl<V: Weighted + Clone> BlockCache<V> {
 
 /// Sum over all kinds.
 fn sum(counts: &Counts<ByKind>) -> u64 {
-    (0..KINDS).map(|kind| counts.get(|of| &of[kind])).sum()
+    (0..KINDS).map(|kind| counts.get(|kinds| &kinds[kind])).sum()
 }
 
 fn shard_count(capacity_bytes: u64) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let most = (cores * SHARDS_PER_CORE).next_power_of_two() as u64;
-    let roomy = (capacity_bytes / SHARD_BYTES_MIN).max(1);
+    let by_cores = (cores * SHARDS_PER_CORE).next_power_of_two() as u64;
+    let by_capacity = (capacity_bytes / SHARD_BYTES_MIN).max(1);
     // Round down to a power of two.
-    let roomy = 1 << roomy.ilog2();
-    most.min(roomy) as usize
+    let by_capacity = 1 << by_capacity.ilog2();
+    by_cores.min(by_capacity) as usize
 }
 
-// quick_cache rounds each shard's part up. Rounding the total down first ensures that the parts do
-// not exceed it.
+// The greatest multiple of `shards` that is at most `capacity_bytes`. quick_cache rounds the
+// capacity of each shard up, so with any other number the shards would exceed `capacity_bytes`.
 fn whole_shards(capacity_bytes: u64, shards: usize) -> u64 {
     capacity_bytes - capacity_bytes % shards as u64
 }

@@ -17,9 +17,9 @@ mod unit_queue;
 use std::sync::Arc;
 use std::time::Duration;
 
+use analytics::{ColumnQuery, ReadStats};
 use bytes::Bytes;
 use engine::Region;
-use engine::columns::{ColumnQuery, ReadStats};
 use proto::exception::JavaException;
 use proto::grampus;
 use wire::convert::columns::request::RowQuery;

@@ -69,7 +69,7 @@ impl EndpointScan {
         if self.deadline.is_some_and(|deadline| deadline <= self.clock.monotonic()) {
             return Err(Error::Refused(JavaException::io("the client no longer waits")));
         }
-        if self.region.is_pinned_by(&self.scanner) {
+        if self.region.should_rest(&self.scanner) {
             drop(self.scanner.rest());
             self.region.wake(&mut self.scanner);
         }

@@ -1,17 +1,13 @@
-//! The memory of all memstores of a server as one number, and the interface through which regions
-//! request flushes.
+//! The memory of all memstores of a server as one number.
 //!
 //! Every region reports how its memstores grow and shrink. Writers are refused while the sum is
 //! over the limit (`hbase.regionserver.global.memstore.size`); flushes begin at the low mark below
-//! it. The caller chooses which region is flushed. A region only requests a flush through
-//! [`Maintenance`].
+//! it. The caller chooses which region is flushed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fs::space::Space;
-
-use crate::region::Region;
 
 /// Bytes of all memstores of a server, and their limit. Shared by its regions.
 #[derive(Debug)]
@@ -80,40 +76,6 @@ impl MemstoreBudget {
             debug_assert!(used >= before - after, "a region gives back only what it took");
         }
     }
-}
-
-/// Why a region requests a flush.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushReason {
-    /// Its memstores exceed the flush size.
-    Size,
-    /// All memstores of the server together exceed the low mark.
-    Pressure,
-    /// The disk is full. Logs can be deleted once their edits are in files.
-    Space,
-    /// An earlier flush failed, and its snapshot is still in memory.
-    Retry,
-}
-
-/// Runs the background work of regions: the server's scheduler, or
-/// [`Chores`](crate::chores::Chores) for a region without a server.
-///
-/// The write path calls these methods, so they only record the request. A request is repeated many
-/// times.
-pub trait Maintenance: Send + Sync + 'static {
-    /// Requests a flush of the region soon.
-    fn request_flush(&self, region: &Arc<Region>, reason: FlushReason);
-    /// Reports that a store of the region has enough files to compact.
-    fn request_compaction(&self, region: &Arc<Region>, family: &[u8]);
-}
-
-/// Ignores all requests: flushes and compactions run only by explicit call (tests, offline tools).
-#[derive(Debug, Default)]
-pub struct NoMaintenance;
-
-impl Maintenance for NoMaintenance {
-    fn request_flush(&self, _: &Arc<Region>, _: FlushReason) {}
-    fn request_compaction(&self, _: &Arc<Region>, _: &[u8]) {}
 }
 
 #[cfg(test)]

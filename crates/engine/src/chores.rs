@@ -7,9 +7,8 @@ use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use tracing::error;
 
-use crate::budget::{FlushReason, Maintenance};
 use crate::compaction::SelectionRequest;
-use crate::region::{Region, Unthrottled};
+use crate::region::{FlushReason, Maintenance, Region, Unthrottled};
 
 /// Runs each request in its own background task. A request that is already running is ignored.
 pub struct Chores {

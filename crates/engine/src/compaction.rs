@@ -2,8 +2,8 @@
 //!
 //! * [`facts`]: the facts that a selection uses about a file, its store, and the moment;
 //! * [`settings`]: HBase's keys; the family overrides the table, and the table the site;
-//! * [`mod@select`]: the selection, as made by every policy but [`fifo`]: which files are eligible,
-//!   whether the compaction is major, and how many files it takes at most;
+//! * [`mod@select`]: the selection, as made by every policy but [`fifo`]: which files are
+//!   candidates, whether the compaction is major, and how many files it takes at most;
 //! * [`exploring`], [`ratio`]: the runs of files that a minor compaction takes;
 //! * [`major`]: when a major compaction is due;
 //! * [`date_tiered`], [`windows`]: by time windows, with several outputs;

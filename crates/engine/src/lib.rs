@@ -11,14 +11,13 @@
 //! * [`salvage`]: opening a region without damaged files, if their loss is accepted;
 //! * [`compaction`]: which files are compacted;
 //! * [`instruments`]: metrics of regions, tables, and the server;
-//! * [`budget`], [`chores`]: the memory of memstores, requests to flush, and their execution.
+//! * [`budget`]: the memory of memstores; [`chores`]: background flushes and compactions.
 //!
 //! Reading:
 //! * [`memstore`]: sorted cells in memory;
 //! * [`scanner`]: from views to results: merging, deletes, versions, limits;
 //! * [`filter`]: evaluation of filters;
-//! * [`caching`]: which blocks are cached;
-//! * [`columns`]: rows as column vectors, for queries over many rows and few columns.
+//! * [`caching`]: which blocks are cached.
 //!
 //! Usable as a library without a server. Knows nothing about protobuf, sockets, ZooKeeper, or Java
 //! class names.
@@ -26,7 +25,6 @@
 pub mod budget;
 pub mod caching;
 pub mod chores;
-pub mod columns;
 pub mod compaction;
 pub mod error;
 pub mod filter;

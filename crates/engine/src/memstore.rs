@@ -32,7 +32,7 @@ pub struct Memstore {
 /// example, the first thousand of a million zero-padded numbers share more leading zeros than all
 /// of them do. With so long a prefix, the later rows could not be distinguished.
 pub fn common_prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
-    let left = first.len().min(last.len()).saturating_sub(tree::ROW_PREFIX_LEN);
+    let left = first.len().min(last.len()).saturating_sub(tree::ROW_HEAD_LEN);
     &first[..common_len(first, last).min(left)]
 }
 

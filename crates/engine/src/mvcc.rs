@@ -1,15 +1,15 @@
 //! Sequence ids and read points: which writes readers may see.
 //!
-//! A write draws its sequence id and enters the log's queue while it holds the region's publish
+//! A write gets its sequence id and enters the log's queue while it holds the region's publish
 //! lock. Ids, log entries, and memstore inserts therefore have the same order. The log reports a
-//! region's edits as committed in that order. Each report moves the read point past the edit, and
-//! only then is the writer acknowledged. Invariants:
+//! region's edits as committed in that order. Each report moves the read point past the edit. Only
+//! then is the writer acknowledged. Invariants:
 //!
 //! * `read_point <= write_point`; both only grow.
 //! * Every write up to the read point is complete in the memstore or in files. It is durable,
 //!   unless its client waived that.
-//! * After a log failure the read point never moves again. Every waiter for a write above it,
-//!   present or later, gets the error.
+//! * After a log failure the read point never moves again. Every present or later waiter for a
+//!   write above the read point gets the error.
 //!
 //! Not here: the publish lock and the work done under it (`region::write`).
 
@@ -35,11 +35,12 @@ pub struct Mvcc {
 
 #[derive(Default)]
 struct WaitersAndReaders {
-    // By sequence id, then ticket, so that one split takes all waiters up to the read point.
+    // The key is the awaited sequence id and the waiter's ticket.
     waiting: BTreeMap<(u64, u64), Waker>,
-    next_ticket: u64,
-    // Read points of registered readers, ascending, each with its number of readers. A vector,
-    // because a map would allocate for every Get.
+    // Number of the last waiter. Distinguishes waiters for the same sequence id.
+    last_ticket: u64,
+    // The read points of registered readers, ascending, each with its number of readers. A map
+    // would allocate memory for every reader.
     readers: Vec<(u64, usize)>,
     failed: Option<Error>,
 }
@@ -55,11 +56,12 @@ impl Mvcc {
         })
     }
 
-    /// Restarts after `last`. A region that opens learns late which ids were used.
+    /// Continues after `last`, the highest sequence id used before the region was opened. Called
+    /// while the region opens.
     ///
     /// # Panics
-    /// If an assigned id is not visible yet.
-    pub(crate) fn begin(&self, last: u64) {
+    /// If an assigned id is not visible yet, or if the read point is greater than `last`.
+    pub(crate) fn continue_after(&self, last: u64) {
         let _state = self.state();
         assert_eq!(self.write_point(), self.read_point(), "no writes before the region is open");
         assert!(last >= self.read_point(), "the read point does not go back");
@@ -69,7 +71,7 @@ impl Mvcc {
 
     /// Assigns the next sequence id.
     ///
-    /// REQUIRES: the region's publish lock, held until the id is in the log's queue.
+    /// The caller must hold the region's publish lock until the id is in the log's queue.
     pub fn next_seq_id(&self) -> u64 {
         self.write_point.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -88,8 +90,8 @@ impl Mvcc {
     ///
     /// # Errors
     /// The log's error, once it has failed.
-    pub fn check(&self) -> Result<()> {
-        // Every read and write calls this, so the common case takes no lock.
+    pub fn check_log(&self) -> Result<()> {
+        // Every read and write calls this, so it takes no lock while the log works.
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -108,8 +110,8 @@ impl Mvcc {
     /// compaction that begins while the guard lives keeps every version that the reader may see.
     pub fn register_reader(self: &Arc<Mvcc>, read_point: Option<u64>) -> ReadGuard {
         let mut state = self.state();
-        // Read it under the lock: a flush that computes the smallest read point either sees this
-        // reader or comes before it.
+        // Under the lock: between this line and the registration, no flush may compute the
+        // smallest read point.
         let read_point = read_point.unwrap_or_else(|| self.read_point());
         match state.readers.binary_search_by_key(&read_point, |(known, _)| *known) {
             Ok(at) => state.readers[at].1 += 1,
@@ -123,7 +125,7 @@ impl Mvcc {
     }
 
     /// The oldest read point of a registered reader, or the current read point if there is none.
-    /// Versions that no reader at this point or a newer one can see may be dropped.
+    /// A version that is visible neither at this read point nor at a newer one may be dropped.
     pub fn smallest_read_point(&self) -> u64 {
         let state = self.state();
         let oldest = state.readers.first().map_or(u64::MAX, |(read_point, _)| *read_point);
@@ -136,7 +138,7 @@ impl Mvcc {
         let mut state = self.state();
         assert!(seq_id > self.read_point(), "the log reports a region's edits in order, each once");
         debug_assert!(seq_id <= self.write_point(), "only an assigned id becomes visible");
-        // After a failed edit no later one may become visible, whatever the log reports.
+        // After a failure no edit may become visible, whatever the log reports.
         if state.failed.is_some() {
             return;
         }
@@ -225,7 +227,7 @@ impl Future for WaitVisible {
         }
         let mvcc = self.mvcc.clone();
         let mut state = mvcc.state();
-        // Check again: the read point cannot move while this holds the lock.
+        // Check again: while this thread holds the lock, the read point does not move.
         if mvcc.read_point() >= self.seq_id {
             return Poll::Ready(Ok(()));
         }
@@ -233,8 +235,8 @@ impl Future for WaitVisible {
             return Poll::Ready(Err(error.clone()));
         }
         let ticket = *self.ticket.get_or_insert_with(|| {
-            state.next_ticket += 1;
-            state.next_ticket
+            state.last_ticket += 1;
+            state.last_ticket
         });
         state.waiting.insert((self.seq_id, ticket), context.waker().clone());
         Poll::Pending
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_visible_when_it_and_all_before_it_are_committed() {
+    fn a_write_is_visible_when_it_and_all_earlier_writes_are_committed() {
         let mvcc = Mvcc::new(10);
         assert_eq!((mvcc.next_seq_id(), mvcc.next_seq_id()), (11, 12));
         let mut second = Box::pin(mvcc.wait_visible(12));
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_log_fails_present_and_later_waiters_but_not_what_was_visible() {
+    fn a_failed_log_fails_present_and_later_waiters_but_not_visible_writes() {
         let mvcc = Mvcc::new(0);
         mvcc.next_seq_id();
         mvcc.next_seq_id();
@@ -296,11 +298,11 @@ mod tests {
         assert!(matches!(poll(&mut before), Poll::Ready(Ok(()))));
         mvcc.advance(2);
         assert_eq!(mvcc.read_point(), 1);
-        assert!(mvcc.check().is_err() && Mvcc::new(0).check().is_ok());
+        assert!(mvcc.check_log().is_err() && Mvcc::new(0).check_log().is_ok());
     }
 
     #[test]
-    fn the_smallest_read_point_is_the_oldest_readers() {
+    fn the_smallest_read_point_is_that_of_the_oldest_reader() {
         let mvcc = Mvcc::new(5);
         let old = mvcc.register_reader(None);
         mvcc.next_seq_id();

@@ -1,16 +1,15 @@
-//! The content of the logs of earlier runs. They are read once at start, and replayed region by
-//! region as regions open.
+//! Replay of the logs of earlier runs. The logs are read once at start. A region replays its edits
+//! when it is opened.
 //!
-//! The old logs stay where they are. The new logs adopt them: they move an old log to the archive
-//! when all regions with edits in it have been flushed. A crash before that replays the old log
-//! again.
+//! The old logs stay in place until all regions with edits in them have been flushed. Then the logs
+//! of this run move them to the archive ([`wal::Log::adopt`]). After a crash, the next start
+//! replays the logs that are still in place.
 //!
-//! A region that has been opened and closed since the start needs nothing from the old logs,
-//! because all its edits are in its files ([`RecoveredLogs::mark_closed`]).
+//! A region that was closed since the start needs nothing from the old logs: all its edits are in
+//! store files ([`RecoveredLogs::mark_closed`]).
 //!
 //! If a log is damaged, only the regions that may have lost edits in it stay closed, until the
-//! operator accepts the loss ([`OnDamage::Skip`]). The end of each log and all missing parts are
-//! reported.
+//! operator accepts the loss ([`OnDamage::Skip`]).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +35,7 @@ pub enum OnDamage {
     /// They stay closed, and the log stays in place.
     #[default]
     Refuse,
-    /// They are opened without these edits, and the log is moved below `corrupt`.
+    /// They are opened without the lost edits, and the log is moved to the directory `corrupt`.
     Skip,
 }
 
@@ -45,8 +44,9 @@ pub struct RecoveredLogs {
     index: Arc<LogIndex>,
     on_damage: OnDamage,
     corrupt_dir: FilePath,
-    // Regions created later have nothing in these logs.
+    // When this run started. Regions that were created later have no edits in these logs.
     started_ms: u64,
+    // Encoded names of the regions that were closed since the start.
     closed: Mutex<HashSet<String>>,
     warnings: Vec<String>,
 }
@@ -72,12 +72,12 @@ pub async fn other_servers_log_dirs(
 }
 
 impl RecoveredLogs {
-    /// Scans and checks the logs in `dirs`, to which no process writes any more. `own` is the
-    /// server that starts.
+    /// Scans and checks the logs in `dirs`, to which no process writes any more. `own` is the name
+    /// of the server that is starting.
     ///
     /// # Errors
-    /// File system errors, and logs that are not supported. Damage is not an error here: it is
-    /// returned when an affected region opens ([`Entries::check`]).
+    /// File system errors, and logs of an unsupported format. Damage is reported later, when an
+    /// affected region opens ([`Entries::check`]).
     pub async fn scan(
         fs: Arc<dyn FileSystem>,
         root: &RootDir,
@@ -104,7 +104,7 @@ impl RecoveredLogs {
         Ok(recovered)
     }
 
-    /// Reports where and why each log ends.
+    /// Logs where each log ends, and adds warnings for damage and for logs without an end mark.
     fn report(&mut self) {
         let index = self.index.clone();
         if !index.logs().is_empty() {
@@ -113,29 +113,29 @@ impl RecoveredLogs {
             info!(logs, regions, bytes, "read the logs of an earlier run");
         }
         for log in index.logs() {
-            let is_damaged = index.damages().iter().any(|damage| damage.file == log.path);
+            let is_damaged = index.damaged_parts().iter().any(|damage| damage.file == log.path);
             match log.tail.ending {
                 Ending::Torn(what) if !is_damaged => {
                     self.warnings.push(format!(
-                        "Log {} ends at {} without an end mark: {what}. After a loss of power this was its last, \
-                         unacknowledged group; otherwise the file was damaged, and acknowledged edits after that offset \
-                         may be lost.",
+                        "Log {} ends at offset {} without an end mark: {what}. If power was lost, only unacknowledged \
+                         edits are missing. If not, the file is damaged, and acknowledged edits after this offset may \
+                         be lost.",
                         log.path, log.tail.end
                     ));
                 }
                 ending => info!(path = %log.path, end = log.tail.end, ?ending, "end of a log"),
             }
         }
-        for damage in index.damages() {
+        for damage in index.damaged_parts() {
             self.warnings.push(match self.on_damage {
                 OnDamage::Refuse => format!(
-                    "{damage}. Regions that may have lost edits by it stay closed. To open them without these edits, \
-                     restart once with {SKIP_OPTION}=true; the log is then kept below {}.",
+                    "{damage}. Regions that may have lost edits in it stay closed. To open them without these edits, \
+                     restart once with {SKIP_OPTION}=true; the log is then moved to the directory {}.",
                     self.corrupt_dir
                 ),
                 OnDamage::Skip => format!(
-                    "{damage}. {SKIP_OPTION} is set: regions are opened without these edits, and the log is kept below \
-                     {}.",
+                    "{damage}. {SKIP_OPTION} is set: regions are opened without the lost edits, and the log is moved \
+                     to the directory {}.",
                     self.corrupt_dir
                 ),
             });
@@ -155,13 +155,13 @@ impl RecoveredLogs {
                 match self.index.logs().iter().find(|log| log.path == recorded.path) {
                     // A log is recorded only after its header is durable.
                     Some(log) if log.tail.end == 0 => lost.push(format!(
-                        "Log {} is empty or has no header, although the last run wrote it: edits that were in no \
-                         file yet are lost.",
+                        "Log {} is empty or has no header, although the last run wrote to it: edits that were not in \
+                         store files yet are lost.",
                         log.path
                     )),
                     Some(log) if self.is_shorter(log, recorded.bytes) => lost.push(format!(
-                        "Log {} ends at {}, but {} bytes of it were acknowledged: the edits in the last {} bytes are \
-                         lost.",
+                        "Log {} ends at offset {}, but {} bytes were acknowledged: the edits in the last {} of these \
+                         bytes are lost.",
                         log.path,
                         log.tail.end,
                         recorded.bytes,
@@ -171,8 +171,8 @@ impl RecoveredLogs {
                     None if fs.stat(&root.old_wals_dir().join(recorded.path.name())).await?.is_some() => {}
                     None if fs.stat(&self.corrupt_dir.join(recorded.path.name())).await?.is_some() => {}
                     None => lost.push(format!(
-                        "Log {} is missing, although the last run still kept it with {} bytes: edits that were in no \
-                         file yet are lost.",
+                        "Log {} of {} bytes is missing, although the last run still needed it: edits that were not in \
+                         store files yet are lost.",
                         recorded.path, recorded.bytes
                     )),
                 }
@@ -183,9 +183,10 @@ impl RecoveredLogs {
         Ok(())
     }
 
-    /// Whether `log` ends before `bytes` without damage, which is reported separately.
+    /// Whether `log` has fewer than `bytes` bytes. False for a damaged log, whose damage is
+    /// reported separately.
     fn is_shorter(&self, log: &IndexedLog, bytes: u64) -> bool {
-        log.tail.end < bytes && !self.index.damages().iter().any(|damage| damage.file == log.path)
+        log.tail.end < bytes && !self.index.damaged_parts().iter().any(|damage| damage.file == log.path)
     }
 
     /// Warnings for the operator about damaged, shortened, and missing logs.
@@ -193,11 +194,12 @@ impl RecoveredLogs {
         &self.warnings
     }
 
-    /// The old logs, as [`wal::Log::adopt`] takes them, with the fate of the damaged ones.
+    /// The old logs, for [`wal::Log::adopt`]. What happens to a damaged log depends on
+    /// [`OnDamage`].
     pub fn old_logs(&self) -> Vec<wal::OldLog> {
         let mut logs = self.index.old_logs();
         for log in &mut logs {
-            if self.index.damages().iter().any(|damage| damage.file == log.path) {
+            if self.index.damaged_parts().iter().any(|damage| damage.file == log.path) {
                 log.action = match self.on_damage {
                     OnDamage::Refuse => wal::OldLogAction::Stay,
                     OnDamage::Skip => wal::OldLogAction::MoveTo(self.corrupt_dir.clone()),
@@ -207,16 +209,17 @@ impl RecoveredLogs {
         logs
     }
 
-    /// Lets the new logs adopt the old ones: `meta_log` those of `hbase:meta`, `log` all others.
-    pub fn let_adopt(&self, log: &wal::Log, meta_log: &wal::Log) {
+    /// Passes the old logs of `hbase:meta` to `meta_log` and all other old logs to `log`. The
+    /// receiving log archives them when they are no longer needed.
+    pub fn pass_old_logs_to(&self, log: &wal::Log, meta_log: &wal::Log) {
         let (meta, users) = self.old_logs().into_iter().partition(|old| is_meta_log(&old.path));
         log.adopt(users);
         meta_log.adopt(meta);
     }
 
-    /// Makes `log` forget regions that will never be opened again because their tables were
-    /// deleted. If a region has lost its directory but its table has not, its edits are retained:
-    /// the directory may be restored.
+    /// Makes `log` forget the regions of deleted tables, which are never opened again. A region of
+    /// an existing table is not forgotten, even if the region's directory is missing: the directory
+    /// may be restored later.
     ///
     /// # Errors
     /// File system errors.
@@ -238,32 +241,33 @@ impl RecoveredLogs {
         Ok(())
     }
 
-    /// Records that a region was closed with all its edits in files. If it is opened again, nothing
-    /// is replayed. By then the old logs may be archived, or the region's files may come from a
-    /// restored snapshot, which must not get later edits.
+    /// Records that a region was closed, with all its edits in store files. Nothing is replayed if
+    /// the region is opened again. By then, the old logs may be archived. Or a snapshot may have
+    /// been restored, which must not receive edits that are newer than the snapshot.
     pub fn mark_closed(&self, encoded: &str) {
-        if self.index.region(encoded).is_some() || !self.index.damages().is_empty() {
+        if self.index.region(encoded).is_some() || !self.index.damaged_parts().is_empty() {
             self.closed.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());
         }
     }
 
-    /// The entries of a region that the old logs have and its files lack.
+    /// The entries of a region in the old logs. There are none if the region was closed since the
+    /// start.
     pub fn entries_of(&self, fs: Arc<dyn FileSystem>, info: &RegionInfo) -> Box<dyn Entries> {
         let encoded = info.encoded_name();
         let is_closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).contains(&encoded);
         if is_closed {
             return Box::new(crate::replay::NoEntries);
         }
-        let is_older = info.region_id < self.started_ms;
+        let existed_at_start = info.region_id < self.started_ms;
         let damages = self
             .index
-            .damages()
+            .damaged_parts()
             .iter()
-            .filter(|damage| is_older && is_meta_log(&damage.file) == info.table.is_meta());
+            .filter(|damage| existed_at_start && is_meta_log(&damage.file) == info.table.is_meta());
         let damages: Vec<Damage> = damages.cloned().collect();
-        let closed_at = self.index.region(&encoded).map_or(0, |region| region.closed_at);
+        let closed_seq_id = self.index.region(&encoded).map_or(0, |region| region.closed_at);
         let reader = wal::recovery::read_region(fs, self.index.clone(), &encoded);
-        Box::new(OldLogEntries { reader, encoded, damages, closed_at, on_damage: self.on_damage })
+        Box::new(OldLogEntries { reader, encoded, damages, closed_seq_id, on_damage: self.on_damage })
     }
 }
 
@@ -271,9 +275,10 @@ impl RecoveredLogs {
 struct OldLogEntries {
     reader: RegionReader,
     encoded: String,
-    // Damage in which it may have lost entries.
+    // Damage in which the region may have lost entries.
     damages: Vec<Damage>,
-    closed_at: u64,
+    // Sequence id of the last close in the logs. All edits up to it are in store files.
+    closed_seq_id: u64,
     on_damage: OnDamage,
 }
 
@@ -284,12 +289,12 @@ impl Entries for OldLogEntries {
 
     fn check(&self, flushed: u64) -> Result<()> {
         for damage in &self.damages {
-            let Some(loss) = damage.loss_of(&self.encoded, flushed.max(self.closed_at)) else { continue };
+            let Some(loss) = damage.loss_of(&self.encoded, flushed.max(self.closed_seq_id)) else { continue };
             match self.on_damage {
                 OnDamage::Skip => {
                     error!(
                         region = %self.encoded, file = %damage.file, offset = damage.offset,
-                        "edits of a region may be lost with a damaged log: {loss}"
+                        "edits of a region may be lost in a damaged log: {loss}"
                     );
                 }
                 OnDamage::Refuse => {
@@ -306,8 +311,8 @@ impl Entries for OldLogEntries {
     }
 }
 
-/// Sorts logs from oldest to newest, regardless of their server. The numbers in their names are
-/// milliseconds.
+/// Sorts logs from oldest to newest, regardless of their server. The number in the name of a log is
+/// its creation time in milliseconds.
 fn sort_by_age(paths: &mut [FilePath]) {
     paths.sort_by_key(|path| wal::LogName::of(path).map(|name| name.number));
 }

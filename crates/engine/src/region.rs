@@ -1,7 +1,7 @@
 //! A region: the rows of a table in one key range, from open to close.
 //!
 //! Writers publish under one short lock and wait for the log. Readers take a view and no lock.
-//! Flush and compaction run concurrently with both and publish a new view at their end. Invariants:
+//! Flush and compaction run concurrently with both and install a new view at their end. Invariants:
 //!
 //! * Lock order: rows, then publish. Both are held for computation only, never across an await.
 //! * The publish lock gives sequence ids, the log's queue, and the memstores the same order.
@@ -10,7 +10,7 @@
 //! * A snapshot leaves the view only when its cells are in durable files of the same view.
 //! * After a log failure nothing is served, because the memstores hold cells that may be lost.
 //!
-//! Not here: when to flush and compact (`budget::Maintenance`), and which server has which region.
+//! Not here: when to flush and compact ([`Maintenance`]), and which server has which region.
 
 mod batch;
 mod cache_warming;
@@ -23,11 +23,13 @@ mod encode;
 mod files;
 mod flush;
 mod inventory;
+mod maintenance;
 mod metrics;
 mod open;
 mod options;
 mod output;
 mod read;
+mod reader;
 mod row_reader;
 mod split;
 mod split_policy;
@@ -53,15 +55,17 @@ pub use change::Changed;
 pub use compact::{CompactionKind, CompactionThrottle, SelectedCompaction, Unthrottled};
 pub(crate) use files::{open_files, open_listed};
 pub use flush::Flushed;
+pub use maintenance::{FlushReason, Maintenance, NoMaintenance};
 pub use metrics::{RegionMetrics, StoreMetrics};
 pub use open::Opening;
 pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
+pub use reader::RegionReader;
 pub use row_reader::{BatchReader, RowReader};
 pub use split_policy::SplitOptions;
 pub use write::PendingBatch;
 
-use crate::budget::{FlushReason, Maintenance, MemstoreBudget};
+use crate::budget::MemstoreBudget;
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::instruments::{Instruments, RegionInstruments, StoreCounts};
@@ -110,7 +114,8 @@ pub struct Region {
     rules: Vec<FamilyRules>,
     name: Arc<str>,
     encoded: Arc<str>,
-    marked: MarkedRegion,
+    // Builds the markers that the region writes to the log.
+    markers: MarkedRegion,
     scopes: Arc<[wal::Scope]>,
     // Set once, before the region serves.
     open_seq_id: AtomicU64,
@@ -230,11 +235,8 @@ impl Region {
         &self.families
     }
 
-    pub(crate) fn rules(&self) -> &[FamilyRules] {
-        &self.rules
-    }
-
-    pub(crate) fn loader(&self) -> &Arc<BlockLoader> {
+    /// Reads blocks of the region's files through the cache.
+    pub fn loader(&self) -> &Arc<BlockLoader> {
         &self.services.loader
     }
 
@@ -297,7 +299,7 @@ impl Region {
         if self.state() != RegionState::Serving {
             return Err(self.not_serving());
         }
-        self.mvcc.check()
+        self.mvcc.check_log()
     }
 
     /// Takes the publish lock.
@@ -317,11 +319,11 @@ impl Region {
     fn set_view(&self, publish: &mut PublishState, view: RegionView) {
         assert!(view.stores.len() == self.families.len(), "a view has a store for each family");
         self.view.store(Arc::new(view));
-        self.charge(publish);
+        self.report_memstore_bytes(publish);
     }
 
     /// Reports the current size of the memstores to the budget, and returns it.
-    fn charge(&self, publish: &mut PublishState) -> u64 {
+    fn report_memstore_bytes(&self, publish: &mut PublishState) -> u64 {
         let now = self.view.load().memstore_bytes();
         self.services.budget.resized(publish.charged_bytes, now);
         publish.charged_bytes = now;
@@ -356,7 +358,7 @@ impl Region {
     ) {
         self.services.log.append(wal::Edit {
             region: self.encoded.clone(),
-            table: self.marked.table.clone(),
+            table: self.markers.table.clone(),
             seq_id,
             write_time_ms,
             cells,

@@ -86,7 +86,7 @@ async fn can_be_opened(
 ) -> Result<bool> {
     let is_empty = status.len == 0;
     let name = StoreFileName::parse(&status.name);
-    let opened = match root.list_store_file(fs, info, family, status).await {
+    let opened = match root.describe_store_file(fs, info, family, status).await {
         Ok(Some(listed)) => open_listed(fs, root, None, info, family, &listed).await.map(|_| true),
         Ok(None) => Ok(!(is_empty && matches!(name, Some(StoreFileName::Own { .. })))),
         Err(error) => Err(error.into()),

@@ -29,6 +29,7 @@ mod blocks;
 mod columns;
 mod compact;
 mod compaction_blocks;
+mod cursor_blocks;
 mod deletes;
 mod filtered;
 mod judge;
@@ -52,8 +53,9 @@ mod write_order;
 
 pub(crate) use blocks::ScannerBlocks;
 pub use compact::{CompactionScanner, Retention};
+pub use cursor_blocks::CursorBlocks;
 pub use hfile::Stop;
-pub use load::{BlockLoader, DamagedFile, drive};
+pub use load::{BlockLoader, CachedValue, DamagedFile, DerivedKey, drive};
 pub(crate) use load::{CachePolicy, ReadAhead, next_file_id};
 pub use parts::ScannerParts;
 pub(crate) use prefetcher::Prefetcher;

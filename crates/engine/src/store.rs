@@ -1,7 +1,7 @@
 //! A store: the part of a region that holds one family, as memstores over files.
 //!
-//! Readers take no lock. They take a [`StoreView`] and hold it while they read. A flush or
-//! compaction publishes its result by replacing the view as a whole. Invariants:
+//! Readers take no lock. They take a [`StoreView`] and hold it while they read. At its end, a flush
+//! or compaction replaces the view as a whole. Invariants:
 //!
 //! * Files are sorted from the oldest to the newest: by sequence id, then by timestamp (a
 //!   compaction that splits its output by time writes several files with one sequence id), then

@@ -11,6 +11,8 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
+#[path = "../../analytics/tests/common/columns.rs"]
+mod columns;
 mod common;
 
 use std::collections::BTreeSet;
@@ -26,7 +28,6 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::columns;
 use common::model::{Model, ModelCell, VisibleCell};
 use common::rules::{ModelRead, in_order};
 use common::world::{self, Opened, difference, open_table, options, visible_cell};
@@ -663,7 +664,7 @@ impl RegionWithModel {
         for families in [&FAMILIES[..1], &FAMILIES[1..], &FAMILIES[..]] {
             let columns: Vec<_> =
                 families.iter().flat_map(|family| QUALIFIERS.map(|qualifier| (*family, qualifier))).collect();
-            let wanted = engine::columns::ColumnQuery {
+            let wanted = analytics::ColumnQuery {
                 start_row: Bytes::from_static(start),
                 stop_row: Bytes::from_static(stop),
                 time_range: as_scan.time_range,
@@ -671,8 +672,7 @@ impl RegionWithModel {
                 ..columns::wanted(families, columns::raw_columns(&columns))
             };
             columns::check(&self.opened.region, &wanted).await;
-            let all =
-                engine::columns::ColumnQuery { start_row: Bytes::new(), stop_row: Bytes::new(), ..wanted };
+            let all = analytics::ColumnQuery { start_row: Bytes::new(), stop_row: Bytes::new(), ..wanted };
             columns::check(&self.opened.region, &all).await;
         }
     }

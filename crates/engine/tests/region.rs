@@ -459,15 +459,15 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
         let mut scanner = region.scanner(&Scan::default()).unwrap();
         let mut list = CellList::default();
         drive(&mut scanner, &mut Limits { rows: 1, ..Limits::default() }, &mut list).await.unwrap();
-        assert!(!region.is_pinned_by(&scanner));
+        assert!(!region.should_rest(&scanner));
         for row in ["b", "d", "e"] {
             one(region, put(row, "2")).await.unwrap();
         }
         one(region, Mutation::delete("c", vec![])).await.unwrap();
         region.flush().await.unwrap();
-        assert!(region.is_pinned_by(&scanner));
+        assert!(region.should_rest(&scanner));
         drop(scanner.rest());
-        assert!(!region.is_pinned_by(&scanner), "it holds nothing");
+        assert!(!region.should_rest(&scanner), "it holds nothing");
         region.compact(None, CompactionKind::Major).await.unwrap();
         let archived = names(&memory, &format!("archive/{}", store_dir())).await;
         assert!(inputs.iter().all(|input| archived.contains(input)), "{archived:?}");

@@ -19,7 +19,7 @@ pub(crate) enum Codec {
 }
 
 /// Maximum bytes of a decompressed payload.
-pub(crate) const PLAIN_LEN_MAX: usize = 1 << 30;
+pub(crate) const PAYLOAD_LEN_MAX: usize = 1 << 30;
 
 impl Codec {
     /// The codec for HBase's `compression`.
@@ -45,11 +45,11 @@ impl Codec {
     }
 }
 
-/// Decompresses `stored`, whose plain length is `plain_len` according to the block header.
+/// Decompresses `stored`. `plain_len` is the decompressed length that the block header states.
 /// Allocates at most that many bytes, and only if the codec can produce them from the stored
 /// length.
 pub(crate) fn decompress(algorithm: Algorithm, stored: &[u8], plain_len: usize) -> Parsed<Vec<u8>> {
-    if plain_len > PLAIN_LEN_MAX || !algorithm.is_possible(stored.len(), plain_len) {
+    if plain_len > PAYLOAD_LEN_MAX || !algorithm.is_possible(stored.len(), plain_len) {
         return Err(Fault::Damaged("block claims to decompress to more than is possible"));
     }
     algorithm

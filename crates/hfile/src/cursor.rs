@@ -38,17 +38,20 @@ enum State {
 
 type Step<T> = Result<T, Stop>;
 
-impl Cursor {
-    pub(crate) fn new(file: Arc<Reader>) -> Cursor {
+impl Reader {
+    /// A cursor before the first cell.
+    pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor {
-            file,
+            file: self.clone(),
             state: State::BeforeFirst,
             position: BlockPosition::default(),
             path: IndexPath::default(),
             spare: IndexPath::default(),
         }
     }
+}
 
+impl Cursor {
     /// The file of the cursor.
     pub fn file(&self) -> &Arc<Reader> {
         &self.file
@@ -115,7 +118,7 @@ impl Cursor {
             return Ok(());
         }
         let block = self.block_of_spare(source)?;
-        if !block.is_start_checked() {
+        if !block.is_first_key_checked() {
             self.check_first_key(&block)?;
         }
         match self.position.seek(block, order, key) {
@@ -243,7 +246,7 @@ impl Cursor {
         if self.file.order().compare_keys(first, self.spare.key(&self.file)) == Ordering::Less {
             return Err(self.damaged("block starts before its key in the index"));
         }
-        block.set_start_checked();
+        block.set_first_key_checked();
         Ok((first, last))
     }
 

@@ -66,8 +66,8 @@ fn walk(block: &Arc<Block>, order: CellOrder) {
     loop {
         let cell = at.cell().expect("the position is at a cell");
         assert!(previous.as_deref().is_none_or(|previous| order.compare_keys(previous, cell.key).is_le()));
-        let marks = block.prefetch_search(cell.row());
-        let likely = block.likely_cell(cell.row(), marks);
+        let anchors = block.prefetch_search(cell.row());
+        let likely = block.likely_anchor(cell.row(), anchors);
         likely.into_iter().for_each(|likely| block.prefetch_cell(likely));
         let after_last = sought.seek(Arc::clone(block), order, cell.key).expect("the key of a cell is found");
         assert!(after_last.is_none(), "no cell is after the last one");
@@ -135,7 +135,7 @@ pub fn index(data: &[u8]) {
         for row in [&b""[..], b"m", b"row", &[0xff; 9]] {
             let key = cell::KeyBuf::first_on_row(row);
             let is_before = |entry: &[u8]| order.compare_keys(entry, &key).is_le();
-            assert_eq!(index.last_where_of(row, is_before), index.last_where(is_before));
+            assert_eq!(index.last_where_by_head(row, is_before), index.last_where(is_before));
         }
     }
 }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use cell::{CellOrder, key};
 
 use crate::error::{Fault, Parsed};
-use crate::heads::Heads;
+use crate::heads::HeadSearch;
 use crate::input::Input;
 
 /// Bytes of an entry before its key.
@@ -32,7 +32,7 @@ pub(crate) const MIDDLE_LEN: usize = 8 + 4 + 4;
 #[derive(Debug)]
 pub(crate) struct Index {
     payload: Bytes,
-    heads: Heads<u64>,
+    head_search: HeadSearch<u64>,
     entries: Box<[Entry]>,
     // The row head of each entry's key, in a separate array so that a search touches few cache
     // lines. Either one per entry or empty. Heads have eight bytes here: rows of a file share a
@@ -71,7 +71,7 @@ pub(crate) struct MiddleEntry {
 impl Index {
     /// An index without heads.
     fn of(payload: Bytes, entries: Vec<Entry>) -> Index {
-        Index { payload, heads: Heads::none(), entries: entries.into(), row_heads: Box::default() }
+        Index { payload, head_search: HeadSearch::none(), entries: entries.into(), row_heads: Box::default() }
     }
 
     /// Parses `count` entries in root form from offset `start` of the payload. Also returns the
@@ -164,10 +164,10 @@ impl Index {
     /// Computes the heads of the keys, which must be checked.
     fn set_heads(&mut self, order: CellOrder) {
         let Some(last) = self.len().checked_sub(1) else { return };
-        let mut heads = Heads::of_rows(order, key::row(self.key(0)), key::row(self.key(last)));
-        self.row_heads = (0..self.len()).map(|at| heads.head(key::row(self.key(at)))).collect();
-        heads.set_samples(self.len(), |at| self.row_heads[at]);
-        self.heads = heads;
+        let mut head_search = HeadSearch::of_rows(order, key::row(self.key(0)), key::row(self.key(last)));
+        self.row_heads = (0..self.len()).map(|at| head_search.head(key::row(self.key(at)))).collect();
+        head_search.set_samples(self.len(), |at| self.row_heads[at]);
+        self.head_search = head_search;
     }
 
     /// Number of entries.
@@ -209,10 +209,10 @@ impl Index {
     /// Like [`last_where`](Self::last_where) for a data index, where `is_before` compares with a
     /// key of `row`. Compares few keys.
     #[inline]
-    pub(crate) fn last_where_of(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let equal = self.heads.equal_range(row, self.len(), |at| self.row_heads[at]);
+    pub(crate) fn last_where_by_head(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        let equal = self.head_search.equal_range(row, self.len(), |at| self.row_heads[at]);
         let low = self.count_before(equal.clone(), &is_before);
-        if self.len() > 0 && self.heads.has_common_prefix(row, key::row(self.key(0))) {
+        if self.len() > 0 && self.head_search.has_common_prefix(row, key::row(self.key(0))) {
             return low.checked_sub(1);
         }
         // Heads prove nothing for other rows, so check the result against its neighbors. The keys

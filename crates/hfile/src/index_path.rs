@@ -30,8 +30,8 @@ impl Clone for IndexPath {
     }
 }
 
-/// Whether the entry `at` of an index block with `len` entries is a step of
-/// [`IndexPath::next_step`].
+/// Whether [`IndexPath::next_step`] stops at the entry `at` of an index block with `len` entries.
+/// `at` must be a multiple of `stride`.
 fn is_step(at: usize, len: usize, stride: usize) -> bool {
     at == 0 || (at < len && (len - at) * 2 >= stride)
 }
@@ -72,9 +72,9 @@ impl IndexPath {
             .map(|(index, at)| index.key(at + 1))
     }
 
-    /// Moves to the last data block whose key satisfies `is_before`, which compares with a key of
-    /// `row`. If there is none, moves to the first block if `or_first`. Returns whether there is
-    /// such a block.
+    /// Moves to the last data block whose index key satisfies `is_before`, a comparison with a key
+    /// of `row`. If there is no such block and `or_first` is true, moves to the first block.
+    /// Returns whether the path is at a block.
     pub(crate) fn seek(
         &mut self,
         file: &Arc<Reader>,
@@ -84,12 +84,12 @@ impl IndexPath {
         or_first: bool,
     ) -> Step<bool> {
         self.inner.clear();
-        match file.root().last_where_of(row, &is_before) {
+        match file.root().last_where_by_head(row, &is_before) {
             Some(at) => self.root_at = at,
             None if or_first && file.root().len() > 0 => self.root_at = 0,
             None => return Ok(false),
         }
-        self.descend(file, source, |index| index.last_where_of(row, &is_before).unwrap_or(0))?;
+        self.descend(file, source, |index| index.last_where_by_head(row, &is_before).unwrap_or(0))?;
         Ok(true)
     }
 
@@ -129,7 +129,7 @@ impl IndexPath {
         self.next(file, source)
     }
 
-    /// Moves back to the nearest step of [`next_step`](Self::next_step).
+    /// Moves back to the nearest block at which [`next_step`](Self::next_step) stops.
     pub(crate) fn back_to_step(&mut self, file: &Reader, stride: usize) {
         let (at, len) = self.in_leaf(file);
         let step = *at / stride * stride;
@@ -178,13 +178,13 @@ impl IndexPath {
             let target = self.target(file);
             let block = file.find(target, kind, source)?;
             let index = entries(&block);
-            if !block.is_start_checked() {
+            if !block.is_first_key_checked() {
                 if index.key(0) != self.key(file) {
                     return Err(Fault::Damaged("first key of index block differs from its parent's entry")
                         .at(file.path(), target.offset)
                         .into());
                 }
-                block.set_start_checked();
+                block.set_first_key_checked();
             }
             let at = pick(index);
             self.inner.push((block, at));

@@ -116,8 +116,8 @@ impl IndexWriter {
         self.block_count += 1;
     }
 
-    /// The leaf to write now: a full one, or the last one when `closing` and there are other
-    /// leaves.
+    /// The leaf to write now: a full leaf. If `closing`, the last leaf too, unless it is the only
+    /// leaf.
     pub(crate) fn next_leaf(&mut self, closing: bool) -> Option<ReadyIndex> {
         if self.leaf.len() == 0 {
             return None;
@@ -148,9 +148,9 @@ impl IndexWriter {
         self.blocks_up_to.push(self.block_count);
     }
 
-    /// Splits the root if it is too large. Returns the blocks of a new level below it, which must
-    /// be written and passed to [`IndexWriter::intermediates_written`]. Repeat until it returns
-    /// `None`.
+    /// Splits the root if it is too large. Returns the blocks of a new level below the root. The
+    /// caller must write them, pass them to [`IndexWriter::intermediates_written`], and repeat this
+    /// call until it returns `None`.
     pub(crate) fn next_level(&mut self) -> Option<Vec<ReadyIndex>> {
         if self.levels > 1 && self.middle.is_none() {
             self.middle = Some(self.middle_of_file());
@@ -191,8 +191,8 @@ impl IndexWriter {
         }
     }
 
-    /// The middle-of-file entry: the leaf, and the entry in it, that point at the middle data
-    /// block.
+    /// The middle-of-file entry: the position of the leaf that points at the middle data block, and
+    /// of the entry in that leaf.
     fn middle_of_file(&self) -> Vec<u8> {
         debug_assert!(
             self.blocks_up_to.len() == self.root.len() && self.blocks_up_to.last() == Some(&self.block_count),

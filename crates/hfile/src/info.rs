@@ -1,4 +1,4 @@
-//! File info: named entries that describe a file. Typed where we use them, raw otherwise.
+//! File info: named entries that describe a file. Entries that this crate uses are typed.
 //!
 //! Payload of the block: `PBUF`, then a length-delimited `FileInfoProto` with entries sorted by
 //! name.
@@ -103,11 +103,11 @@ pub struct FileInfo {
     /// Whether all cells are hidden by newer ones (`HISTORICAL`).
     pub is_historical: bool,
     /// The oldest read point (a sequence id) at which the file is complete
-    /// (`GRAMPUS_READABLE_SINCE`): of the cells that went into the file, it has each version that
-    /// is visible at this or a later read point. `None` if not stated.
+    /// (`GRAMPUS_READABLE_SINCE`): the flush or compaction that wrote it kept every version that is
+    /// visible at this read point or later. `None` if not stated.
     pub readable_since: Option<u64>,
-    /// Number of rows, if all cells are puts without tags, so that every row is visible
-    /// (`GRAMPUS_PLAIN_ROWS`). `None` if some cells are not, or if not stated.
+    /// Number of rows, if all cells are puts without tags (`GRAMPUS_PLAIN_ROWS`). `None` if other
+    /// cells exist, or if not stated.
     pub plain_rows: Option<u64>,
     /// Position of the column sidecar's catalog, if there is one (`GRAMPUS_COLUMN_SIDECAR`: eight
     /// bytes of offset, four bytes of length).

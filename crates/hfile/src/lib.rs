@@ -19,8 +19,8 @@
 //!   checked lengths, and damage is reported as [`Error::Corrupt`] with file and offset.
 //! * Blocks are checked once, when they are loaded, and trusted afterwards.
 //!
-//! Does not depend on regions, stores, references to halves of files, the set of files, or the
-//! caching of blocks.
+//! Not here: regions, stores, references to halves of files, the set of files, and the caching of
+//! blocks.
 
 mod block;
 mod bloom;

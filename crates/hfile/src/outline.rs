@@ -25,13 +25,17 @@ pub struct Outline {
     spare: IndexPath,
 }
 
-impl Outline {
-    pub(crate) fn new(file: Arc<Reader>, stride: usize, row: &[u8]) -> Outline {
+impl Reader {
+    /// Iterates over every `stride`-th data block, from the block of `row` on. Reads index blocks
+    /// only.
+    pub fn outline(self: &Arc<Self>, stride: usize, row: &[u8]) -> Outline {
         assert!(stride > 0, "the stride must be positive");
         let start = KeyBuf::first_on_row(row);
-        Outline { file, stride, start, path: None, spare: IndexPath::default() }
+        Outline { file: self.clone(), stride, start, path: None, spare: IndexPath::default() }
     }
+}
 
+impl Outline {
     /// Moves to the next step. Returns the offset of its data block and the block's index key,
     /// which is greater than all cells before the block and not greater than the block's first
     /// cell. Returns `None` after the last step.

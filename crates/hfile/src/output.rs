@@ -52,8 +52,8 @@ impl Output {
         self.put_framed(kind, false, payload)
     }
 
-    /// Appends a block without adding it to the plain bytes. HBase does this for the upper levels
-    /// of the data index.
+    /// Appends a block without adding it to [`plain_bytes`](Self::plain_bytes). HBase does this for
+    /// the upper levels of the data index.
     pub(crate) fn put_uncounted(&mut self, kind: BlockKind, payload: &[u8]) -> Target {
         let plain_bytes = self.plain_bytes;
         let target = self.put_framed(kind, false, payload);

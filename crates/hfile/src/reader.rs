@@ -1,9 +1,9 @@
 //! An open file: the parts that stay in memory while it is open, and the loading of its blocks.
 //!
 //! Opening usually takes one read of the file's end: trailer, root of the index, file info, index
-//! of the Bloom chunks. Everything else is a [`Block`] that a [`Cursor`] requests and the driver
-//! loads. A block that fails its checks is read once more before it counts as corrupt: memory and
-//! cables fail more often than disks.
+//! of the Bloom chunks. All other parts are [`Block`]s. A [`Cursor`](crate::Cursor) requests them,
+//! and its caller loads them. A block that fails its checks is read once more before it counts as
+//! corrupt, because its bytes may have changed in transfer, not on the disk.
 
 mod filters;
 mod open;
@@ -20,23 +20,21 @@ use crate::block::header::{HEADER_LEN, Header};
 use crate::block::kind::BlockKind;
 use crate::block::{Block, BlockFormat};
 use crate::bloom::BloomMeta;
-use crate::compression::{Codec, PLAIN_LEN_MAX};
-use crate::cursor::Cursor;
+use crate::compression::{Codec, PAYLOAD_LEN_MAX};
 use crate::error::{Fault, Parsed, Result};
 use crate::index::{Index, MiddleEntry, Target};
 use crate::info::FileInfo;
-use crate::outline::Outline;
 use crate::source::{BlockRef, BlockSource, Miss, Stop};
 use crate::trailer::Trailer;
 
 pub use filters::FilterCounts;
 
-/// What the opener of a file already knows about it.
+/// Facts about a file that are not stored in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
     /// The required order of the cells. A file with another order is corrupt.
     pub order: Option<CellOrder>,
-    /// A sequence id that replaces those of all cells (of a bulk loaded file).
+    /// A sequence id that replaces those of all cells, for a bulk loaded file.
     pub assigned_seq_id: Option<u64>,
 }
 
@@ -119,8 +117,8 @@ impl Reader {
         self.info.last_key.as_deref().map(key::row)
     }
 
-    /// The index key of the data block in the middle of the file, as a split point. `None` if the
-    /// file has no cells.
+    /// The index key of the data block in the middle of the file, at which a region can be split.
+    /// `None` if the file has no cells.
     ///
     /// # Errors
     /// [`Stop::Miss`] if the file has several index levels and the middle leaf is not in `source`;
@@ -165,16 +163,6 @@ impl Reader {
         [&self.bloom, &self.delete_family_bloom].into_iter().flatten().map(BloomMeta::chunk_bytes).sum()
     }
 
-    /// A cursor before the first cell.
-    pub fn cursor(self: &Arc<Self>) -> Cursor {
-        Cursor::new(self.clone())
-    }
-
-    /// Iterates over every `stride`-th data block of the index, starting at `row`.
-    pub fn outline(self: &Arc<Self>, stride: usize, row: &[u8]) -> Outline {
-        Outline::new(self.clone(), stride, row)
-    }
-
     /// Loads a block with one read (two if its length is unknown), checks it and decompresses it.
     ///
     /// If a Bloom chunk is corrupt, the file is used without its filters from then on, so the step
@@ -199,9 +187,8 @@ impl Reader {
         Ok(Arc::new(loaded))
     }
 
-    /// Reads ahead: loads the block and the following ones, about `bytes` bytes, with one read.
-    /// Returns at least the requested block, and following blocks as long as they are complete and
-    /// valid.
+    /// Reads ahead: loads the block `first` and the blocks after it, about `bytes` bytes, with one
+    /// read. Returns at least `first`. Stops before the first block that is incomplete or invalid.
     ///
     /// # Errors
     /// As for [`Reader::load`] of the first block.
@@ -215,9 +202,9 @@ impl Reader {
         Ok(vec![self.load(first).await?])
     }
 
-    /// Loads the blocks of any kind in the `bytes` bytes from `offset`, which must be the start of
-    /// a block (0 always is). Stops at the first block that is incomplete or invalid. Returns no
-    /// blocks if `offset` is at or after the end of the blocks.
+    /// Loads the blocks, of any kind, in the `bytes` bytes from `offset`, which must be the start
+    /// of a block, for example 0. Stops before the first block that is incomplete or invalid.
+    /// Returns no blocks if `offset` is at or after the end of the blocks.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -229,8 +216,8 @@ impl Reader {
         while let Ok(header) = Header::parse(&bytes_read[at..])
             && let Some(on_disk) = bytes_read[at..].get(..header.total_len())
         {
-            // A cached block must not keep all bytes of the read in memory. Decompression copies
-            // anyway.
+            // Copy the block, because a slice would keep all bytes of the read in memory. A
+            // compressed block is copied by its decompression.
             let on_disk = match self.format.codec {
                 Codec::None => Bytes::from_owner(Pages::copy_of(on_disk)),
                 _ => bytes_read.slice_ref(on_disk),
@@ -283,7 +270,10 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Reads and checks a block that must end before `end`. Repeats the read once if a check fails.
+/// Reads and checks a block that must end at or before `end`. Repeats the read once if a check
+/// fails.
+///
+/// The outer result is that of the file system, and the inner [`Parsed`] that of the checks.
 async fn load_block(
     file: &dyn FileReader,
     file_id: u64,
@@ -316,10 +306,10 @@ async fn try_load(
             Err(fault) => return Ok(Err(fault)),
         }
     };
-    if len as u64 > available || len > PLAIN_LEN_MAX + HEADER_LEN {
+    if len as u64 > available || len > PAYLOAD_LEN_MAX + HEADER_LEN {
         return Ok(Err(Fault::Damaged("block extends past the end of the blocks")));
     }
     let on_disk = file.read_at(target.offset, len).await?;
     let block = Block::decode(on_disk, file_id, target.offset, format);
-    Ok(block.map(|block| block.with_spare(file.spare_bytes())))
+    Ok(block.map(|block| block.with_unused_capacity(file.read_overhead_bytes())))
 }

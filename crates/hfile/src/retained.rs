@@ -22,8 +22,9 @@ pub(crate) struct RetainedBlocks {
     always: RetainKinds,
     /// Whether to retain the data block under construction.
     current_block: bool,
-    /// Whether the next index leaf, and the next Bloom chunk, cover a retained data block.
+    /// Whether the next index leaf covers a retained data block.
     next_leaf: bool,
+    /// Whether the next Bloom chunk covers a retained data block.
     next_chunk: bool,
     blocks: Vec<(u64, Bytes)>,
 }

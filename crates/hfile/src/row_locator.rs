@@ -1,12 +1,14 @@
 //! Locates one row in a file without a cursor.
 //!
-//! Most rows begin and end within one cached block. Such a row needs neither the index path nor the
-//! neighbor blocks that a [`Cursor`](crate::Cursor) tracks. Rows that do need them are left to a
-//! cursor.
+//! Most rows begin and end within one cached block. A locator finds only such rows. For all other
+//! rows the caller needs a [`Cursor`](crate::Cursor), which can move to the next block.
 //!
-//! A locator works in stages. A caller that reads many rows advances all of its locators by one
-//! stage before the next, and each stage prefetches what the following stage reads. Cache misses of
-//! different rows then overlap.
+//! A locator works in stages. Each stage prefetches the memory that the next stage reads. A caller
+//! that reads many rows performs one stage for all rows, then the next stage for all rows. The CPU
+//! cache misses of different rows then overlap.
+//!
+//! A search within a block begins at an *anchor*: one of the cells whose positions were listed when
+//! the block was loaded.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,10 +30,10 @@ pub struct RowLocator {
     block_offset: u64,
     stage: Stage,
     block: Option<Arc<Block>>,
-    // Search marks of the block between which the row's first cell lies.
-    search_marks: Range<usize>,
-    // The search mark at which the row most likely begins.
-    likely_mark: Option<usize>,
+    // Range of the block's anchors in which the row is searched.
+    search_anchors: Range<usize>,
+    // Index of the anchor at which the row most likely begins.
+    likely_anchor: Option<usize>,
 }
 
 /// The last completed stage of a [`RowLocator`].
@@ -41,30 +43,33 @@ enum Stage {
     BlockPrefetched,
     BlockTaken,
     SearchPrefetched,
-    CellFound,
+    AnchorFound,
     CellPrefetched,
 }
 
 impl RowLocator {
-    /// Stages after [`new`](Self::new), each of which one call of [`advance`](Self::advance) does.
+    /// Number of stages after [`new`](Self::new). Each is one call of [`advance`](Self::advance).
     pub const STAGES: usize = 5;
 
-    /// Finds the block in which `row` begins, if the file has it.
+    /// Finds the block in which `row` begins, if the file has the row.
     ///
-    /// Returns `None` if an index block on the path is not in `source` or was not yet checked by a
-    /// cursor, or if the file's cells cannot be entered in the middle of a block.
+    /// Returns `None` if a cursor is needed:
+    /// * an index block on the path is not in `source`, or its first key was not checked yet (the
+    ///   first cursor that reads the block checks it);
+    /// * the cells of the file are encoded so that each depends on the previous one;
+    /// * the file has an assigned sequence id.
     pub fn new(file: &Arc<Reader>, row: &[u8], source: &dyn BlockSource) -> Option<RowLocator> {
-        let is_plain = matches!(file.info().encoding, BlockEncoding::None | BlockEncoding::RowIndexV1);
-        if file.assigned_seq_id().is_some() || !is_plain {
+        let has_full_keys = matches!(file.info().encoding, BlockEncoding::None | BlockEncoding::RowIndexV1);
+        if file.assigned_seq_id().is_some() || !has_full_keys {
             return None;
         }
         let (file_id, order) = (file.file_id(), file.order());
         let precedes_row = |entry: &[u8]| is_at_or_before_row_start(order, entry, row);
-        let mut target = file.root().target(file.root().last_where_of(row, precedes_row)?);
+        let mut target = file.root().target(file.root().last_where_by_head(row, precedes_row)?);
         for _ in 1..file.trailer().data_index_levels {
-            let block = source.block(file, target.offset).filter(|block| block.is_start_checked())?;
+            let block = source.block(file, target.offset).filter(|block| block.is_first_key_checked())?;
             let index = block.index()?;
-            target = index.target(index.last_where_of(row, precedes_row)?);
+            target = index.target(index.last_where_by_head(row, precedes_row)?);
         }
         Some(RowLocator {
             file_id,
@@ -72,8 +77,8 @@ impl RowLocator {
             block_offset: target.offset,
             stage: Stage::BlockLocated,
             block: None,
-            search_marks: 0..0,
-            likely_mark: None,
+            search_anchors: 0..0,
+            likely_anchor: None,
         })
     }
 
@@ -82,8 +87,9 @@ impl RowLocator {
         self.file_id
     }
 
-    /// Does the next stage: prefetches the block, takes it, prefetches the memory that a search for
-    /// the row reads, finds the row's first cell, and prefetches that cell.
+    /// Does the next stage. The stages are: prefetch the block; take it from `source`; prefetch the
+    /// memory that a search in the block reads; find the anchor at which the row most likely
+    /// begins; prefetch the cell there.
     ///
     /// # Panics
     /// If `file` is not the file of [`new`](Self::new).
@@ -100,18 +106,18 @@ impl RowLocator {
             }
             Stage::BlockTaken => {
                 if let Some(block) = &self.block {
-                    self.search_marks = block.prefetch_search(row);
+                    self.search_anchors = block.prefetch_search(row);
                 }
                 Stage::SearchPrefetched
             }
             Stage::SearchPrefetched => {
                 if let Some(block) = &self.block {
-                    self.likely_mark = block.likely_cell(row, self.search_marks.clone());
+                    self.likely_anchor = block.likely_anchor(row, self.search_anchors.clone());
                 }
-                Stage::CellFound
+                Stage::AnchorFound
             }
-            Stage::CellFound | Stage::CellPrefetched => {
-                if let (Some(block), Some(likely)) = (&self.block, self.likely_mark) {
+            Stage::AnchorFound | Stage::CellPrefetched => {
+                if let (Some(block), Some(likely)) = (&self.block, self.likely_anchor) {
                     block.prefetch_cell(likely);
                 }
                 Stage::CellPrefetched
@@ -119,7 +125,7 @@ impl RowLocator {
         };
     }
 
-    /// The cells of `row`. Stages that were not done are skipped: they only save time.
+    /// The cells of `row`. The stages need not be completed: they only save time.
     ///
     /// # Panics
     /// If `file` is not the file of [`new`](Self::new).
@@ -128,10 +134,10 @@ impl RowLocator {
             self.take_block(file, source);
         }
         let is_checked_data =
-            |block: &Arc<Block>| block.kind() == BlockKind::Data && block.is_start_checked();
+            |block: &Arc<Block>| block.kind() == BlockKind::Data && block.is_first_key_checked();
         let Some(block) = self.block.filter(is_checked_data) else { return LocatedRow::Unknown };
-        // A cursor reports damage of the block, with its position.
-        RowSlice::of_row(block, self.likely_mark, self.order, row).unwrap_or(LocatedRow::Unknown)
+        // After an error, the caller reads the row by a cursor, which reports the error.
+        RowSlice::of_row(block, self.likely_anchor, self.order, row).unwrap_or(LocatedRow::Unknown)
     }
 
     fn take_block(&mut self, file: &Arc<Reader>, source: &dyn BlockSource) {
@@ -143,7 +149,7 @@ impl RowLocator {
     }
 }
 
-/// Whether `key` is at or before the position that precedes all cells of `row`.
+/// Whether `key` sorts before all cells that `row` can have.
 #[inline]
 fn is_at_or_before_row_start(order: CellOrder, key: &[u8], row: &[u8]) -> bool {
     match order.compare_rows(key::row(key), row) {

@@ -38,7 +38,7 @@ pub enum LocatedRow {
 
 impl RowSlice {
     /// The cells of `row`. No cell before `block` may be of this row. `likely` is the result of
-    /// [`Block::likely_cell`] for the row, if that was called.
+    /// [`Block::likely_anchor`] for the row, if that was called.
     pub(crate) fn of_row(
         block: Arc<Block>,
         likely: Option<usize>,
@@ -47,7 +47,7 @@ impl RowSlice {
     ) -> Parsed<LocatedRow> {
         let Body::Plain(cells) = block.body() else { return Ok(LocatedRow::Unknown) };
         let payload = block.payload();
-        let slice = match cells.row_between_marks(payload, likely, row)? {
+        let slice = match cells.row_between_anchors(payload, likely, row)? {
             Some(slice) => slice,
             None => match cells.seek(payload, likely, order, &KeyBuf::first_on_row(row))? {
                 None => return Ok(LocatedRow::Unknown),

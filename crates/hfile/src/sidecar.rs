@@ -12,16 +12,15 @@
 //! directory, lists the stretches; the file info has its position.
 //!
 //! HBase skips blocks of this kind and ignores unknown names in the file info. Files that HBase
-//! writes have no sidecar. A sidecar contains nothing that is not in the cells, which are the same
-//! as without it. If it is damaged, the cells are read instead.
+//! writes have no sidecar. The cells of a file do not depend on its sidecar. If the sidecar is
+//! damaged, the cells are read instead.
 //!
 //! Strips are correct only for *plain* stretches, whose cells are all puts without tags: there the
 //! first cell of a column is its newest version. Other stretches have a directory that states this,
 //! and no strips.
 //!
-//! * [`Catalog`], [`Directory`], [`Strip`]: the parts as read; each is checked once, when it is
-//!   decoded;
-//! * `writer`: the parts as written.
+//! * [`Catalog`], [`Directory`], [`Strip`] decode the parts, and check each part once;
+//! * `writer` writes them.
 
 mod catalog;
 mod directory;

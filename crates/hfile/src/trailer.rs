@@ -1,4 +1,4 @@
-//! The trailer: the last bytes of a file, which locate everything else.
+//! The trailer: the last bytes of a file. It locates the sections that are read on open.
 //!
 //! ```text
 //! magic 8 | length-delimited FileTrailerProto | zeros | version 4
@@ -27,7 +27,7 @@ const MAGIC: &[u8; 8] = b"TRABLK\"$";
 const MAJOR: u32 = 3;
 /// The newest minor version. Since version 2.3 the trailer is protobuf and blocks have checksums.
 const MINOR: u8 = 3;
-/// Maximum number of index levels; bounds the descent. HBase's writer stops at 16.
+/// Maximum number of index levels. HBase's writer stops at 16.
 const LEVELS_MAX: u32 = 16;
 
 /// HBase's names of the plain order in its different versions. The first one is written, because

@@ -1,8 +1,8 @@
 //! Writes a file: cells in order, front to back, in one pass.
 //!
-//! Full data blocks are closed; leaf index blocks and Bloom chunks follow them as they fill. The
-//! rest of the index, file info, Bloom metas and the trailer come at the end. For the same cells
-//! and options, the bytes equal those that HBase writes.
+//! Index leaves and Bloom chunks are written between the data blocks, as soon as they are full. The
+//! other levels of the index, file info, Bloom metas and the trailer come at the end. For the same
+//! cells and options, the bytes equal those that HBase writes.
 //!
 //! Source: HBase `HFileWriterImpl`, `StoreFileWriter`.
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType};
 use cell::{Cell, CellOrder, key, tags};
-use fs::{AccessPattern, FilePath, FileSystem, FileWriter, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, SyncLevel};
 
 use crate::block::builder::BlockBuilder;
 use crate::block::header::HEADER_LEN;
@@ -44,16 +44,16 @@ const CHUNK_LEN: usize = 256 << 10;
 /// File info that only the store knows.
 #[derive(Clone, Debug, Default)]
 pub struct StoreInfo {
-    /// Edits up to this sequence id are in this file or older ones.
+    /// Edits up to this sequence id are in this file or in older files.
     pub max_seq_id: u64,
     /// Whether the file was made from all files of the store.
     pub is_major: bool,
-    /// Whether all cells are hidden by newer ones.
+    /// Whether all cells are hidden by newer cells.
     pub is_historical: bool,
     /// Names of the files whose cells were merged into this one.
     pub compacted_files: Vec<String>,
-    /// The oldest read point at which the file is complete. Versions invisible to all reads at or
-    /// after this sequence id may be missing. `None` states nothing.
+    /// The oldest read point at which the file is complete: it has every version that is visible at
+    /// this read point or later. `None` if unknown.
     pub readable_since: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ impl Writer {
     /// packed.
     ///
     /// # Panics
-    /// If the cell sorts before the last one.
+    /// If the cell sorts before the previous cell.
     pub async fn append(&mut self, cell: &Cell<'_>) -> Result<()> {
         self.push(cell)?;
         if self.out.pending_len() >= CHUNK_LEN { self.write_out().await } else { Ok(()) }
@@ -161,7 +161,7 @@ impl Writer {
         self.malformed_tags += u64::from(readable.len() < cell.tags.len());
         let cell = &Cell { tags: readable, ..*cell };
         let is_new_key = self.check_order(cell);
-        // Equal keys stay in one block, so that a seek to the key finds all of them.
+        // Cells with equal keys stay in one block, so that a seek to the key finds all of them.
         if is_new_key && !self.block.is_empty() && self.block.len() >= self.options.block_bytes as usize {
             self.finish_block();
         }
@@ -183,7 +183,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the key differs from the last one. Panics if it sorts before it.
+    /// Whether the key of `cell` differs from the previous key. Panics if it is less.
     fn check_order(&mut self, cell: &Cell<'_>) -> bool {
         if self.last_key.is_empty() {
             self.first_key.extend_from_slice(cell.key);
@@ -245,7 +245,7 @@ impl Writer {
         self.put_inline(false);
     }
 
-    /// Writes the index leaf and the Bloom chunks that are full; when `closing`, all of them.
+    /// Writes the full index leaves and Bloom chunks. If `closing`, the other ones too.
     fn put_inline(&mut self, closing: bool) {
         while let Some(leaf) = self.index.next_leaf(closing) {
             let target = self.out.put(BlockKind::LeafIndex, &leaf.payload);
@@ -285,8 +285,8 @@ impl Writer {
         }
     }
 
-    /// Records the number of rows in the file info if all cells are puts without tags, so that a
-    /// row count need not read them. HBase has no such entry. Call it after the last cell.
+    /// Adds the number of rows to the file info if all cells are puts without tags. Row counts use
+    /// it; HBase has no such entry. To be called after the last cell.
     pub fn put_plain_rows(&mut self) {
         if self.statistics.is_plain {
             self.put_entry(names::PLAIN_ROWS, self.statistics.rows.to_be_bytes().to_vec());
@@ -362,7 +362,7 @@ impl Writer {
         self.complete_blocks();
         self.put_end();
         self.write_out().await?;
-        self.file.sync(Sync::Disk).await?;
+        self.file.sync(SyncLevel::Disk).await?;
         let path = self.file.path().clone();
         self.file.close().await?;
         let key = |key: Vec<u8>| (!key.is_empty()).then(|| Bytes::from(key));

@@ -287,7 +287,7 @@ proptest! {
     }
 }
 
-/// Seeks within a wide row go through marks, not from its start, and end at the right cell.
+/// Seeks within a wide row go through anchors, not from its start, and end at the right cell.
 #[test]
 fn seeks_within_a_wide_row_are_exact() {
     let cells: Vec<Owned> = (0..3000)

@@ -1,15 +1,14 @@
-//! The task that writes a log. It takes all edits queued during the last sync, writes them as one
-//! group, syncs, and reports them as committed. Where it pays, it first waits for more edits
-//! ([`group_delay`](crate::group_delay)).
+//! The task that writes a log. It takes the edits that were queued during the last sync, writes
+//! them as a group, syncs, and reports them as committed. It delays a group if more edits are
+//! expected soon ([`group_delay`](crate::group_delay)).
 //!
-//! * Only one group is in flight at a time, and all of it is still in memory. So after a failed
-//!   write or sync exactly that group is appended again, to a new file. The failed file is never
-//!   touched again.
-//! * The header and name of a new file survive power loss before any edit in it is reported as
-//!   committed.
-//! * A second failure in a row stops the log: the group and all later edits fail.
+//! * Only one group is written at a time, and its edits stay in memory until it is committed. If a
+//!   write or sync fails, the whole group is written to a new file. The failed file is never
+//!   written again.
+//! * A new file's header and name are durable before any edit in the file is reported as committed.
+//! * If the write to the new file fails too, the log stops: the group and all later edits fail.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group
-//!   waits for space, and so do all later edits. It fails only if the log is closed meanwhile.
+//!   and all later edits wait for space. They fail only if the log is closed meanwhile.
 
 use std::mem;
 use std::sync::Arc;
@@ -21,25 +20,30 @@ use bytes::Bytes;
 use fs::{FilePath, FileSystem};
 use tracing::{error, info, warn};
 
+use crate::entry::CELLS_LEN_MAX;
 use crate::group_delay::GroupDelay;
 use crate::header::Previous;
 use crate::housekeeper::Job;
-use crate::log::{Command, DrainedQueue, LogOptions, Shared, locked};
+use crate::key::KEY_LEN_MAX;
+use crate::log::{Command, DrainedCommands, LogOptions, Shared};
 use crate::mark::Salt;
 use crate::name::LogName;
-use crate::segment::{Segment, fits};
+use crate::retention::locked;
+use crate::segment::{Segment, fits_entry};
 use crate::{Edit, Error, Result, marker};
 
-/// Idle time after which the log states what is durable.
+/// Idle time after which a durability mark for the last group is written ([`crate::mark`]).
 const IDLE: Duration = Duration::from_millis(20);
-/// Maximum file length, regardless of options. The lengths in the end mark (2 GiB) must exceed any
-/// file, even after one more entry of maximum size (1 GiB).
-const ROLL_BYTES_MAX: u64 = 1 << 30;
-/// The pause before a group that found the disk full is retried. It doubles up to
+/// Maximum of [`LogOptions::roll_bytes`]. A file below this length may get one more entry of 1 GiB.
+/// It must then still be shorter than the entry that an end mark claims, 2 GiB ([`crate::mark`]).
+const ROLL_BYTES_MAX: u64 = 1000 << 20;
+const _: () =
+    assert!(ROLL_BYTES_MAX + CELLS_LEN_MAX as u64 + KEY_LEN_MAX as u64 <= i32::MAX as u64 - (1 << 20));
+/// First pause before a write to a full disk is retried. Each further pause is twice as long, up to
 /// [`SPACE_PAUSE_MAX`].
 const SPACE_PAUSE: Duration = Duration::from_millis(20);
 const SPACE_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// A longer group buffer is freed instead of reused.
+/// Maximum size of a group buffer that is reused. Larger ones are freed.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) struct Committer {
@@ -47,25 +51,25 @@ pub(crate) struct Committer {
     fs: Arc<dyn FileSystem>,
     options: LogOptions,
     shared: Arc<Shared>,
-    on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
+    on_fatal: Arc<dyn Fn(&Error) + Send + Sync>,
     state: State,
     group_delay: GroupDelay,
     // Reused for each group.
     buffer: Vec<u8>,
-    // Whether the last group written is not stated to be durable yet.
+    // Whether the last group still needs a durability mark after it.
     mark_due: bool,
-    // The last number tried. It is never reused, even after a failure: the file of a failed attempt
-    // is removed later, by name.
-    last_number: u64,
-    // After a failed roll, the file rolls for its size only once it has this length.
+    // Number in the name of the last file that was created, successfully or not. Numbers are never
+    // reused, because a file whose creation failed is removed later, by name.
+    file_number: u64,
+    // After a failed roll: length of the file at which the roll is retried.
     retry_roll_at: u64,
-    // Whether the log is to end after the orders taken last.
+    // Whether the log was dropped, or is closed by a command that was taken from the queue.
     is_ending: bool,
 }
 
 enum State {
     Open(Box<Segment>),
-    // Closed or stopped: later edits fail with this error.
+    // Closed, or stopped after an error: later edits fail with this error.
     Stopped(Error),
 }
 
@@ -75,10 +79,10 @@ impl Committer {
         fs: Arc<dyn FileSystem>,
         options: LogOptions,
         shared: Arc<Shared>,
-        on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
+        on_fatal: Arc<dyn Fn(&Error) + Send + Sync>,
     ) -> Result<Committer> {
-        let mut last_number = 0;
-        let segment = create(&env, &*fs, &options, &mut last_number, Previous::NONE).await;
+        let mut file_number = 0;
+        let segment = create(&env, &*fs, &options, &mut file_number, Previous::NONE).await;
         let segment = segment.map_err(|(_, error)| error)?;
         info!(path = %segment.path(), "opened a new log");
         locked(&shared.retention).set_open(Some(segment.path().clone()));
@@ -92,7 +96,7 @@ impl Committer {
             group_delay: GroupDelay::new(),
             buffer: Vec::new(),
             mark_due: false,
-            last_number,
+            file_number,
             retry_roll_at: 0,
             is_ending: false,
         })
@@ -103,14 +107,14 @@ impl Committer {
         let mut edits = Vec::new();
         loop {
             self.delay_group().await;
-            let DrainedQueue { commands, dropped } = self.shared.drain(&mut edits);
-            let idle = edits.is_empty() && commands.is_empty();
-            if idle && dropped {
+            let DrainedCommands { commands, dropped } = self.shared.drain(&mut edits);
+            let is_idle = edits.is_empty() && commands.is_empty();
+            if is_idle && dropped {
                 return;
             }
-            if idle {
+            if is_idle {
                 let began = self.env.clock.monotonic();
-                self.wait().await;
+                self.wait_for_work().await;
                 self.group_delay.record_idle(self.env.clock.monotonic().saturating_sub(began));
                 continue;
             }
@@ -122,7 +126,7 @@ impl Committer {
                 self.group_delay.record_commit(edits.len(), took, self.shared.queued_edits());
                 edits.clear();
             }
-            // Lets the notified writers run first: what they append joins the next group.
+            // Lets the notified writers run now, so that their next edits join the next group.
             tokio::task::yield_now().await;
             for command in commands {
                 self.execute(command).await;
@@ -131,7 +135,7 @@ impl Committer {
         }
     }
 
-    /// Waits for more edits if that is likely to pay.
+    /// Waits for more edits if [`GroupDelay`] expects them.
     async fn delay_group(&mut self) {
         let Some(wait) = self.group_delay.delay_limit(self.shared.queued_edits()) else { return };
         let began = self.env.clock.monotonic();
@@ -140,12 +144,14 @@ impl Committer {
             () = self.shared.queued_at_least(wait.edits) => {}
             () = self.env.clock.sleep(wait.duration) => {}
         }
-        self.shared.wake_at_first();
+        self.shared.wake_at_first_edit();
         let took = self.env.clock.monotonic().saturating_sub(began);
         self.group_delay.record_delay(self.shared.queued_edits() >= wait.edits, took);
     }
 
-    async fn wait(&mut self) {
+    /// Waits until something is queued. An idle log gets a durability mark, and rolls at its
+    /// maximum age.
+    async fn wait_for_work(&mut self) {
         let sleep = match (&self.state, self.mark_due) {
             (State::Stopped(_), _) => None,
             (State::Open(_), true) => Some(IDLE),
@@ -164,11 +170,11 @@ impl Committer {
         }
     }
 
-    // Time until the file is too old; `None` if it never is.
+    // Time until the file rolls for its age; `None` if it does not.
     fn age_left(&self, segment: &Segment) -> Option<Duration> {
         let period = self.options.roll_period.filter(|_| !segment.is_empty())?;
         let age = self.env.clock.monotonic().saturating_sub(segment.opened);
-        // Not zero, so that a roll that keeps failing is not retried without a pause.
+        // At least a second, which is the pause between two attempts if rolls fail.
         Some(period.saturating_sub(age).max(Duration::from_secs(1)))
     }
 
@@ -176,8 +182,7 @@ impl Committer {
         self.mark_due = false;
         let State::Open(segment) = &mut self.state else { return };
         let marked = segment.mark_idle().await;
-        // A full disk does not justify a new file: the mark is optional, since the next group
-        // states the same.
+        // On a full disk the mark is omitted: the next group contains the same mark.
         if let Err(error) = marked
             && !is_full(&error)
         {
@@ -215,7 +220,7 @@ impl Committer {
         if let State::Stopped(error) = &self.state {
             return Err(error.clone());
         }
-        if !group.iter().any(|edit| edit.logged && fits(edit)) {
+        if !group.iter().any(|edit| edit.logged && fits_entry(edit)) {
             return Ok(());
         }
         let Err(first) = self.write_when_space(group).await else { return Ok(()) };
@@ -263,7 +268,8 @@ impl Committer {
     /// Pauses before the next attempt on a full disk.
     ///
     /// # Errors
-    /// `full`, once the log is being closed: the waiting edits were never acknowledged.
+    /// Returns `full` if the log is being closed: the waiting edits, which were never acknowledged,
+    /// then fail.
     async fn wait_for_space(&mut self, full: fs::Error, pause: &mut Duration) -> fs::Result<()> {
         if !self.shared.counts.waits_for_space.swap(true, Ordering::Relaxed) {
             warn!(
@@ -296,7 +302,7 @@ impl Committer {
         let written = segment
             .commit(bytes.clone(), content_len, self.options.durability, self.options.reserve_bytes)
             .await;
-        // By now the writer has usually dropped its reference, and the buffer can be reused.
+        // The buffer can be reused if the file writer has dropped its reference.
         if bytes.is_unique() && bytes.len() <= BUFFER_BYTES_MAX {
             self.buffer = Vec::from(bytes);
         }
@@ -307,9 +313,9 @@ impl Committer {
         Ok(())
     }
 
-    /// Records a committed group. `took` holds its encoding time and its write and sync time.
+    /// Records a committed group. `took` is the time of encoding, and that of writing and syncing.
     fn record_group(&self, group: &[Edit], bytes: usize, took: (Duration, Duration)) {
-        let logged = group.iter().filter(|edit| edit.logged && fits(edit));
+        let logged = group.iter().filter(|edit| edit.logged && fits_entry(edit));
         let mut retention = locked(&self.shared.retention);
         for edit in logged.clone() {
             if !marker::is_marker(&edit.cells) {
@@ -324,7 +330,7 @@ impl Committer {
     }
 
     fn notify(&self, group: &[Edit], outcome: Result<()>) {
-        let is_too_large = |edit: &Edit| edit.logged && !fits(edit);
+        let is_too_large = |edit: &Edit| edit.logged && !fits_entry(edit);
         let is_notified_together = |edit: &Edit, next: &Edit| {
             Arc::ptr_eq(&edit.committed, &next.committed) && !is_too_large(edit) && !is_too_large(next)
         };
@@ -367,7 +373,7 @@ impl Committer {
             retention.record_roll(segment.path().clone());
             retention.set_open(None);
             drop(retention);
-            self.job(Job::Finish(segment));
+            self.send_job(Job::Finish(segment));
         }
     }
 
@@ -398,7 +404,7 @@ impl Committer {
         }
     }
 
-    /// Replaces a file that must not grow any more. Waits while the disk is full; any other error
+    /// Replaces a file that must not grow any more. Waits while the disk is full. Any other error
     /// stops the log.
     async fn roll_oversized(&mut self, first: fs::Error) {
         let (mut failed, mut pause) = (Some(first), SPACE_PAUSE);
@@ -416,33 +422,33 @@ impl Committer {
         self.space_freed();
     }
 
-    /// Replaces the file by a new one. The old file gets its trailer.
+    /// Replaces the file with a new one. The housekeeper adds the trailer to the old file.
     async fn roll(&mut self) -> fs::Result<()> {
         let old = self.replace_file().await?;
         info!(path = %old.path(), len = old.len(), "replaced a log file");
-        self.job(Job::Finish(old));
+        self.send_job(Job::Finish(old));
         Ok(())
     }
 
-    /// Replaces the file after an error. The old file is left as it is.
+    /// Replaces the file after an error. The old file gets no trailer.
     async fn abandon_file(&mut self) -> fs::Result<()> {
         self.shared.counts.failures.fetch_add(1, Ordering::Relaxed);
         let instruments = &self.shared.instruments.all;
         instruments.roll_requests.increment();
         instruments.error_rolls.increment();
         let old = self.replace_when_space().await?;
-        self.job(Job::Abandon(old.path().clone()));
+        self.send_job(Job::Abandon(old.path().clone()));
         Ok(())
     }
 
     async fn replace_file(&mut self) -> fs::Result<Box<Segment>> {
         let State::Open(old) = &self.state else { unreachable!("the log is open here") };
         let previous = old.as_previous();
-        let new = match create(&self.env, &*self.fs, &self.options, &mut self.last_number, previous).await {
+        let new = match create(&self.env, &*self.fs, &self.options, &mut self.file_number, previous).await {
             Ok(new) => new,
             Err((path, error)) => {
                 if !matches!(error, fs::Error::AlreadyExists { .. }) {
-                    self.job(Job::Discard(path));
+                    self.send_job(Job::Discard(path));
                 }
                 return Err(error);
             }
@@ -471,8 +477,8 @@ impl Committer {
         error
     }
 
-    fn job(&self, job: Job) {
-        // The task ends only with the runtime, and no guarantee depends on its work.
+    fn send_job(&self, job: Job) {
+        // The send fails only if the runtime has ended. No guarantee depends on the jobs.
         let _ = self.shared.jobs.send(job);
     }
 }
@@ -481,16 +487,16 @@ fn is_full(error: &fs::Error) -> bool {
     matches!(error, fs::Error::NoSpace { .. })
 }
 
-/// Creates the next file. An error comes with its path, since a file may exist there.
+/// Creates the next file. An error includes the file's path, because the file may exist.
 async fn create(
     env: &Env,
     fs: &dyn FileSystem,
     options: &LogOptions,
-    last_number: &mut u64,
+    file_number: &mut u64,
     previous: Previous,
 ) -> std::result::Result<Segment, (FilePath, fs::Error)> {
-    let number = env.clock.now_ms().max(*last_number + 1);
-    *last_number = number;
+    let number = env.clock.now_ms().max(*file_number + 1);
+    *file_number = number;
     let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
     let path = options.dir.join(&name.to_string());
     let mut salt = Salt([0; 8]);

@@ -1,4 +1,4 @@
-//! Entries of HBase's compressed logs, converted to those of plain logs.
+//! Reads entries of HBase's compressed logs, and converts them to those of plain logs.
 //!
 //! ```text
 //! varint key length | varint value length | varint tags length | row, family, qualifier: items
@@ -6,7 +6,8 @@
 //! | tags: their bytes, or items
 //! ```
 //!
-//! Dictionaries last for the whole file, so entries must be read in sequence from the first one.
+//! An item is a value or a number in a [dictionary](crate::dictionary). A dictionary covers the
+//! whole file, so entries must be read in sequence from the first one.
 
 use base::compression::Algorithm;
 use base::varint::{VARINT_LEN_MAX, get_varint};
@@ -24,8 +25,8 @@ use crate::window::Window;
 const LARGE: u16 = i16::MAX as u16;
 /// Capacity of the dictionaries of families and qualifiers (HBase: `Byte.MAX_VALUE`).
 const SMALL: u16 = i8::MAX as u16;
-/// Directory of edits that were split off for one region. There, regions and tables have a
-/// dictionary with one item.
+/// HBase's directory of log files that have edits of only one region. In these files, the
+/// dictionaries of regions and tables have one item.
 const RECOVERED_EDITS: &str = "recovered.edits";
 /// Maximum expansion of a deflate stream.
 const EXPANSION_MAX: u64 = 1032;
@@ -156,7 +157,7 @@ impl Dictionaries {
     }
 }
 
-/// Decodes an item that is all of `bytes`: a name in a key.
+/// Decodes `bytes`, a name in a key, which is one item.
 fn item_of(dictionary: &mut Dictionary, bytes: &Bytes) -> Result<Bytes, &'static str> {
     match bytes.split_first() {
         Some((&LITERAL, mut rest)) => {
@@ -174,7 +175,7 @@ fn item_of(dictionary: &mut Dictionary, bytes: &Bytes) -> Result<Bytes, &'static
     }
 }
 
-/// The bytes of a file from an offset on, read in sequence.
+/// Reads a file in sequence from an offset.
 struct Source<'a> {
     window: &'a mut Window,
     at: u64,

@@ -1,14 +1,15 @@
 //! The dictionaries of HBase's compressed logs: a repeated item is written as a number.
 //!
-//! An item is `ff | varint length | bytes`, which adds it to the dictionary, or a number of two
-//! bytes. Numbers are slots. They fill from 0; when all are used, the least recently used slot is
-//! reused. Reader and writer do the same, so a reader must begin at the start of the file.
+//! An item that is not in the dictionary is written as `ff | varint length | bytes` and added. For
+//! any other item, the number of its slot is written, in two bytes. Slots are used from 0 on. When
+//! all are in use, the least recently used slot is reused. The reader updates the dictionary as the
+//! writer did, so it must begin at the start of the file.
 //!
 //! Source: HBase `LRUDictionary`, `WALCellCodec`; compared with logs that HBase wrote.
 
 use bytes::Bytes;
 
-/// First byte of an item that is written out.
+/// First byte of an item that is not a number.
 pub(crate) const LITERAL: u8 = 0xff;
 
 /// No slot.
@@ -34,12 +35,12 @@ impl Dictionary {
         Dictionary { slots: Vec::new(), capacity: usize::from(capacity), newest: NONE, oldest: NONE }
     }
 
-    /// Adds an item that was written out. Empty items are never added.
+    /// Adds an item. Empty items are never added.
     pub(crate) fn add(&mut self, item: &[u8]) {
         if item.is_empty() {
             return;
         }
-        // Copied: a slice would keep alive all that was read around it.
+        // Copied, because a slice would keep the whole read buffer in memory.
         let item = Bytes::copy_from_slice(item);
         let slot = if self.slots.len() < self.capacity {
             self.slots.push(Slot { item, newer: NONE, older: NONE });
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(dictionary.get(3), None);
     }
 
-    /// Compares with a plain list, as the specification describes it.
+    /// Compares the dictionary with a list that is ordered by use.
     #[test]
     fn agrees_with_a_list() {
         for capacity in [1u16, 2, 7, 127] {

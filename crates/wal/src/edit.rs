@@ -1,4 +1,4 @@
-//! Edits to be appended to a log, and the listener that learns when they are durable.
+//! Edits to be appended to a log, and the listener that is notified when they are durable.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::Error;
 /// The log's committer waits for each call, so an implementation must be quick and must never
 /// block.
 pub trait Committed: Send + Sync {
-    /// The edit survives power loss. For an edit that is not logged: all edits before it do.
+    /// The edit is durable. For an edit that is not logged: all edits before it are durable.
     fn committed(&self, seq_id: u64);
     /// As [`committed`](Committed::committed), for several edits that were appended in sequence. An
     /// implementation may override it to handle them in one step.
     fn committed_together(&self, edits: &[Edit]) {
         edits.iter().for_each(|edit| self.committed(edit.seq_id));
     }
-    /// The edit is not known to be durable, and the log will not retry it. It may or may not be in
-    /// the log.
+    /// The log could not make the edit durable and will not retry it. The edit may still be in the
+    /// log.
     fn failed(&self, seq_id: u64, error: &Error);
 }
 
@@ -29,7 +29,8 @@ pub trait Committed: Send + Sync {
 pub struct Scope {
     /// The family.
     pub family: Bytes,
-    /// HBase's code: 1 to peers (`GLOBAL`), 2 in order (`SERIAL`). Families of scope 0 are omitted.
+    /// HBase's code: 1 (`GLOBAL`) or 2 (`SERIAL`, replicated in order). Families of scope 0 are
+    /// omitted.
     pub code: u32,
 }
 
@@ -40,7 +41,7 @@ pub struct Edit {
     pub region: Arc<str>,
     /// `namespace:table`, or `table` in the default namespace.
     pub table: Bytes,
-    /// Orders the edits of the region: greater than those of all edits appended before.
+    /// Sequence id, greater than those of all earlier edits of the region.
     pub seq_id: u64,
     /// Time of the change, milliseconds since the epoch.
     pub write_time_ms: u64,

@@ -1,4 +1,4 @@
-//! Entries: the key's length, the key, then the cells. Encodes, locates and checks them.
+//! Encodes, locates and checks the entries of a log.
 //!
 //! ```text
 //! varint(length of the key) | key | cells, each: length 4 | KeyValue
@@ -8,8 +8,8 @@
 //! checksum's four bytes. So an entry is valid only at the offset and in the file for which it was
 //! written.
 //!
-//! [`find`] locates an entry and checks it in bounded memory, whatever length it claims. Only an
-//! entry that passed is then read as a whole.
+//! [`find`] locates an entry and checks it in bounded memory, whatever length it claims. Only a
+//! valid entry is then read as a whole.
 
 use base::checksum::{Crc32c, matches};
 use base::varint::{VARINT_LEN_MAX, get_varint, put_varint};
@@ -25,7 +25,8 @@ use crate::window::Window;
 pub const CELLS_LEN_MAX: usize = 1 << 30;
 /// Bytes of the length before each cell.
 pub(crate) const CELL_LEN_LEN: usize = size_of::<u32>();
-// Bytes to read where an entry begins. Most keys are shorter, so one read gets both length and key.
+// Bytes to read where an entry begins. Most keys are shorter, so one read is enough for the length
+// and the key.
 pub(crate) const HEAD_BYTES: u64 = 512;
 
 /// One entry of a log.
@@ -33,8 +34,8 @@ pub(crate) const HEAD_BYTES: u64 = 512;
 pub struct Entry {
     /// The key.
     pub key: Key,
-    /// The cells, each `u32 length | KeyValue`, checked to be well formed. They share memory with
-    /// the bytes read around them: copy what is retained for long.
+    /// The cells, each `u32 length | KeyValue`, checked to be well formed. They are slices of a
+    /// large buffer: copy cells that are retained for long.
     pub cells: Bytes,
     /// Offset of the entry in its log.
     pub offset: u64,
@@ -55,8 +56,9 @@ impl Entry {
     }
 }
 
-/// Whether `cells` are exactly `count` cells, each preceded by its length, and each a well-formed
-/// KeyValue if `deep`. Tags, types and timestamps are not checked: HBase's logs may hold any.
+/// Whether `cells` are exactly `count` cells, each preceded by its length. If `deep`, also whether
+/// each is a well-formed KeyValue. Tags, types and timestamps are not checked, because those in
+/// HBase's logs may have any value.
 fn cells_add_up(mut cells: &[u8], count: u32, deep: bool) -> bool {
     for _ in 0..count {
         let Some((len, rest)) = cells.split_first_chunk::<CELL_LEN_LEN>() else { return false };
@@ -71,8 +73,8 @@ fn cells_add_up(mut cells: &[u8], count: u32, deep: bool) -> bool {
     cells.is_empty()
 }
 
-/// Appends the entry of `edit`; `out[0]` will be at offset `base` of the file. `durable` is what
-/// the first entry of a group states about the file before it.
+/// Appends the entry of `edit`. `out[0]` will be at offset `base` of the file. `durable` is the
+/// durable offset that the entry states, if it is the first of its group.
 pub(crate) fn encode(out: &mut Vec<u8>, edit: &Edit, salt: Salt, base: u64, durable: Option<u64>) {
     debug_assert!(cells_add_up(&edit.cells, edit.cell_count, true), "an edit's cells match its cell count");
     let start = out.len();
@@ -173,7 +175,7 @@ pub(crate) async fn find(
     format: &LogFormat,
 ) -> Result<EntryLocation, Fault> {
     let (key_at, key_len) = find_key(window, offset).await?;
-    let key = &window.held(key_at)[..key_len];
+    let key = &window.loaded(key_at)[..key_len];
     let key_fields = KeyFields::read(key)?;
     let cells_at = key_at + key_len as u64;
     let mut location =
@@ -230,7 +232,7 @@ pub(crate) async fn claimed_end(window: &mut Window, at: u64) -> fs::Result<Opti
 /// The region named by the unchecked key at `at`.
 pub(crate) async fn claimed_region(window: &mut Window, at: u64) -> fs::Result<Option<String>> {
     let Some((key_at, key_fields, _)) = claimed_key(window, at).await? else { return Ok(None) };
-    let name = window.held(key_at).get(key_fields.region_at..key_fields.region_at + key_fields.region_len);
+    let name = window.loaded(key_at).get(key_fields.region_at..key_fields.region_at + key_fields.region_len);
     Ok(name.and_then(|name| String::from_utf8(name.to_vec()).ok()))
 }
 
@@ -240,7 +242,7 @@ async fn claimed_key(window: &mut Window, at: u64) -> fs::Result<Option<(u64, Ke
     }
     match find_key(window, at).await {
         Ok((key_at, key_len)) => {
-            let key_fields = KeyFields::read(&window.held(key_at)[..key_len]);
+            let key_fields = KeyFields::read(&window.loaded(key_at)[..key_len]);
             Ok(key_fields.ok().map(|key_fields| (key_at, key_fields, key_len)))
         }
         Err(Fault::Fs(error)) => Err(error),
@@ -248,19 +250,19 @@ async fn claimed_key(window: &mut Window, at: u64) -> fs::Result<Option<(u64, Ke
     }
 }
 
-/// Verifies the checksum of an entry that fits the file, in pieces if it is long.
+/// Verifies the checksum of an entry that lies within the file. Reads a long entry in pieces.
 async fn check(window: &mut Window, location: &EntryLocation, salt: Salt) -> Result<(), Fault> {
     let expected = location.key_fields.crc.ok_or("an entry has no checksum")?;
     let mut crc = begin_crc(salt, location.offset);
     let head_len = (location.cells_at - location.offset) as usize - CRC_LEN;
-    crc.update(&window.held(location.offset)[..head_len]);
+    crc.update(&window.loaded(location.offset)[..head_len]);
     let mut at = location.cells_at;
     while at < location.end {
-        if window.held(at).is_empty() {
+        if window.loaded(at).is_empty() {
             window.fill(at, (location.end - at).min(window.piece_bytes() as u64) as usize).await?;
         }
-        let held = window.held(at);
-        let piece = &held[..held.len().min(usize::try_from(location.end - at).unwrap_or(usize::MAX))];
+        let loaded = window.loaded(at);
+        let piece = &loaded[..loaded.len().min(usize::try_from(location.end - at).unwrap_or(usize::MAX))];
         crc.update(piece);
         at += piece.len() as u64;
     }
@@ -287,7 +289,7 @@ async fn end_of_cells(window: &mut Window, mut at: u64, count: u32) -> Result<u6
     Ok(at)
 }
 
-/// Reads an entry that was located, as a whole.
+/// Reads all of an entry that was located.
 pub(crate) async fn load(window: &mut Window, location: &EntryLocation) -> Result<Entry, Fault> {
     let len =
         usize::try_from(location.end - location.offset).map_err(|_| "an entry exceeds the address space")?;

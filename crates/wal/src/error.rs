@@ -8,7 +8,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a log operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Bytes that were durable fail their check. The log must not be replayed as if it ended here.
+    /// Bytes that were durable fail their check. A replay must not treat them as the end of the
+    /// log.
     #[error("log {file} is damaged at {offset}: {what}")]
     Damaged {
         /// The log.
@@ -38,7 +39,7 @@ pub enum Error {
     /// The log was closed and takes no more edits.
     #[error("the log is closed")]
     Closed,
-    /// A write failed and could not be repeated in a new file. The log takes no more edits.
+    /// A write failed, and so did the same write to a new file. The log takes no more edits.
     #[error("the write-ahead log stopped after a failed write: {cause}")]
     Stopped {
         /// The last error.

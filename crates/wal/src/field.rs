@@ -1,7 +1,7 @@
 //! Protobuf fields over slices, for the header and the keys of a log.
 //!
-//! Every edit has a key, so keys are encoded and decoded here by custom code without owned
-//! messages in between. Tests compare both with the generated messages.
+//! Every edit has a key. For speed, this custom code encodes and decodes keys without intermediate
+//! messages. Tests compare it with the generated code.
 
 use base::varint::{get_varint, put_varint};
 
@@ -39,7 +39,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Takes the next field off the front of `input`; `None` at the end.
+/// Removes the next field from the start of `input`; `None` at the end.
 ///
 /// HBase uses no groups (wire types 3 and 4), so they count as malformed.
 #[inline]

@@ -1,43 +1,44 @@
-//! Decides when to delay a group a little, so that more edits join it.
+//! Decides when to delay a commit group, so that more edits join it.
 //!
 //! A synchronous writer appends its next edit soon after the last one was committed. With several
 //! such writers, the edits of one half wait while the sync for the other half runs, so each sync
-//! serves only one half. Waiting until all writers are back saves every second sync. If the wait
-//! takes no longer than a sync, no edit is committed later than before.
+//! serves only one half. If a group waits for the edits of all writers, every second sync is saved.
+//! If the wait takes no longer than a sync, no edit is committed later than without it.
 //!
-//! Whether the writers come back can only be tried. After a wait that took longer than a sync, the
-//! next try is put off.
+//! Whether the writers append again is found by trying. After a wait that took longer than a sync,
+//! the next wait is postponed.
 
 use std::time::Duration;
 
-/// A shorter sync is too cheap to be worth a wait.
+/// Shortest sync that is worth a wait.
 const SYNC_MIN: Duration = Duration::from_micros(50);
-/// A longer sync means a disk in trouble, or a large group. Waiting that long in vain costs too
-/// much.
+/// Longest sync that is worth a wait. Syncs are longer if the disk is slow or the group is large. A
+/// useless wait of that length would cost too much.
 const SYNC_MAX: Duration = Duration::from_millis(10);
 /// The resolution of timers.
 const DELAY_MIN: Duration = Duration::from_millis(1);
-/// Maximum number of groups between two tries.
+/// Maximum number of groups between two waits.
 const PAUSE_MAX: u32 = 1024;
 
 /// Decides whether to wait for more edits, from the outcome of earlier waits.
 #[derive(Debug)]
 pub(crate) struct GroupDelay {
-    // Edits of the last group, and those that were queued when it was committed.
+    // Number of edits of the last group, plus those that were queued when it was committed.
     expected: usize,
     // Moving average of the duration of a sync.
     sync: Duration,
-    // Groups until the next try, and until the one after it if it fails.
+    // Groups until the next wait.
     pause: u32,
+    // Value of `pause` after a wait that fails.
     next_pause: u32,
 }
 
-/// How long to wait.
+/// The end of a wait, at the first of two conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelayLimit {
-    /// Until this many edits are queued,
+    /// This many edits are queued.
     pub(crate) edits: usize,
-    /// but no longer than this.
+    /// This time has passed.
     pub(crate) duration: Duration,
 }
 
@@ -46,8 +47,9 @@ impl GroupDelay {
         GroupDelay { expected: 0, sync: Duration::ZERO, pause: 0, next_pause: 1 }
     }
 
-    /// Whether to wait before the next group is taken from a queue of `queued` edits. Report the
-    /// outcome of the wait to [`record_delay`](GroupDelay::record_delay).
+    /// The limit of the wait before the next group is taken from a queue of `queued` edits; `None`
+    /// if the group must not wait. The caller reports the outcome of the wait to
+    /// [`record_delay`](GroupDelay::record_delay).
     pub(crate) fn delay_limit(&mut self, queued: usize) -> Option<DelayLimit> {
         if queued == 0 || queued >= self.expected || !(SYNC_MIN..=SYNC_MAX).contains(&self.sync) {
             return None;
@@ -59,9 +61,9 @@ impl GroupDelay {
         Some(DelayLimit { edits: self.expected, duration: self.sync.max(DELAY_MIN) })
     }
 
-    /// Records a wait: whether all expected edits came, and how long it took.
-    pub(crate) fn record_delay(&mut self, all_came: bool, took: Duration) {
-        if all_came && took <= self.sync {
+    /// Records a wait: whether all expected edits were queued, and how long it took.
+    pub(crate) fn record_delay(&mut self, is_complete: bool, took: Duration) {
+        if is_complete && took <= self.sync {
             self.next_pause = (self.next_pause / 2).max(1);
         } else {
             self.pause = self.next_pause;
@@ -69,8 +71,8 @@ impl GroupDelay {
         }
     }
 
-    /// Records that no edit was queued for `time`. After more than a sync, no writer is expected
-    /// back.
+    /// Records that no edit was queued for `time`. If this is longer than a sync, no edits are
+    /// expected.
     pub(crate) fn record_idle(&mut self, time: Duration) {
         if time > self.sync {
             self.expected = 0;

@@ -1,7 +1,7 @@
-//! The start of a log: `PWAL`, then HBase's `WALHeader`, preceded by its length.
+//! The header of a log: `PWAL`, the length of the message, and HBase's message `WALHeader`.
 //!
-//! Our header has one more field, which HBase skips. It distinguishes the file from others and
-//! allows its bytes to be checked:
+//! Our header has one more field, which HBase skips. The field identifies the file and has a
+//! checksum of the header:
 //!
 //! ```text
 //! PWAL 4 | length 1 | HBase's fields 80 | tag 2, length 1 of field 1000 |
@@ -35,7 +35,8 @@ const CHECKS_START: [u8; 3] = [0xc2, 0x3e, CHECKS_LEN as u8];
 /// Bytes of the header that is written here.
 pub(crate) const HEADER_LEN: usize = 4 + 1 + 80 + 3 + CHECKS_LEN;
 const _: () = assert!(HEADER_LEN == 117);
-/// Longest header that is read. HBase's have about 90 bytes, or a few hundred with a wrapped key.
+/// Longest header that is read. HBase's have about 90 bytes, or a few hundred if they contain an
+/// encryption key.
 pub(crate) const HEADER_LEN_MAX: usize = 64 * 1024;
 
 /// How the previous log of the same run ended.
@@ -43,7 +44,7 @@ pub(crate) const HEADER_LEN_MAX: usize = 64 * 1024;
 pub(crate) struct Previous {
     /// Its file number; 0 if there was none.
     pub number: u64,
-    /// The offset below which all of it is durable.
+    /// Its durable length.
     pub durable: u64,
 }
 
@@ -67,8 +68,7 @@ pub(crate) enum LogFormat {
 pub(crate) enum DecodedHeader {
     /// A header of `len` bytes; entries follow it.
     Header { format: LogFormat, len: u64 },
-    /// The header was not completely written when the server died, so nothing after it was
-    /// acknowledged.
+    /// The server was killed before the header was complete, so no entry was acknowledged.
     Torn,
     /// No valid header, although there should be one.
     Damaged(&'static str),
@@ -102,12 +102,12 @@ pub(crate) fn encode(salt: Salt, previous: Previous) -> Bytes {
     out.into()
 }
 
-/// Decodes the start of a file of `file_len` bytes. `bytes` are its first bytes: all, or
-/// [`HEADER_LEN_MAX`].
+/// Decodes the header of a file of `file_len` bytes. `bytes` is the start of the file: all bytes,
+/// or [`HEADER_LEN_MAX`] of them.
 pub(crate) fn decode(bytes: &[u8], file_len: u64) -> DecodedHeader {
     if bytes.iter().all(|byte| *byte == 0) {
-        // Empty, or reserved zeros. An entry is written only after its header was synced. If a
-        // header was zeroed later, the entries after it show that.
+        // The file is empty or has only reserved zeros. Entries are written only after the header
+        // is synced. So if the header was zeroed later, entries may follow it.
         return if file_len <= bytes.len() as u64 {
             DecodedHeader::Torn
         } else {
@@ -128,8 +128,7 @@ pub(crate) fn decode(bytes: &[u8], file_len: u64) -> DecodedHeader {
     match usize::try_from(message_len).ok().and_then(|len| input.get(..len)) {
         Some(message) => {
             let (all, rest) = bytes.split_at(prefix_len + message.len());
-            // A header whose length was damaged may end before our field and look like one of
-            // HBase's.
+            // If the length is damaged, the header may end before our field and look like HBase's.
             if rest.starts_with(&CHECKS_START) {
                 return DecodedHeader::Damaged("the header's length is too small");
             }
@@ -207,7 +206,7 @@ impl<'a> Fields<'a> {
                 (6, Value::Number(flag)) => fields.has_value_compression = flag != 0,
                 (7, Value::Number(code)) => fields.value_algorithm = code,
                 (CHECKS_FIELD, Value::Bytes(checks)) => fields.checks = Some(checks),
-                // HBase would skip it. Here it may be our own field with a flipped bit.
+                // HBase skips unknown fields, but this may be our field with a flipped bit.
                 _ => return Err("the header has an unknown field"),
             }
         }

@@ -1,8 +1,9 @@
-//! Named holders that retain archived logs.
+//! Holders: named consumers of archived logs, such as replication, that retain the logs that they
+//! still have to read.
 //!
-//! A log is archived when the edits in it are flushed, and deleted some time later. A consumer that
-//! still has to read it, such as replication, holds it by its file name. A holder that is never
-//! released retains its logs, so [`LogHolders::held`] reports holders by name.
+//! A log is archived when the edits in it are flushed, and deleted some time later, unless a holder
+//! retains it. A holder that is never released retains its logs forever. To make it visible,
+//! [`LogHolders::held`] lists the holders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! Work on a log other than commits: writing trailers of replaced logs, and moving unneeded logs to
-//! the archive.
+//! Work on log files other than commits: writes the trailers of replaced logs, and moves unneeded
+//! logs to the archive.
 //!
-//! One task does the jobs in order, so that no commit waits for them. Durability does not depend on
-//! them: a failure is logged and leaves a file that the next run finds.
+//! A separate task does these jobs in order, so that no commit waits for them. Durability does not
+//! depend on them: after a failure, which is logged, the next run finds the file.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,17 +11,16 @@ use fs::{FilePath, FileSystem};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
-use crate::log::locked;
 use crate::record::{self, RecordedLog};
-use crate::retention::LogRetention;
+use crate::retention::{LogRetention, locked};
 use crate::segment::Segment;
 
 pub(crate) enum Job {
     /// Writes the trailer of a log that was replaced.
     Finish(Box<Segment>),
-    /// Gives up a log that failed: nothing more is written to it.
+    /// Abandons a log after a failed write or sync: nothing more is written to it.
     Abandon(FilePath),
-    /// Moves logs that are no longer needed.
+    /// Moves logs that are no longer needed to the archive.
     Archive(Vec<FilePath>),
     /// Removes a log that was only partly created.
     Discard(FilePath),
@@ -42,8 +41,9 @@ pub(crate) struct Housekeeper {
     pub(crate) failed_moves: Vec<FilePath>,
     // Directories that damaged logs are moved to, by log.
     pub(crate) destinations: HashMap<FilePath, FilePath>,
-    // Where logs are recorded, and what was recorded last.
+    // The file that records the retained logs.
     pub(crate) record: Option<FilePath>,
+    // The content of this file.
     pub(crate) recorded: Vec<RecordedLog>,
 }
 
@@ -74,7 +74,7 @@ impl Housekeeper {
     async fn finish(&mut self, segment: Segment) {
         let path = segment.path().clone();
         let finished = match segment.finish().await {
-            // Zeros that `close` truncated must not reappear after the trailer.
+            // Zeros that `close` truncated must not reappear after a power loss.
             Ok(()) => self.fs.fence(&path).await,
             Err(error) => Err(error),
         };
@@ -103,12 +103,12 @@ impl Housekeeper {
                 }
             }
         }
-        // Before a crash can make the moved logs seem missing.
+        // Otherwise the next start would report the moved logs as missing.
         self.record_logs().await;
     }
 
-    /// Records which logs are retained. This only helps to detect damage later, so a failure is
-    /// only logged.
+    /// Records which logs are retained. A failure is only logged, because the record only helps to
+    /// detect damage.
     async fn record_logs(&mut self) {
         let Some(path) = &self.record else { return };
         let logs = locked(&self.retention).records();
@@ -131,7 +131,7 @@ impl Housekeeper {
         let parent = path.parent();
         self.fs.sync_dir(&parent).await?;
         if parent != self.dir && self.fs.list(&parent).await?.is_empty() {
-            // The directory of a server that is gone, whose last log was moved.
+            // The directory of an earlier run, whose last log was moved.
             self.fs.delete(&parent).await?;
             self.fs.sync_dir(&parent.parent()).await?;
         }

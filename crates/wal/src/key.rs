@@ -7,7 +7,7 @@
 //!          | 1002 crc32c (fixed32, last)
 //! ```
 //!
-//! The checksum is the last field, so that it can cover all of the key before it.
+//! The checksum is the last field, so that it covers all other fields.
 
 use base::varint::{put_varint, varint_len};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ pub struct Key {
     pub region: Bytes,
     /// `namespace:table`, or `table` in the default namespace.
     pub table: Bytes,
-    /// Orders the edits of the region.
+    /// Sequence id: orders the edits of the region.
     pub seq_id: u64,
     /// Time of the change, milliseconds since the epoch.
     pub write_time_ms: u64,

@@ -7,14 +7,14 @@
 //! * [`record`]: a record of the retained logs, to detect missing ones;
 //! * [`recovery`]: checks all logs of a server in one pass, then reads each region's entries
 //!   separately;
-//! * `header`, `key`, `entry`, `mark`: the bytes, drawn in `docs/formats/wal.md`.
+//! * `header`, `key`, `entry`, `mark`: the file format, described in `docs/formats/wal.md`.
 //!
 //! The crate guarantees:
 //!
-//! * an edit is reported as committed only when its bytes survive power loss, in the order of the
-//!   [`Log::append`] calls;
-//! * a reader returns the entries that were written, in order, or fails with file and offset. It
-//!   may truncate only what is after the last offset known to be durable;
+//! * an edit is reported as committed only when it is durable. Edits are reported in the order of
+//!   the [`Log::append`] calls;
+//! * a reader returns the entries that were written, in order, or an error with file and offset. It
+//!   may omit only entries after the last offset that is known to be durable;
 //! * untrusted input costs bounded memory and an error, never a panic.
 //!
 //! Knows nothing about: memstores, stores, the meaning of cells, what triggers a flush.
@@ -50,6 +50,7 @@ pub use error::{Error, Result};
 pub use holders::LogHolders;
 pub use instruments::{Instruments, LogInstruments, NoReplicas, TableMetrics};
 pub use key::Key;
-pub use log::{Log, LogOptions, LogStatistics, OldLog, OldLogAction};
+pub use log::{Log, LogOptions, LogStatistics};
 pub use name::LogName;
 pub use reader::{Ending, LogReader, Tail};
+pub use retention::{OldLog, OldLogAction};

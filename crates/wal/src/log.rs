@@ -1,18 +1,19 @@
-//! The log's interface: a queue that takes edits and later reports whether they were committed.
+//! The interface of a log, which is a sequence of log files: a queue that takes edits and later
+//! reports whether they were committed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
-use fs::{FilePath, FileSystem, Sync};
+use fs::{FilePath, FileSystem, SyncLevel};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
 use crate::instruments::Instruments;
-use crate::retention::LogRetention;
+use crate::retention::{LogRetention, OldLog, OldLogAction, locked};
 use crate::{Edit, Error, Result};
 
 /// Interval at which the record of the retained log files is updated.
@@ -27,22 +28,23 @@ pub struct LogOptions {
     pub prefix: String,
     /// Last part of the file names: empty, or `.meta` for the log of `hbase:meta`.
     pub suffix: String,
-    /// Archive directory for logs that are no longer needed, `oldWALs`.
+    /// Archive directory for log files that are no longer needed, `oldWALs`.
     pub archive_dir: FilePath,
-    /// File length at which the log rolls, at most 1 GiB.
+    /// File length at which the log rolls, at most 1000 MiB.
     pub roll_bytes: u64,
     /// File age at which the log rolls, unless the file has no entries. `None`: never by age.
     pub roll_period: Option<Duration>,
-    /// Bytes of zeros to write ahead at a time, so that a sync does not change the file length; 0
-    /// for none.
+    /// Number of zeros to write ahead of the entries at a time, so that a sync does not change the
+    /// file length. 0: none.
     pub reserve_bytes: u64,
     /// Approximate maximum size of a commit group, in bytes.
     pub group_bytes: u64,
-    /// What an edit must survive before it is reported as committed.
-    pub durability: Sync,
-    /// Where the log records which files it retains, if anywhere (see [`crate::record`]).
+    /// Guarantee that an edit must have before it is reported as committed.
+    pub durability: SyncLevel,
+    /// File that lists the retained log files (see [`crate::record`]). `None`: there is no such
+    /// list.
     pub record: Option<FilePath>,
-    /// Instruments to count with, possibly shared with other logs. `None`: the log creates its own.
+    /// Metrics, which several [`Log`]s can share. `None`: new ones.
     pub instruments: Option<Arc<Instruments>>,
 }
 
@@ -58,36 +60,11 @@ impl LogOptions {
             roll_period: Some(Duration::from_secs(3600)),
             reserve_bytes: 2 << 20,
             group_bytes: 1 << 20,
-            durability: Sync::Disk,
+            durability: SyncLevel::Disk,
             record: None,
             instruments: None,
         }
     }
-}
-
-/// What happens to a log of an earlier run once none of its entries is needed any more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum OldLogAction {
-    /// It is moved to the archive.
-    #[default]
-    Archive,
-    /// It is moved to this directory: it is damaged, and an operator may want to examine it.
-    MoveTo(FilePath),
-    /// It stays in place: unreadable parts of it may still be needed.
-    Stay,
-}
-
-/// A log of an earlier run. It is replayed in place and archived once all its edits are flushed.
-#[derive(Clone, Debug)]
-pub struct OldLog {
-    /// Its path.
-    pub path: FilePath,
-    /// Its length up to the end of its last entry, in bytes.
-    pub bytes: u64,
-    /// The regions with edits in it, and the highest sequence id of each.
-    pub highest: HashMap<Arc<str>, u64>,
-    /// What happens to it once it is no longer needed.
-    pub action: OldLogAction,
 }
 
 /// Statistics of a log: its current state, and counts since the start.
@@ -99,31 +76,31 @@ pub struct LogStatistics {
     pub file_bytes: u64,
     /// Bytes of queued edits, including those being written.
     pub queued_bytes: u64,
-    /// Committed edits that were written (not `SKIP_WAL`). This count and the next three cover all
-    /// logs that share the instruments.
+    /// Committed edits, without those of `SKIP_WAL`. `edits`, `bytes`, `groups` and `rolls` cover
+    /// all [`Log`]s that share the instruments.
     pub edits: u64,
     /// Bytes of entries written.
     pub bytes: u64,
-    /// Groups committed: one sync each.
+    /// Commit groups, each with one sync.
     pub groups: u64,
     /// Log files replaced, for any reason.
     pub rolls: u64,
-    /// Log files given up because a write or sync failed.
+    /// Log files abandoned because a write or sync failed.
     pub failures: u64,
 }
 
-/// The log of a server, or of `hbase:meta`. Takes edits, commits them in groups, and tracks which
-/// files are still needed.
+/// The log of a server, or of `hbase:meta`: a sequence of log files. Takes edits, commits them in
+/// groups, and tracks which log files are still needed.
 ///
-/// Dropping it commits the queued edits but writes no trailer, so the file ends as after a crash.
-/// [`Log::close`] ends it properly.
+/// Dropping it commits the queued edits but writes no trailer, as if the process had been killed.
+/// [`Log::close`] writes the trailer.
 pub struct Log {
     shared: Arc<Shared>,
 }
 
-/// State shared by the log's users and its tasks.
+/// State shared by the callers of a [`Log`] and its tasks.
 pub(crate) struct Shared {
-    // Held briefly by appenders, never across an await. No other lock is taken while it is held.
+    // Locked only briefly, never across an await. The holder takes no other lock.
     queue: Mutex<Queue>,
     wake: Notify,
     pub(crate) retention: Arc<Mutex<LogRetention>>,
@@ -160,28 +137,23 @@ pub(crate) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// What was taken from the queue in addition to edits.
-pub(crate) struct DrainedQueue {
+/// The result of [`Shared::drain`], which returns the edits separately.
+pub(crate) struct DrainedCommands {
     pub(crate) commands: Vec<Command>,
+    // Whether the log was dropped.
     pub(crate) dropped: bool,
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The guarded data is consistent between any two statements, so a panic elsewhere breaks
-    // nothing.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
-    /// Moves all queued edits into `edits`, which must be empty, and takes the queued orders.
-    pub(crate) fn drain(&self, edits: &mut Vec<Edit>) -> DrainedQueue {
-        debug_assert!(edits.is_empty(), "edits that were taken do not return to the queue");
+    /// Moves all queued edits into `edits`, which must be empty, and takes the queued commands.
+    pub(crate) fn drain(&self, edits: &mut Vec<Edit>) -> DrainedCommands {
+        debug_assert!(edits.is_empty(), "the caller has processed the edits of the last call");
         let mut queue = locked(&self.queue);
         std::mem::swap(&mut queue.edits, edits);
-        DrainedQueue { commands: std::mem::take(&mut queue.commands), dropped: queue.dropped }
+        DrainedCommands { commands: std::mem::take(&mut queue.commands), dropped: queue.dropped }
     }
 
-    /// Waits until something is queued.
+    /// Waits until an edit or a command is queued, or the log is dropped.
     pub(crate) async fn queued(&self) {
         self.wake.notified().await;
     }
@@ -190,8 +162,9 @@ impl Shared {
         locked(&self.queue).edits.len()
     }
 
-    /// Waits until at least `edits` edits are queued, or there is something else to do. Until
-    /// [`wake_at_first`](Self::wake_at_first) is called, fewer edits do not wake the committer.
+    /// Waits until at least `edits` edits or a command are queued, or the log is dropped. Until
+    /// [`wake_at_first_edit`](Self::wake_at_first_edit) is called, fewer edits do not wake the
+    /// committer.
     pub(crate) async fn queued_at_least(&self, edits: usize) {
         while self.needs_more(edits) {
             self.wake.notified().await;
@@ -211,7 +184,7 @@ impl Shared {
     }
 
     /// Makes the first edit in an empty queue wake the committer again.
-    pub(crate) fn wake_at_first(&self) {
+    pub(crate) fn wake_at_first_edit(&self) {
         locked(&self.queue).wake_at = 1;
     }
 
@@ -223,7 +196,7 @@ impl Shared {
 
 impl Log {
     /// Creates the first file and starts the log's tasks. `on_fatal` is called once if the log
-    /// stops.
+    /// stops after an error.
     ///
     /// # Errors
     /// If the directories or the first file cannot be created.
@@ -231,7 +204,7 @@ impl Log {
         env: Env,
         fs: Arc<dyn FileSystem>,
         options: LogOptions,
-        on_fatal: Arc<dyn Fn(&Error) + Send + std::marker::Sync>,
+        on_fatal: Arc<dyn Fn(&Error) + Send + Sync>,
     ) -> Result<Arc<Log>> {
         fs.make_dirs(&options.dir).await?;
         fs.make_dirs(&options.archive_dir).await?;
@@ -261,14 +234,13 @@ impl Log {
             record: options.record.clone(),
             recorded: Vec::new(),
         };
-        let records = options.record.is_some();
+        let has_record = options.record.is_some();
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;
         env.spawn(TaskClass::Service, housekeeper.run(todo));
-        // Not on the threads of flushes and compactions: every write waits for this task. The
-        // appenders wait on the connection threads, and waking a task of the same thread needs no
-        // system call.
+        // On a connection thread, where most appenders wait: waking a task of the same thread needs
+        // no system call.
         env.spawn(TaskClass::Connection, committer.run());
-        if records {
+        if has_record {
             let (clock, watched) = (env.clock.clone(), Arc::downgrade(&shared));
             env.spawn(TaskClass::Service, async move {
                 // The task ends with the log.
@@ -280,7 +252,8 @@ impl Log {
         Ok(Arc::new(Log { shared }))
     }
 
-    /// Queues an edit. `edit.committed` is notified once it is durable or has failed. Never blocks.
+    /// Queues an edit and returns immediately. `edit.committed` is notified once the edit is
+    /// durable or has failed.
     ///
     /// The order of the calls is the order in the log. So a region must call this under the lock
     /// that assigns its sequence ids.
@@ -288,30 +261,31 @@ impl Log {
         self.shared.counts.queued_bytes.fetch_add(edit.queued_bytes(), Ordering::Relaxed);
         let mut queue = locked(&self.shared.queue);
         queue.edits.push(edit);
-        let wakes = queue.edits.len() == queue.wake_at;
+        let is_wake_due = queue.edits.len() == queue.wake_at;
         drop(queue);
-        if wakes {
+        if is_wake_due {
             self.shared.wake.notify_one();
         }
     }
 
-    /// Bytes of edits that are not committed yet. Appenders should wait when there are many.
+    /// Bytes of edits that are not committed yet. The caller should delay appends while this is
+    /// large.
     pub fn queued_bytes(&self) -> u64 {
         self.shared.counts.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// The file that is being written; `None` once the log has ended.
+    /// The file that is being written; `None` once the log was closed or stopped.
     pub fn open_file(&self) -> Option<FilePath> {
         locked(&self.shared.retention).open_file().cloned()
     }
 
-    /// Whether edits wait for space on a full disk. They are not acknowledged until they are
+    /// Whether the disk is full and edits wait for space. They are not acknowledged until they are
     /// written.
     pub fn waits_for_space(&self) -> bool {
         self.shared.counts.waits_for_space.load(Ordering::Relaxed)
     }
 
-    /// Replaces the open file by a new one, after committing the edits appended before.
+    /// Commits the edits that were appended so far, then replaces the open file with a new one.
     ///
     /// # Errors
     /// If no new file can be created; the old one then stays in use.
@@ -321,28 +295,30 @@ impl Log {
         outcome.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Records that the region's edits up to `up_to_seq_id` are in store files that survive power
-    /// loss. Logs that are no longer needed are moved to the archive.
+    /// Records that the region's edits up to `up_to_seq_id` are in durable store files. Log files
+    /// that are no longer needed are moved to the archive.
     pub fn record_flush(&self, region: &str, up_to_seq_id: u64) {
         let unneeded = locked(&self.shared.retention).record_flush(region, up_to_seq_id);
         self.archive(unneeded);
     }
 
-    /// Records that nothing that the region wrote so far will ever be replayed: it was dropped, or
-    /// closed with all its edits in files. It may be reopened with any sequence ids.
+    /// Records that the region's edits so far need no replay, because the region was dropped, or
+    /// closed with all its edits in store files. If it is reopened, its sequence ids need not
+    /// continue the earlier ones.
     pub fn forget_region(&self, region: &str) {
         let unneeded = locked(&self.shared.retention).forget_region(region);
         self.archive(unneeded);
     }
 
-    /// The regions to flush so that the oldest log can be archived.
+    /// The regions to flush so that the oldest log file can be archived.
     pub fn regions_holding_oldest(&self) -> Vec<Arc<str>> {
         locked(&self.shared.retention).regions_of_oldest()
     }
 
-    /// Adopts logs of an earlier run, as returned by [`crate::recovery::LogIndex::old_logs`]. Each
-    /// of their regions must eventually get a call of [`Log::record_flush`] or
-    /// [`Log::forget_region`], even if nothing was left to replay.
+    /// Adopts log files of an earlier run, as returned by [`crate::recovery::LogIndex::old_logs`].
+    ///
+    /// The caller must eventually call [`Log::record_flush`] or [`Log::forget_region`] for each
+    /// region in these files, even if the region had no edit to replay.
     pub fn adopt(&self, old: Vec<OldLog>) {
         for log in &old {
             if let OldLogAction::MoveTo(dir) = &log.action {
@@ -358,7 +334,7 @@ impl Log {
         locked(&self.shared.retention).count()
     }
 
-    /// The instruments that this log counts with.
+    /// The metrics of this log.
     pub fn instruments(&self) -> &Arc<Instruments> {
         &self.shared.instruments
     }
@@ -379,8 +355,8 @@ impl Log {
         }
     }
 
-    /// Commits the queued edits, ends the file with a trailer, and waits for moves to the archive.
-    /// Later appends fail with [`Error::Closed`].
+    /// Commits the queued edits, ends the file with a trailer, and waits until unneeded files are
+    /// archived. Later appends fail with [`Error::Closed`].
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         self.shared.send_command(Command::Close(done));
@@ -394,7 +370,7 @@ impl Log {
 
     fn archive(&self, unneeded: Vec<FilePath>) {
         if !unneeded.is_empty() {
-            // The task ends only with the runtime. The files then stay for the next run.
+            // The send fails only if the runtime has ended. Then the next run archives the files.
             let _ = self.shared.jobs.send(Job::Archive(unneeded));
         }
     }

@@ -1,23 +1,23 @@
-//! Marks: what a log states about itself in addition to entries.
+//! Marks in a log, which state how long its content is.
 //!
 //! A **durability mark** states the offset up to which the file was synced when the mark was
 //! written. It is in the first entry of each group, in the trailer, and after the end mark of an
-//! idle log. It has its own checksum and can be found without reading the bytes before it, so
-//! damage before it does not hide it:
+//! idle log. It has its own checksum and can be found without decoding the bytes before it, even if
+//! they are damaged:
 //!
 //! ```text
 //! salt 8 (as in the header) | offset of this mark 8 | offset known durable 8
 //! | crc32c of these 24 bytes 4
 //! ```
 //!
-//! The **end mark** is where the content of a file with reserved zeros ends. HBase sees an entry
-//! that is truncated by the end of the file, which is how its own logs end when a server dies:
-//! `varint(L) 0a varint(L')`, a key of L bytes whose first field has L' bytes, both beyond the end
-//! of any log.
+//! The **end mark** follows the content of a file with reserved zeros. HBase reads it as an
+//! entry that is truncated by the end of the file, as at the end of a killed server's log. It is
+//! `varint(L) 0a varint(L')`: a key of L bytes, whose first field has L' bytes. Both lengths exceed
+//! the length of any log.
 //!
 //! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes,
-//! `LAWP`. The message has two fields that HBase skips. The tag and content of the first are also
-//! an end mark, for the time while reserved zeros still follow. The second is a durability mark.
+//! `LAWP`. The message has two fields that HBase skips. The first also serves as an end mark, as
+//! long as reserved zeros follow. The second is a durability mark.
 
 use base::checksum::{crc32c, matches};
 use bytes::Bytes;
@@ -57,11 +57,11 @@ pub(crate) fn read_mark(bytes: &[u8], salt: Salt, offset: u64) -> Option<u64> {
     let (checked, crc) = bytes.split_last_chunk()?;
     debug_assert_eq!(checked.len(), CHECKED_LEN);
     let word = |at: usize| u64::from_be_bytes(checked[at..at + OFFSET_LEN].try_into().expect("eight bytes"));
-    let sound = checked[..SALT_LEN] == salt.0
+    let is_valid = checked[..SALT_LEN] == salt.0
         && word(SALT_LEN) == offset
         && matches(crc32c(checked), u32::from_be_bytes(*crc))
         && word(SALT_LEN + OFFSET_LEN) <= offset;
-    sound.then(|| word(SALT_LEN + OFFSET_LEN))
+    is_valid.then(|| word(SALT_LEN + OFFSET_LEN))
 }
 
 /// The highest durable offset that any mark at or after `from` states; 0 if there is no mark.
@@ -70,20 +70,20 @@ pub(crate) async fn search(window: &mut Window, salt: Salt, from: u64) -> fs::Re
     let mut at = from;
     while at + MARK_LEN as u64 <= window.len() {
         window.fill(at, MARK_LEN).await?;
-        let held = window.held(at);
-        for found in occurrences(held, &salt.0) {
-            if let Some(durable) = read_mark(&held[found..], salt, at + found as u64) {
+        let loaded = window.loaded(at);
+        for found in occurrences(loaded, &salt.0) {
+            if let Some(durable) = read_mark(&loaded[found..], salt, at + found as u64) {
                 highest = highest.max(durable);
             }
         }
-        // The last bytes may be the start of a mark.
-        at += (held.len() - MARK_LEN + 1) as u64;
+        // The last bytes are searched again, because they may be the start of a mark.
+        at += (loaded.len() - MARK_LEN + 1) as u64;
     }
     Ok(highest)
 }
 
-/// The positions of `needle` in `bytes`. Skips reserved zeros, most of what is searched, eight at a
-/// time.
+/// The positions of `needle` in `bytes`. Most bytes are reserved zeros, which are skipped eight at
+/// a time.
 fn occurrences<'a>(bytes: &'a [u8], needle: &'a [u8; SALT_LEN]) -> impl Iterator<Item = usize> + 'a {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -99,11 +99,10 @@ fn occurrences<'a>(bytes: &'a [u8], needle: &'a [u8; SALT_LEN]) -> impl Iterator
     })
 }
 
-/// Bytes that a reader takes for an entry truncated by the end of the file.
+/// The end mark. Readers decode it as an entry that is truncated by the end of the file.
 pub(crate) const END_MARK: [u8; 11] = [0xff, 0xff, 0xff, 0xff, 0x07, 0x0a, 0xf9, 0xff, 0xff, 0xff, 0x07];
 
-/// The end mark, and after it a mark that all bytes below `end`, the end mark's offset, are
-/// durable.
+/// The end mark at offset `end`, followed by a durability mark for all bytes before it.
 pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
     let mut out = Vec::with_capacity(END_MARK.len() + MARK_LEN);
     out.extend_from_slice(&END_MARK);
@@ -115,11 +114,11 @@ pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
 const TRAILER_MAGIC: &[u8; 4] = b"LAWP";
 /// Bytes after the trailer's message: its length and the magic.
 pub(crate) const TRAILER_TAIL_LEN: usize = size_of::<u32>() + TRAILER_MAGIC.len();
-/// Field of the trailer whose tag, read as an entry's length, exceeds any file. Its content
-/// continues as the end mark does.
+/// First field of the trailer. Its tag, read as the length of a key, exceeds the length of any log,
+/// as in the end mark.
 const TRAILER_END_FIELD: u32 = (1 << 28) - 1;
-/// Content of that field. Its length byte, 10, is also the tag of field 1 of a truncated key, and
-/// the content begins with that field's length.
+/// Content of that field. Read as a truncated key, the field's length byte, 10, is the tag of the
+/// key's first field, and the content begins with the length of that field.
 const TRAILER_END: [u8; 10] = [0xf4, 0xff, 0xff, 0xff, 0x07, 0, 0, 0, 0, 0];
 /// Position of the durability mark in a trailer: after the first field (tag 5, length 1, content),
 /// and the second field's tag 2 and length 1.

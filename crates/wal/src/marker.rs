@@ -1,7 +1,7 @@
 //! Markers: edits that record events in a region's life and carry no user data.
 //!
 //! A marker is one cell of family `METAFAMILY`. Its qualifier names the event, and its value is a
-//! message. It takes a sequence id like any edit but never goes to a memstore.
+//! message. It has a sequence id like any edit, but is never added to a memstore.
 //!
 //! Source: HBase `WALEdit`; values are compared with markers that HBase wrote.
 
@@ -31,16 +31,16 @@ pub struct MarkedRegion {
     pub encoded: Bytes,
     /// The full name.
     pub name: Bytes,
-    /// The first row. Markers have it as their row.
+    /// The region's first row, which is also the row of its markers.
     pub start_key: Bytes,
 }
 
 /// A step of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushStep {
-    /// The memstores are frozen; their cells are not durable in files yet.
+    /// The memstores are frozen. Their cells are not in durable store files yet.
     Start,
-    /// The files are in place.
+    /// The store files are in place.
     Commit,
 }
 
@@ -71,7 +71,7 @@ pub struct Compaction {
 /// A decoded marker, with what replay needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// Files replaced others.
+    /// A compaction replaced store files.
     Compaction(Compaction),
     /// Only for replicas and tools; replay skips it.
     Other,
@@ -92,7 +92,8 @@ impl MarkedRegion {
         self.cell(COMPACTION, &message, now_ms)
     }
 
-    /// The marker of a step of a flush; `files` are those it wrote (none at the start).
+    /// The marker of a step of a flush. `files` are the files that the flush wrote; none at the
+    /// start.
     pub fn flush(&self, step: FlushStep, flush_seq_id: u64, files: &[FamilyFiles], now_ms: u64) -> KeyValue {
         let action = match step {
             FlushStep::Start => FlushAction::StartFlush,
@@ -125,7 +126,7 @@ impl MarkedRegion {
         self.event(EventType::RegionOpen, REGION_OPEN, seq_id, files, server, now_ms)
     }
 
-    /// The marker of a region that was closed with all its edits in files.
+    /// The marker of a region that was closed with all its edits in store files.
     pub fn close(
         &self,
         seq_id: u64,
@@ -174,20 +175,19 @@ impl MarkedRegion {
     }
 }
 
-/// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker. False if they are
-/// truncated before its family.
+/// Whether the first of `cells` (each `u32 length | KeyValue`) is a marker. False if the cell is
+/// truncated before the end of its family.
 pub fn is_marker(cells: &[u8]) -> bool {
     family_and_rest(cells).is_some_and(|(family, _)| family == FAMILY)
 }
 
-/// Whether the first of `cells` records that a region was closed, so that all its earlier edits are
-/// in files. False if they are truncated before the end of its qualifier.
+/// Whether the first of `cells` records that a region was closed, with all its earlier edits in
+/// store files. False if the cell is truncated before the end of its qualifier.
 pub fn is_close(cells: &[u8]) -> bool {
     family_and_rest(cells).is_some_and(|(family, rest)| family == FAMILY && rest.starts_with(REGION_CLOSE))
 }
 
-/// The family of the first cell, and the bytes from its qualifier on, including what follows the
-/// key.
+/// The family of the first cell, and all bytes after the family.
 fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
     // After the cell's length: the lengths of key and value, then the key.
     let key = cells.get(size_of::<u32>() + cell::cell::LENGTHS_LEN..)?;

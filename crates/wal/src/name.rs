@@ -10,8 +10,8 @@ pub struct LogName {
     pub prefix: String,
     /// Empty, or `.meta` for the log of `hbase:meta`.
     pub suffix: String,
-    /// Greater than that of the previous log. About its creation time, milliseconds since the
-    /// epoch.
+    /// About the time of creation, in milliseconds since the epoch. Always greater than the number
+    /// of the previous log.
     pub number: u64,
 }
 
@@ -19,7 +19,7 @@ pub struct LogName {
 pub const META_SUFFIX: &str = ".meta";
 
 impl LogName {
-    /// Parses a file name; `None` if it is not a log's.
+    /// Parses a file name; `None` if it is not the name of a log.
     pub fn parse(name: &str) -> Option<LogName> {
         let (stem, suffix) = match name.strip_suffix(META_SUFFIX) {
             Some(stem) => (stem, META_SUFFIX),

@@ -1,10 +1,10 @@
 //! Reads one log from start to end.
 //!
-//! A log ends at its trailer, at the end of the file, or where the last group of a dead server was
-//! torn. In our own logs each entry has a checksum. An irregular end is accepted only if neither
-//! the bytes after it nor the caller state that more was durable. In HBase's plain logs an entry
-//! that extends beyond the end of the file is the end, as in HBase; any other invalid entry is
-//! damage.
+//! A log ends at its trailer, at the end mark, at the end of the file, or where the last group of a
+//! killed server is incomplete. In our own logs each entry has a checksum. An end is an error if a
+//! mark after it, or the caller, states that later bytes were durable. In HBase's plain logs an
+//! entry that extends beyond the end of the file is the end of the log, as in HBase. Any other
+//! invalid entry is damage.
 
 use fs::{FilePath, FileSystem};
 
@@ -18,7 +18,8 @@ use crate::{Error, Result};
 /// Bytes read at a time: as many as a local disk returns from the page cache without a pool thread.
 /// They stay in the CPU cache until they are checked.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
-/// How many times the bytes of a log are reread at most, to find an entry after damage.
+/// Limit on the bytes that are reread to find an entry after damage, as a multiple of the log's
+/// length.
 const RESUME_READS: u64 = 4;
 /// Longest trailer that is recognized; HBase's has eight bytes.
 const TRAILER_LEN_MAX: u64 = 1024;
@@ -119,11 +120,11 @@ pub(crate) struct EntryScanner {
     pub(crate) window: Window,
     // `None`: the header was never completed, so there are no entries.
     pub(crate) format: Option<LogFormat>,
-    // Where the next entry begins.
+    // Offset of the next entry.
     at: u64,
-    // Entries end before this offset.
+    // No entry extends beyond this offset.
     stop: u64,
-    // All bytes below it were durable once, according to the log or the caller.
+    // All bytes before this offset were durable, according to the log or the caller.
     durable: u64,
 }
 
@@ -137,7 +138,7 @@ impl EntryScanner {
         let file_len = window.len();
         let head_len = file_len.min(HEADER_LEN_MAX as u64) as usize;
         window.fill_ahead(0, head_len, head_len).await?;
-        let (format, at) = match header::decode(window.held(0), file_len) {
+        let (format, at) = match header::decode(window.loaded(0), file_len) {
             DecodedHeader::Header { format, len } => (Some(format), len),
             DecodedHeader::Torn => (None, 0),
             DecodedHeader::Damaged(what) => {
@@ -160,12 +161,12 @@ impl EntryScanner {
         }
     }
 
-    /// Records that all bytes below `durable` were synced once.
+    /// Records that all bytes before offset `durable` were synced.
     pub(crate) fn expect_durable(&mut self, durable: u64) {
         self.durable = self.durable.max(durable);
     }
 
-    // HBase reads the trailer first; entries end before it.
+    // The offset of HBase's trailer, which HBase reads first; the end of the file if it has none.
     async fn stop_before_trailer(&mut self) -> Result<u64> {
         let len = self.window.len();
         if len < self.at + TRAILER_TAIL_LEN as u64 {
@@ -220,7 +221,7 @@ impl EntryScanner {
         }
     }
 
-    /// Reads an entry that a step returned.
+    /// Reads all of an entry that [`next`](Self::next) located.
     pub(crate) async fn load(&mut self, location: &EntryLocation) -> Result<Entry> {
         match entry::load(&mut self.window, location).await {
             Ok(entry) => Ok(entry),
@@ -230,8 +231,8 @@ impl EntryScanner {
         }
     }
 
-    /// Reads the entry that is known to begin at `offset`. If it is not in memory, `piece_bytes`
-    /// are read.
+    /// Reads the entry that is known to begin at `offset`. If it is not in memory, reads
+    /// `piece_bytes` bytes from there.
     pub(crate) async fn read_at(&mut self, offset: u64, piece_bytes: usize) -> Result<Entry> {
         let Some(format) = self.format else {
             return Err(self.damaged_at(offset, "the log no longer has entries"));
@@ -305,7 +306,7 @@ impl EntryScanner {
     /// An entry's checksum covers its offset and the log's salt, so no other bytes pass.
     pub(crate) async fn resume_after(&mut self, damaged_at: u64) -> Result<Option<u64>> {
         let Some(format @ LogFormat::Checked { .. }) = self.format else { return Ok(None) };
-        // Limits the cost of bytes that only look like entries, whatever a client stored.
+        // Limits the cost of values that look like entries, because clients can store any bytes.
         let mut budget = self.window.len().saturating_mul(RESUME_READS);
         let mut at = damaged_at + 1;
         while at < self.stop && budget > 0 {
@@ -313,9 +314,9 @@ impl EntryScanner {
             // Refills only near the end of the bytes in memory, not for each candidate.
             let wanted = len.min(HEAD_BYTES as usize);
             self.window.fill_ahead(at, wanted, len).await?;
-            let held = self.window.held(at);
-            let Some(skip) = entry::next_candidate(held) else {
-                at += held.len().saturating_sub(entry::CANDIDATE_LEN - 1).max(1) as u64;
+            let loaded = self.window.loaded(at);
+            let Some(skip) = entry::next_candidate(loaded) else {
+                at += loaded.len().saturating_sub(entry::CANDIDATE_LEN - 1).max(1) as u64;
                 continue;
             };
             at += skip as u64;
@@ -337,14 +338,14 @@ impl EntryScanner {
 
     /// The region named by the key of the damaged entry at `at`, if that key states that the entry
     /// ends at `end`.
-    pub(crate) async fn damaged_entry(&mut self, at: u64, end: u64) -> Result<Option<String>> {
+    pub(crate) async fn region_of_damaged_entry(&mut self, at: u64, end: u64) -> Result<Option<String>> {
         if entry::claimed_end(&mut self.window, at).await? != Some(end) {
             return Ok(None);
         }
         Ok(entry::claimed_region(&mut self.window, at).await?)
     }
 
-    // Accepts the end, unless more is known to have been durable.
+    // Accepts the end, unless later bytes are known to have been durable.
     async fn end(&mut self, ending: Ending) -> Result<ScanStep> {
         if let Some(LogFormat::Checked { salt, .. }) = self.format {
             let stated = search(&mut self.window, salt, self.at).await?;

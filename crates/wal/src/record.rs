@@ -2,9 +2,9 @@
 //! missing or shorter than recorded, even if no other log states its length.
 //!
 //! It is a small text file, rewritten about once a second while the log grows, and not synced. It
-//! detects losses that have other causes than power loss: a damaged, truncated or deleted file.
-//! What it states was durable when it was written. An old or missing record states less, never
-//! something false.
+//! detects damaged, truncated and deleted logs. After a power loss the record may be missing too.
+//! The recorded lengths were durable when the record was written. So an old record is never wrong,
+//! but may detect less.
 //!
 //! ```text
 //! grampus logs 1
@@ -20,7 +20,7 @@ use crate::Result;
 
 const FIRST_LINE: &str = "grampus logs 1\n";
 const CHECK: &str = "crc32c ";
-/// A longer record is not read: it would name a million logs.
+/// Maximum length of a record that is read, enough for a million logs.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A log and its minimum length.
@@ -28,7 +28,7 @@ const BYTES_MAX: u64 = 64 << 20;
 pub struct RecordedLog {
     /// Its path.
     pub path: FilePath,
-    /// Bytes of it that were durable.
+    /// Its durable length.
     pub bytes: u64,
 }
 

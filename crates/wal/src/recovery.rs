@@ -1,15 +1,15 @@
 //! Scans and checks all logs of a dead server in one pass, then reads each region's entries
 //! separately.
 //!
-//! [`scan`] holds one piece of one log in memory at a time. For each region it stores where its
-//! entries are: twelve bytes for each run of adjacent entries. A region that opens reads only its
-//! own entries ([`read_region`]).
+//! [`scan`] holds one piece of one log in memory at a time. For each region it stores where the
+//! region's entries are: twelve bytes for each range of adjacent entries. A region that opens reads
+//! only its own entries ([`read_region`]).
 //!
-//! Entries before a region's close are left out: a region is closed only when all its edits are in
-//! files.
+//! The index omits the entries that precede a region's close: a region is closed only when all its
+//! edits are in store files.
 //!
-//! What the scan has read remains: each log is fenced first, so that bytes that were only in the
-//! page cache are on disk before they are used.
+//! Each log is fenced before the scan. Bytes that were only in the page cache become durable, so
+//! that a power loss cannot remove bytes that the scan has read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,42 +19,43 @@ use fs::{FilePath, FileSystem};
 
 use crate::entry::{Entry, EntryLocation};
 use crate::header::LogFormat;
-use crate::log::{OldLog, OldLogAction};
 use crate::marker;
 use crate::name::LogName;
 use crate::reader::{Ending, EntryScanner, LogReader, PIECE_BYTES, ScanStep, Tail};
+use crate::retention::{OldLog, OldLogAction};
 use crate::{Error, Result};
 
 /// Maximum bytes read at a time for one region.
 const REGION_PIECE_BYTES: u64 = PIECE_BYTES as u64 - SLACK_BYTES;
-/// Maximum bytes of other regions that are read along to avoid another read. Copying them takes
-/// about as long as a call.
+/// Maximum gap in bytes between two ranges that are read with one call. Copying this many bytes of
+/// other regions takes about as long as a second call.
 const GAP_BYTES_MAX: u64 = 32 << 10;
-/// Bytes read after a run, so that locating its last entry needs no further read.
+/// Bytes read after a range, so that locating its last entry needs no further read.
 const SLACK_BYTES: u64 = 512;
 
 /// The content of the logs, by region.
 pub struct LogIndex {
     logs: Vec<IndexedLog>,
     regions: HashMap<Arc<str>, IndexedRegion>,
-    damages: Vec<Damage>,
+    damaged_parts: Vec<Damage>,
 }
 
-/// A part of a log that was durable once and cannot be read.
+/// A part of a log that was durable and can no longer be read.
 #[derive(Clone, Debug)]
 pub struct Damage {
     /// The log.
     pub file: FilePath,
     /// Offset of the part.
     pub offset: u64,
-    /// Where the log can be read again; `None` if nowhere.
+    /// Offset after the part, where the log is readable again; `None` if it is not.
     pub resumed_at: Option<u64>,
     /// What is wrong.
     pub what: &'static str,
-    /// The region of the entry in it, if the part is a single entry.
+    /// If the part is a single entry: the region of this entry, if known.
     pub single_region: Option<Arc<str>>,
-    // By region: the highest sequence id before the part, and the first higher one after it.
+    // By region: the highest sequence id before the part.
     before: HashMap<Arc<str>, u64>,
+    // By region: of the sequence ids after the part, the first that exceeds the id in `before`.
     after: HashMap<Arc<str>, u64>,
 }
 
@@ -78,18 +79,18 @@ impl fmt::Display for Loss {
 }
 
 impl Damage {
-    /// The edits of a region that may have been in the part, if the region's files hold all edits
-    /// up to `flushed`. `None` if there are none.
+    /// The edits of a region that may be lost: they may have been in the part, and are not in the
+    /// region's store files, which hold all edits up to `flushed`. `None`: no edit is lost.
     ///
-    /// Sequence ids of a region have no gaps in its logs, so the entries around the part show what
-    /// is missing.
+    /// In the logs, the sequence ids of a region have no gaps. So the entries around the part show
+    /// which edits are missing.
     pub fn loss_of(&self, region: &str, flushed: u64) -> Option<Loss> {
         if self.single_region.as_ref().is_some_and(|single_region| **single_region != *region) {
             return None;
         }
         let above = self.before.get(region).copied().unwrap_or(0).max(flushed);
         let below = self.after.get(region).copied();
-        // At least one id is between them.
+        // There is a loss if at least one sequence id lies between the two.
         below.is_none_or(|below| below > above + 1).then_some(Loss { above, below })
     }
 }
@@ -111,7 +112,8 @@ pub struct IndexedLog {
     pub path: FilePath,
     /// Where and how it ends.
     pub tail: Tail,
-    /// The regions with entries other than markers in it, and the highest sequence id of each.
+    /// The highest sequence id of each region that has edits in it. Markers ([`crate::marker`]) do
+    /// not count as edits.
     pub highest: HashMap<Arc<str>, u64>,
     format: Option<LogFormat>,
 }
@@ -125,12 +127,13 @@ pub struct IndexedRegion {
     pub lowest_seq_id: u64,
     /// The highest sequence id.
     pub highest_seq_id: u64,
-    /// Number of entries, including those before a close. An entry that was appended again to the
-    /// next log counts twice.
+    /// Number of entries, including those before a close. An entry whose sync failed was written to
+    /// the next log too, and counts twice.
     pub entries: u64,
-    /// Bytes of the entries.
+    /// Total size in bytes of the entries.
     pub bytes: u64,
-    /// The sequence id of its last close, 0 if none. All edits up to it are in files.
+    /// The sequence id of its last close; 0 if there was none. At the close, all earlier edits were
+    /// in store files.
     pub closed_at: u64,
     ranges: Vec<EntryRange>,
 }
@@ -143,11 +146,12 @@ struct EntryRange {
     len: u32,
 }
 
-/// Length of a run that stands for the whole log, because the log has dictionaries.
+/// The [`EntryRange::len`] of a range that is the whole log. A compressed log can only be read from
+/// the start, because of its dictionaries.
 const WHOLE_LOG: u32 = u32::MAX;
 
 impl LogIndex {
-    /// The regions that have entries, with their entries.
+    /// The regions that have entries, by encoded name.
     pub fn regions(&self) -> impl Iterator<Item = (&Arc<str>, &IndexedRegion)> {
         self.regions.iter()
     }
@@ -162,9 +166,10 @@ impl LogIndex {
         &self.logs
     }
 
-    /// The parts of logs that cannot be read. Always empty after [`scan`].
-    pub fn damages(&self) -> &[Damage] {
-        &self.damages
+    /// The damaged parts that [`scan_past_damage`] found. Empty after [`scan`], which fails at the
+    /// first damaged part.
+    pub fn damaged_parts(&self) -> &[Damage] {
+        &self.damaged_parts
     }
 
     /// The scanned logs, for [`crate::Log::adopt`].
@@ -179,8 +184,8 @@ impl LogIndex {
     }
 }
 
-/// The logs in a directory, in the order in which they were written. Names that are not logs' are
-/// left out.
+/// The logs in a directory, in the order in which they were written. Files whose names are not
+/// those of logs are omitted.
 ///
 /// # Errors
 /// As [`FileSystem::list`].
@@ -199,14 +204,14 @@ pub async fn logs_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath
 /// Scans the logs, which must be in the order in which they were written.
 ///
 /// # Errors
-/// [`Error::Damaged`] for the first invalid entry that was durable. Nothing should be replayed
-/// then.
+/// [`Error::Damaged`] for the first invalid entry that was durable. The caller must then replay no
+/// log.
 pub async fn scan(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
     scan_with(fs, paths, IndexBuilder::default()).await
 }
 
-/// As [`scan`], but continues after damage. What can be read before and after it is indexed; what
-/// cannot is in [`LogIndex::damages`].
+/// As [`scan`], but continues after damage: indexes the readable parts of the logs, and lists the
+/// unreadable parts in [`LogIndex::damaged_parts`].
 ///
 /// # Errors
 /// Errors of the file system, and [`Error::Unsupported`].
@@ -215,30 +220,31 @@ pub async fn scan_past_damage(fs: &dyn FileSystem, paths: &[FilePath]) -> Result
 }
 
 async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: IndexBuilder) -> Result<LogIndex> {
-    let claims = durable_by_successor(fs, paths, builder.continues_past_damage).await?;
+    let durable_ends = fence_and_find_durable_ends(fs, paths, builder.continues_past_damage).await?;
     for path in paths {
         let mut scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
             Err(Error::Damaged { offset, what, .. }) if builder.continues_past_damage => {
-                builder.damaged_header(path, offset, what);
+                builder.record_damaged_header(path, offset, what);
                 continue;
             }
             scanner => scanner?,
         };
-        if let Some(durable) = claims.get(path) {
-            scanner.expect_durable(*durable);
+        if let Some(durable_end) = durable_ends.get(path) {
+            scanner.expect_durable(*durable_end);
         }
         builder.scan_log(fs, path, scanner).await?;
     }
     Ok(builder.finish())
 }
 
-// How much of each log was durable according to the header of the next log. Also fences all logs.
-async fn durable_by_successor(
+// Fences all logs. Returns the offset up to which each log was durable according to the header of
+// the next log.
+async fn fence_and_find_durable_ends(
     fs: &dyn FileSystem,
     paths: &[FilePath],
     continues_past_damage: bool,
 ) -> Result<HashMap<FilePath, u64>> {
-    let mut claims = HashMap::new();
+    let mut durable_ends = HashMap::new();
     for path in paths {
         fs.fence(path).await?;
         let scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
@@ -247,33 +253,34 @@ async fn durable_by_successor(
         };
         if let (Some(previous), Some(name)) = (scanner.previous(), LogName::of(path)) {
             let before = LogName { number: previous.number, ..name };
-            let claim = claims.entry(path.parent().join(&before.to_string())).or_insert(0);
-            *claim = previous.durable.max(*claim);
+            let end = durable_ends.entry(path.parent().join(&before.to_string())).or_insert(0);
+            *end = previous.durable.max(*end);
         }
     }
-    Ok(claims)
+    Ok(durable_ends)
 }
 
 #[derive(Default)]
 struct IndexBuilder {
     logs: Vec<IndexedLog>,
-    // By order of first appearance; `ids` maps names to positions.
+    // In the order in which the names appear. The id of a region is its index in this list.
     regions: Vec<(Arc<str>, IndexedRegion)>,
     ids: HashMap<Arc<str>, usize>,
-    // Highest sequence id in the log being scanned, by region; 0: no entry.
+    // By region id: the highest sequence id of an edit in the log being scanned; 0: no edit.
     highest: Vec<u64>,
-    // The region of the previous entry, which is usually that of the next one.
-    last: usize,
+    // The region id of the previous entry. The next entry is usually of the same region.
+    last_id: usize,
     // Whether to record damage and continue, instead of ending the scan.
     continues_past_damage: bool,
-    damages: Vec<Damage>,
-    // For each damage, by region: the highest sequence id before it and the first higher one after;
-    // 0: none.
+    damaged_parts: Vec<Damage>,
+    // For each damaged part, two lists by region id: the highest sequence id before the part, and
+    // the first higher one after it. 0: none.
     seq_ids_around_damage: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
-/// Maximum damaged parts recorded for one log. A log with more is not read further.
-const DAMAGES_MAX: usize = 64;
+/// Limit of damaged parts in one log. Once it is reached, the scan does not search for the next
+/// valid entry: the rest of the log counts as damaged.
+const DAMAGED_PARTS_MAX: usize = 64;
 
 impl IndexBuilder {
     async fn scan_log(
@@ -300,21 +307,22 @@ impl IndexBuilder {
     }
 
     async fn scan_entries(&mut self, path: &FilePath, scanner: &mut EntryScanner) -> Result<Tail> {
-        let damages_before = self.damages.len();
+        let parts_before = self.damaged_parts.len();
         loop {
             match self.scan_entry(scanner).await {
                 Ok(None) => {}
                 Ok(Some(tail)) => return Ok(tail),
                 Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
-                    let is_long = self.damages.len() - damages_before >= DAMAGES_MAX;
+                    let is_limit_reached = self.damaged_parts.len() - parts_before >= DAMAGED_PARTS_MAX;
                     let resumed_at = match scanner.at() > offset {
-                        // The entry passed its check but is unusable.
+                        // The checksum of the entry is correct but its content is invalid: only
+                        // this entry is skipped.
                         true => Some(scanner.at()),
-                        false if is_long => None,
+                        false if is_limit_reached => None,
                         false => scanner.resume_after(offset).await?,
                     };
                     let single_region = match resumed_at {
-                        Some(end) => scanner.damaged_entry(offset, end).await?,
+                        Some(end) => scanner.region_of_damaged_entry(offset, end).await?,
                         None => None,
                     };
                     self.record_damage(path, offset, what, resumed_at, single_region);
@@ -341,7 +349,7 @@ impl IndexBuilder {
     }
 
     /// Records a log without a valid header: nothing in it can be read.
-    fn damaged_header(&mut self, path: &FilePath, offset: u64, what: &'static str) {
+    fn record_damaged_header(&mut self, path: &FilePath, offset: u64, what: &'static str) {
         self.record_damage(path, offset, what, None, None);
         let tail = Tail { end: 0, ending: Ending::Torn(what) };
         self.logs.push(IndexedLog { path: path.clone(), tail, highest: HashMap::new(), format: None });
@@ -357,7 +365,7 @@ impl IndexBuilder {
     ) {
         let single_region = single_region.map(Into::into);
         let (before, after) = (HashMap::new(), HashMap::new());
-        self.damages.push(Damage {
+        self.damaged_parts.push(Damage {
             file: path.clone(),
             offset,
             resumed_at,
@@ -372,33 +380,38 @@ impl IndexBuilder {
 
     fn finish(mut self) -> LogIndex {
         assert!(
-            self.damages.len() == self.seq_ids_around_damage.len(),
-            "the sequence ids around each damage are known"
+            self.damaged_parts.len() == self.seq_ids_around_damage.len(),
+            "the sequence ids around each damaged part are known"
         );
-        for (damage, (before, after)) in self.damages.iter_mut().zip(&self.seq_ids_around_damage) {
-            let of = |ids: &[u64]| {
-                let named = self.regions.iter().zip(ids).filter(|(_, seq_id)| **seq_id != 0);
+        for (damage, (before, after)) in self.damaged_parts.iter_mut().zip(&self.seq_ids_around_damage) {
+            let by_name = |seq_ids: &[u64]| {
+                let named = self.regions.iter().zip(seq_ids).filter(|(_, seq_id)| **seq_id != 0);
                 named.map(|((name, _), seq_id)| (name.clone(), *seq_id)).collect()
             };
-            (damage.before, damage.after) = (of(before), of(after));
-            // An unknown region means a flipped bit in its name: the entry may be of any region.
+            (damage.before, damage.after) = (by_name(before), by_name(after));
+            // The region name in a damaged entry may be damaged too. If no valid entry has this
+            // name, the damaged entry may belong to any region.
             let is_known = |name: &Arc<str>| self.ids.contains_key(name);
             damage.single_region = damage.single_region.take().filter(is_known);
         }
-        LogIndex { logs: self.logs, regions: self.regions.into_iter().collect(), damages: self.damages }
+        LogIndex {
+            logs: self.logs,
+            regions: self.regions.into_iter().collect(),
+            damaged_parts: self.damaged_parts,
+        }
     }
 
     fn add_entry(&mut self, scanner: &EntryScanner, location: &EntryLocation) -> Result<()> {
         let key_fields = &location.key_fields;
-        let region = &scanner.window.held(location.key_at)[key_fields.region_at..][..key_fields.region_len];
-        let id = if self.is_last(region) { self.last } else { self.id_of(scanner, location, region)? };
+        let region = &scanner.window.loaded(location.key_at)[key_fields.region_at..][..key_fields.region_len];
+        let id = if self.has_last_id(region) { self.last_id } else { self.id_of(scanner, location, region)? };
         let (start, len) = (location.offset as u32, (location.end - location.offset) as u32);
-        let cells = scanner.window.held(location.cells_at);
+        let cells = scanner.window.loaded(location.cells_at);
         let (is_marker, is_close) = (marker::is_marker(cells), marker::is_close(cells));
         self.count(id, key_fields.seq_id, u64::from(len), is_marker);
         if is_close {
-            // All earlier edits are in files, or were: a family may have been deleted since, or the
-            // region may now have the files of a snapshot. Replaying such edits would restore
+            // All earlier edits were in store files at the close. They are never replayed. Their
+            // family may have been deleted since, or a snapshot restored: replay would bring back
             // deleted data.
             self.regions[id].1.ranges.clear();
             self.regions[id].1.closed_at = key_fields.seq_id;
@@ -410,7 +423,7 @@ impl IndexBuilder {
                 .ranges
                 .last()
                 .is_none_or(|last| last.log < log || last.start + last.len <= start),
-            "the entries of a region are in the order of the logs"
+            "the entries of a region are scanned in the order of the logs"
         );
         match self.regions[id].1.ranges.last_mut() {
             Some(range) if range.log == log && range.start + range.len == start => range.len += len,
@@ -424,14 +437,14 @@ impl IndexBuilder {
         loop {
             let next = reader.next().await.and_then(|entry| {
                 let Some(entry) = entry else { return Ok(None) };
-                let is_text = std::str::from_utf8(&entry.key.region).is_ok();
-                let (file, offset, what) = (reader.path().clone(), entry.offset, REGION_NO_TEXT);
-                if is_text { Ok(Some(entry)) } else { Err(Error::Damaged { file, offset, what }) }
+                let is_utf8 = std::str::from_utf8(&entry.key.region).is_ok();
+                let (file, offset, what) = (reader.path().clone(), entry.offset, REGION_NOT_UTF8);
+                if is_utf8 { Ok(Some(entry)) } else { Err(Error::Damaged { file, offset, what }) }
             });
             let entry = match next {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
-                // The dictionaries lack what could not be read, so nothing after it can be read.
+                // The dictionaries lack the items of this entry, so no later entry can be read.
                 Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
                     self.record_damage(&reader.path().clone(), offset, what, None, None);
                     return Ok(Tail { end: offset, ending: Ending::Torn(what) });
@@ -449,14 +462,14 @@ impl IndexBuilder {
         Ok(reader.tail().expect("the reader reached the end"))
     }
 
-    fn is_last(&self, region: &[u8]) -> bool {
-        self.regions.get(self.last).is_some_and(|(name, _)| name.as_bytes() == region)
+    fn has_last_id(&self, region: &[u8]) -> bool {
+        self.regions.get(self.last_id).is_some_and(|(name, _)| name.as_bytes() == region)
     }
 
     fn id_of(&mut self, scanner: &EntryScanner, location: &EntryLocation, region: &[u8]) -> Result<usize> {
         let damaged =
             |what| Error::Damaged { file: scanner.window.path().clone(), offset: location.offset, what };
-        let region = std::str::from_utf8(region).map_err(|_| damaged(REGION_NO_TEXT))?;
+        let region = std::str::from_utf8(region).map_err(|_| damaged(REGION_NOT_UTF8))?;
         let key = scanner.window.slice(location.key_at, location.key_len);
         let table = || {
             let key = crate::key::Key::read(&key).unwrap_or_default();
@@ -466,7 +479,7 @@ impl IndexBuilder {
     }
 
     fn id_of_name(&mut self, region: &str, table: impl FnOnce() -> bytes::Bytes) -> usize {
-        self.last = match self.ids.get(region) {
+        self.last_id = match self.ids.get(region) {
             Some(id) => *id,
             None => {
                 let name: Arc<str> = region.into();
@@ -476,7 +489,7 @@ impl IndexBuilder {
                 self.regions.len() - 1
             }
         };
-        self.last
+        self.last_id
     }
 
     fn count(&mut self, id: usize, seq_id: u64, bytes: u64, is_marker: bool) {
@@ -497,31 +510,31 @@ impl IndexBuilder {
     }
 }
 
-const REGION_NO_TEXT: &str = "a region name is not UTF-8";
+const REGION_NOT_UTF8: &str = "a region name is not UTF-8";
 
-/// Reads the entries of one region, in the order of the log.
+/// Reads the entries of one region, in the order of the logs.
 ///
-/// An edit whose sync failed was appended again to the next log, so it may occur twice, with the
+/// An edit whose sync failed was written to the next log too. So an edit may occur twice, with the
 /// same sequence id and cells.
 pub fn read_region(fs: Arc<dyn FileSystem>, index: Arc<LogIndex>, encoded_name: &str) -> RegionReader {
     let ranges = index.regions.get(encoded_name).map_or_else(Vec::new, |region| region.ranges.clone());
     let region = encoded_name.into();
-    RegionReader { fs, index, region, ranges, next: 0, at: 0, highest: 0, open: OpenLog::Nothing }
+    RegionReader { fs, index, region, ranges, current: 0, next_at: 0, highest: 0, open: OpenLog::Nothing }
 }
 
 /// Reads the entries of one region.
 ///
-/// A log that was archived meanwhile is skipped if it holds only markers beyond what was read.
-/// Markers do not keep a log from being archived. So a log may be archived before this region is
-/// read if only other regions have edits in it.
+/// A missing log is skipped if the region has no unread edits in it: a log with only markers of the
+/// region ([`crate::marker`]) may be archived before the region reads it.
 pub struct RegionReader {
     fs: Arc<dyn FileSystem>,
     index: Arc<LogIndex>,
     region: Arc<str>,
     ranges: Vec<EntryRange>,
-    // The run being read, and the offset of its next entry; 0: the run was not begun.
-    next: usize,
-    at: u64,
+    // Index of the range being read.
+    current: usize,
+    // Offset of the next entry; 0: that of the range's first entry.
+    next_at: u64,
     // The highest sequence id read.
     highest: u64,
     open: OpenLog,
@@ -529,7 +542,7 @@ pub struct RegionReader {
 
 enum OpenLog {
     Nothing,
-    // A log that can be read at any entry.
+    // A log that can be read from any entry on.
     Random { log: u32, scanner: Box<EntryScanner> },
     // A log that must be read from the start.
     Sequential { log: u32, reader: Box<LogReader> },
@@ -541,9 +554,9 @@ impl RegionReader {
     /// # Errors
     /// [`Error::Damaged`] if an entry that the scan found valid is no longer valid.
     pub async fn next(&mut self) -> Result<Option<Entry>> {
-        while let Some(range) = self.ranges.get(self.next).copied() {
+        while let Some(range) = self.ranges.get(self.current).copied() {
             let entry = match range.len {
-                WHOLE_LOG => self.next_of_whole(range).await,
+                WHOLE_LOG => self.next_of_whole_log(range).await,
                 _ => self.next_of_range(range).await,
             };
             let entry = match entry {
@@ -556,8 +569,8 @@ impl RegionReader {
                     return Ok(Some(entry));
                 }
                 None => {
-                    self.next += 1;
-                    self.at = 0;
+                    self.current += 1;
+                    self.next_at = 0;
                 }
             }
         }
@@ -572,7 +585,7 @@ impl RegionReader {
 
     async fn next_of_range(&mut self, range: EntryRange) -> Result<Option<Entry>> {
         let (start, end) = (u64::from(range.start), u64::from(range.start) + u64::from(range.len));
-        let at = self.at.max(start);
+        let at = self.next_at.max(start);
         if at >= end {
             return Ok(None);
         }
@@ -583,15 +596,16 @@ impl RegionReader {
             let file = self.index.logs[range.log as usize].path.clone();
             return Err(Error::Damaged { file, offset: at, what: "the entry changed after the scan" });
         }
-        self.at = entry.end;
+        self.next_at = entry.end;
         Ok(Some(entry))
     }
 
-    // Bytes to read at `at` if they are not in memory: this run and those that follow closely.
+    // Number of bytes to read at `at` if they are not in memory: to the end of the current range,
+    // or of later ranges that follow with small gaps.
     fn piece_from(&self, at: u64) -> usize {
-        let log = self.ranges[self.next].log;
+        let log = self.ranges[self.current].log;
         let mut end = at;
-        for range in &self.ranges[self.next..] {
+        for range in &self.ranges[self.current..] {
             let start = u64::from(range.start);
             if range.log != log || start > end + GAP_BYTES_MAX || end - at >= REGION_PIECE_BYTES {
                 break;
@@ -617,14 +631,14 @@ impl RegionReader {
         }
     }
 
-    async fn next_of_whole(&mut self, range: EntryRange) -> Result<Option<Entry>> {
+    async fn next_of_whole_log(&mut self, range: EntryRange) -> Result<Option<Entry>> {
         if !matches!(&self.open, OpenLog::Sequential { log, .. } if *log == range.log) {
             let path = &self.index.logs[range.log as usize].path;
             let reader = Box::new(LogReader::open(&*self.fs, path).await?);
             self.open = OpenLog::Sequential { log: range.log, reader };
         }
         let OpenLog::Sequential { reader, .. } = &mut self.open else { unreachable!("it was just opened") };
-        // Where the scan stopped, at the end or at damage.
+        // Where the scan stopped: at the end of the log, or at damage.
         let end = self.index.logs[range.log as usize].tail.end;
         while reader.offset() < end
             && let Some(entry) = reader.next().await?

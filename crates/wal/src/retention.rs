@@ -1,18 +1,42 @@
-//! Which logs are still needed: the highest sequence id of each region in each file, compared with
-//! what is flushed.
+//! Tracks which logs are still needed, from the highest sequence id of each region in each log and
+//! the sequence ids up to which the regions are flushed.
 //!
-//! A log is needed while it has an entry of a region that is not in the region's store files.
-//! Markers are not in memstores, so they do not keep a log. Invariant: a log is released for
-//! archiving once, and only after nothing more is written to it.
+//! A log is needed while it has an edit that is not in a store file. Markers are never flushed, so
+//! a log is not needed for its markers. Invariant: a log is released for archiving once, after the
+//! last write to it.
 
 use std::collections::HashMap;
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fs::FilePath;
 
-use crate::log::{OldLog, OldLogAction};
 use crate::record::RecordedLog;
+
+/// What happens to a log of an earlier run once its entries are no longer needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OldLogAction {
+    /// It is moved to the archive.
+    #[default]
+    Archive,
+    /// It is moved to this directory, because it is damaged and an operator may examine it.
+    MoveTo(FilePath),
+    /// It stays in place, because its unreadable parts may still be needed.
+    Stay,
+}
+
+/// A log of an earlier run. It is replayed in place and archived once all its edits are flushed.
+#[derive(Clone, Debug)]
+pub struct OldLog {
+    /// Its path.
+    pub path: FilePath,
+    /// Its length up to the end of its last entry, in bytes.
+    pub bytes: u64,
+    /// The highest sequence id of each region that has edits in it.
+    pub highest: HashMap<Arc<str>, u64>,
+    /// What happens to it once its entries are no longer needed.
+    pub action: OldLogAction,
+}
 
 /// The highest sequence id by region.
 pub(crate) type HighestSeqIds = HashMap<Arc<str>, u64>;
@@ -20,22 +44,22 @@ pub(crate) type HighestSeqIds = HashMap<Arc<str>, u64>;
 /// The files of one log, and the regions that still need them.
 #[derive(Default)]
 pub(crate) struct LogRetention {
-    // Oldest first; logs of earlier runs before ours.
+    // Oldest first, beginning with the logs of earlier runs.
     past: Vec<PastLog>,
     open: Option<FilePath>,
     // The highest sequence ids written to the open file.
     current: HighestSeqIds,
     current_bytes: u64,
-    // The sequence id up to which each region is flushed, as reported so far.
+    // The sequence id up to which each region is flushed.
     flushed: HighestSeqIds,
 }
 
 struct PastLog {
     path: FilePath,
     bytes: u64,
-    // Regions that still need it.
+    // The regions that still need it.
     needed: HighestSeqIds,
-    // Its trailer was written, or it was given up.
+    // Nothing more is written to it.
     finished: bool,
 }
 
@@ -46,7 +70,7 @@ impl LogRetention {
             path: log.path,
             bytes: log.bytes,
             needed: log.highest,
-            // A log that stays is never finished, so it is never released.
+            // A log that must stay never counts as finished, so that it is never released.
             finished: log.action != OldLogAction::Stay,
         });
         self.past.splice(0..0, adopted);
@@ -106,8 +130,8 @@ impl LogRetention {
         self.release()
     }
 
-    /// Records that nothing the region wrote so far will be replayed. Returns the logs that are no
-    /// longer needed.
+    /// Records that the region's edits so far need no replay. Returns the logs that are no longer
+    /// needed.
     pub(crate) fn forget_region(&mut self, region: &str) -> Vec<FilePath> {
         for log in &mut self.past {
             log.needed.remove(region);
@@ -142,11 +166,18 @@ impl LogRetention {
         self.past.iter().map(|log| log.bytes).sum::<u64>() + self.current_bytes
     }
 
-    /// The regions that keep the oldest log.
+    /// The regions that need the oldest log that is still needed.
     pub(crate) fn regions_of_oldest(&self) -> Vec<Arc<str>> {
         let oldest = self.past.iter().find(|log| !log.needed.is_empty());
         oldest.map_or_else(Vec::new, |log| log.needed.keys().cloned().collect())
     }
+}
+
+/// Locks the state of a log.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The data is consistent even if a thread panicked while it held the lock: it panicked between
+    // two statements, and each statement leaves consistent data.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! One log file that is being written: a header, then groups, each followed by an end mark, and at
-//! last a trailer.
+//! One log file that is being written: a header, commit groups, and finally a trailer. While the
+//! file is open, an end mark follows the last group.
 //!
-//! Invariant: `durable` is the end of the last synced group, and every group states it.
+//! Invariant: `durable` is the end of the last synced group, and the next group states it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use fs::{AccessPattern, FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, SyncLevel};
 
 use crate::entry;
 use crate::header::{self, HEADER_LEN, Previous};
@@ -26,12 +26,12 @@ pub(crate) struct Segment {
 }
 
 /// Whether `edit` is small enough for an entry.
-pub(crate) fn fits(edit: &Edit) -> bool {
+pub(crate) fn fits_entry(edit: &Edit) -> bool {
     edit.cells.len() <= CELLS_LEN_MAX && encoded_len(edit, true) <= KEY_LEN_MAX
 }
 
 impl Segment {
-    /// Creates a new log at `path`. When this returns, its header survives power loss.
+    /// Creates a new log at `path`. When this returns, its header and name are durable.
     pub(crate) async fn create(
         fs: &dyn FileSystem,
         path: &FilePath,
@@ -42,10 +42,11 @@ impl Segment {
     ) -> fs::Result<Segment> {
         assert!(number > previous.number, "the numbers of logs ascend");
         let mut writer = fs.create(path, AccessPattern::Log).await?;
-        // With the end mark from the start, HBase never finds zeros where it expects an entry.
+        // The first end mark is written with the header, so that HBase never finds zeros where it
+        // expects an entry.
         let start = Bytes::from([&header::encode(salt, previous)[..], &END_MARK].concat());
         writer.append_with_end(start, HEADER_LEN).await?;
-        writer.sync(Sync::Disk).await?;
+        writer.sync(SyncLevel::Disk).await?;
         fs.sync_dir(&path.parent()).await?;
         let durable = writer.len();
         debug_assert_eq!(durable, HEADER_LEN as u64);
@@ -75,7 +76,7 @@ impl Segment {
     /// the mark.
     pub(crate) fn encode_group(&self, out: &mut Vec<u8>, group: &[Edit]) -> usize {
         out.clear();
-        for edit in group.iter().filter(|edit| edit.logged && fits(edit)) {
+        for edit in group.iter().filter(|edit| edit.logged && fits_entry(edit)) {
             let durable = out.is_empty().then_some(self.durable);
             entry::encode(out, edit, self.salt, self.writer.len(), durable);
         }
@@ -84,14 +85,14 @@ impl Segment {
         content_len
     }
 
-    /// Writes what [`Segment::encode_group`] encoded. When this returns, it survives what
-    /// `durability` requires. After [`fs::Error::NoSpace`] nothing was written, and the call may be
-    /// retried. After any other error the segment must not be used any more.
+    /// Writes and syncs a group that [`Segment::encode_group`] encoded. After
+    /// [`fs::Error::NoSpace`] nothing was written, and the call may be retried. After any other
+    /// error the segment must not be used any more.
     pub(crate) async fn commit(
         &mut self,
         group: Bytes,
         content_len: usize,
-        durability: Sync,
+        durability: SyncLevel,
         reserve: u64,
     ) -> fs::Result<()> {
         debug_assert!(content_len > 0 && content_len < group.len(), "a group has entries, then an end mark");
@@ -119,8 +120,7 @@ impl Segment {
         Ok(())
     }
 
-    /// States after the last group that all of it is durable. Otherwise only the next group would.
-    /// Not synced.
+    /// Writes a durability mark for the last group, without a sync.
     pub(crate) async fn mark_idle(&mut self) -> fs::Result<()> {
         self.writer.append_with_end(idle_end_mark(self.salt, self.durable), 0).await
     }
@@ -129,7 +129,7 @@ impl Segment {
     pub(crate) async fn finish(mut self) -> fs::Result<()> {
         debug_assert!(self.writer.len() == self.durable, "all of a log is durable before it ends");
         self.writer.append(trailer(self.salt, self.durable)).await?;
-        self.writer.sync(Sync::Disk).await?;
+        self.writer.sync(SyncLevel::Disk).await?;
         self.writer.close().await
     }
 }

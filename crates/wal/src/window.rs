@@ -7,20 +7,20 @@ use fs::{FilePath, FileReader};
 
 /// The part of a file that is in memory. It moves forward as the file is read.
 ///
-/// Slices share one buffer and keep all of it alive, so copy what is retained for long. The buffer
-/// is replaced, never changed.
+/// A slice keeps the whole buffer in memory: copy bytes that are retained for long. The buffer is
+/// replaced, never changed.
 pub(crate) struct Window {
     file: Arc<dyn FileReader>,
     // Offset of the first byte in memory.
     at: u64,
-    held: Bytes,
+    loaded: Bytes,
     piece_bytes: usize,
 }
 
 impl Window {
     /// A window that reads `piece_bytes` at a time.
     pub(crate) fn new(file: Arc<dyn FileReader>, piece_bytes: usize) -> Window {
-        Window { file, at: 0, held: Bytes::new(), piece_bytes }
+        Window { file, at: 0, loaded: Bytes::new(), piece_bytes }
     }
 
     pub(crate) fn path(&self) -> &FilePath {
@@ -38,9 +38,9 @@ impl Window {
 
     /// The bytes in memory from `offset` on; empty if there are none.
     #[inline]
-    pub(crate) fn held(&self, offset: u64) -> &[u8] {
+    pub(crate) fn loaded(&self, offset: u64) -> &[u8] {
         match offset.checked_sub(self.at) {
-            Some(skip) if skip <= self.held.len() as u64 => &self.held[skip as usize..],
+            Some(skip) if skip <= self.loaded.len() as u64 => &self.loaded[skip as usize..],
             _ => &[],
         }
     }
@@ -48,16 +48,16 @@ impl Window {
     /// The `len` bytes at `offset`, which the file must have.
     #[inline]
     pub(crate) async fn fill(&mut self, offset: u64, len: usize) -> fs::Result<&[u8]> {
-        if self.held(offset).len() < len {
+        if self.loaded(offset).len() < len {
             let want = self.piece_bytes;
             self.load(offset, len, want).await?;
         }
-        Ok(&self.held(offset)[..len])
+        Ok(&self.loaded(offset)[..len])
     }
 
     /// As `fill`, but if the file must be read, reads `want` bytes (fewer at its end).
     pub(crate) async fn fill_ahead(&mut self, offset: u64, len: usize, want: usize) -> fs::Result<()> {
-        if self.held(offset).len() < len {
+        if self.loaded(offset).len() < len {
             self.load(offset, len, want).await?;
         }
         Ok(())
@@ -66,9 +66,9 @@ impl Window {
     async fn load(&mut self, offset: u64, len: usize, want: usize) -> fs::Result<()> {
         let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let want = want.min(left).max(len);
-        // Freed before the next piece is requested: one piece in memory, not two.
-        self.held = Bytes::new();
-        self.held = self.file.read_at(offset, want).await?;
+        // Free the old piece before the next one is read, so that only one is in memory.
+        self.loaded = Bytes::new();
+        self.loaded = self.file.read_at(offset, want).await?;
         self.at = offset;
         Ok(())
     }
@@ -76,6 +76,6 @@ impl Window {
     /// The `len` bytes at `offset`, which an earlier `fill` loaded, without copying them.
     pub(crate) fn slice(&self, offset: u64, len: usize) -> Bytes {
         let skip = (offset - self.at) as usize;
-        self.held.slice(skip..skip + len)
+        self.loaded.slice(skip..skip + len)
     }
 }

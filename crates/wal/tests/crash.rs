@@ -17,7 +17,7 @@ use base::{BoxFuture, testing};
 use bytes::Bytes;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Sync};
+use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, SyncLevel};
 use support::{Acks, cells, edit, options, region_name, start};
 use wal::{Edit, Log, LogOptions, recovery};
 
@@ -263,7 +263,7 @@ impl FileWriter for UnsyncedWriter {
     fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, fs::Result<()>> {
         self.0.append_with_end(bytes, content_len)
     }
-    fn sync(&mut self, _reach: Sync) -> BoxFuture<'_, fs::Result<()>> {
+    fn sync(&mut self, _reach: SyncLevel) -> BoxFuture<'_, fs::Result<()>> {
         Box::pin(async { Ok(()) })
     }
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, fs::Result<()>> {

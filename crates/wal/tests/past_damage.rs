@@ -63,7 +63,7 @@ async fn a_flipped_byte_costs_one_entry_of_one_region() {
         let damaged = changed(&memory, &path, |bytes| bytes[at as usize] ^= 0x10);
         assert!(matches!(recovery::scan(&damaged, paths).await, Err(Error::Damaged { .. })), "byte {at}");
         let index = Arc::new(recovery::scan_past_damage(&damaged, paths).await.unwrap());
-        let [damage] = index.damages() else { panic!("byte {at}: {:?}", index.damages()) };
+        let [damage] = index.damaged_parts() else { panic!("byte {at}: {:?}", index.damaged_parts()) };
         assert_eq!((damage.offset, damage.resumed_at), (offsets[20], Some(offsets[21])), "byte {at}");
         let mut expected: Vec<u64> = (1..=EDITS).collect();
         assert_eq!(seq_ids(&damaged, &index, 1).await, expected, "byte {at}");
@@ -82,7 +82,7 @@ async fn several_lost_entries_are_identified_by_their_neighbors() {
     let (from, to) = (offsets[21] as usize + 3, offsets[25] as usize - 1);
     let damaged = changed(&memory, &path, |bytes| bytes[from..to].fill(0));
     let index = Arc::new(recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap());
-    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
     assert_eq!((damage.offset, damage.resumed_at), (offsets[21], Some(offsets[25])));
     assert_eq!(damage.loss_of(&region_name(0), 0), Some(Loss { above: 11, below: Some(14) }));
     assert_eq!(damage.loss_of(&region_name(0), 12), Some(Loss { above: 12, below: Some(14) }));
@@ -100,7 +100,7 @@ async fn a_log_without_a_header_is_all_damage() {
     let (memory, path, _) = two_regions().await;
     let damaged = changed(&memory, &path, |bytes| bytes[0] ^= 1);
     let index = recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap();
-    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
     assert_eq!((damage.offset, damage.resumed_at), (0, None));
     assert_eq!(damage.loss_of(&region_name(0), 7), Some(Loss { above: 7, below: None }));
     assert_eq!(index.regions().count(), 0);
@@ -124,7 +124,7 @@ async fn entries_in_client_values_are_not_read_as_entries() {
     let (entries, _) = read_all(&memory, &path).await.unwrap();
     let damaged = changed(&memory, &path, |bytes| bytes[entries[1].offset as usize + 60] ^= 1);
     let index = recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap();
-    let [damage] = index.damages() else { panic!("{:?}", index.damages()) };
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
     assert_eq!(damage.resumed_at, Some(entries[2].offset));
     assert_eq!(index.region(&region_name(5)).unwrap().entries, 2);
 }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use analytics::{BatchSink, ColumnScan, ReadStats, TakenRows, Unit};
 use base::budget::Budget;
 use base::env::TaskClass;
 use columnar::{Aggregation, Aggregator, Batch, Bounds, Predicate, Refusal};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, ReadStats, TakenRows, Unit};
 use prost::Message;
 use proto::exception::JavaException;
 use proto::grampus::{AggregateRequest, AggregateResponse};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use analytics::{BatchSink, ColumnScan, ReadStats, TakenRows};
 use base::budget::{Budget, BudgetShare};
 use base::env::Clock;
 use bytes::Bytes;
 use columnar::{Batch, Bits, Bounds, ColumnMapping, Predicate, Values, Vector};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnScan, ReadStats, TakenRows};
 use prost::Message;
 use proto::exception::JavaException;
 use proto::grampus::{self, SelectRequest, SelectResponse};

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use analytics::{Plan, Unit};
 use base::env::Clock;
 use bytes::Bytes;
-use engine::columns::{Plan, Unit};
 
 use crate::error::Error;
 

@@ -1,4 +1,4 @@
-//! The selection of files (HBase: `SortedCompactionPolicy.selectCompaction`).
+//! Selects the files of a compaction (HBase: `SortedCompactionPolicy.selectCompaction`).
 
 use crate::compaction::facts::{FileFacts, SelectionRequest, SelectionTime};
 use crate::compaction::settings::{Policy, Settings};
@@ -7,18 +7,18 @@ use crate::compaction::{date_tiered, exploring, fifo, major, ratio};
 /// Files selected for a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Their indexes among the files of the store, ascending.
+    /// Indexes of the files among all files of the store, ascending.
     pub files: Vec<usize>,
-    /// A major compaction was requested or due, and all files are selected.
+    /// Whether a major compaction was requested or due, and all files are selected.
     pub is_major: bool,
-    /// All files of the store are selected, so deleted cells can be dropped.
+    /// Whether all files of the store are selected, so that deleted cells can be dropped.
     pub is_all: bool,
-    /// There are references to files of a region that was split, so the compaction is urgent.
-    pub after_split: bool,
-    /// Selected by the off-peak rules.
+    /// Whether a file that could be selected is a reference to a file of a split region.
+    pub has_references: bool,
+    /// Whether the files were selected with the off-peak settings.
     pub is_off_peak: bool,
-    /// The smallest timestamp of each output, ascending; the first is the least possible. May be
-    /// empty for a single output.
+    /// The lower bound of the timestamps in each output file, ascending; the first is `i64::MIN`.
+    /// Empty or one element: there is a single output file.
     pub boundaries: Vec<i64>,
 }
 
@@ -29,11 +29,10 @@ impl Selection {
     }
 }
 
-/// The run that a policy takes from the eligible files: how many of the oldest it skips, how many
-/// it takes then, and where the output is split.
+/// A run of adjacent files that a policy selects, and how the output is split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileRun {
-    /// Index of the first file.
+    /// Index of the first file, among the files that the policy received.
     pub start: usize,
     /// Number of files.
     pub count: usize,
@@ -41,8 +40,8 @@ pub struct FileRun {
     pub boundaries: Vec<i64>,
 }
 
-/// Selects among the `files` of a store, from the oldest to the newest. Those at the indexes
-/// `compacting` (ascending) are already being compacted.
+/// Selects the files of a compaction. `files` are all files of the store, from the oldest to the
+/// newest. Those at the indexes `compacting` (ascending) are already being compacted.
 pub fn select(
     settings: &Settings,
     files: &[FileFacts],
@@ -60,30 +59,34 @@ pub fn select(
     }
     let running = usize::from(!compacting.is_empty());
     let may_be_stuck = files.len() - compacting.len() + running >= settings.blocking_files;
-    // Start after the newest file that is being compacted, because a run has no gaps.
+    // The candidates start after the newest file that is being compacted, because a run has no
+    // gaps.
     let mut first = compacting.last().map_or(0, |last| last + 1);
     if !(request.major && first == 0) {
-        first += too_large(settings, &files[first..], request.off_peak);
+        first += count_too_large(settings, &files[first..], request.off_peak);
     }
-    let (eligible, has_all) = (&files[first..], first == 0);
-    let forced = request.major && has_all;
+    let (candidates, all_are_candidates) = (&files[first..], first == 0);
+    let forced = request.major && all_are_candidates;
     let selects_major = (forced && request.by_user)
-        || ((forced || major::is_due(settings, eligible, time)) && eligible.len() < settings.files_max);
-    let after_split = eligible.iter().any(|file| file.is_reference);
+        || ((forced || major::is_due(settings, candidates, time)) && candidates.len() < settings.files_max);
+    let candidates_have_references = candidates.iter().any(|file| file.is_reference);
     let mut run = match settings.policy {
-        Policy::DateTiered if selects_major || after_split => date_tiered::major(settings, eligible, time),
-        Policy::DateTiered => date_tiered::minor(settings, eligible, request.off_peak, may_be_stuck, time),
-        _ if selects_major || after_split => {
-            FileRun { start: 0, count: eligible.len(), boundaries: Vec::new() }
+        Policy::DateTiered if selects_major || candidates_have_references => {
+            date_tiered::major(settings, candidates, time)
         }
-        policy => of_ratio(policy, settings, eligible, request.off_peak, may_be_stuck),
+        Policy::DateTiered => date_tiered::minor(settings, candidates, request.off_peak, may_be_stuck, time),
+        _ if selects_major || candidates_have_references => {
+            FileRun { start: 0, count: candidates.len(), boundaries: Vec::new() }
+        }
+        policy => select_by_size(policy, settings, candidates, request.off_peak, may_be_stuck),
     };
     if !(selects_major && request.by_user) {
         run.count = run.count.min(settings.files_max);
     }
     let is_all = run.count == files.len() && run.count > 0;
-    let selected = indexes_of(eligible, first, &run, selects_major || after_split, settings.policy);
-    debug_assert!(selected.len() == run.count, "a run lies within the eligible files");
+    let selected =
+        indexes_of(candidates, first, &run, selects_major || candidates_have_references, settings.policy);
+    debug_assert!(selected.len() == run.count, "a run lies within the candidates");
     debug_assert!(is_contiguous(files, &selected), "a run has no gaps, except excluded files");
     debug_assert!(
         selected.iter().all(|at| !compacting.contains(at)),
@@ -93,49 +96,53 @@ pub fn select(
         files: selected,
         is_major: selects_major && is_all,
         is_all,
-        after_split,
+        has_references: candidates_have_references,
         is_off_peak: run.count > 0 && !is_all && request.off_peak,
         boundaries: run.boundaries,
     }
 }
 
-/// Number of the oldest files that are too large for a compaction.
-fn too_large(settings: &Settings, files: &[FileFacts], off_peak: bool) -> usize {
+/// Number of files at the start of `files` that are too large for a compaction.
+fn count_too_large(settings: &Settings, files: &[FileFacts], off_peak: bool) -> usize {
     let is_too_large = |file: &&FileFacts| !file.is_reference && file.bytes > settings.bytes_max(off_peak);
     files.iter().take_while(is_too_large).count()
 }
 
-/// Whether a file takes part in minor compactions.
-fn takes_part(file: &FileFacts) -> bool {
+/// Whether a file is allowed in minor compactions.
+fn allows_minor(file: &FileFacts) -> bool {
     !file.exclude_from_minor
 }
 
-/// Selects a minor compaction by size, among the files that take part in one.
-fn of_ratio(
+/// Selects the files of a minor compaction by their sizes.
+fn select_by_size(
     policy: Policy,
     settings: &Settings,
-    eligible: &[FileFacts],
+    candidates: &[FileFacts],
     off_peak: bool,
     may_be_stuck: bool,
 ) -> FileRun {
-    let taking_part: Vec<FileFacts> = eligible.iter().filter(|file| takes_part(file)).cloned().collect();
+    let minor_candidates: Vec<FileFacts> =
+        candidates.iter().filter(|file| allows_minor(file)).cloned().collect();
     let run = match policy {
-        Policy::RatioBased => ratio::select(settings, &taking_part, off_peak),
-        _ => exploring::select(settings, &taking_part, settings.files_min, off_peak, may_be_stuck),
+        Policy::RatioBased => ratio::select(settings, &minor_candidates, off_peak),
+        _ => exploring::select(settings, &minor_candidates, settings.files_min, off_peak, may_be_stuck),
     };
     if run.count < settings.files_min { FileRun::default() } else { run }
 }
 
-/// The indexes in the store of a run of the eligible files, which begin at `first`.
+/// Converts a run of `candidates` into indexes in the list of all files of the store. `first` is
+/// the index of the first candidate in that list. Unless `includes_all`, a run of a size-based
+/// policy skips files that are excluded from minor compactions.
 fn indexes_of(
-    eligible: &[FileFacts],
+    candidates: &[FileFacts],
     first: usize,
     run: &FileRun,
-    of_all: bool,
+    includes_all: bool,
     policy: Policy,
 ) -> Vec<usize> {
-    let counts = |file: &FileFacts| of_all || policy == Policy::DateTiered || takes_part(file);
-    let counted = eligible.iter().enumerate().filter(|(_, file)| counts(file)).map(|(at, _)| first + at);
+    let is_counted = |file: &FileFacts| includes_all || policy == Policy::DateTiered || allows_minor(file);
+    let counted =
+        candidates.iter().enumerate().filter(|(_, file)| is_counted(file)).map(|(at, _)| first + at);
     counted.skip(run.start).take(run.count).collect()
 }
 
@@ -143,7 +150,7 @@ fn indexes_of(
 /// from minor compactions.
 fn is_contiguous(files: &[FileFacts], selected: &[usize]) -> bool {
     let (Some(first), Some(last)) = (selected.first(), selected.last()) else { return true };
-    (*first..=*last).all(|at| selected.contains(&at) || !takes_part(&files[at]))
+    (*first..=*last).all(|at| selected.contains(&at) || !allows_minor(&files[at]))
 }
 
 /// Whether the store has enough files to consider a compaction (HBase: `needsCompaction`).

@@ -9,8 +9,7 @@ use base::pages::Pages;
 pub(super) const ALIGN: usize = 8;
 /// Size of the first chunk. Thousands of regions with a few cells each must cost little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Largest size of a shared chunk. Until it is reached, each one is as large as all before it
-/// together.
+/// Largest size of a shared chunk. Each smaller chunk is as large as all chunks before it together.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// Smallest chunk that is allocated as pages. Freed pages return to the system instead of an
 /// allocator's free list, because the block cache may need the memory.
@@ -20,7 +19,7 @@ const PAGES_BYTES_MIN: usize = 64 << 10;
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     chunk_bytes: usize,
-    // Total size of the shared chunks: without allocations that got their own chunk.
+    // Total size of the shared chunks. Large allocations have chunks of their own.
     shared_bytes: usize,
     free: *mut u8,
     free_len: usize,

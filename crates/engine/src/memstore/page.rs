@@ -1,9 +1,9 @@
 //! A page of the tree: sorted entries, changed in place by one writer while other threads read.
 //!
-//! The version works as a seqlock: a change makes it odd and then even again, and a concurrent
-//! reader detects that and retries. All fields that change are atomics, so the only cost of such a
-//! read is the retry. Pages are never freed before the tree. A page loses entries only in a split,
-//! to the page after it, where a late reader finds them.
+//! The version of a page works as a seqlock: a change makes it odd and then even again. A reader
+//! that finds a changed version retries. All fields that change are atomics, so that a concurrent
+//! read is well defined. Pages are freed only with the tree. A page loses entries only in a split.
+//! The entries move to the next page, where a reader of the old page finds them.
 
 use std::hint;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ pub(super) const ENTRIES_MAX: usize = 32;
 /// nanoseconds.
 const SPINS_MAX: usize = 100;
 
-/// Entries. In an inner page, the child pages that they begin follow this part.
+/// The part that leaves and inner pages have in common.
 #[repr(C)]
 pub(super) struct Page {
     version: AtomicU32,
@@ -30,17 +30,16 @@ pub(super) struct Page {
     // 0 for leaves.
     level: u32,
     next: AtomicPtr<Page>,
-    // Lower bound of the entries in the next page, with its row prefix; null in the last page of a
-    // level.
+    // Lower bound of the entries in the next page; null in the last page of a level.
     upper_bound: AtomicPtr<Entry>,
-    upper_bound_prefix: AtomicU64,
-    // The row prefixes of the entries.
-    row_prefixes: [AtomicU64; ENTRIES_MAX],
+    upper_bound_head: AtomicU64,
+    // The heads of the entries' rows.
+    row_heads: [AtomicU64; ENTRIES_MAX],
     entries: [AtomicPtr<Entry>; ENTRIES_MAX],
 }
 
-/// A page above the leaves. The entry of index `i` is the least one below child `i`, except in the
-/// first page of a level, whose first child may have smaller ones.
+/// A page above the leaves. The entry at index `i` is the least entry below child `i`. The first
+/// child of a level is an exception: smaller entries may be below it.
 #[repr(C)]
 struct InnerPage {
     page: Page,
@@ -81,7 +80,8 @@ pub(super) enum SearchStep {
     Here(LeafPosition),
 }
 
-/// A predicate on an entry and its row prefix. It holds for the first entries, up to some position.
+/// A predicate on an entry and the head of its row. It holds for the first entries, up to some
+/// position.
 pub(super) trait SortsBefore: Fn(u64, NonNull<Entry>) -> bool {}
 impl<F: Fn(u64, NonNull<Entry>) -> bool> SortsBefore for F {}
 
@@ -132,7 +132,7 @@ impl PageRef {
         self.level
     }
 
-    /// Number of entries; for the writer.
+    /// Number of entries. Only for the writer.
     pub(super) fn len(self) -> usize {
         self.count.load(Relaxed) as usize
     }
@@ -148,17 +148,16 @@ impl PageRef {
         self.is_unchanged(version).then_some(next)
     }
 
-    /// The entry at `index`, which exists, with its row prefix; for the writer.
+    /// The entry at `index`, which must exist, and its head. Only for the writer.
     pub(super) fn entry(self, index: usize) -> (u64, NonNull<Entry>) {
         let entry =
             NonNull::new(self.entries[index].load(Acquire)).expect("entries are not null below the count");
-        (self.row_prefixes[index].load(Relaxed), entry)
+        (self.row_heads[index].load(Relaxed), entry)
     }
 
-    /// Lower bound of the entries in the next page, with its row prefix.
+    /// Lower bound of the entries in the next page, and its head.
     pub(super) fn upper_bound(self) -> Option<(u64, NonNull<Entry>)> {
-        NonNull::new(self.upper_bound.load(Acquire))
-            .map(|entry| (self.upper_bound_prefix.load(Relaxed), entry))
+        NonNull::new(self.upper_bound.load(Acquire)).map(|entry| (self.upper_bound_head.load(Relaxed), entry))
     }
 
     fn children(&self) -> &[AtomicPtr<Page>; ENTRIES_MAX] {
@@ -167,24 +166,24 @@ impl PageRef {
         unsafe { &(*self.0.as_ptr().cast::<InnerPage>()).children }
     }
 
-    /// The child at `index`, which exists.
+    /// The child at `index`, which must exist.
     pub(super) fn child_at(self, index: usize) -> PageRef {
         PageRef::linked(&self.children()[index]).expect("children are not null below the count")
     }
 
-    /// Number of entries for which `is_before` holds; they come first. `None` if the page was read
-    /// in an inconsistent state.
+    /// Number of entries for which `is_before` holds. `None` if a concurrent change made the page
+    /// inconsistent.
     ///
-    /// The first entry of the first inner page of a level may be out of order, because smaller ones
-    /// were inserted below it. The search compares it last, and its result does not matter: both
-    /// lead to the first child.
+    /// In the first inner page of a level, the first entry may be out of order. The search compares
+    /// that entry last. The results 0 and 1 both lead to the first child, so its order does not
+    /// matter.
     #[inline]
     fn count_before(self, is_before: &impl SortsBefore) -> Option<usize> {
         let (mut low, mut high) = (0, (self.count.load(Relaxed) as usize).min(ENTRIES_MAX));
         while low < high {
             let middle = (low + high) / 2;
             let entry = NonNull::new(self.entries[middle].load(Acquire))?;
-            match is_before(self.row_prefixes[middle].load(Relaxed), entry) {
+            match is_before(self.row_heads[middle].load(Relaxed), entry) {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -192,8 +191,8 @@ impl PageRef {
         Some(low)
     }
 
-    /// Index of the child to descend to, or of the position in a leaf, after all entries for which
-    /// `is_before` holds; for the writer.
+    /// In a leaf, the number of entries for which `is_before` holds. In an inner page, the index of
+    /// the child that has the last such entry. Only for the writer.
     pub(super) fn index_of(self, is_before: &impl SortsBefore) -> usize {
         let count = self.count_before(is_before).expect("the writer always reads a consistent page");
         if self.level == 0 { count } else { count.saturating_sub(1) }
@@ -202,15 +201,14 @@ impl PageRef {
     /// Whether the last entry for which `is_before` holds is in a later page.
     #[inline]
     pub(super) fn ends_before(self, is_before: &impl SortsBefore) -> bool {
-        self.upper_bound().is_some_and(|(row_prefix, entry)| is_before(row_prefix, entry))
+        self.upper_bound().is_some_and(|(row_head, entry)| is_before(row_head, entry))
     }
 
     /// The next step of the search for the last entry for which `is_before` holds.
     #[inline]
     pub(super) fn search_step(self, is_before: &impl SortsBefore) -> SearchStep {
-        // Prefetch all row prefixes that the search may compare, so that it waits for memory only
-        // once.
-        prefetch(&self.row_prefixes, size_of_val(&self.row_prefixes));
+        // Prefetch all heads that the search may compare, so that it waits for memory only once.
+        prefetch(&self.row_heads, size_of_val(&self.row_heads));
         loop {
             let version = self.begin_read();
             let step = self.try_search_step(version, is_before);
@@ -244,7 +242,7 @@ impl PageRef {
         }))
     }
 
-    /// The entry at `index` if the page still has `version`; null past the last one.
+    /// The entry at `index`; null after the last one. `None` if the page has another version.
     #[inline]
     pub(super) fn entry_at(self, index: usize, version: u32) -> Option<*mut Entry> {
         if self.version.load(Acquire) != version {
@@ -280,7 +278,7 @@ impl PageRef {
         self.version.load(Relaxed) == version
     }
 
-    /// Applies a change; for the writer.
+    /// Applies a change. Only for the writer.
     fn change(self, change: impl FnOnce(PageRef)) {
         let version = self.version.load(Relaxed);
         self.version.store(version.wrapping_add(1), Relaxed);
@@ -289,14 +287,14 @@ impl PageRef {
         self.version.store(version.wrapping_add(2), Release);
     }
 
-    /// Sets the row prefixes of all entries, which no search uses yet; for the writer.
-    pub(super) fn set_row_prefixes(self, row_prefix_of: impl Fn(NonNull<Entry>) -> u64) {
+    /// Sets the heads of all entries. No search may use them yet. Only for the writer.
+    pub(super) fn set_row_heads(self, row_head_of: impl Fn(NonNull<Entry>) -> u64) {
         for index in 0..self.len() {
             let (_, entry) = self.entry(index);
-            self.row_prefixes[index].store(row_prefix_of(entry), Relaxed);
+            self.row_heads[index].store(row_head_of(entry), Relaxed);
         }
         if let Some((_, entry)) = self.upper_bound() {
-            self.upper_bound_prefix.store(row_prefix_of(entry), Relaxed);
+            self.upper_bound_head.store(row_head_of(entry), Relaxed);
         }
     }
 
@@ -306,20 +304,20 @@ impl PageRef {
         self.entries[index].store(entry.as_ptr(), Release);
     }
 
-    /// Inserts an entry, and in an inner page the child that it begins. The page must not be full.
-    pub(super) fn insert(self, index: usize, (row_prefix, entry): (u64, NonNull<Entry>), child: *mut Page) {
+    /// Inserts an entry, and in an inner page its child. The page must not be full.
+    pub(super) fn insert(self, index: usize, (row_head, entry): (u64, NonNull<Entry>), child: *mut Page) {
         self.change(|page| {
             let count = page.len();
             debug_assert!(count < ENTRIES_MAX && index <= count, "a page has room for a new entry");
             for at in (index..count).rev() {
                 page.move_slot(at, page, at + 1);
             }
-            page.set_slot(index, row_prefix, entry.as_ptr(), child);
+            page.set_slot(index, row_head, entry.as_ptr(), child);
             page.count.store(count as u32 + 1, Relaxed);
         });
     }
 
-    /// Moves the entries from `index` on to `right`, a new page, which becomes the next one.
+    /// Moves the entries from `index` on to the new page `right`, which becomes the next page.
     pub(super) fn split(self, index: usize, right: PageRef) {
         debug_assert!(
             self.len() == ENTRIES_MAX && right.len() == 0 && right.level == self.level,
@@ -337,27 +335,27 @@ impl PageRef {
     fn link(self, new: PageRef, count: usize) {
         new.next.store(self.next.load(Relaxed), Relaxed);
         new.upper_bound.store(self.upper_bound.load(Relaxed), Relaxed);
-        new.upper_bound_prefix.store(self.upper_bound_prefix.load(Relaxed), Relaxed);
-        let (row_prefix, first) = new.entry(0);
+        new.upper_bound_head.store(self.upper_bound_head.load(Relaxed), Relaxed);
+        let (row_head, first) = new.entry(0);
         debug_assert!(count > 0, "a page that another one follows has entries");
         self.change(|page| {
             page.count.store(count as u32, Relaxed);
             page.next.store(new.as_ptr(), Release);
-            page.upper_bound_prefix.store(row_prefix, Relaxed);
+            page.upper_bound_head.store(row_head, Relaxed);
             page.upper_bound.store(first.as_ptr(), Release);
         });
     }
 
-    /// Makes `new` the next page, with one entry that is after all others of the level.
-    pub(super) fn append(self, new: PageRef, (row_prefix, entry): (u64, NonNull<Entry>), child: *mut Page) {
+    /// Makes `new` the next page. Its only entry must be after all other entries of the level.
+    pub(super) fn append(self, new: PageRef, (row_head, entry): (u64, NonNull<Entry>), child: *mut Page) {
         debug_assert!(self.next_page().is_none(), "only the last page of a level is appended to");
-        new.set_slot(0, row_prefix, entry.as_ptr(), child);
+        new.set_slot(0, row_head, entry.as_ptr(), child);
         new.count.store(1, Relaxed);
         self.link(new, self.len());
     }
 
-    fn set_slot(self, at: usize, row_prefix: u64, entry: *mut Entry, child: *mut Page) {
-        self.row_prefixes[at].store(row_prefix, Relaxed);
+    fn set_slot(self, at: usize, row_head: u64, entry: *mut Entry, child: *mut Page) {
+        self.row_heads[at].store(row_head, Relaxed);
         // Release: a thread that loads the entry sees everything that was written to it.
         self.entries[at].store(entry, Release);
         if self.level > 0 {
@@ -367,6 +365,6 @@ impl PageRef {
 
     fn move_slot(self, from: usize, page: PageRef, to: usize) {
         let child = if self.level > 0 { self.children()[from].load(Relaxed) } else { ptr::null_mut() };
-        page.set_slot(to, self.row_prefixes[from].load(Relaxed), self.entries[from].load(Relaxed), child);
+        page.set_slot(to, self.row_heads[from].load(Relaxed), self.entries[from].load(Relaxed), child);
     }
 }

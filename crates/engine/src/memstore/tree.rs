@@ -1,28 +1,29 @@
 //! The sorted entries of a memstore: a B+ tree whose pages and entries are in one arena.
 //!
-//! There is one writer at a time, which holds the tree's lock through [`Writer`], and any number of
-//! readers without a lock. Nothing is freed before the tree, so what a reader found stays valid as
-//! long as the tree. All memory is freed with the last reference to the tree. A cell is replaced
-//! only by one with the same key and sequence id, that is, by the same write, which no reader sees
-//! yet.
+//! One writer at a time holds the tree's lock, through [`Writer`]. Readers take no lock. Pages and
+//! entries are freed only with the tree, when its last reference is dropped. So an entry that a
+//! reader has found stays valid while the reader holds the tree.
+//!
+//! Cells are never removed. A write that has two cells with the same key replaces the first one by
+//! the second, before readers may see the write.
 //!
 //! ```text
 //! inner pages     [ entry, child | entry, child | ... ] --next--> ...
 //! leaves          [ entry | entry | ... ] --next--> ...
 //! ```
 //!
-//! The entry of an inner page is the least one below its child.
+//! An inner page has one entry per child: the least entry in the leaves below that child. The first
+//! entry of a level is an exception: later inserts can put smaller entries below its child.
 //!
-//! For each entry, the page has a row prefix as an integer, so that most comparisons are integer
-//! comparisons. It consists of the eight bytes of the row after the common prefix of the rows,
-//! because the first bytes often do not distinguish rows (`user…`, numbers with leading zeros). The
-//! common prefix comes from the previous memstore, or from the first cells. Row prefixes are
-//! ignored until it is set, and in searches that began before.
+//! A page also has the *head* of each entry's row: the eight bytes after the *common prefix* of the
+//! rows, as an integer. Most comparisons compare only heads. The common prefix is left out because
+//! it does not distinguish rows (`user…`, numbers with leading zeros). It comes from the previous
+//! memstore, or from the first cells. A search that begins before it is set compares whole keys.
 //!
 //! All `unsafe` code of the memstore is here and in `page`, `entry` and `arena`. It relies on two
 //! invariants:
-//! 1. An entry is written before it is put into a page, with Release, and never again. A thread
-//!    that loads it from a page, with Acquire, sees it complete.
+//! 1. An entry is complete before a pointer to it is stored into a page (with Release). It never
+//!    changes afterwards. A thread that loads the pointer (with Acquire) sees the complete entry.
 //! 2. Arena memory is freed only when the tree is dropped, and every [`Cursor`] holds the tree.
 
 use std::cmp::Ordering;
@@ -37,20 +38,20 @@ use super::common_prefix;
 use super::entry::{Entry, cell_of, key_of, seq_id_of};
 use super::page::{ENTRIES_MAX, LeafPosition, Page, PageRef, SearchStep, SortsBefore};
 
-/// Cells that a forward seek steps over before it searches from the root.
+/// Number of cells that a forward seek passes one by one before it searches from the root.
 const SEEK_STEPS: usize = 4;
 
-/// Number of cells whose leaves are searched for together.
+/// Maximum number of cells of [`Writer::insert_group`].
 pub(super) const GROUP_LEN: usize = 16;
 
-/// Number of cells from which the common prefix is computed, if it was not set before.
+/// Number of cells after which the common prefix is computed, if it is not set by then.
 const PREFIX_SAMPLE_CELLS: usize = 256;
 
 /// Sorted cells. More can be inserted, none removed.
 pub(super) struct Tree {
     order: CellOrder,
-    // The common prefix of most rows. It is set after all row prefixes are computed from it, so a
-    // thread that sees it sees them too.
+    // The common prefix of most rows. The heads of all entries are stored before it is set, so a
+    // thread that sees the common prefix also sees the heads.
     common_prefix: OnceLock<Box<[u8]>>,
     // Null before the first cell.
     root: AtomicPtr<Page>,
@@ -68,27 +69,29 @@ struct WriterState {
     cells_without_prefix: usize,
 }
 
-// SAFETY: the raw pointers point into the arena that the tree owns. Readers only follow pages and
-// entries, which are atomics or never written again. The writer's pointers are used under its lock.
+// SAFETY: the raw pointers point into the arena that the tree owns. Entries do not change, and all
+// fields of pages that change are atomics. The writer's pointers are used under its lock.
 unsafe impl Send for Tree {}
 // SAFETY: as above.
 unsafe impl Sync for Tree {}
 
-/// A key that is searched for, and the prefix of its row.
+/// The key of a search, and the head of its row.
 struct SearchTarget<'a> {
-    // `None`: row prefixes are ignored.
-    row_prefix: Option<u64>,
+    // `None` if heads are not compared.
+    row_head: Option<u64>,
     key: &'a [u8],
 }
 
-/// Length in bytes of a row prefix.
-pub(super) const ROW_PREFIX_LEN: usize = 8;
+/// Length of a head in bytes.
+pub(super) const ROW_HEAD_LEN: usize = 8;
 
-/// The row prefix of `key`: the eight bytes after `common_prefix`. Row prefixes order as the rows
-/// do, but different rows may have equal ones. A row that does not begin with `common_prefix` gets
-/// the least or greatest value. Other orders than `Plain` have no row prefixes: all are 0.
+/// The head of `key`'s row: the eight bytes after `common_prefix`. A row that does not begin with
+/// `common_prefix` gets the least or the greatest value. In orders other than `Plain` all heads are
+/// 0.
+///
+/// The row with the smaller head comes first. Different rows can have equal heads.
 #[inline]
-fn row_prefix_of(order: CellOrder, common_prefix: &[u8], key: &[u8]) -> u64 {
+fn row_head_of(order: CellOrder, common_prefix: &[u8], key: &[u8]) -> u64 {
     if order != CellOrder::Plain {
         return 0;
     }
@@ -96,15 +99,15 @@ fn row_prefix_of(order: CellOrder, common_prefix: &[u8], key: &[u8]) -> u64 {
     let Some(rest) = row.strip_prefix(common_prefix) else {
         return if row < common_prefix { 0 } else { u64::MAX };
     };
-    let row_prefix = match rest.first_chunk::<ROW_PREFIX_LEN>() {
+    let row_head = match rest.first_chunk::<ROW_HEAD_LEN>() {
         Some(first) => u64::from_be_bytes(*first),
         None => {
-            let mut padded = [0; ROW_PREFIX_LEN];
+            let mut padded = [0; ROW_HEAD_LEN];
             padded[..rest.len()].copy_from_slice(rest);
             u64::from_be_bytes(padded)
         }
     };
-    row_prefix.clamp(1, u64::MAX - 1)
+    row_head.clamp(1, u64::MAX - 1)
 }
 
 impl Tree {
@@ -133,10 +136,10 @@ impl Tree {
 
     /// Sets the common prefix that most rows will have, if there is no cell yet.
     pub(super) fn set_common_prefix(&self, common_prefix: &[u8]) {
-        // No cell is inserted meanwhile.
+        // While this holds the lock, no cell is inserted.
         let _writer = self.write();
         if self.root().is_none() {
-            // If it was set before, it stays.
+            // Has no effect if the common prefix was set before.
             let _ = self.common_prefix.set(common_prefix.into());
         }
     }
@@ -149,8 +152,7 @@ impl Tree {
         Some(unsafe { (cell_of(first), cell_of(last)) })
     }
 
-    /// Locks the tree for writing. A panicked writer leaves the tree consistent: pages change by
-    /// plain stores.
+    /// Locks the tree for writing, even if an earlier writer has panicked.
     pub(super) fn write(&self) -> Writer<'_> {
         Writer { tree: self, state: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
     }
@@ -158,36 +160,36 @@ impl Tree {
     #[inline]
     fn target<'a>(&self, key: &'a [u8]) -> SearchTarget<'a> {
         SearchTarget {
-            row_prefix: self.common_prefix.get().map(|common| row_prefix_of(self.order, common, key)),
+            row_head: self.common_prefix.get().map(|common| row_head_of(self.order, common, key)),
             key,
         }
     }
 
     #[inline]
-    fn compare_key(&self, row_prefix: u64, entry: NonNull<Entry>, target: &SearchTarget<'_>) -> Ordering {
-        let by_row_prefix = target.row_prefix.map_or(Ordering::Equal, |target| row_prefix.cmp(&target));
+    fn compare_key(&self, row_head: u64, entry: NonNull<Entry>, target: &SearchTarget<'_>) -> Ordering {
+        let by_head = target.row_head.map_or(Ordering::Equal, |target| row_head.cmp(&target));
         // SAFETY: an entry of this tree (invariants 1 and 2).
-        by_row_prefix.then_with(|| self.order.compare_keys(unsafe { key_of(entry) }, target.key))
+        by_head.then_with(|| self.order.compare_keys(unsafe { key_of(entry) }, target.key))
     }
 
-    /// Compares the entry with a cell of the target's key and of `seq_id`. Of equal keys the
-    /// greater id comes first.
+    /// Compares the entry with a cell that has the target's key and the sequence id `seq_id`. Among
+    /// equal keys, the greater sequence id comes first.
     #[inline]
     fn compare(
         &self,
-        row_prefix: u64,
+        row_head: u64,
         entry: NonNull<Entry>,
         target: &SearchTarget<'_>,
         seq_id: u64,
     ) -> Ordering {
         // SAFETY: as above.
-        self.compare_key(row_prefix, entry, target).then_with(|| seq_id.cmp(&unsafe { seq_id_of(entry) }))
+        self.compare_key(row_head, entry, target).then_with(|| seq_id.cmp(&unsafe { seq_id_of(entry) }))
     }
 
-    /// A predicate that holds for entries before the target's cell of `seq_id`.
+    /// A predicate that holds for the entries before the cell with the target's key and `seq_id`.
     #[inline]
     fn before(&self, target: &SearchTarget<'_>, seq_id: u64) -> impl SortsBefore {
-        move |row_prefix, entry| self.compare(row_prefix, entry, target, seq_id) == Ordering::Less
+        move |row_head, entry| self.compare(row_head, entry, target, seq_id) == Ordering::Less
     }
 
     #[inline]
@@ -214,9 +216,9 @@ impl Tree {
         }
     }
 
-    /// Whether the entries of a page are in order, each once. For the writer.
+    /// Whether the entries of a page are in strictly ascending order. Only for the writer.
     fn is_sorted(&self, page: PageRef) -> bool {
-        // The first entry of an inner page may be out of order.
+        // The first entry of a level may be out of order, see the module documentation.
         let first = usize::from(page.level() > 0);
         // SAFETY: entries of this tree.
         let cells = (first..page.len()).map(|at| unsafe { cell_of(page.entry(at).1) });
@@ -228,7 +230,7 @@ impl Tree {
     fn find_key(&self, key: &[u8]) -> Option<LeafPosition> {
         let root = self.root()?;
         let target = self.target(key);
-        let is_before = |row_prefix, entry| self.compare_key(row_prefix, entry, &target) == Ordering::Less;
+        let is_before = |row_head, entry| self.compare_key(row_head, entry, &target) == Ordering::Less;
         Some(self.find_below(root, &is_before))
     }
 
@@ -250,7 +252,7 @@ struct EntryPosition {
 }
 
 impl EntryPosition {
-    /// At the entry after a position.
+    /// The entry after a position; `None` at the end of the tree.
     #[inline]
     fn after(position: LeafPosition) -> Option<EntryPosition> {
         match NonNull::new(position.after) {
@@ -264,7 +266,7 @@ impl EntryPosition {
         }
     }
 
-    /// At the first entry of a page that follows another one, and so is never empty.
+    /// The first entry of `page`, which must not be empty.
     fn first_of(page: PageRef) -> EntryPosition {
         loop {
             let version = page.begin_read();
@@ -287,23 +289,24 @@ impl Writer<'_> {
         self.insert_from(None, cell);
     }
 
-    /// Inserts copies of several cells, at most [`GROUP_LEN`]. A search waits for memory at every
-    /// page, so all searches of a group advance together, level by level, and their waits overlap.
+    /// Inserts copies of at most [`GROUP_LEN`] cells. Each search waits for memory at every page.
+    /// The searches of a group therefore advance together, level by level, so that their waits
+    /// overlap.
     pub(super) fn insert_group(&mut self, cells: &[Cell<'_>]) {
-        debug_assert!(cells.len() <= GROUP_LEN, "each cell of a group has a start");
+        debug_assert!(cells.len() <= GROUP_LEN, "a group has at most GROUP_LEN cells");
         let starts = self.prefetch_leaves(cells);
         for (cell, start) in cells.iter().zip(starts) {
             self.insert_from(start, cell);
         }
     }
 
-    /// Finds and prefetches the leaf of each cell. A later insert may split it. Returns only `None`
-    /// if the hint makes searches unnecessary.
+    /// Finds and prefetches the leaf of each cell. All elements are `None` if the tree is empty, or
+    /// if the first cell belongs into the leaf of the last insert.
     fn prefetch_leaves(&self, cells: &[Cell<'_>]) -> [Option<PageRef>; GROUP_LEN] {
         let none = [None; GROUP_LEN];
         let (Some(root), Some(first)) = (self.tree.root(), cells.first()) else { return none };
         if self.hinted_leaf(&self.tree.before(&self.tree.target(first.key), first.seq_id)).is_some() {
-            // The cells come in order, so the hint finds their leaves.
+            // Cells usually arrive in order, so the other cells belong there too.
             return none;
         }
         let mut pages = [root; GROUP_LEN];
@@ -319,14 +322,14 @@ impl Writer<'_> {
         pages.map(Some)
     }
 
-    /// Inserts a copy of a cell. The search starts at the page `start`, if given. It is the cell's
-    /// leaf, or was before later inserts split pages off from it.
+    /// Inserts a copy of a cell. `start` is the cell's leaf if it is known. If that leaf was split
+    /// since, the search continues to the leaves after it.
     fn insert_from(&mut self, start: Option<PageRef>, cell: &Cell<'_>) {
         let target = self.tree.target(cell.key);
-        let slot = (target.row_prefix.unwrap_or_default(), Entry::copy(&mut self.state.arena, cell));
+        let slot = (target.row_head.unwrap_or_default(), Entry::copy(&mut self.state.arena, cell));
         self.insert_slot(start, slot, &target, cell.seq_id);
         self.tree.arena_bytes.store(self.state.arena.chunk_bytes() as u64, Relaxed);
-        if target.row_prefix.is_none() {
+        if target.row_head.is_none() {
             self.state.cells_without_prefix += 1;
             if self.state.cells_without_prefix == PREFIX_SAMPLE_CELLS {
                 self.set_prefix_from_cells();
@@ -334,20 +337,19 @@ impl Writer<'_> {
         }
     }
 
-    /// Computes the common prefix and the row prefixes of the current cells, then sets the former.
+    /// Sets the heads of the current cells, then the common prefix.
     fn set_prefix_from_cells(&mut self) {
         let Some((first, last)) = self.tree.first_and_last() else { return };
         let common_prefix: Box<[u8]> = common_prefix(first.row(), last.row()).into();
         // SAFETY: entries of this tree.
-        let row_prefix_of = |entry| row_prefix_of(self.tree.order, &common_prefix, unsafe { key_of(entry) });
+        let row_head_of = |entry| row_head_of(self.tree.order, &common_prefix, unsafe { key_of(entry) });
         let mut first_of_level = self.tree.root();
         while let Some(leftmost) = first_of_level {
             std::iter::successors(Some(leftmost), |page| page.next_page())
-                .for_each(|page| page.set_row_prefixes(row_prefix_of));
+                .for_each(|page| page.set_row_heads(row_head_of));
             first_of_level = (leftmost.level() > 0).then(|| leftmost.child_at(0));
         }
-        // A thread that sees the common prefix sees the row prefixes too. No other thread sets it,
-        // because that takes the writer's lock.
+        // No other thread can set the common prefix, because this thread holds the writer's lock.
         let set = self.tree.common_prefix.set(common_prefix);
         debug_assert!(set.is_ok(), "the common prefix is set once");
     }
@@ -363,14 +365,14 @@ impl Writer<'_> {
         let is_before = tree.before(target, seq_id);
         let leaf = self.leaf_for(start, &is_before);
         let index = leaf.index_of(&is_before);
-        // The following entry may be the first of the next page.
+        // The entry after the insert position may be the first one of the next page.
         let (after, after_index) = match leaf.next_page() {
             Some(next) if index == leaf.len() => (next, 0),
             _ => (leaf, index),
         };
         if after_index < after.len() {
-            let (row_prefix, entry) = after.entry(after_index);
-            if tree.compare(row_prefix, entry, target, seq_id) == Ordering::Equal {
+            let (row_head, entry) = after.entry(after_index);
+            if tree.compare(row_head, entry, target, seq_id) == Ordering::Equal {
                 return after.replace(after_index, slot.1);
             }
         }
@@ -389,16 +391,18 @@ impl Writer<'_> {
         self.state.hint = holder.as_ptr();
     }
 
-    /// The leaf of the last insert, if it has the last entry for which `is_before` holds.
+    /// The leaf of the last insert, if the target belongs there. `is_before` holds for the entries
+    /// before the target.
     fn hinted_leaf(&self, is_before: &impl SortsBefore) -> Option<PageRef> {
         // SAFETY: a page of this tree's arena.
         let hint = unsafe { PageRef::of(self.state.hint) }?;
-        let (row_prefix, first) = hint.entry(0);
-        (is_before(row_prefix, first) && !hint.ends_before(is_before)).then_some(hint)
+        let (row_head, first) = hint.entry(0);
+        (is_before(row_head, first) && !hint.ends_before(is_before)).then_some(hint)
     }
 
-    /// The leaf that has the last entry for which `is_before` holds. The search starts at `start`,
-    /// or without it at the hint or the root. In an empty tree, this creates the root.
+    /// The leaf in which the target belongs. `is_before` holds for the entries before the target.
+    /// The search starts at `start`. Without `start`, the leaf of the last insert is checked first,
+    /// and then the search starts at the root. In an empty tree, this creates the root.
     fn leaf_for(&mut self, start: Option<PageRef>, is_before: &impl SortsBefore) -> PageRef {
         let hinted = if start.is_none() { self.hinted_leaf(is_before) } else { None };
         let tree = self.tree;
@@ -421,8 +425,8 @@ impl Writer<'_> {
         path
     }
 
-    /// Splits a full page and inserts an entry at its `index`. Returns the new right page, and the
-    /// page that has the entry.
+    /// Splits the page `full` into itself and a new page, and inserts an entry at `index`. Returns
+    /// the new page, and the page that received the entry.
     fn split(
         &mut self,
         full: PageRef,
@@ -434,7 +438,7 @@ impl Writer<'_> {
         debug_assert!(self.tree.is_sorted(full), "the entries of a page are in order");
         let right = PageRef::make(&mut self.state.arena, full.level());
         if index == ENTRIES_MAX && full.next_page().is_none() {
-            // Rows in ascending order: earlier pages stay full.
+            // Inserts in ascending order leave full pages, not half-full ones.
             full.append(right, slot, child);
             return (right, right);
         }
@@ -497,8 +501,8 @@ impl Cursor {
                 _ => return,
             }
         }
-        let is_short = |cell: Cell<'_>| self.tree.order.compare_keys(cell.key, key) == Ordering::Less;
-        if self.cell().is_some_and(is_short) {
+        let is_before = |cell: Cell<'_>| self.tree.order.compare_keys(cell.key, key) == Ordering::Less;
+        if self.cell().is_some_and(is_before) {
             self.seek(key);
         }
     }
@@ -524,7 +528,7 @@ impl Cursor {
                 Some(next) => next.map(EntryPosition::first_of),
                 None => self.first_after_entry(entry),
             },
-            // The page changed since.
+            // The page has changed.
             None => self.first_after_entry(entry),
         };
         debug_assert!(self.is_after(entry), "a step goes forward");
@@ -542,8 +546,8 @@ impl Cursor {
         // SAFETY: an entry of the tree that this cursor holds.
         let cell = unsafe { cell_of(entry) };
         let target = self.tree.target(cell.key);
-        self.tree.first_after(&|row_prefix, other| {
-            self.tree.compare(row_prefix, other, &target, cell.seq_id) != Ordering::Greater
+        self.tree.first_after(&|row_head, other| {
+            self.tree.compare(row_head, other, &target, cell.seq_id) != Ordering::Greater
         })
     }
 

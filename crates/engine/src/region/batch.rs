@@ -17,13 +17,13 @@ pub(super) struct Batch {
     pub(super) rows: RowSet,
     /// The nonce of the first mutation that has one.
     pub(super) nonce: (u64, u64),
-    /// The lowest timestamp for cells of puts that get the server's clock.
+    /// Lower limit of the timestamps that the server assigns to cells of puts.
     pub(super) puts_not_before: Option<i64>,
     /// Whether a mutation adds cells other than delete markers.
     pub(super) adds_data: bool,
     /// Number of mutations that skip the log, and bytes of their cells.
-    pub(super) unlogged: (u64, u64),
-    /// Cells to return to the client.
+    pub(super) unlogged_count_and_bytes: (u64, u64),
+    /// The cells to return to the client.
     pub(super) returned: Vec<ReturnedCell>,
 }
 
@@ -70,8 +70,9 @@ impl Batch {
         }
         self.adds_data |= mutation.kind != MutationKind::Delete;
         if !is_logged(region, mutation) {
-            self.unlogged.0 += 1;
-            self.unlogged.1 += mutation.cells.iter().map(|cell| cell.bytes().len() as u64).sum::<u64>();
+            self.unlogged_count_and_bytes.0 += 1;
+            self.unlogged_count_and_bytes.1 +=
+                mutation.cells.iter().map(|cell| cell.bytes().len() as u64).sum::<u64>();
         }
         self.set_nonce(mutation);
         Ok(())

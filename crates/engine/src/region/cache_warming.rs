@@ -31,8 +31,8 @@ impl UncachedBlock {
     }
 }
 
-/// Puts the blocks that a writer retained into the cache. Those without space in the cache go to
-/// `uncached`.
+/// Puts the blocks that a writer retained into the cache. Blocks for which the cache has no space
+/// are added to `uncached`.
 pub(super) fn cache_written(
     loader: &BlockLoader,
     writer: &mut Writer,
@@ -54,7 +54,7 @@ impl Region {
     }
 
     /// Loads blocks of new files in the background: all blocks if the family requires prefetching,
-    /// otherwise those that found no space when the files were written.
+    /// otherwise the blocks for which the cache had no space when the files were written.
     pub(super) fn warm_cache(&self, at: usize, files: Vec<(Arc<StoreFile>, Vec<UncachedBlock>)>) {
         let prefetches = self.caching(at).prefetch;
         let files: Vec<_> =

@@ -1,10 +1,10 @@
 //! Changes that depend on the content of rows: increments, appends, conditional changes, and
 //! several mutations applied atomically, usually to one row.
 //!
-//! The condition is evaluated, the new values are computed, and all is published as one edit, under
-//! the row lock. Reads see the last write, even if it is not durable yet. The log keeps the order,
-//! so nothing that depends on a write survives without it. A response that reveals other clients'
-//! writes waits until they are durable.
+//! Under the row lock, the condition is evaluated, the new values are computed, and the change is
+//! published as one edit. The condition and the computation see the last write, even if it is not
+//! durable yet. The log preserves the order, so a change never survives without a write that it has
+//! read. A response that shows writes of other clients waits until these writes are durable.
 //!
 //! If a client retries a change with the same nonce, the change is not applied again. The response
 //! is read again, as of the original change.
@@ -50,12 +50,13 @@ impl Changed {
 struct Change<'a> {
     conditions: &'a [Condition],
     mutations: &'a [Mutation],
-    // If true, no put gets an older timestamp than the cell that the condition read.
+    // Whether all conditions and mutations are of the same row. If so, no put gets an older
+    // timestamp than the cell that the condition read.
     of_one_row: bool,
 }
 
 impl<'a> Change<'a> {
-    /// The rows to lock. If all mutations are of one row, only the first one's.
+    /// The rows to lock. If all mutations are of one row, only the row of the first mutation.
     fn rows(self) -> impl Iterator<Item = &'a [u8]> {
         let mutated = self.mutations.iter().take(if self.of_one_row { 1 } else { usize::MAX });
         let conditional = self.conditions.iter().filter(move |_| !self.of_one_row);
@@ -73,14 +74,15 @@ enum ChangeAttempt {
 }
 
 impl Region {
-    /// Applies all changes of one row, or none, if `condition` holds.
+    /// Applies all `mutations`, which must be of one row, if `condition` holds. Otherwise changes
+    /// nothing.
     ///
-    /// The mutations see the row as it was before, not each other's effects. The first nonce among
-    /// them is that of the whole change.
+    /// Each mutation sees the row as it was before the change. The change has the nonce of the
+    /// first mutation that has one.
     ///
     /// # Errors
-    /// As [`Region::batch_atomic`]. Also [`Error::BadRequest`] if mutations or condition are of
-    /// several rows, or if a value to increment is not a number.
+    /// As [`Region::batch_atomic`]. Also [`Error::BadRequest`] if mutations and condition are not
+    /// of the same row, or if a value to increment is not a number.
     pub async fn change(&self, condition: Option<&Condition>, mutations: Vec<Mutation>) -> Result<Changed> {
         self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
@@ -92,7 +94,8 @@ impl Region {
         self.claim_and_apply(Change { conditions, mutations: &mutations, of_one_row: true }).await
     }
 
-    /// Applies all changes of rows of this region, or none, if all `conditions` hold.
+    /// Applies all `mutations`, of any rows of this region, if all `conditions` hold. Otherwise
+    /// changes nothing.
     ///
     /// # Errors
     /// As [`Region::batch_atomic`]. If the first row belongs to another region,
@@ -148,7 +151,8 @@ impl Region {
                 return Ok(Changed::unmatched());
             }
             ChangeAttempt::Published(Published { seq_id, returned }) => {
-                // Before the first await: a call that is abandoned there must not run again.
+                // Before the next await: if the call is dropped there, a retry must not apply the
+                // change again.
                 claim.done(seq_id, self.services.env.clock.now_ms());
                 for (at, cell) in returned {
                     results[at].get_or_insert_default().push(cell);
@@ -231,7 +235,7 @@ impl Region {
             self.store_of(&test.family)?;
         }
         if let Test::Filter(filter) = &condition.test {
-            // It is evaluated under the row lock, without yielding.
+            // The filter is evaluated under the row lock, without yielding.
             check_filter(filter, self.options().filter_elements_max.min(CONDITION_ELEMENTS_MAX))?;
         }
         Ok(())
@@ -247,8 +251,8 @@ impl Region {
         Ok(())
     }
 
-    /// As HBase does, checks the families of all mutations before it computes anything, but after
-    /// the condition was evaluated.
+    /// Checks the families of all mutations. As in HBase, this comes after the evaluation of the
+    /// condition and before the computation of new values.
     fn check_families(&self, mutations: &[Mutation]) -> Result<()> {
         let mut cells = mutations.iter().flat_map(|mutation| &mutation.cells);
         cells.try_for_each(|cell| self.store_of(cell.view(0).family()).map(|_| ()))
@@ -256,8 +260,8 @@ impl Region {
 
     /// The response to a retry of a change that was published under `seq_id`.
     async fn repeat_response(&self, mutations: &[Mutation], seq_id: u64) -> Result<Changed> {
-        // The nonce of a region that no longer exists may have a greater id; then there is nothing
-        // to wait for.
+        // If the nonce was used in a region that no longer exists, the sequence id may be greater.
+        // There is then nothing to wait for.
         if seq_id <= self.mvcc.write_point() {
             self.wait_visible(seq_id).await?;
         }

@@ -53,8 +53,8 @@ impl Region {
         Ok(())
     }
 
-    /// Flushes while writes continue, as long as each flush at least halves the bytes in memory.
-    /// The last flush writes the rest.
+    /// Flushes while the region still accepts writes, so that the last flush is short. Stops when a
+    /// flush does not halve the bytes in memory.
     async fn flush_before_close(&self, attempts: FlushAttempts) -> Result<()> {
         let (mut bytes, mut before) = (self.memstore_bytes(), u64::MAX);
         while bytes > PRE_CLOSE_FLUSH_BYTES && bytes <= before / 2 {
@@ -71,8 +71,8 @@ impl Region {
         }
     }
 
-    /// Stops serving immediately, without writing anything. What is not in files is still in the
-    /// log.
+    /// Stops serving immediately, without writing anything. Edits that are not in files are still
+    /// in the log.
     pub fn abandon(&self) {
         self.state.store(RegionState::Closed as u8, Ordering::Release);
     }
@@ -89,10 +89,10 @@ impl Region {
         let files = self.family_files();
         let server = self.services.server.as_ref();
         let seq_id =
-            self.log_marker(|seq_id, now_ms| self.marked.close(seq_id, &files, server, now_ms)).await?;
-        // All edits are in files. The region is forgotten, not recorded as flushed: a restored
-        // snapshot can bring it back with lower sequence ids, and its new edits must not count as
-        // flushed.
+            self.log_marker(|seq_id, now_ms| self.markers.close(seq_id, &files, server, now_ms)).await?;
+        // All edits are in files, so the log can forget the region. Recording a flush instead would
+        // be wrong: a restored snapshot can bring the region back with smaller sequence ids, whose
+        // edits would count as flushed.
         self.services.log.forget_region(&self.encoded);
         self.record_seq_id(seq_id).await?;
         self.archive_retired().await;

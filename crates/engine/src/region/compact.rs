@@ -1,15 +1,15 @@
 //! Compaction: merges some files of a store into one, or into one for each time window.
 //!
-//! A compaction is selected, waits in a queue, and runs. From selection to end no other compaction
-//! uses its files, so several of one store can wait and run concurrently. `engine::compaction`
-//! selects the files. Only a compaction of all files of the store drops delete markers. Files that
-//! are flushed in the meantime are newer and stay. Invariants:
+//! A compaction is selected, waits in a queue, and runs. From its selection to its end, no other
+//! compaction uses its files. So several compactions of one store can be queued or running at the
+//! same time. `engine::compaction` selects the files. Only a compaction of all files of the store
+//! drops delete markers. Files that are flushed in the meantime are not affected. Invariants:
 //!
-//! * The last output to be moved in lists the inputs, so that the store can drop the replaced files
-//!   when it is opened after a crash. Outputs without the list replace nothing. Until the last one
-//!   is in place, they only duplicate cells.
-//! * Inputs are archived when no view holds them. Until then every new output of the store lists
-//!   them, because the first output that did may be archived sooner.
+//! * The last output file that is moved into the store lists all inputs. When the store is opened
+//!   after a crash, it drops the files that another file lists. Without the last output file, the
+//!   other output files only duplicate cells.
+//! * Inputs are archived when no view holds them. Until then, later compactions of the store list
+//!   them too, because the output file that lists them may be archived first.
 //! * A region does not close while a compaction runs. The compaction stops early when its region is
 //!   closing.
 
@@ -57,7 +57,7 @@ impl CompactionThrottle for Unthrottled {
 /// The compactions of a store.
 #[derive(Default)]
 pub(super) struct InProgress {
-    // Files of compactions that are selected or running.
+    // The files of compactions that are selected or running.
     files: Vec<Arc<StoreFile>>,
     // A major compaction was requested, and none has been selected since.
     major_requested: bool,
@@ -135,9 +135,9 @@ impl Region {
         Ok(merged)
     }
 
-    /// Selects files of the store of `family`, after dropping files with only expired cells. If a
-    /// requested major compaction is impossible because some files are being compacted, every later
-    /// selection retries it.
+    /// Drops files of the store of `family` that have only expired cells, then selects files to
+    /// compact. A requested major compaction is impossible while some files are being compacted;
+    /// later selections then retry it.
     ///
     /// # Errors
     /// [`NotServing`](crate::Error::NotServing), [`NoSuchFamily`](crate::Error::NoSuchFamily), and
@@ -157,7 +157,7 @@ impl Region {
         let (facts, mut taken) = (facts_of(files), in_progress.indexes_of(files));
         let mut may_take_all = in_progress.files.is_empty();
         if !request.by_user {
-            // Compacting them would fail again.
+            // Without a user's request, damaged files are not compacted: that would fail again.
             let damaged = self.damaged(files);
             may_take_all &= damaged.is_empty();
             taken.extend(damaged);
@@ -230,7 +230,7 @@ impl Region {
         let cell_bytes = outputs.iter().map(|output| output.cell_bytes).sum();
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
-        self.publish_compaction(at, inputs, &outputs)?;
+        self.install_compaction(at, inputs, &outputs)?;
         self.record_new_files().await;
         self.counters.compactions.fetch_add(1, Relaxed);
         let work = CompactionWork {
@@ -252,13 +252,12 @@ impl Region {
         let merged = inputs.len();
         drop(selected);
         self.archive_retired().await;
-        // Only now have the replaced blocks left the cache.
+        // After archiving, because only then do the replaced blocks leave the cache.
         self.warm_cache(at, outputs.into_iter().zip(uncached).collect());
         Ok(merged)
     }
 
-    /// Moves all outputs of a compaction into the store, or none. The last one lists the files they
-    /// replace.
+    /// Moves all outputs of a compaction into the store, or none.
     async fn move_outputs_in(&self, at: usize, outputs: Vec<OutputFile>) -> Result<Vec<Arc<StoreFile>>> {
         let mut files: Vec<Arc<StoreFile>> = Vec::new();
         let mut outputs = outputs.into_iter();
@@ -279,8 +278,8 @@ impl Region {
         Ok(files)
     }
 
-    /// Drops files whose cells are all expired, but never the newest one: it records up to which
-    /// edit the store is in files.
+    /// Drops files whose cells are all expired. Keeps the newest file, because it records up to
+    /// which edit the store is in files.
     async fn drop_expired(&self, at: usize) -> Result<()> {
         if !self.compaction_settings[at].drops_expired {
             return Ok(());
@@ -303,7 +302,7 @@ impl Region {
             return Ok(());
         }
         let outcome = match self.log_compaction(at, &expired, &[]).await {
-            Ok(()) => self.publish_compaction(at, &expired, &[]),
+            Ok(()) => self.install_compaction(at, &expired, &[]),
             Err(error) => Err(error),
         };
         self.in_progress(at).release(&expired);
@@ -336,9 +335,9 @@ impl Region {
         compaction::is_needed(&self.compaction_settings[at], &facts, taken, self.selection_time(at))
     }
 
-    /// Families of stores to compact. Called with the number of the round, one every ten seconds; a
-    /// store is checked in some rounds only (`check_multiplier`). Either the store has enough
-    /// files, or a major compaction is due.
+    /// The families whose stores should be compacted, because they have enough files or a major
+    /// compaction is due. Called every ten seconds with the next `round`. Each store is checked in
+    /// every `check_multiplier`-th round.
     pub fn stores_due(&self, round: u64) -> Vec<(Bytes, CompactionKind)> {
         let is_checked = |at: &usize| round.is_multiple_of(self.compaction_settings[*at].check_multiplier);
         let due = |at: usize| {
@@ -453,7 +452,8 @@ impl Region {
         self.compacting[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logged before it is published: a replay then finishes the replacement.
+    /// Logs a compaction. Called before the outputs replace the inputs in the view, so that a
+    /// replay can finish the replacement.
     async fn log_compaction(
         &self,
         at: usize,
@@ -462,15 +462,15 @@ impl Region {
     ) -> Result<()> {
         let names = |files: &[Arc<StoreFile>]| files.iter().map(|file| file.name().to_string()).collect();
         let compaction = Compaction {
-            region: self.marked.encoded.clone(),
+            region: self.markers.encoded.clone(),
             family: self.families()[at].name.clone(),
             inputs: names(inputs),
             outputs: names(outputs),
         };
-        self.log_marker(|_, now_ms| self.marked.compaction(&compaction, now_ms)).await.map(|_| ())
+        self.log_marker(|_, now_ms| self.markers.compaction(&compaction, now_ms)).await.map(|_| ())
     }
 
-    pub(super) fn publish_compaction(
+    pub(super) fn install_compaction(
         &self,
         at: usize,
         inputs: &[Arc<StoreFile>],
@@ -515,10 +515,10 @@ impl Region {
     }
 
     /// Archives the files that were compacted away and that no view holds any more. Called after
-    /// every compaction, and periodically, because a scanner may have held some.
+    /// every compaction, and periodically, because scanners may hold files longer.
     pub async fn archive_retired(&self) {
-        // One call at a time. A file stays retired until it is archived, so that all outputs made
-        // until then list it.
+        // One call at a time. A file stays in `retired` until it is archived, because compactions
+        // list the retired files as replaced.
         let _one = self.archiving.lock().await;
         let archivable = self.archivable();
         if archivable.is_empty() {

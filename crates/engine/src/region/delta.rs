@@ -2,8 +2,8 @@
 //!
 //! A new cell is newer than the old one: its timestamp is the server's clock, or the old timestamp
 //! plus 1 if that is later. Its tags are those of the request, then those of the old cell. A TTL in
-//! the request replaces all others. A column without a version is written as the request has it,
-//! with the request's timestamp.
+//! the request replaces the TTLs in these tags. A column without a version gets the value and the
+//! timestamp of the request.
 //!
 //! Source: HBase `HRegion.reckonDeltas`.
 
@@ -22,9 +22,7 @@ use crate::region::write::WriteAbort;
 
 impl Region {
     /// The cells that an increment or append writes, in order, each with the index of its store and
-    /// the stamp for its timestamp.
-    ///
-    /// REQUIRES: the row lock.
+    /// the rule for its timestamp. The caller must hold the row lock.
     pub(super) fn compute(
         &self,
         mutation: &Mutation,

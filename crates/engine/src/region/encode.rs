@@ -2,9 +2,11 @@
 //!
 //! A mutation is added completely or not at all: after a failed check none of its bytes remain.
 //! `region::delta` computes what increments and appends write. Timestamps from the server's clock
-//! are filled in when the batch is published. Cells that skip the log stay in order among the
-//! others, because of two equal cells the later one wins. The log's bytes are copied only if there
-//! are such cells.
+//! are filled in when the batch is published.
+//!
+//! Cells that skip the log are in the same list as all other cells, because their order matters: if
+//! two cells are equal, the later one is valid. The other cells are copied for the log only if the
+//! list has such cells.
 
 use std::sync::Arc;
 
@@ -24,7 +26,8 @@ use crate::store::RegionView;
 
 /// Bytes of the length prefix of each cell in a log.
 pub(super) const LENGTH_LEN: usize = 4;
-/// This many cells of a batch suffice to predict the common row prefix of a region without files.
+/// Number of cells of one store in a batch from which the common prefix of the store's rows is
+/// predicted, if its memstore is empty.
 const PREFIX_SAMPLE_CELLS: usize = 32;
 /// Bytes of the length prefix of a cell's tags.
 const TAGS_LENGTH_LEN: usize = 2;
@@ -133,8 +136,9 @@ impl Cells {
         Ok(())
     }
 
-    /// The rank, from 1, of this delete marker for the newest version among the mutation's markers
-    /// for the same column. The cells of the mutation begin at `first`.
+    /// Which version a delete marker for the newest version deletes: 1 is the newest. If the
+    /// mutation has several such markers for a column, each deletes the next older version. The
+    /// cells of the mutation begin at `first`.
     fn rank_in_column(&self, first: usize, cell: &Cell<'_>) -> u32 {
         let earlier = self.cells[first..].iter().filter(|at| {
             let other = self.cell_at(at, 0);
@@ -167,7 +171,7 @@ impl Cells {
         self.cells.len()
     }
 
-    /// The cell at an index, its store, and its stamp. Its timestamp is not final before
+    /// The cell at an index, its store, and its timestamp rule. The timestamp is not final before
     /// [`Cells::set_timestamps`].
     pub(super) fn cell(&self, index: usize) -> (Cell<'_>, usize, TimestampRule) {
         let at = &self.cells[index];
@@ -296,7 +300,7 @@ fn without_qualifier(cell: &Cell<'_>) -> KeyValue {
     KeyValue::with_tags(row, family, &[], cell.timestamp(), kind, cell.value, cell.tags)
 }
 
-/// The cell with a TTL of its own.
+/// A copy of the cell with a TTL.
 fn with_ttl(cell: &Cell<'_>, ttl_ms: i64) -> Result<KeyValue> {
     let tags = cell::tags::joined(&[cell.tags], Some(ttl_ms)).ok_or_else(too_many_tags)?;
     let (row, family, qualifier) = (cell.row(), cell.family(), cell.qualifier());

@@ -64,8 +64,8 @@ pub(crate) async fn open_listed(
     }
 }
 
-/// Opens the files of a family, except those that another file lists as replaced: they are
-/// archived. Without a cache none of their blocks are cached.
+/// Opens the files of a family. Archives the files that another file lists as replaced. Without
+/// `cache`, no blocks are cached.
 ///
 /// # Errors
 /// As [`Reader::open`]; [`Error::Corrupt`] if a file in the region's `inventory` is missing. One
@@ -100,8 +100,7 @@ pub(crate) async fn open_files(
 }
 
 impl Region {
-    /// Makes the names in a store's directory durable after a file was moved in, and opens that
-    /// file.
+    /// Opens a file that was moved into the store `at`.
     pub(super) async fn open_moved_in(&self, at: usize, name: &str) -> Result<Arc<StoreFile>> {
         let fs = &*self.services.fs;
         let dir = self.services.root.family_dir(&self.info, &self.families[at].name);

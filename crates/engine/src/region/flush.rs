@@ -1,13 +1,21 @@
 //! Flush: writes memstores to files.
 //!
-//! Under the publish lock the active memstores become snapshots, and the flush gets its sequence
-//! id. All earlier writes are in the snapshots, all later ones are not. When the log has these
-//! writes too, each snapshot is written to a file outside the store. Then the files are moved in,
-//! made durable under their names, and published. Invariants:
+//! The view of a region lists the memstores and files of its stores ([`RegionView`]). A flush has
+//! these steps:
+//!
+//! 1. Freeze: under the publish lock, the active memstores become snapshots, and the flush gets its
+//!    sequence id. The snapshots contain all writes with smaller sequence ids that are in no file
+//!    yet, and no other writes.
+//! 2. Wait until the log has committed these writes.
+//! 3. Write each snapshot to a file outside its store.
+//! 4. Move the files into their stores and make their names durable.
+//! 5. Install a view that has the files instead of the snapshots.
+//!
+//! Invariants:
 //!
 //! * A failed flush keeps its snapshots in the view. The next attempt finishes that flush before it
-//!   freezes new memstores. It rewrites the files, unless they were published already.
-//! * The log forgets a region's edits only after the files with them are durable and published.
+//!   freezes new memstores. It writes the files again, unless they are in the view already.
+//! * The log forgets a region's edits only after the files with them are durable and in the view.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +35,8 @@ use crate::store::{RegionView, StoreFile, StoreView};
 #[derive(Clone, Copy)]
 pub(super) struct FrozenFlush {
     seq_id: u64,
-    // All memstores with cells were frozen, so this flush writes all earlier edits to files.
+    // Whether all memstores with cells were frozen. This flush then writes all earlier edits to
+    // files.
     is_whole: bool,
 }
 
@@ -36,18 +45,18 @@ pub(super) struct FrozenFlush {
 pub enum Flushed {
     /// There were no cells in memory.
     Nothing,
-    /// All edits up to `seq_id` are in files.
+    /// The edits of the flushed families up to `seq_id` are in files.
     Files {
         /// The flush's sequence id.
         seq_id: u64,
-        /// Number of files written. A family gets none if all its cells were dropped.
+        /// Number of files written: one for each family that had cells in its memstore.
         files: usize,
     },
 }
 
 impl Region {
-    /// Writes all memstores to files. When it returns, the files are durable and hold all writes
-    /// that were visible at the call. A failed flush is retried with increasing waits
+    /// Writes all memstores to files. When this returns, all writes that were visible at the call
+    /// are in durable files. A failed flush is retried with increasing waits
     /// ([`flush_retries`](crate::region::RegionOptions::flush_retries)).
     ///
     /// # Errors
@@ -59,7 +68,7 @@ impl Region {
         self.flush_stores(&self.all_families(), self.options().flush_retries).await
     }
 
-    /// Flushes some families only. The log keeps the edits of the others.
+    /// Flushes some families only. The log keeps the edits of the other families.
     ///
     /// # Errors
     /// As [`Region::flush`], and [`Error::NoSuchFamily`](crate::Error::NoSuchFamily).
@@ -85,13 +94,13 @@ impl Region {
         for left in (0..retries).rev() {
             match self.flush_once(wanted).await {
                 Ok(flushed) => {
-                    // Compacted files that scanners held when they were replaced.
+                    // Archives files that compactions have replaced and that no scanner uses.
                     self.archive_retired().await;
                     return Ok(flushed);
                 }
                 // A short wait does not help against a full disk or a lack of descriptors. The
                 // caller gets the error now, and the scheduler retries later.
-                Err(error) if left == 0 || self.mvcc.check().is_err() || error.is_exhaustion() => {
+                Err(error) if left == 0 || self.mvcc.check_log().is_err() || error.is_exhaustion() => {
                     return Err(error);
                 }
                 Err(error) => {
@@ -109,7 +118,7 @@ impl Region {
         self.counters.flushing.store(true, Relaxed);
         let _running = FlushingGuard(self);
         if let Some(earlier) = *pending {
-            // The caller wants later writes in files too, so a new flush follows.
+            // Finish the earlier flush, then begin a new one for later writes.
             self.write_snapshots(earlier).await?;
             *pending = None;
         }
@@ -122,19 +131,21 @@ impl Region {
         Ok(flushed)
     }
 
-    /// Freezes the memstores of `wanted` families that have cells; `None` if none has.
+    /// Freezes the memstores of `wanted` families that have cells. Returns `None` if there is no
+    /// such memstore.
     fn freeze(&self, wanted: &[bool]) -> Result<Option<FrozenFlush>> {
         let mut publish = self.publish_lock()?;
-        self.mvcc.check()?;
+        self.mvcc.check_log()?;
         let view = self.view.load_full();
         debug_assert!(
             view.stores.iter().all(|store| store.snapshot.is_none()),
             "a flush begins when the previous one is in files"
         );
-        let holds = |at: usize| !view.stores[at].active.is_empty();
-        let is_partial = (0..wanted.len()).any(|at| !wanted[at] && holds(at));
-        if !(0..wanted.len()).any(|at| wanted[at] && holds(at)) {
-            // Every edit so far is in files, was dropped, or is a marker.
+        let has_cells = |at: usize| !view.stores[at].active.is_empty();
+        let is_partial = (0..wanted.len()).any(|at| !wanted[at] && has_cells(at));
+        if !(0..wanted.len()).any(|at| wanted[at] && has_cells(at)) {
+            // If the other families have no cells in memory either, the log needs no edit up to
+            // this sequence id.
             let written = self.mvcc.write_point();
             drop(publish);
             if !is_partial {
@@ -144,7 +155,7 @@ impl Region {
         }
         let families: Vec<FamilyFiles> = self.frozen_families(&view, wanted).collect();
         let seq_id = self.append_marker(&mut publish, |seq_id, now_ms| {
-            self.marked.flush(FlushStep::Start, seq_id, &families, now_ms)
+            self.markers.flush(FlushStep::Start, seq_id, &families, now_ms)
         });
         debug_assert!(
             view.stores.iter().all(|store| store.max_file_seq_id() < seq_id),
@@ -154,10 +165,10 @@ impl Region {
         Ok(Some(FrozenFlush { seq_id, is_whole: !is_partial }))
     }
 
-    /// Replaces the memstores of `wanted` families that have cells by empty ones, and keeps the old
-    /// ones as snapshots.
+    /// Replaces the memstores of `wanted` families that have cells by empty memstores, and keeps
+    /// the old memstores as snapshots.
     fn freeze_view(&self, publish: &mut PublishState, view: &RegionView, wanted: &[bool]) {
-        assert!(wanted.len() == view.stores.len(), "each store is wanted or not");
+        assert!(wanted.len() == view.stores.len(), "there is one `wanted` flag per store");
         let stores =
             view.stores.iter().zip(wanted).map(|(store, wanted)| match store.active.is_empty() || !wanted {
                 true => store.clone(),
@@ -186,9 +197,9 @@ impl Region {
         })
     }
 
-    /// Writes the snapshots to files, publishes these, and records the flush in the log.
+    /// Writes the snapshots to files, and records the flush in the log.
     async fn write_snapshots(&self, pending: FrozenFlush) -> Result<Flushed> {
-        // A file must not hold edits that were never acknowledged and that the log may still lose.
+        // A file must not contain edits that the log may still lose.
         self.mvcc.wait_visible(pending.seq_id).await?;
         let clock = &self.services.env.clock;
         let begun = clock.monotonic();
@@ -199,12 +210,12 @@ impl Region {
             self.record_new_files().await;
         }
         let families = self.families_of(&files);
-        self.log_marker(|_, now_ms| self.marked.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
+        self.log_marker(|_, now_ms| self.markers.flush(FlushStep::Commit, pending.seq_id, &families, now_ms))
             .await?;
         if pending.is_whole {
             if made == 0 {
-                // No file records that these ids were used, and the log that does may now be
-                // archived.
+                // No new file contains these sequence ids, and after `record_flushed` the log may
+                // forget them. Without a record they could be assigned again.
                 self.record_seq_id(pending.seq_id).await?;
             }
             self.record_flushed(pending.seq_id);
@@ -224,11 +235,13 @@ impl Region {
     fn snapshot_size(&self) -> (u64, u64) {
         let view = self.view.load();
         let snapshots = view.stores.iter().filter_map(|store| store.snapshot.as_ref());
-        snapshots.fold((0, 0), |(cells, bytes), of| (cells + of.cell_count(), bytes + of.data_bytes()))
+        snapshots.fold((0, 0), |(cells, bytes), memstore| {
+            (cells + memstore.cell_count(), bytes + memstore.data_bytes())
+        })
     }
 
-    /// Flushes the edits that a replay put into memory, all up to `seq_id`. The log gets no
-    /// markers, because the region is not open yet.
+    /// Flushes the edits that a replay put into memory. Their sequence ids are at most `seq_id`.
+    /// The log gets no markers, because the region is not open yet.
     pub(super) async fn flush_replayed(&self, seq_id: u64) -> Result<()> {
         let is_empty = {
             let mut publish = self.publish_lock()?;
@@ -242,8 +255,9 @@ impl Region {
         Ok(())
     }
 
-    /// Writes all snapshots of the view, with edits up to `seq_id`, to files and publishes these.
-    /// Returns the new file of each store, if its snapshot had cells to keep.
+    /// Writes all snapshots of the view to files, and replaces them in the view by the files. The
+    /// snapshots contain edits up to `seq_id`. Returns the new file of each store, `None` for a
+    /// store that had no snapshot.
     async fn snapshots_to_files(&self, seq_id: u64) -> Result<Vec<Option<Arc<StoreFile>>>> {
         let view = self.view.load_full();
         let mut outputs = Vec::new();
@@ -257,14 +271,15 @@ impl Region {
             }
         }
         let files = self.move_all_in(view.stores.len(), outputs).await?;
-        self.publish_flush(&files)?;
+        self.install_flush(&files)?;
         for (at, file) in files.iter().enumerate() {
             self.warm_cache(at, file.iter().map(|file| (file.clone(), Vec::new())).collect());
         }
         Ok(files)
     }
 
-    /// Moves all files into their stores, or none. Returns the file of each store, if it has one.
+    /// Moves all files into their stores, or none. Returns the new file of each store, `None` for a
+    /// store without one.
     async fn move_all_in(
         &self,
         stores: usize,
@@ -298,7 +313,7 @@ impl Region {
     }
 
     /// Replaces the snapshots in the view by the files.
-    fn publish_flush(&self, files: &[Option<Arc<StoreFile>>]) -> Result<()> {
+    fn install_flush(&self, files: &[Option<Arc<StoreFile>>]) -> Result<()> {
         let mut publish = self.publish_lock()?;
         let view = self.view.load_full();
         assert!(
@@ -336,7 +351,7 @@ impl Region {
     }
 }
 
-/// Marks a flush as running in the metrics while it exists.
+/// When dropped, records in the metrics that no flush is running.
 struct FlushingGuard<'a>(&'a Region);
 
 impl Drop for FlushingGuard<'_> {

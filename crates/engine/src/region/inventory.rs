@@ -8,7 +8,7 @@ use crate::region::Region;
 
 impl Region {
     /// Records the files of the current view. Called when new files are in the view, and before
-    /// replaced ones leave their directory.
+    /// replaced files leave their directory.
     ///
     /// # Errors
     /// File system errors. The content on disk is then unknown, and the next call writes it again.
@@ -25,16 +25,16 @@ impl Region {
         Ok(())
     }
 
-    /// Records new files. If that fails, a loss of these files would go unnoticed; nothing else is
-    /// affected.
+    /// Records new files. After a failure, a loss of these files would not be detected until the
+    /// next record succeeds. Nothing else is affected.
     pub(super) async fn record_new_files(&self) {
         if let Err(error) = self.record_files().await {
             warn!(region = %self.name, %error, "cannot record new store files; will retry with the next ones");
         }
     }
 
-    /// Records `seq_id` as the highest one used, together with the files of the current view. On a
-    /// full disk only the sequence id is recorded, in an empty file that needs no space.
+    /// Records `seq_id` as the highest sequence id used, together with the files of the current
+    /// view. On a full disk only the sequence id is recorded, in an empty file.
     ///
     /// # Errors
     /// File system errors.

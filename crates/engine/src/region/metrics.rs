@@ -154,11 +154,11 @@ impl Region {
             index_bytes: store.files.iter().map(|file| file.reader().trailer().data_index_plain_bytes).sum(),
             bloom_bytes: store.files.iter().map(|file| file.reader().bloom_bytes()).sum(),
             memstore_bytes: store.memstore_bytes(),
-            memstore_reads: counts.get(|of| &of.memstore_reads),
-            mixed_reads: counts.get(|of| &of.mixed_reads),
-            filter_lookups: counts.get(|of| &of.filter_lookups),
-            filter_negatives: counts.get(|of| &of.filter_negatives),
-            filters_missing: counts.get(|of| &of.filters_missing),
+            memstore_reads: counts.get(|fields| &fields.memstore_reads),
+            mixed_reads: counts.get(|fields| &fields.mixed_reads),
+            filter_lookups: counts.get(|fields| &fields.filter_lookups),
+            filter_negatives: counts.get(|fields| &fields.filter_negatives),
+            filters_missing: counts.get(|fields| &fields.filters_missing),
         });
         let (counters, counts) = (&self.counters, self.instruments.counts());
         RegionMetrics {
@@ -166,14 +166,14 @@ impl Region {
             memstore_bytes: view.memstore_bytes(),
             memstore_data_bytes: view.stores.iter().map(|store| store.data_bytes()).sum(),
             read_requests: RegionCounts::reads(counts),
-            filtered_reads: counts.get(|of| &of.filtered_reads),
-            write_requests: counts.get(|of| &of.writes),
-            gets: counts.get(|of| &of.gets),
-            scans: counts.get(|of| &of.scans),
-            puts: counts.get(|of| &of.puts),
-            deletes: counts.get(|of| &of.deletes),
-            increments: counts.get(|of| &of.increments),
-            appends: counts.get(|of| &of.appends),
+            filtered_reads: counts.get(|fields| &fields.filtered_reads),
+            write_requests: counts.get(|fields| &fields.writes),
+            gets: counts.get(|fields| &fields.gets),
+            scans: counts.get(|fields| &fields.scans),
+            puts: counts.get(|fields| &fields.puts),
+            deletes: counts.get(|fields| &fields.deletes),
+            increments: counts.get(|fields| &fields.increments),
+            appends: counts.get(|fields| &fields.appends),
             usage: Usage::of(counts),
             open_seq_id: self.open_seq_id(),
             read_point: self.mvcc.read_point(),
@@ -181,9 +181,9 @@ impl Region {
             is_flushing: counters.flushing.load(Relaxed),
             flushes: counters.flushes.load(Relaxed),
             compactions: counters.compactions.load(Relaxed),
-            compactions_failed: counts.get(|of| &of.compactions_failed),
-            compacted_bytes: counts.get(|of| &of.compacted_bytes),
-            compacted_files: counts.get(|of| &of.compacted_files),
+            compactions_failed: counts.get(|fields| &fields.compactions_failed),
+            compacted_bytes: counts.get(|fields| &fields.compacted_bytes),
+            compacted_files: counts.get(|fields| &fields.compacted_files),
             last_flush_ms: counters.last_flush_ms.load(Relaxed),
             compacting_cells: counters.compacting_cells.load(Relaxed),
             compacted_cells: counters.compacted_cells.load(Relaxed),
@@ -193,7 +193,7 @@ impl Region {
     /// Rows read by gets and scans plus mutations, since open.
     pub fn requests(&self) -> u64 {
         let counts = self.instruments.counts();
-        RegionCounts::reads(counts) + counts.get(|of| &of.writes)
+        RegionCounts::reads(counts) + counts.get(|fields| &fields.writes)
     }
 
     /// Paths of the files of the store of `family`, oldest first.

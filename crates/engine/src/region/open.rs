@@ -4,14 +4,13 @@
 //! 1. Remove leftovers of unfinished flushes and compactions. A file under its final name is
 //!    complete.
 //! 2. Drop files that another file lists as replaced. A missing file of the inventory is an error.
-//! 3. Put edits of logs and of `recovered.edits` that no file has into memory, and flush when they
-//!    get large.
+//! 3. Replay logs and `recovered.edits`: put the edits that no file has into memory. Flush when
+//!    they take much memory.
 //! 4. Continue after the highest sequence id ever used, write the inventory, and record the open in
 //!    the log.
 //!
-//! Logs that were replayed are still needed until the region is flushed; the log that adopted them
-//! keeps them. Edits from `recovered.edits` are flushed before the region serves, because those
-//! files are then deleted.
+//! The replayed logs are kept until the region is flushed. Edits from `recovered.edits` are flushed
+//! before the region serves, and these files are then deleted.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -115,7 +114,7 @@ impl Region {
         let instruments = services.instruments.of_region(&info.table, services.env.clock.monotonic());
         let full_name = info.name();
         let encoded: Arc<str> = info.encoded_name().into();
-        let marked = MarkedRegion {
+        let markers = MarkedRegion {
             table: info.table.to_string().into(),
             encoded: encoded.to_string().into(),
             name: full_name.clone(),
@@ -152,7 +151,7 @@ impl Region {
             table,
             families,
             encoded,
-            marked,
+            markers,
             open_seq_id: AtomicU64::new(0),
             has_tags: AtomicBool::new(false),
             this: this.clone(),
@@ -191,9 +190,8 @@ impl Region {
             if replay.has_tags {
                 self.has_tags.store(true, Ordering::Relaxed);
             }
-            let bytes = self.charge(&mut *self.publish_lock()?);
-            // On a full disk everything stays in memory, as before the restart. Reads need no
-            // files.
+            let bytes = self.report_memstore_bytes(&mut *self.publish_lock()?);
+            // On a full disk the edits stay in memory, as before the restart.
             if bytes > self.flush_bytes && self.services.budget.space().has(bytes.saturating_mul(2)) {
                 self.flush_replayed(replay.highest).await?;
             }
@@ -243,7 +241,7 @@ impl Region {
             .collect();
         if !inputs.is_empty() {
             info!(region = %self.name, inputs = inputs.len(), "finishing a compaction recorded in the log");
-            self.publish_compaction(at, &inputs, &[])?;
+            self.install_compaction(at, &inputs, &[])?;
             self.archive_retired().await;
         }
         Ok(())
@@ -263,14 +261,14 @@ impl Region {
         assert!(replayed <= last_used, "new edits have greater sequence ids than replayed ones");
         let open_seq_id = last_used + 1;
         self.record_seq_id(last_used).await?;
-        self.mvcc.begin(open_seq_id);
+        self.mvcc.continue_after(open_seq_id);
         self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
         if self.view.load().stores.iter().all(|store| store.active.is_empty()) {
             // All edits that the old logs have of this region are in files.
             self.record_flushed(replayed);
         }
         let (files, server) = (self.family_files(), self.services.server.as_ref());
-        self.log_marker(|_, now_ms| self.marked.open(open_seq_id, &files, server, now_ms)).await?;
+        self.log_marker(|_, now_ms| self.markers.open(open_seq_id, &files, server, now_ms)).await?;
         self.set_state(RegionState::Serving)
     }
 
@@ -297,8 +295,8 @@ fn check_codecs(family: &FamilyDescriptor) -> Result<()> {
     }
 }
 
-/// Adds the available remedies to the error for a damaged store file. None of `hbase:meta` can be
-/// given up: it is rebuilt as a whole.
+/// Adds the available remedies to the error for a damaged store file. For `hbase:meta` there are
+/// none, because it is rebuilt as a whole.
 fn add_repair_hint(error: Error, info: &RegionInfo) -> Error {
     match error {
         Error::Corrupt { file, offset, what } if !info.table.is_meta() => Error::Corrupt {

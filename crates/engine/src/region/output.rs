@@ -2,7 +2,7 @@
 //! split its output by timestamp; a time window without cells then gets no file.
 //!
 //! A file is written and synced outside its store, under its final name. Then it is moved in, the
-//! directory is synced, and the file is opened again. Only a file that was read back is published.
+//! directory is synced, and the file is opened again. Only a file that was read back is used.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -72,7 +72,8 @@ impl OutputSource {
     }
 
     /// Some or all files of a store. `replaced` names all files that the outputs replace: the
-    /// inputs, earlier inputs that are not archived yet, and strays, whose cells are elsewhere too.
+    /// inputs, inputs of earlier compactions that are not archived yet, and strays (files that may
+    /// be in the store's directory although no view has them).
     pub(super) fn files(
         files: &[Arc<StoreFile>],
         is_all: bool,
@@ -100,9 +101,9 @@ impl OutputSource {
         }
     }
 
-    /// The oldest read point at which the outputs show everything that was visible then, if all
-    /// that readers at `smallest_read_point` see is kept. It is the newest one, `read_point`, if an
-    /// input is a file of another region.
+    /// The oldest read point for which the outputs have every visible version, if all versions that
+    /// are visible at `smallest_read_point` or later are kept. If an input is a file of another
+    /// region, this is the newest read point, `read_point`.
     fn readable_since(&self, smallest_read_point: u64, read_point: u64) -> u64 {
         let of_files = self.files.iter().map(|file| file.readable_since()).max().unwrap_or(0);
         of_files.max(smallest_read_point).min(read_point)
@@ -159,7 +160,7 @@ impl Region {
     }
 
     /// Writes each merged cell to the output for its timestamp. Returns false if `throttle` stopped
-    /// it.
+    /// the compaction.
     async fn write_cells(
         &self,
         at: usize,
@@ -220,8 +221,8 @@ impl Region {
         }
     }
 
-    /// Makes the files durable, in the order in which they are to be moved in. The last one lists
-    /// the files they replace. On an error, unfinished files remain in `unfinished`.
+    /// Makes the files durable, in the order in which they are to be moved into the store. The last
+    /// file lists the replaced files. On an error, unfinished files remain in `unfinished`.
     async fn finish_writing(
         &self,
         source: &OutputSource,

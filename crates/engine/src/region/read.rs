@@ -1,18 +1,19 @@
-//! Scanners and views of a region: the view and read point of a read, and the rows that belong to
-//! it.
+//! Reads of a region: the view and the read point that a reader gets, and the scanners that use
+//! them.
 //!
-//! A reader takes the view, then the read point, and starts over if the view was replaced in
-//! between. So the view holds everything that is visible at the read point: a write enters the
-//! memstores of the view before the read point passes it.
+//! A view lists the memstores and files of all stores at one moment ([`RegionView`]). It does not
+//! change; flush and compaction replace it. A write is added to the memstores of the current view
+//! before it becomes visible. A reader takes the view, then the read point, and starts over if the
+//! view was replaced in between. So its view contains every write that is visible at its read
+//! point.
 //!
-//! Single rows are read by [`RowReader`](crate::region::RowReader).
+//! [`RowReader`](crate::region::RowReader) reads single rows, mostly without a scanner.
 
 use std::sync::Arc;
 
 use arc_swap::Guard;
 use base::BoxFuture;
 use base::spent::{self, Phase};
-use bytes::Bytes;
 use cell::Cell;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan};
 use cell::region::RegionInfo;
@@ -40,9 +41,9 @@ impl Region {
         self.scanner_of(scan, &view, guard)
     }
 
-    /// A scanner for the remaining rows of a scan whose scanner was lost. It reads at the former
-    /// read point if the region still has everything that was visible then, otherwise at the newest
-    /// one.
+    /// A scanner for the remaining rows of a scan whose scanner was lost. It reads at the old read
+    /// point if the region still has every version that is visible there. Otherwise it reads at the
+    /// newest read point.
     ///
     /// # Errors
     /// As [`Region::scanner`].
@@ -55,35 +56,17 @@ impl Region {
         self.scanner_of(scan, &view, guard)
     }
 
-    /// The newest view, its read point, and the indexes of the stores of `families` (empty: all),
-    /// for a scan of whole families.
-    ///
-    /// # Errors
-    /// [`Error::NotServing`], [`Error::NoSuchFamily`].
-    pub(crate) fn view_to_scan(
-        &self,
-        families: &[Bytes],
-    ) -> Result<(Arc<RegionView>, ReadGuard, Vec<usize>)> {
-        self.check_serving()?;
-        let mut stores =
-            families.iter().map(|family| self.store_of(family)).collect::<Result<Vec<usize>>>()?;
-        if stores.is_empty() {
-            stores = (0..self.rules.len()).collect();
-        }
-        let (view, guard) = self.view_at(None);
-        Ok((view, guard, stores))
-    }
-
-    /// Gives a resting scanner of this region the current views. Does nothing to other scanners.
+    /// Resumes a scanner of this region after [`RegionScanner::rest`]: gives it the current views.
+    /// Does nothing if the scanner does not rest.
     pub fn wake(&self, scanner: &mut RegionScanner) {
         if scanner.is_resting() {
             scanner.wake(self.rules.iter().zip(&self.view.load().stores));
         }
     }
 
-    /// Whether an idle scanner of this region pins memstores that were flushed or files that were
-    /// compacted away, and would release them if it rested.
-    pub fn is_pinned_by(&self, scanner: &RegionScanner) -> bool {
+    /// Whether [`RegionScanner::rest`] would make `scanner`, a scanner of this region, release
+    /// memstores or files that the region has replaced.
+    pub fn should_rest(&self, scanner: &RegionScanner) -> bool {
         scanner.pins_outdated_views(self.rules.iter().zip(&self.view.load().stores))
     }
 
@@ -106,14 +89,14 @@ impl Region {
         RegionScanner::new(stores, &limit_to_region(scan, &self.info), parts)
     }
 
-    /// The values that all scanners of this region need, for one that reads at `guard`.
-    pub(crate) fn scanner_parts(&self, guard: ReadGuard) -> ScannerParts {
+    /// The parts of a new scanner that do not depend on its rows. `guard` holds its read point.
+    pub(super) fn scanner_parts(&self, guard: ReadGuard) -> ScannerParts {
         ScannerParts {
             order: self.table.order(),
             guard,
             now_ms: self.now_ms(),
             loader: self.services.loader.clone(),
-            row_bytes_max: self.options().row_bytes_max,
+            store_bytes_max: self.options().row_bytes_max,
             pins_views: false,
             seed: self.services.env.random.next_u64(),
             clock: self.services.env.clock.clone(),
@@ -131,7 +114,7 @@ impl Region {
         Ok(list)
     }
 
-    /// Checks that `row` belongs to this region.
+    /// Checks that `row` is not empty and belongs to this region.
     pub(super) fn check_row(&self, row: &[u8]) -> Result<()> {
         if row.is_empty() {
             return Err(Error::bad_request("Row length is 0"));
@@ -148,9 +131,9 @@ impl Region {
         Ok(())
     }
 
-    /// The read of one row without a scanner.
+    /// Prepares a read of one row without a scanner.
     #[inline(always)]
-    pub(super) fn row_read<'a>(
+    pub(super) fn fast_row_read<'a>(
         &'a self,
         row: &'a [u8],
         locator: &'a mut StoreRowLocator,
@@ -160,8 +143,8 @@ impl Region {
             .row_bytes_max(self.options().row_bytes_max)
     }
 
-    /// The newest view and read point. The read point is not registered: a reader that uses only
-    /// this view needs no registration, because flush and compaction do not change a view.
+    /// The newest view and read point. The read point is not registered. A reader that uses only
+    /// this view needs no registration, because views do not change.
     pub(super) fn view_now(&self) -> (Guard<Arc<RegionView>>, u64) {
         loop {
             let view = self.view.load();
@@ -172,14 +155,14 @@ impl Region {
         }
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.services.env.clock.now_ms() as i64
     }
 
     /// Reads all results of a scan into a list, for tests and tools that expect few of them.
     ///
     /// # Errors
-    /// As [`Region::scanner`], and what reading files can fail with.
+    /// As [`Region::scanner`], and errors of reading files.
     pub async fn scan_all(&self, scan: &Scan) -> Result<CellList> {
         let mut scanner = self.scanner(scan)?;
         let mut list = CellList::default();
@@ -188,12 +171,12 @@ impl Region {
         Ok(list)
     }
 
-    /// A view, and a registered read point that the view covers: `wanted` if that is older than the
-    /// newest one.
-    fn view_at(&self, wanted: Option<u64>) -> (Arc<RegionView>, ReadGuard) {
+    /// The newest view, and a registered read point: `wanted`, but at most the newest read point;
+    /// the newest one if `wanted` is `None`. The view has all writes up to the read point.
+    pub(super) fn view_at(&self, wanted: Option<u64>) -> (Arc<RegionView>, ReadGuard) {
         loop {
             let view = self.view.load_full();
-            // Never newer than the committed writes: a read must not see one that could be lost.
+            // A read must not see writes that could still be lost.
             let wanted = wanted.map(|wanted| wanted.min(self.mvcc.read_point()));
             let guard = self.mvcc.register_reader(wanted);
             debug_assert!(
@@ -206,8 +189,8 @@ impl Region {
         }
     }
 
-    /// The timestamp of the `nth` newest version (counted from 1) of the column of `cell`, among
-    /// all published writes.
+    /// The timestamp of the `nth` newest version (counted from 1) of the column of `cell`. Includes
+    /// writes that are not durable yet.
     ///
     /// # Errors
     /// [`WriteAbort::Cold`] if a needed block is neither in `warm` nor cached.
@@ -236,7 +219,7 @@ impl Region {
         let mut found = CellList::default();
         let mut plan = self.row_plan(&get.selection);
         let mut locator = StoreRowLocator::default();
-        let read = self.row_read(&get.row, &mut locator, u64::MAX);
+        let read = self.fast_row_read(&get.row, &mut locator, u64::MAX);
         if read.read(&mut plan, &view.stores, &mut found).map_err(Error::from)? {
             self.instruments.count_rows_scanned(1);
             plan.count_reads(&self.store_counts);
@@ -251,8 +234,7 @@ impl Region {
         scanner.failure().map_or(Ok(found), |failure| Err(failure.into()))
     }
 
-    /// Loads the blocks of a miss into `warm`. Boxed, because it is rare and the futures of writes
-    /// stay small.
+    /// Loads the blocks of a miss into `warm`. Boxed, so that the futures of writes stay small.
     pub(super) fn load<'a>(&'a self, miss: Miss, warm: &'a mut Vec<Arc<Block>>) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             for missed in &miss.blocks {
@@ -266,17 +248,17 @@ impl Region {
     }
 }
 
-/// A Get of the `nth` newest versions of the column of `cell`.
-fn newest_versions(cell: &Cell<'_>, nth: u32) -> Get {
+/// A Get of the `count` newest versions of the column of `cell`.
+fn newest_versions(cell: &Cell<'_>, count: u32) -> Get {
     let columns = FamilyColumns {
         family: cell.family().to_vec().into(),
         qualifiers: Some(vec![cell.qualifier().to_vec().into()]),
     };
-    let selection = CellSelection { columns: vec![columns], max_versions: nth, ..CellSelection::default() };
+    let selection = CellSelection { columns: vec![columns], max_versions: count, ..CellSelection::default() };
     Get { row: cell.row().to_vec().into(), selection: selection.into(), existence_only: false }
 }
 
-/// `scan`, limited to the rows of a region.
+/// A copy of `scan` that is limited to the rows of a region.
 fn limit_to_region(scan: &Scan, info: &RegionInfo) -> Scan {
     let mut scan = scan.clone();
     let order = info.table.order();

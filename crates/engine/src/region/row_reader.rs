@@ -15,17 +15,17 @@ use crate::store::RegionView;
 /// Reads rows of one region by one selection.
 ///
 /// [`try_read`](Self::try_read) reads a row that is small and cached, and never waits.
-/// [`read`](Self::read) reads any row. All rows of a reader are read from one moment, until `read`
-/// had to wait. Later rows are read from the newest moment, so that a row never disappears again.
+/// [`read`](Self::read) reads any row. All rows are read at one read point, with one exception: a
+/// row that only `read` can read is read at the newest read point, and so are the rows after it.
 ///
-/// A reader counts its rows when it is dropped.
+/// A reader adds the number of its rows to the metrics when it is dropped.
 pub struct RowReader<'r> {
     region: &'r Region,
     selection: &'r Arc<CellSelection>,
     view: Guard<Arc<RegionView>>,
     read_point: u64,
     plan: RowPlan,
-    // Whether the region was found to serve the selection since the view was taken.
+    // Whether the selection was checked since the view was taken.
     is_checked: bool,
     // Whether `try_read` returned false for the current row.
     is_tried: bool,
@@ -34,7 +34,7 @@ pub struct RowReader<'r> {
 
 impl Region {
     /// A reader of rows by `selection`. Checks nothing yet.
-    #[inline(always)] // The compiler inlines it in some builds only, and a cached Get is that short.
+    #[inline(always)] // A cached Get is short, and the compiler inlines this in some builds only.
     pub fn row_reader<'r>(&'r self, selection: &'r Arc<CellSelection>) -> RowReader<'r> {
         let (view, read_point) = self.view_now();
         let plan = self.row_plan(selection);
@@ -56,7 +56,7 @@ impl Region {
         BatchReader { rows, gets, prefetcher: Prefetcher::default() }
     }
 
-    /// How rows are read by `selection` at this moment.
+    /// The plan for reads by `selection`, with the current time.
     pub(super) fn row_plan(&self, selection: &Arc<CellSelection>) -> RowPlan {
         RowPlan::of(selection, &self.rules, self.now_ms())
     }
@@ -84,7 +84,8 @@ impl RowReader<'_> {
     ) -> Result<bool> {
         self.check(row)?;
         let view = &self.view.stores;
-        let is_read = self.region.row_read(row, locator, self.read_point).read(&mut self.plan, view, sink)?;
+        let is_read =
+            self.region.fast_row_read(row, locator, self.read_point).read(&mut self.plan, view, sink)?;
         self.rows_read += u64::from(is_read);
         self.is_tried = !is_read;
         Ok(is_read)
@@ -92,11 +93,10 @@ impl RowReader<'_> {
 
     /// Reads the row of `get`, whose selection is the reader's or another one, and waits for blocks
     /// where necessary. Its cells, if it has any, become one result of `sink`. After
-    /// [`try_read`](Self::try_read) returned false for the row, this method
-    /// does not repeat it.
+    /// [`try_read`](Self::try_read) returned false for the row, this method does not repeat it.
     ///
     /// # Errors
-    /// As [`try_read`](Self::try_read), and what loading blocks can fail with.
+    /// As [`try_read`](Self::try_read), and errors of loading blocks.
     pub async fn read(&mut self, get: &Get, sink: &mut dyn ResultSink) -> Result<()> {
         let is_own = Arc::ptr_eq(&get.selection, self.selection);
         if is_own && !std::mem::take(&mut self.is_tried) && self.try_read(&get.row, sink)? {

@@ -1,7 +1,7 @@
 //! Whether a region should be split, and at which row.
 //!
-//! The row is the middle one of the largest file of the largest store. Finding it reads only the
-//! index block that has it. A region with references is not split, because their files belong to
+//! The split row is the middle row of the largest file of the largest store. Finding it reads one
+//! index block. A region with references is not split, because the referenced files belong to
 //! another region.
 //!
 //! Source: HBase `HRegion.checkSplit`, `RegionSplitPolicy.getSplitPoint`,
@@ -32,12 +32,13 @@ impl Region {
         self.is_of_splittable_table() && self.state() == RegionState::Serving && !self.has_references()
     }
 
-    /// Whether it can be merged with others now.
+    /// Whether the region can be merged with other regions now.
     pub fn is_mergeable(&self) -> bool {
         self.state() == RegionState::Serving && !self.has_references()
     }
 
-    /// Whether it is so large that it should be split. `regions` of its table are on this server.
+    /// Whether the region is so large that it should be split. `regions` is the number of regions
+    /// of its table on this server.
     pub fn should_split(&self, regions: usize) -> bool {
         let Some(bytes_max) = self.split_policy.bytes_max(regions) else { return false };
         let view = self.view.load();
@@ -50,7 +51,7 @@ impl Region {
     }
 
     /// The row to split at. `None` if the region cannot be split now, has no files, or has too few
-    /// rows: the middle row of a file is then the first or last one.
+    /// rows: the middle row of a file is then its first or last row.
     ///
     /// # Errors
     /// Errors of reading a file's index.
@@ -73,7 +74,7 @@ impl Region {
         Ok(row.filter(|row| self.info.contains(row)))
     }
 
-    /// The middle row of the largest file of a store, unless it is the file's first or last.
+    /// The middle row of the largest file of a store, unless it is the file's first or last row.
     async fn split_point_of(&self, store: &StoreView) -> Result<Option<Bytes>> {
         let largest =
             store.files.iter().reduce(|left, right| if right.len() > left.len() { right } else { left });

@@ -56,16 +56,16 @@ impl Default for SplitOptions {
     }
 }
 
-/// How the size limit depends on the number of regions.
+/// How the size limit depends on the number of regions that a table has on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// There is no limit.
     Never,
-    /// It does not depend on it.
+    /// The limit is the same for any number.
     Constant,
-    /// It is small for the only region of a table.
+    /// The limit is smaller for one region.
     Stepping,
-    /// It grows with the cube of the number.
+    /// The limit grows with the cube of the number.
     Increasing,
 }
 

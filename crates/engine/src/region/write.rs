@@ -1,8 +1,11 @@
-//! Writing: check, encode, lock the rows, publish, wait for the log.
+//! Writes: check, encode, lock the rows, publish, wait for the log.
 //!
-//! One batch is one edit of the log, has one sequence id, and becomes visible at one moment.
-//! Nothing waits for a disk while rows are locked. Blocks that a write must read are loaded before,
-//! and looked up again under the lock.
+//! Mutations are written in batches. A batch is one edit of the log with one sequence id, so all of
+//! its mutations become visible together. To publish a batch means to add it to the memstores and
+//! to the queue of the log.
+//!
+//! A write never waits for a disk while its rows are locked. If it has to read a block that is not
+//! cached, it releases the locks, loads the block, and starts again with this block in memory.
 //!
 //! Not here: changes that depend on the content of rows (`region::change`).
 
@@ -15,13 +18,12 @@ use cell::KeyValue;
 use cell::mutation::Mutation;
 use hfile::{Block, Miss, Stop};
 
-use crate::budget::FlushReason;
 use crate::error::{Error, Result};
 use crate::region::batch::Batch;
 use crate::region::encode::{Cells, TimestampRule};
-use crate::region::{PublishState, Region};
+use crate::region::{FlushReason, PublishState, Region};
 
-/// A batch that is in the log's queue and in the memstores.
+/// The result of publishing a batch.
 pub(super) struct Published {
     pub(super) seq_id: u64,
     /// The cells to return, each with the index of its mutation.
@@ -35,19 +37,28 @@ pub struct PendingBatch {
     len: usize,
     // The mutations that failed their checks, by index. Most batches have none.
     failed: BTreeMap<usize, Error>,
-    // The outcome of publishing the others: `None` if there were none.
+    // The sequence id of the mutations that passed their checks; `None` if there are none.
     published: Result<Option<u64>>,
 }
 
 impl PendingBatch {
-    /// Why no mutation of the batch was published, if all failed for the same reason.
+    /// The error with which the whole batch failed, or with which every mutation failed if that is
+    /// [`Error::TooBusy`]. No mutation was then published.
     pub fn refusal(&self) -> Option<&Error> {
-        self.published.as_ref().err()
+        let is_busy = |error: &Error| matches!(error, Error::TooBusy { .. });
+        match &self.published {
+            Err(error) => Some(error),
+            Ok(_) if self.failed.len() == self.len && self.failed.values().all(is_busy) => {
+                self.failed.values().next()
+            }
+            Ok(_) => None,
+        }
     }
 
-    /// The result of each mutation. Those that passed their checks all have the result `published`.
+    /// The result of each mutation. `published` is the result of all mutations that passed their
+    /// checks.
     fn into_results(mut self, published: &Result<()>) -> Vec<Result<()>> {
-        debug_assert!(self.failed.keys().all(|index| *index < self.len), "an index of the batch");
+        debug_assert!(self.failed.keys().all(|index| *index < self.len), "failed mutations are in the batch");
         let result = |index| self.failed.remove(&index).map_or_else(|| published.clone(), Err);
         (0..self.len).map(result).collect()
     }
@@ -79,12 +90,12 @@ impl From<Error> for WriteAbort {
 impl Region {
     /// Applies mutations, each completely or not at all. Returns when they are durable.
     ///
-    /// Those that pass their checks become visible at one moment, in one edit of the log.
+    /// The mutations that pass their checks become visible together.
     ///
     /// # Errors
-    /// For a single mutation: [`Error::WrongRegion`], [`Error::NoSuchFamily`],
-    /// [`Error::BadRequest`]. For all: [`Error::NotServing`], [`Error::ReadOnly`],
-    /// [`Error::TooBusy`], [`Error::Log`] (the outcome is unknown).
+    /// A mutation fails alone with [`Error::WrongRegion`], [`Error::NoSuchFamily`] or
+    /// [`Error::BadRequest`]. All mutations fail together with [`Error::NotServing`],
+    /// [`Error::ReadOnly`], [`Error::TooBusy`] or [`Error::Log`] (the outcome is unknown).
     pub async fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
         let pending = self.begin_batch(mutations).await;
         self.end_batch(pending).await
@@ -132,14 +143,15 @@ impl Region {
         self.commit(batch).await
     }
 
-    /// Checks that the region accepts writes and that memory and log have space for one.
+    /// Checks that the region accepts writes, and that neither its memstores nor the queue of the
+    /// log are full.
     pub(super) fn admit(&self) -> Result<()> {
         self.check_serving()?;
         if self.read_only {
             return Err(Error::ReadOnly { region: self.name.clone() });
         }
-        // Writes to meta are never refused for lack of space: no region can be assigned without
-        // them.
+        // Writes to `hbase:meta` are never refused for lack of space. Without them, no region can
+        // be assigned.
         if self.info.table.is_meta() {
             return Ok(());
         }
@@ -177,7 +189,8 @@ impl Region {
         }
     }
 
-    /// Publishes a batch, unless it is empty. Loads the blocks that it depends on first.
+    /// Loads the blocks that a batch depends on, then publishes the batch. Returns its sequence id;
+    /// `None` for an empty batch, which is not published.
     async fn load_and_publish(&self, mut batch: Batch) -> Result<Option<u64>> {
         if batch.is_empty() {
             return Ok(None);
@@ -224,22 +237,24 @@ impl Region {
         Ok(self.publish(std::mem::take(batch))?)
     }
 
-    /// Checks that the disk has space for a batch: in the log, and later in a flushed file. This
-    /// must precede the publish, because cells cannot be removed from a memstore.
+    /// Checks that the disk has space for a batch: in the log, and later in a flushed file. Called
+    /// before the batch is published, because cells cannot be removed from a memstore.
     fn admit_to_disk(&self, batch: &Batch, bytes: u64) -> Result<()> {
         if self.info.table.is_meta() {
             return Ok(());
         }
         let budget = &self.services.budget;
-        let owed = || budget.used_bytes().saturating_add(self.services.log.queued_bytes());
-        let admitted = budget.space().admit(batch.adds_data, bytes, owed);
+        let unwritten_bytes = || budget.used_bytes().saturating_add(self.services.log.queued_bytes());
+        let admitted = budget.space().admit(batch.adds_data, bytes, unwritten_bytes);
         admitted.map_err(|refused| self.busy(refused.to_string()))
     }
 
-    /// Gives delete markers for the newest version of a column the timestamp of that version.
+    /// Sets the timestamps of the delete markers that delete the newest version of a column. Each
+    /// gets the timestamp of that version.
     ///
-    /// Reads all published writes, durable or not. The rows are locked, and the log keeps the
-    /// order.
+    /// The newest version may come from a write that is not durable yet. The log preserves the
+    /// order of writes, so that write cannot be lost if this batch survives. The caller must hold
+    /// the row locks.
     fn resolve_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), WriteAbort> {
         if !cells.needs_newest() {
             return Ok(());
@@ -268,15 +283,16 @@ impl Region {
         if batch.cells.has_tags() {
             self.has_tags.store(true, Ordering::Relaxed);
         }
-        // Memstores first: when the log has the edit, the read point may pass it.
+        // Memstores first: as soon as the log has the edit, the read point may pass it.
         batch.cells.insert_into(&view, seq_id);
         let returned = batch.take_returned();
-        if batch.unlogged != (0, 0) {
-            self.instruments.count_unlogged(batch.unlogged.0, batch.unlogged.1);
+        if batch.unlogged_count_and_bytes != (0, 0) {
+            self.instruments
+                .count_unlogged(batch.unlogged_count_and_bytes.0, batch.unlogged_count_and_bytes.1);
         }
         let (bytes, count) = batch.cells.into_logged();
         self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, count > 0);
-        let memstore_bytes = self.charge(&mut publish);
+        let memstore_bytes = self.report_memstore_bytes(&mut publish);
         drop(publish);
         if memstore_bytes > self.flush_bytes {
             self.request_flush(FlushReason::Size);
@@ -285,14 +301,14 @@ impl Region {
     }
 }
 
-/// If the clock goes back by at most this, cells get the last timestamp until the clock has caught
-/// up. Corrections by time services such as NTP are smaller.
+/// Maximum backward step of the clock that timestamps do not follow: cells get the last timestamp
+/// until the clock has caught up. Steps of time services such as NTP are smaller; a larger step
+/// corrects a wrong clock.
 const BACKWARD_STEP_MS_MAX: i64 = 10_000;
 
 impl PublishState {
-    /// The timestamp for cells written now: the clock, but not less than an earlier timestamp. If
-    /// the clock was set back by more than [`BACKWARD_STEP_MS_MAX`], the earlier time was wrong.
-    /// Cells that still used it would hide cells written after a restart.
+    /// The timestamp for cells that are written now: the time of the clock. If the clock has gone
+    /// back by at most [`BACKWARD_STEP_MS_MAX`], the timestamp of the last cells instead.
     fn timestamp(&mut self, now_ms: u64) -> i64 {
         let now = now_ms.cast_signed();
         let back = self.last_timestamp.saturating_sub(now);

@@ -2,6 +2,7 @@
 
 mod cached;
 mod damaged;
+mod derived;
 mod drive;
 mod file_ids;
 mod read_ahead;
@@ -19,12 +20,13 @@ use fs::FilePath;
 use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader};
 
 use crate::caching::Caching;
-use crate::columns::{CachedEntry, VectorNumbers};
 use crate::error::{Error, Result};
 
 use cached::CacheValue;
 pub use damaged::DamagedFile;
 use damaged::DamagedFiles;
+use derived::DerivedNumbers;
+pub use derived::{CachedValue, DerivedKey};
 pub use drive::drive;
 use file_ids::FileIds;
 pub(crate) use file_ids::next_file_id;
@@ -34,7 +36,7 @@ pub(crate) use read_ahead::ReadAhead;
 pub struct BlockLoader {
     cache: BlockCache<CacheValue>,
     file_ids: FileIds,
-    vector_numbers: VectorNumbers,
+    derived_numbers: DerivedNumbers,
     damaged: DamagedFiles,
 }
 
@@ -69,7 +71,7 @@ impl BlockLoader {
         BlockLoader {
             cache: BlockCache::new(cache_bytes),
             file_ids: FileIds::default(),
-            vector_numbers: VectorNumbers::default(),
+            derived_numbers: DerivedNumbers::default(),
             damaged: DamagedFiles::default(),
         }
     }
@@ -163,22 +165,22 @@ impl BlockLoader {
         }
     }
 
-    /// The vector under this number and index, if cached.
-    pub(crate) fn vector(&self, number: u64, index: u64) -> Option<Arc<CachedEntry>> {
-        match self.cache.find(&BlockKey { file_id: number, offset: index })? {
-            CacheValue::Vector(vector) => Some(vector),
+    /// The value that another crate derived from blocks and cached under `key`, if it is still
+    /// cached.
+    pub fn derived_value(&self, key: &DerivedKey<'_>) -> Option<Arc<dyn CachedValue>> {
+        let number = self.derived_numbers.get(key.file_id, key.name)?;
+        match self.cache.get_counting_hits(&BlockKey { file_id: number, offset: key.offset })? {
+            CacheValue::Derived(value) => Some(Arc::clone(&value)),
             CacheValue::Block { .. } => None,
         }
     }
 
-    /// Caches a vector. `number` must be from [`next_file_id`].
-    pub(crate) fn cache_vector(&self, number: u64, index: u64, vector: Arc<CachedEntry>) {
-        self.cache.insert(BlockKey { file_id: number, offset: index }, CacheValue::Vector(vector));
-    }
-
-    /// The numbers under which vectors are cached.
-    pub(crate) fn vector_numbers(&self) -> &VectorNumbers {
-        &self.vector_numbers
+    /// Caches a value that another crate derived from blocks. It shares the memory of the cache
+    /// with blocks, but is protected from eviction like blocks of `IN_MEMORY` families.
+    pub fn cache_derived_value(&self, key: &DerivedKey<'_>, value: Arc<dyn CachedValue>) {
+        let number = self.derived_numbers.get_or_assign(key.file_id, key.name);
+        let key = BlockKey { file_id: number, offset: key.offset };
+        self.cache.insert(key, CacheValue::Derived(Arc::new(value)));
     }
 
     /// Evicts all blocks of a file that is no longer read.
@@ -191,8 +193,9 @@ impl BlockLoader {
         self.file_ids.forget(path, file_id);
         self.damaged.forget(path);
         self.cache.evict_file(file_id);
-        // Its vectors are evicted like other unused values: their numbers are never used again.
-        self.vector_numbers.forget(file_id);
+        // Its derived values are evicted like other unused values: their numbers are never used
+        // again.
+        self.derived_numbers.forget(file_id);
     }
 
     /// Counts a block that was read from disk for the current call.
@@ -220,7 +223,7 @@ impl BlockLoader {
             Ok::<_, hfile::Error>(CacheValue::Block { block, in_memory: caching.in_memory })
         };
         let loaded = self.cache.load_with(key, load).await?;
-        Ok(loaded.block().expect("no vector has the number of a file"))
+        Ok(loaded.block().expect("no derived value has the number of a file"))
     }
 
     async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
@@ -292,7 +295,7 @@ impl BlockSource for BlockLoader {
             self.cache.count_hit(block.kind() as usize);
             return Some(cached::count_hit(block));
         }
-        let block = self.cache.find(&key).and_then(CacheValue::hit)?;
+        let block = self.cache.get_counting_hits(&key).and_then(CacheValue::hit)?;
         recent_blocks::record(key, epoch, &block);
         Some(block)
     }

@@ -20,8 +20,8 @@ pub struct ScannerParts {
     pub now_ms: i64,
     /// Loads blocks that are not cached.
     pub loader: Arc<BlockLoader>,
-    /// Maximum bytes of one store in a result.
-    pub row_bytes_max: u64,
+    /// Maximum bytes of one store's cells in a result (HBase's limit for rows).
+    pub store_bytes_max: u64,
     /// The scanner keeps its views while it is idle. Required if the read point was not the newest
     /// one when it was registered: only these views are known to have all that it may see.
     pub pins_views: bool,

@@ -1,15 +1,21 @@
 //! The scan of a region: reads the rows of its families and cuts them into results.
 //!
-//! The scan finds a row, then reads the families in order of their names, which is the order of
-//! cells. A forward scan finds the smallest row at the positions of its stores. A reversed scan
-//! finds the greatest row before the last one, but reads the cells of each row in ascending order
-//! too. A row without a cell that passes gives no result.
+//! The scan finds a row, then reads its cells store by store, in order of the family names. A
+//! forward scan takes the smallest row at which a store is positioned. A reversed scan takes the
+//! greatest row before the previous one. Both read the cells of a row in ascending order. A row
+//! gives no result if it has no visible cell that passes the filter.
 //!
-//! Clients can see where a row is cut, so the cuts are those of HBase. A result before the end of
-//! its row is marked partial if any store still has a cell of the row, wanted or not.
+//! Clients can see where a row is cut into several results, so the cuts are those of HBase. A
+//! result that ends before its row does is marked partial. The row counts as continued if any store
+//! has another cell of it, even a cell that the scan does not return.
 //!
-//! Families that the filter does not need are read on demand, after the other families have passed.
-//! That is visible too: a row that has cells only in on-demand families is not returned.
+//! Stores of families that the filter needs are *essential*. The other stores are read *on demand*,
+//! after the filter has accepted the row. Clients can see that too: a row that has cells only in
+//! on-demand families is not returned.
+//!
+//! A move of a store is first requested, then performed when the store *settles*. Only settling can
+//! miss blocks. The blocks that were loaded after a miss are released when the step that needed
+//! them has succeeded (`release_taken`).
 
 mod rest;
 mod walk;
@@ -40,9 +46,10 @@ use crate::store::StoreView;
 
 pub use rest::ReleasedViews;
 
-/// Bytes of cells that are read in one slice: a few hundred microseconds.
-const SLICE_BYTES: usize = 64 << 10;
-/// Cost of a cell in addition to its bytes, in bytes: small cells take time too.
+/// Cost of a *slice*: the work between two pauses of a scan, a few hundred microseconds. A cell
+/// costs the number of its bytes plus [`CELL_COST`].
+const SLICE_COST: usize = 64 << 10;
+/// Cost of a cell in addition to its bytes.
 const CELL_COST: usize = 32;
 /// Cost between two checks of the clock.
 const CLOCK_COST: usize = 4 << 10;
@@ -52,51 +59,52 @@ const LIMIT_WITH_ROW_FILTER: &str = "Filter whose hasFilterRow() returns true is
 
 /// A scan over all wanted families of a region, at one read point.
 ///
-/// It holds its read point while it lives. It holds the views of its stores except while it
-/// [rests](RegionScanner::rest).
+/// It keeps its read point registered while it lives. It holds the views of its stores except while
+/// it [rests](RegionScanner::rest).
 pub struct RegionScanner {
     order: CellOrder,
     scan: Scan,
     now_ms: i64,
     // The scan is for one row only.
     is_single_row: bool,
+    // Maximum number of cells in a result.
     batch: u64,
-    // Stores that are read on demand follow the others.
+    // The essential stores, then the stores that are read on demand.
     stores: Vec<StoreScanner>,
-    // The number of stores that decide which rows exist; they are first in `stores`.
-    essential: usize,
-    // Whether it is decided if the stores that are read on demand are read for the current row.
+    essential_count: usize,
+    // Whether `seek_on_demand_stores` was called for the current row.
     on_demand_decided: bool,
     phase: Phase,
     // The current row, or the last row found.
     row: Vec<u8>,
     // Whether the current row gave a result, in this call or an earlier one.
     row_returned: bool,
-    // The last row ended with a partial result. It counts when the next row is found, as in HBase.
+    // The last row gave only partial results: after the last of them, no cell of the row passed.
+    // As in HBase, such a row is counted against the row limit when the next row is found.
     row_uncounted: bool,
     // Totals since the scan began.
     rows_read: u64,
     rows_returned: u64,
     result: OpenResult,
-    // Limit for the bytes of one store in a result.
-    row_bytes_max: u64,
+    // Maximum bytes of one store's cells in a result (HBase's limit for rows).
+    store_bytes_max: u64,
     filter: Option<RowFilter>,
-    // Whether the fast path of `walk` may read rows.
+    // Whether rows may be read on the fast path (module `walk`).
     fast_path_allowed: bool,
     // The error that ended the scan.
     failure: Option<Error>,
-    // A limit that was reached after the last result. Reported when it is known whether more rows
-    // exist.
+    // A limit that was reached at the end of a row and is still to be reported: a limit of time or
+    // rows before the search for the next row, any other limit after it.
     pending_stop: Option<Stopped>,
     // Cost that remains until the slice ends, and until the clock is checked.
     slice_left: usize,
     clock_left: usize,
     resting: bool,
-    // The scanner must keep its views: only they are known to hold all that its read point may see.
+    // The scanner must keep its views: newer views may lack versions that it has to return.
     pins_views: bool,
     blocks: ScannerBlocks,
     read_ahead: ReadAhead,
-    // Measures waits.
+    // Measures the waits for blocks.
     clock: Arc<dyn Clock>,
     // Counters of all stores of the region.
     counts: Arc<[Counts<StoreCounts>]>,
@@ -106,14 +114,14 @@ pub struct RegionScanner {
 /// The next step of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The stores have not been sought yet.
-    Start,
+    /// The stores have no position yet.
+    SeekFirst,
     /// The next row must be found.
     Find,
-    /// Reversed scans: a row was found, and the stores move to its start.
-    Enter,
+    /// Reversed scans: a row was found, and the stores must move to its start.
+    MoveToRow,
     /// The row was found; none of its cells was read.
-    Begin,
+    BeginRow,
     /// The cells of the store with this index are next.
     Row(usize),
     /// A limit was reached at a cell of the store with this index. Whether the row continues is not
@@ -128,7 +136,7 @@ enum Phase {
 struct OpenResult {
     begun: bool,
     cells: u64,
-    // Of the current store.
+    // Bytes of the current store's cells.
     bytes: u64,
 }
 
@@ -145,14 +153,14 @@ impl RegionScanner {
         scan: &Scan,
         parts: ScannerParts,
     ) -> Result<RegionScanner> {
-        let ScannerParts { order, guard, now_ms, loader, row_bytes_max, pins_views, clock, counts, seed } =
+        let ScannerParts { order, guard, now_ms, loader, store_bytes_max, pins_views, clock, counts, seed } =
             parts;
         let mut filter = match scan.selection.filter {
             Some(_) => Some(RowFilter::new(scan, seed, clock.clone())?),
             None => None,
         };
         let (mut wanted, mut on_demand) = (Vec::new(), Vec::new());
-        for (at, (rules, view)) in stores.into_iter().enumerate() {
+        for (index, (rules, view)) in stores.into_iter().enumerate() {
             let Some(qualifiers) = scan.selection.qualifiers_of(&rules.family) else {
                 continue;
             };
@@ -170,9 +178,9 @@ impl RegionScanner {
             };
             let read_point = guard.read_point();
             let store = StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms);
-            stores.push(store.at(at));
+            stores.push(store.with_index(index));
         }
-        let essential = wanted.len();
+        let essential_count = wanted.len();
         wanted.append(&mut on_demand);
         let is_row_local = filter.as_ref().is_none_or(|filter| filter.scan.is_row_local());
         Ok(RegionScanner {
@@ -183,20 +191,20 @@ impl RegionScanner {
             is_single_row: scan.is_single_row(),
             batch: if scan.batch == 0 { u64::MAX } else { u64::from(scan.batch) },
             stores: wanted,
-            essential,
+            essential_count,
             on_demand_decided: false,
-            phase: Phase::Start,
+            phase: Phase::SeekFirst,
             row: Vec::new(),
             row_returned: false,
             row_uncounted: false,
             rows_read: 0,
             rows_returned: 0,
             result: OpenResult::default(),
-            row_bytes_max,
+            store_bytes_max,
             filter,
             failure: None,
             pending_stop: None,
-            slice_left: SLICE_BYTES,
+            slice_left: SLICE_COST,
             clock_left: CLOCK_COST,
             resting: false,
             pins_views,
@@ -224,14 +232,14 @@ impl RegionScanner {
         &self.row
     }
 
-    /// The row at which another scan can resume where this one stopped, provided that no part of an
-    /// incomplete row was returned. That is the last row found, or if that row is complete, the
-    /// smallest possible row after it.
+    /// The start row for a forward scan that resumes where this one stopped: the last row found if
+    /// it is not complete, otherwise the smallest possible row after it. Invalid if a part of an
+    /// incomplete row was returned.
     pub fn next_row(&self) -> Vec<u8> {
         match self.phase {
-            Phase::Start => self.scan.start_row.to_vec(),
+            Phase::SeekFirst => self.scan.start_row.to_vec(),
             Phase::Find | Phase::Done => [self.last_row(), &[0]].concat(),
-            Phase::Enter | Phase::Begin | Phase::Row(_) | Phase::LimitReached(..) => self.row.clone(),
+            Phase::MoveToRow | Phase::BeginRow | Phase::Row(_) | Phase::LimitReached(..) => self.row.clone(),
         }
     }
 
@@ -244,13 +252,13 @@ impl RegionScanner {
         self.stores.iter_mut().for_each(|store| store.count_reads(&self.counts));
     }
 
-    /// Counts the end of a long slice, by whether the current cells are in a memstore.
+    /// Counts a slice in the statistics of the call, as one that ended in a memstore or in a block.
     pub(crate) fn count_slice(&self) {
         let in_memstore = self.stores.iter().any(|store| store.merge.is_in_memstore());
         spent::used(if in_memstore { Use::MemstoreSlices } else { Use::BlockSlices }, 1);
     }
 
-    /// Whether a single answer of the filter takes so long that it delays other calls of the
+    /// Whether a single evaluation of the filter takes so long that it delays other calls of the
     /// thread.
     pub(crate) fn is_slow(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_slow())
@@ -261,17 +269,17 @@ impl RegionScanner {
         self.filter.as_ref().is_some_and(|filter| filter.scan.is_done())
     }
 
-    /// The error that ended the scan early, if any: a value that the filter cannot judge, or a row
-    /// that is too big.
+    /// The error that ended the scan early, if any: the filter failed on a value, or a row is too
+    /// big.
     pub fn failure(&self) -> Option<Error> {
         self.failure.clone()
     }
 
     /// Ends the call here, between two cells or rows, as if the limit of bytes were reached.
-    /// Returns `false` if rows must not be cut.
+    /// Returns `false` if the scan cannot stop here.
     pub(crate) fn stop_early(&mut self, limits: &mut Limits) -> bool {
         let may_split_row = self.filter.as_ref().is_none_or(RowFilter::may_split_row);
-        // Zero bytes left: an earlier call could not end the result either.
+        // If the limit of bytes is reached, the scan continues only because it cannot stop here.
         if !limits.partials || !may_split_row || limits.bytes == 0 {
             return false;
         }
@@ -284,7 +292,7 @@ impl RegionScanner {
         true
     }
 
-    /// Loads the blocks of a miss, and blocks to read ahead if rows are read in order.
+    /// Loads the blocks of a miss. A forward scan of several rows also reads ahead.
     pub(crate) async fn load(&mut self, miss: &Miss) -> Result<()> {
         let loader = self.blocks.loader().clone();
         let ahead = !self.is_single_row && !self.scan.reversed;
@@ -300,7 +308,7 @@ impl RegionScanner {
         Ok(())
     }
 
-    /// Records why the scan cannot continue, if a file is damaged.
+    /// Records `error` if it means that a file is damaged.
     pub(crate) fn record_damage(&self, error: &hfile::Error) {
         self.blocks.loader().record_damage(error);
     }
@@ -313,8 +321,9 @@ impl RegionScanner {
     /// Writes results to `sink` until a limit is reached.
     ///
     /// # Errors
-    /// [`Stop::Miss`]: supply the blocks, and call again with the same limits and sink, which may
-    /// hold half a result. [`Stop::Failed`]: the scan cannot continue.
+    /// [`Stop::Miss`]: [supply](Self::supply) the blocks, and call again with the same limits and
+    /// the same sink. [`Stop::Failed`]: the scan cannot continue. In both cases, the sink may
+    /// contain an incomplete result.
     pub fn next(
         &mut self,
         limits: &mut Limits,
@@ -340,14 +349,14 @@ impl RegionScanner {
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Option<Stopped>, Stop> {
         match self.phase {
-            Phase::Start => self.start(),
+            Phase::SeekFirst => self.seek_first(),
             Phase::Find => return self.find(limits, sink),
-            Phase::Enter => {
-                debug_assert!(self.scan.reversed, "only reversed scans enter a row");
+            Phase::MoveToRow => {
+                debug_assert!(self.scan.reversed, "only reversed scans move to a row that was found");
                 self.settle()?;
-                self.phase = Phase::Begin;
+                self.phase = Phase::BeginRow;
             }
-            Phase::Begin => {
+            Phase::BeginRow => {
                 if std::mem::take(&mut self.row_uncounted) {
                     limits.rows = limits.rows.saturating_sub(1);
                 }
@@ -359,7 +368,7 @@ impl RegionScanner {
             Phase::Row(at) => return self.read_row(at, limits, sink),
             Phase::LimitReached(at, reached) => return self.end_at_limit(at, reached, limits, sink),
             Phase::Done => {
-                // The filter and the client's row limit may end the scan at the same row.
+                // If filter and row limit end the scan at the same row, the row limit is reported.
                 let limit = self.pending_stop.take().filter(|pending_stop| *pending_stop == Stopped::Rows);
                 return Ok(Some(limit.unwrap_or(Stopped::Exhausted)));
             }
@@ -368,9 +377,9 @@ impl RegionScanner {
     }
 
     /// Moves all stores to the first row.
-    fn start(&mut self) {
+    fn seek_first(&mut self) {
         let Scan { start_row: start, include_start_row, reversed, .. } = &self.scan;
-        for store in &mut self.stores[..self.essential] {
+        for store in &mut self.stores[..self.essential_count] {
             match (reversed, include_start_row) {
                 (false, true) => store.merge.seek_row(start),
                 (false, false) => store.merge.seek_after_row(start),
@@ -382,11 +391,11 @@ impl RegionScanner {
         self.phase = Phase::Find;
     }
 
-    /// Settles all essential stores together, so that a cold read costs one round of loads instead
-    /// of one per store.
+    /// Settles all essential stores. A miss names the blocks that all of them need, so that one
+    /// round of loads is enough.
     fn settle(&mut self) -> std::result::Result<(), Stop> {
         let mut missed: Option<Miss> = None;
-        for store in &mut self.stores[..self.essential] {
+        for store in &mut self.stores[..self.essential_count] {
             match store.merge.settle(&self.blocks) {
                 Ok(()) => {}
                 Err(Stop::Miss(miss)) => match &mut missed {
@@ -409,20 +418,20 @@ impl RegionScanner {
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Option<Stopped>, Stop> {
-        // The limits of time and rows are reported without checking whether more rows exist.
+        // Reported without a search for the next row.
         if let Some(stopped) =
             self.pending_stop.take_if(|pending_stop| matches!(pending_stop, Stopped::Time | Stopped::Rows))
         {
             return Ok(Some(stopped));
         }
         self.settle()?;
-        if let Some(stopped) = self.walk_rows(limits, sink) {
+        if let Some(stopped) = self.read_rows_fast(limits, sink) {
             return Ok(Some(stopped));
         }
-        if self.charge(CELL_COST, limits) {
+        if self.subtract_cost(CELL_COST, limits) {
             self.pending_stop = Some(Stopped::Time);
         }
-        let (order, stores) = (self.order, &self.stores[..self.essential]);
+        let (order, stores) = (self.order, &self.stores[..self.essential_count]);
         let found = match self.scan.reversed {
             false => {
                 let rows = stores.iter().filter_map(|store| store.merge.cell()).map(|cell| cell.row());
@@ -447,12 +456,12 @@ impl RegionScanner {
         );
         self.row.clear();
         self.row.extend_from_slice(row);
-        self.phase = Phase::Begin;
+        self.phase = Phase::BeginRow;
         if self.scan.reversed {
             for store in &mut self.stores {
                 store.merge.enter_row(&self.row);
             }
-            self.phase = Phase::Enter;
+            self.phase = Phase::MoveToRow;
         }
         Ok(None)
     }
@@ -491,13 +500,13 @@ impl RegionScanner {
         }
         self.leave_row();
         let skip_rest_of_row = !self.scan.reversed && !self.is_single_row;
-        for store in self.stores[..self.essential].iter_mut().filter(|_| skip_rest_of_row) {
+        for store in self.stores[..self.essential_count].iter_mut().filter(|_| skip_rest_of_row) {
             store.skip_row(&self.row);
         }
         if self.slice_left > 0 {
             return None;
         }
-        self.slice_left = SLICE_BYTES;
+        self.slice_left = SLICE_COST;
         Some(Stopped::Slice)
     }
 
@@ -514,7 +523,7 @@ impl RegionScanner {
         limits: &mut Limits,
         sink: &mut dyn ResultSink,
     ) -> std::result::Result<Option<Stopped>, Stop> {
-        // The row continues after a batch, but this call may return no more.
+        // After a full batch, the rest of the row waits for the next call if a limit is used up.
         if !self.result.begun
             && let Some(stopped) = exhausted_limit(limits)
         {
@@ -523,7 +532,7 @@ impl RegionScanner {
         let skip_rest_of_row = !self.is_single_row && !self.scan.reversed;
         while let Some(store) = self.stores.get_mut(at) {
             self.phase = Phase::Row(at);
-            if at >= self.essential && !self.on_demand_decided {
+            if at >= self.essential_count && !self.on_demand_decided {
                 if !self.seek_on_demand_stores() {
                     break;
                 }
@@ -535,7 +544,7 @@ impl RegionScanner {
             };
             let mut output =
                 Output { sink, destination, continues_row: self.row_returned, begun: &mut self.result.begun };
-            let skip_rest_of_row = skip_rest_of_row && at < self.essential;
+            let skip_rest_of_row = skip_rest_of_row && at < self.essential_count;
             let step = store.step(&self.row, skip_rest_of_row, &self.blocks, filter, &mut output)?;
             self.blocks.release_taken();
             let step = match step {
@@ -557,14 +566,14 @@ impl RegionScanner {
                     self.result.cells += 1;
                     self.result.bytes += bytes as u64 + 4;
                     self.subtract_bytes(bytes, limits);
-                    if self.result.bytes > self.row_bytes_max {
+                    if self.result.bytes > self.store_bytes_max {
                         self.fail(self.row_too_big());
                         return Ok(None);
                     }
                     bytes
                 }
             };
-            let deadline_passed = self.charge(bytes + CELL_COST, limits);
+            let deadline_passed = self.subtract_cost(bytes + CELL_COST, limits);
             let may_split_row = limits.partials && self.filter.as_ref().is_none_or(RowFilter::may_split_row);
             if deadline_passed && !may_split_row {
                 self.pending_stop = Some(Stopped::Time);
@@ -579,7 +588,7 @@ impl RegionScanner {
                 return Ok(None);
             }
             if self.slice_left == 0 {
-                self.slice_left = SLICE_BYTES;
+                self.slice_left = SLICE_COST;
                 return Ok(Some(Stopped::Slice));
             }
         }
@@ -587,22 +596,22 @@ impl RegionScanner {
         Ok(None)
     }
 
-    /// Called after the essential stores of the row were read. If the row passes the filter so far,
-    /// moves the other stores to the row and returns `true`.
+    /// Called after the essential stores of the row were read. If the filter has accepted the row,
+    /// moves the on-demand stores to the row and returns `true`.
     fn seek_on_demand_stores(&mut self) -> bool {
         self.on_demand_decided = true;
         if !self.filter.as_mut().is_some_and(RowFilter::passes_so_far) {
             return false;
         }
-        for store in &mut self.stores[self.essential..] {
+        for store in &mut self.stores[self.essential_count..] {
             store.merge.seek_row(&self.row);
         }
         true
     }
 
-    /// Source: HBase `StoreScanner.next`.
+    /// The error for a row that is too big. Source: HBase `StoreScanner.next`.
     fn row_too_big(&self) -> Error {
-        let (limit, row) = (self.row_bytes_max, self.row.escape_ascii());
+        let (limit, row) = (self.store_bytes_max, self.row.escape_ascii());
         let what = format!(
             "Max row size allowed: {limit}, but the row is bigger than that, the row info: {row}, already have process \
              row cells = {}",
@@ -611,7 +620,8 @@ impl RegionScanner {
         Error::RowTooBig { what }
     }
 
-    /// Subtracts a cell from the limit of bytes, if the cell is written to the sink now.
+    /// Subtracts a cell that passed from the limit of bytes, unless the filter holds it back until
+    /// the end of the row.
     #[inline]
     fn subtract_bytes(&mut self, bytes: usize, limits: &mut Limits) {
         let bytes = bytes as u64 + 4;
@@ -621,9 +631,9 @@ impl RegionScanner {
         }
     }
 
-    /// Subtracts the cost of a cell and of its filter from the budgets. Returns whether the
-    /// deadline has passed.
-    fn charge(&mut self, cost: usize, limits: &Limits) -> bool {
+    /// Subtracts `cost` and the cost of the filter from the slice. From time to time, checks the
+    /// clock. Returns whether it found that the deadline has passed.
+    fn subtract_cost(&mut self, cost: usize, limits: &Limits) -> bool {
         let cost = cost + self.filter.as_mut().map_or(0, |filter| filter.scan.take_cost());
         self.slice_left = self.slice_left.saturating_sub(cost);
         self.clock_left = self.clock_left.saturating_sub(cost);
@@ -687,24 +697,24 @@ impl RegionScanner {
             if !self.row_returned {
                 self.rows_returned += 1;
             }
-            debug_assert!(self.rows_returned <= self.rows_read, "a row that is returned was seen");
+            debug_assert!(self.rows_returned <= self.rows_read, "a row that is returned was read");
             self.row_returned = true;
         }
     }
 
-    /// Ends the row: applies the filter to the complete row, ends the result, and moves on.
+    /// Ends the row: applies the filter to the complete row, ends the result, and leaves the row.
     fn end_row(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) {
         if let Some(filter) = &mut self.filter {
             self.result.begun = filter.judge_row(self.result.begun, limits, sink);
             filter.end_row();
         }
-        let whole = self.result.begun;
+        let has_final_result = self.result.begun;
         self.end_result(false, limits, sink);
         if self.row_returned {
-            if whole {
+            if has_final_result {
                 limits.rows = limits.rows.saturating_sub(1);
             }
-            self.row_uncounted = !whole;
+            self.row_uncounted = !has_final_result;
             self.row_returned = false;
             self.pending_stop = self.pending_stop.or_else(|| exhausted_limit(limits));
         }

@@ -199,7 +199,7 @@ impl<'a> RowRead<'a> {
             }
             Some(first) => {
                 let sources = std::iter::once(first).chain(found.others);
-                let sources = sources.map(|source| self.to_cursor(source)).collect::<Result<_, _>>()?;
+                let sources = sources.map(|source| self.cursor_at_row(source)).collect::<Result<_, _>>()?;
                 let merge = Merge::of_settled(order, sources);
                 self.write(MergedCells { merge, blocks }, matcher, sink)?
             }
@@ -328,7 +328,7 @@ impl<'a> RowRead<'a> {
     }
 
     /// The source as a cursor, which a merge needs.
-    fn to_cursor(&mut self, source: RowSource<'_>) -> Result<Source, RowAbort> {
+    fn cursor_at_row(&mut self, source: RowSource<'_>) -> Result<Source, RowAbort> {
         match source {
             RowSource::Cursor(source) => Ok(source),
             RowSource::Slice(_, file) => match self.seek_to_row(Source::file(file, self.read_point, None))? {

@@ -34,7 +34,7 @@ pub(crate) struct StoreScanner {
     // Where to resume after a rest; `None` if the store has not been sought.
     position: Option<MergePosition>,
     // Index of the store in the region.
-    at: usize,
+    index: usize,
     // Where the cells of the current row that passed are stored.
     origin: Origin,
     // Counts of reads that were not added to the store's counters yet.
@@ -71,15 +71,15 @@ impl StoreScanner {
             back_to: None,
             view: Some(view),
             position: None,
-            at: 0,
+            index: 0,
             origin: Origin::default(),
             reads: StoreReads::default(),
         }
     }
 
     /// Sets the index of the store in the region.
-    pub(crate) fn at(self, at: usize) -> StoreScanner {
-        StoreScanner { at, ..self }
+    pub(crate) fn with_index(self, index: usize) -> StoreScanner {
+        StoreScanner { index, ..self }
     }
 
     /// The family of the store.
@@ -127,7 +127,7 @@ impl StoreScanner {
     /// Adds the reads to `counts`, the counters of all stores of the region.
     pub(crate) fn count_reads(&mut self, counts: &[Counts<StoreCounts>]) {
         self.reads.count_filters(self.merge.take_filter_lookups());
-        self.reads.add_to_store(&counts[self.at]);
+        self.reads.add_to_store(&counts[self.index]);
     }
 
     /// Begins a row. The store may have no cells of it.

@@ -244,7 +244,7 @@ impl TestRegion {
             guard,
             now_ms: NOW_MS,
             loader: self.loader.clone(),
-            row_bytes_max: u64::MAX,
+            store_bytes_max: u64::MAX,
             pins_views: false,
             seed: NOW_MS as u64,
             clock: Arc::new(TestClock::default()),

@@ -10,7 +10,7 @@ use base::BoxFuture;
 use base::env::Random;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
+use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
 
 /// The syncs that are skipped although success is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct Shared<N> {
     memory: MemoryFs,
     random: Arc<dyn Random>,
     one_in: u64,
-    expected: Box<dyn Fn() -> N + Send + std::marker::Sync>,
+    expected: Box<dyn Fn() -> N + Send + Sync>,
     pictures: Mutex<Vec<(MemoryFs, N)>>,
 }
 
@@ -43,7 +43,7 @@ impl<N: Send + 'static> Camera<N> {
         random: Arc<dyn Random>,
         one_in: u64,
         skipped_syncs: SkippedSyncs,
-        expected: impl Fn() -> N + Send + std::marker::Sync + 'static,
+        expected: impl Fn() -> N + Send + Sync + 'static,
     ) -> Camera<N> {
         let pictures = Mutex::default();
         let shared =
@@ -151,7 +151,7 @@ impl<N: Send + 'static> FileWriter for Writer<N> {
         self.inner.append(bytes)
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         self.shared.before_change();
         if self.lies {
             return Box::pin(std::future::ready(Ok(())));

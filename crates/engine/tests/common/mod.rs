@@ -2,7 +2,6 @@
 #![allow(dead_code)] // Each test uses a part.
 
 pub mod camera;
-pub mod columns;
 pub mod model;
 pub mod rules;
 pub mod world;

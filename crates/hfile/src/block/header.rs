@@ -11,7 +11,7 @@
 
 use crate::block::checksum::{CHECKSUM_LEN, ChecksumType};
 use crate::block::kind::{BlockKind, MAGIC_LEN};
-use crate::compression::PLAIN_LEN_MAX;
+use crate::compression::PAYLOAD_LEN_MAX;
 use crate::error::{Fault, Parsed};
 use crate::input::Input;
 
@@ -70,7 +70,7 @@ impl Header {
         if u64::from(self.data_len) + chunks * CHECKSUM_LEN as u64 != self.total_len() as u64 {
             return Err(Fault::Damaged("inconsistent lengths in a block header"));
         }
-        if self.plain_len as usize > PLAIN_LEN_MAX || self.total_len() > PLAIN_LEN_MAX + HEADER_LEN {
+        if self.plain_len as usize > PAYLOAD_LEN_MAX || self.total_len() > PAYLOAD_LEN_MAX + HEADER_LEN {
             return Err(Fault::Damaged("block larger than 1 GiB"));
         }
         Ok(())

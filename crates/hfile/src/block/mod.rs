@@ -1,7 +1,7 @@
 //! Blocks: the unit of reading, checking, decompression and caching.
 //!
 //! A [`Block`] is a block in memory. One buffer holds its payload, decompressed but still encoded.
-//! Search structures are stored separately: marks at rows, restarts, index entries. Invariant: the
+//! Search structures are stored separately: anchors, restarts, index entries. Invariant: the
 //! contents of a `Block` were checked when it was created, so its lengths are consistent and its
 //! keys are in order. Code that moves within a block relies on that.
 
@@ -56,7 +56,7 @@ pub struct Block {
     on_disk_len: u32,
     kind: BlockKind,
     /// Whether the first key was compared with the index entry that points at the block.
-    start_checked: AtomicBool,
+    first_key_checked: AtomicBool,
     /// Bytes of the buffer that holds the payload, including the parts that are not payload.
     buffer_len: usize,
     payload: Bytes,
@@ -102,7 +102,7 @@ impl Block {
             offset,
             on_disk_len: header.total_len() as u32,
             kind: header.kind,
-            start_checked: AtomicBool::new(false),
+            first_key_checked: AtomicBool::new(false),
             buffer_len: if shares_input { on_disk.len() } else { payload.len() },
             payload,
             body,
@@ -110,7 +110,7 @@ impl Block {
     }
 
     /// Adds `bytes` to the memory of the buffer that was decoded: its unused capacity.
-    pub(crate) fn with_spare(mut self, bytes: usize) -> Block {
+    pub(crate) fn with_unused_capacity(mut self, bytes: usize) -> Block {
         // A decompressed block does not keep that buffer.
         if self.buffer_len > self.payload.len() {
             self.buffer_len += bytes;
@@ -133,16 +133,16 @@ impl Block {
         self.on_disk_len
     }
 
-    /// Whether [`set_start_checked`](Self::set_start_checked) was called.
+    /// Whether [`set_first_key_checked`](Self::set_first_key_checked) was called.
     #[inline]
-    pub(crate) fn is_start_checked(&self) -> bool {
-        self.start_checked.load(Ordering::Relaxed)
+    pub(crate) fn is_first_key_checked(&self) -> bool {
+        self.first_key_checked.load(Ordering::Relaxed)
     }
 
     /// Records that the first key agrees with the index entry that points at the block. Neither
     /// ever changes, so one check is enough.
-    pub(crate) fn set_start_checked(&self) {
-        self.start_checked.store(true, Ordering::Relaxed);
+    pub(crate) fn set_first_key_checked(&self) {
+        self.first_key_checked.store(true, Ordering::Relaxed);
     }
 
     /// The kind of the block.
@@ -173,26 +173,26 @@ impl Block {
     }
 
     /// Prefetches the memory that a seek to `row` reads first. Fast once the memory of
-    /// [`prefetch`](Self::prefetch) has arrived. Returns the range of marks to pass to
-    /// [`likely_cell`](Self::likely_cell).
+    /// [`prefetch`](Self::prefetch) has arrived. Returns the range of anchors to pass to
+    /// [`likely_anchor`](Self::likely_anchor).
     pub(crate) fn prefetch_search(&self, row: &[u8]) -> Range<usize> {
         match &self.body {
-            Body::Plain(cells) => cells.prefetch_marks(row),
+            Body::Plain(cells) => cells.prefetch_anchors(row),
             _ => 0..0,
         }
     }
 
-    /// The cell that a seek to `row` most likely finds, so that the seek need not search for it
-    /// again. `marks` is the result of [`prefetch_search`](Self::prefetch_search). Fast once the
-    /// memory of that prefetch has arrived.
-    pub(crate) fn likely_cell(&self, row: &[u8], marks: Range<usize>) -> Option<usize> {
+    /// The index of the anchor at which `row` most likely begins, so that the seek need not search
+    /// for it again. `anchors` is the result of [`prefetch_search`](Self::prefetch_search). Fast
+    /// once the memory of that prefetch has arrived.
+    pub(crate) fn likely_anchor(&self, row: &[u8], anchors: Range<usize>) -> Option<usize> {
         match &self.body {
-            Body::Plain(cells) => Some(cells.likely_mark(row, marks)),
+            Body::Plain(cells) => Some(cells.likely_anchor(row, anchors)),
             _ => None,
         }
     }
 
-    /// Prefetches a cell that [`likely_cell`](Self::likely_cell) returned.
+    /// Prefetches the cell at an anchor that [`likely_anchor`](Self::likely_anchor) returned.
     pub(crate) fn prefetch_cell(&self, likely: usize) {
         if let Body::Plain(cells) = &self.body {
             cells.prefetch_cell(&self.payload, likely);

@@ -26,7 +26,7 @@ use cell::{CellOrder, key};
 
 use crate::block::plain::{CellFields, starts_row};
 use crate::block::tags::TagDictionary;
-use crate::compression::PLAIN_LEN_MAX;
+use crate::compression::PAYLOAD_LEN_MAX;
 use crate::error::{Fault, Parsed};
 use crate::input::Input;
 
@@ -288,7 +288,7 @@ pub(crate) fn to_plain(
     let format = Format::parse(payload, start, packing, fields)?;
     let claimed = Input::starting(payload, start).u32("packed block truncated")? as usize;
     let possible = payload.len().saturating_mul(UNPACK_RATIO_MAX) + UNPACK_SLACK;
-    if claimed > possible.min(PLAIN_LEN_MAX) {
+    if claimed > possible.min(PAYLOAD_LEN_MAX) {
         return Err(Fault::Damaged("cells claim to unpack to more than is possible"));
     }
     let mut state = format.start_state();

@@ -6,12 +6,13 @@
 //! ROW_INDEX_V1 adds: row count 4 | offset of each row's first cell 4 * | bytes of all cells 4
 //! ```
 //!
-//! Loading a block walks all cells once. It checks lengths, keys and order, and collects the marks
-//! that seeks search: the first cells of rows, and every [`MARK_EVERY`]th cell of wide rows.
-//! Afterwards a cell is a [`CellSpan`] of offsets; nothing is copied.
+//! Loading a block walks all cells once. It checks lengths, keys and order, and collects the
+//! *anchors* that seeks search: the first cells of rows, and every [`ANCHOR_EVERY`]th cell of wide
+//! rows. Afterwards a cell is a [`CellSpan`] of offsets; nothing is copied.
 //!
-//! A seek into a block that is not in the CPU caches mostly waits for memory. So each mark contains
-//! the [head](crate::heads) of its row, and most seeks read only a few adjacent marks and one cell.
+//! A seek into a block that is not in the CPU caches mostly waits for memory. So each anchor
+//! contains the [head](crate::heads) of its row, and most seeks read only a few adjacent anchors
+//! and one cell.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,18 +23,19 @@ use cell::order::compare_within_row;
 use cell::{Cell, CellOrder, key};
 
 use crate::error::{Fault, Parsed};
-use crate::heads::Heads;
+use crate::heads::HeadSearch;
 use crate::input::Input;
 
-/// Cells of one row between two marks. Walking sixteen keys takes less time than the row search of
-/// a block.
-const MARK_EVERY: usize = 16;
-/// Minimum distance of marks in bytes. A mark per row of small cells would take memory comparable
-/// to the cells, so a seek walks a few of them instead.
-const MARK_BYTES_MIN: usize = 96;
+/// Cells of one row between two anchors. Walking sixteen keys takes less time than the row search
+/// of a block.
+const ANCHOR_EVERY: usize = 16;
+/// Minimum distance of anchors in bytes. An anchor per row of small cells would take memory
+/// comparable to the cells, so a seek walks a few cells instead.
+const ANCHOR_BYTES_MIN: usize = 96;
 
-/// Maximum bytes of marks to prefetch for a row: the marks of one part of a block of small cells.
-const MARKS_BYTES_FETCHED_MAX: usize = 512;
+/// Maximum bytes of anchors to prefetch for a row: the anchors of one part of a block of small
+/// cells.
+const ANCHORS_BYTES_FETCHED_MAX: usize = 512;
 /// Bytes of a cell to prefetch: enough for a small one.
 const CELL_BYTES_FETCHED: usize = 192;
 
@@ -68,14 +70,14 @@ pub(crate) struct PlainCells {
     end: u32,
     /// Offset of the last cell.
     last: u32,
-    heads: Heads<u32>,
-    /// In ascending order. The first mark is at the first cell.
-    marks: Box<[Mark]>,
+    head_search: HeadSearch<u32>,
+    /// In ascending order. The first anchor is at the first cell.
+    anchors: Box<[Anchor]>,
 }
 
 /// A cell at which a search may begin.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct Anchor {
     /// The head of the cell's row.
     head: u32,
     /// Offset of the cell in the payload, and a flag if it is the first cell of its row in the
@@ -83,22 +85,22 @@ struct Mark {
     at: u32,
 }
 
-impl Mark {
+impl Anchor {
     // Payloads are much smaller than 2 GiB, so this bit is free.
     const FIRST_OF_ROW: u32 = 1 << 31;
 
-    fn new(at: usize, first_of_row: bool) -> Mark {
-        Mark { head: 0, at: at as u32 | if first_of_row { Mark::FIRST_OF_ROW } else { 0 } }
+    fn new(at: usize, first_of_row: bool) -> Anchor {
+        Anchor { head: 0, at: at as u32 | if first_of_row { Anchor::FIRST_OF_ROW } else { 0 } }
     }
 
     #[inline]
     fn at(self) -> u32 {
-        self.at & !Mark::FIRST_OF_ROW
+        self.at & !Anchor::FIRST_OF_ROW
     }
 
     #[inline]
     fn is_first_of_row(self) -> bool {
-        self.at & Mark::FIRST_OF_ROW != 0
+        self.at & Anchor::FIRST_OF_ROW != 0
     }
 }
 
@@ -139,27 +141,27 @@ impl PlainCells {
         order: CellOrder,
         rows: Option<&[u8]>,
     ) -> Parsed<PlainCells> {
-        let (marks, last) = walk(payload, start, end, fields, order, rows)?;
+        let (anchors, last) = walk(payload, start, end, fields, order, rows)?;
         let mut cells = PlainCells {
             fields,
             start: start as u32,
             end: end as u32,
             last,
-            heads: Heads::none(),
-            marks: marks.into_boxed_slice(),
+            head_search: HeadSearch::none(),
+            anchors: anchors.into_boxed_slice(),
         };
         let row_at = |at| key::row(key_at(payload, at));
-        cells.heads = Heads::of_rows(order, row_at(cells.start), row_at(last));
-        for mark in &mut cells.marks {
-            mark.head = cells.heads.head(row_at(mark.at()));
+        cells.head_search = HeadSearch::of_rows(order, row_at(cells.start), row_at(last));
+        for anchor in &mut cells.anchors {
+            anchor.head = cells.head_search.head(row_at(anchor.at()));
         }
-        cells.heads.set_samples(cells.marks.len(), |at| cells.marks[at].head);
+        cells.head_search.set_samples(cells.anchors.len(), |at| cells.anchors[at].head);
         Ok(cells)
     }
 
     /// Heap bytes, without the payload.
     pub(crate) fn heap_len(&self) -> usize {
-        size_of_val(&*self.marks)
+        size_of_val(&*self.anchors)
     }
 
     /// The cell at offset `at`, which must be the start of a cell.
@@ -184,9 +186,9 @@ impl PlainCells {
         if span.end >= self.end { Ok(None) } else { self.span(payload, span.end).map(Some) }
     }
 
-    /// Offset of the last mark at the start of a row, or 0. All rows before it end in this block.
+    /// Offset of the last anchor at the start of a row, or 0. All rows before it end in this block.
     pub(crate) fn last_row_start(&self) -> u32 {
-        self.marks.iter().rev().find(|mark| mark.is_first_of_row()).map_or(0, |mark| mark.at())
+        self.anchors.iter().rev().find(|anchor| anchor.is_first_of_row()).map_or(0, |anchor| anchor.at())
     }
 
     /// Offset of the first cell at or after `target`; the end of the cells if there is none.
@@ -205,28 +207,28 @@ impl PlainCells {
         key_at(payload, self.last)
     }
 
-    /// Prefetches the marks that a seek to `row` reads first. Returns their indexes.
-    pub(crate) fn prefetch_marks(&self, row: &[u8]) -> Range<usize> {
-        let range = self.heads.search_range(row, self.marks.len());
-        prefetch(&self.marks[range.clone()], MARKS_BYTES_FETCHED_MAX);
+    /// Prefetches the anchors that a seek to `row` reads first. Returns their indexes.
+    pub(crate) fn prefetch_anchors(&self, row: &[u8]) -> Range<usize> {
+        let range = self.head_search.search_range(row, self.anchors.len());
+        prefetch(&self.anchors[range.clone()], ANCHORS_BYTES_FETCHED_MAX);
         range
     }
 
-    /// The index of the mark at the cell that a seek to `row` most likely finds. `marks` is the
-    /// result of [`prefetch_marks`](Self::prefetch_marks).
-    pub(crate) fn likely_mark(&self, row: &[u8], marks: Range<usize>) -> usize {
-        self.heads.first_equal_in(row, marks, |at| self.marks[at].head)
+    /// The index of the anchor at the cell that a seek to `row` most likely finds. `anchors` is the
+    /// result of [`prefetch_anchors`](Self::prefetch_anchors).
+    pub(crate) fn likely_anchor(&self, row: &[u8], anchors: Range<usize>) -> usize {
+        self.head_search.first_equal_in(row, anchors, |at| self.anchors[at].head)
     }
 
-    /// Prefetches the cell at a mark, if there is a mark with this index.
-    pub(crate) fn prefetch_cell(&self, payload: &[u8], mark: usize) {
-        if let Some(mark) = self.marks.get(mark) {
-            prefetch(&payload[mark.at() as usize..], CELL_BYTES_FETCHED);
+    /// Prefetches the cell at an anchor, if there is an anchor with this index.
+    pub(crate) fn prefetch_cell(&self, payload: &[u8], anchor: usize) {
+        if let Some(anchor) = self.anchors.get(anchor) {
+            prefetch(&payload[anchor.at() as usize..], CELL_BYTES_FETCHED);
         }
     }
 
     /// The first cell at or after `target`; `None` if all cells are before it. `likely` is the
-    /// index of the mark of the target's row, if known.
+    /// index of the anchor of the target's row, if known.
     pub(crate) fn seek(
         &self,
         payload: &[u8],
@@ -234,8 +236,8 @@ impl PlainCells {
         order: CellOrder,
         target: &[u8],
     ) -> Parsed<Option<CellSpan>> {
-        let first_of_row = |mark| match key::is_first_on_row(target) {
-            true => self.first_of_row(payload, mark, key::row(target)),
+        let first_of_row = |anchor| match key::is_first_on_row(target) {
+            true => self.first_of_row(payload, anchor, key::row(target)),
             false => Ok(None),
         };
         if let Some(likely) = likely
@@ -243,19 +245,19 @@ impl PlainCells {
         {
             return Ok(Some(span));
         }
-        let equal = self.equal_marks(key::row(target));
+        let equal = self.equal_anchors(key::row(target));
         if likely != Some(equal.start)
             && let Some(span) = first_of_row(equal.start)?
         {
             return Ok(Some(span));
         }
-        let before = self.marks_before_in(payload, order, target, equal);
+        let before = self.anchors_before_in(payload, order, target, equal);
         match self.seek_between(payload, order, target, before)? {
             SeekResult::At(span) => Ok(Some(span)),
             SeekResult::AfterLast => Ok(None),
             // Heads prove nothing for rows without the common prefix of this block's rows.
             SeekResult::NotBetween => {
-                let before = self.marks_before(payload, order, target);
+                let before = self.anchors_before(payload, order, target);
                 match self.seek_between(payload, order, target, before)? {
                     SeekResult::At(span) => Ok(Some(span)),
                     SeekResult::AfterLast => Ok(None),
@@ -265,32 +267,34 @@ impl PlainCells {
         }
     }
 
-    /// The first cell of `row`, and the offset of the next mark. `None` unless `row` starts at a
-    /// mark and the next mark is the start of a row too. Rows without a mark may be between them.
-    /// `likely` is as for [`seek`](Self::seek).
-    pub(crate) fn row_between_marks(
+    /// The first cell of `row`, and the offset of the next anchor. `None` unless `row` starts at an
+    /// anchor and the next anchor is the start of a row too. Rows without an anchor may be between
+    /// them. `likely` is as for [`seek`](Self::seek).
+    pub(crate) fn row_between_anchors(
         &self,
         payload: &[u8],
         likely: Option<usize>,
         row: &[u8],
     ) -> Parsed<Option<(CellSpan, u32)>> {
-        let mark = likely.unwrap_or_else(|| self.equal_marks(row).start);
-        let Some(end) = self.marks.get(mark + 1).filter(|next| next.is_first_of_row()) else {
+        let anchor = likely.unwrap_or_else(|| self.equal_anchors(row).start);
+        let Some(end) = self.anchors.get(anchor + 1).filter(|next| next.is_first_of_row()) else {
             return Ok(None);
         };
-        Ok(self.first_of_row(payload, mark, row)?.map(|span| (span, end.at())))
+        Ok(self.first_of_row(payload, anchor, row)?.map(|span| (span, end.at())))
     }
 
-    /// The cell of a mark, if it is the first cell of `row`.
+    /// The cell of an anchor, if it is the first cell of `row`.
     #[inline]
-    fn first_of_row(&self, payload: &[u8], mark: usize, row: &[u8]) -> Parsed<Option<CellSpan>> {
-        let Some(mark) = self.marks.get(mark).filter(|mark| mark.is_first_of_row()) else { return Ok(None) };
-        let is_it = key::is_same_row(key::row(key_at(payload, mark.at())), row);
-        if is_it { self.span(payload, mark.at()).map(Some) } else { Ok(None) }
+    fn first_of_row(&self, payload: &[u8], anchor: usize, row: &[u8]) -> Parsed<Option<CellSpan>> {
+        let Some(anchor) = self.anchors.get(anchor).filter(|anchor| anchor.is_first_of_row()) else {
+            return Ok(None);
+        };
+        let is_it = key::is_same_row(key::row(key_at(payload, anchor.at())), row);
+        if is_it { self.span(payload, anchor.at()).map(Some) } else { Ok(None) }
     }
 
-    /// Searches between mark `before - 1` and mark `before`. Returns [`SeekResult::NotBetween`] if
-    /// the target is not between them.
+    /// Searches between anchor `before - 1` and anchor `before`. Returns
+    /// [`SeekResult::NotBetween`] if the target is not between them.
     #[inline]
     fn seek_between(
         &self,
@@ -300,19 +304,19 @@ impl PlainCells {
         before: usize,
     ) -> Parsed<SeekResult> {
         let is_before = |key| order.compare_keys(key, target) == Ordering::Less;
-        if let Some(mark) = self.marks.get(before) {
-            let key = key_at(payload, mark.at());
-            let of_target = || mark.is_first_of_row() && key::row(key) == key::row(target);
+        if let Some(anchor) = self.anchors.get(before) {
+            let key = key_at(payload, anchor.at());
+            let of_target = || anchor.is_first_of_row() && key::row(key) == key::row(target);
             if before == 0 || of_target() {
                 return match is_before(key) {
                     true => Ok(SeekResult::NotBetween),
                     // All cells before this one belong to lesser rows.
-                    false => self.span(payload, mark.at()).map(SeekResult::At),
+                    false => self.span(payload, anchor.at()).map(SeekResult::At),
                 };
             }
         }
-        let start = self.marks[before - 1].at();
-        let end = self.marks.get(before).map(|mark| mark.at());
+        let start = self.anchors[before - 1].at();
+        let end = self.anchors.get(before).map(|anchor| anchor.at());
         let mut span = self.span(payload, start)?;
         if !is_before(span.key(payload)) {
             return Ok(SeekResult::NotBetween);
@@ -351,8 +355,8 @@ impl PlainCells {
 
     /// The last cell before `target`. The first cell must be before it.
     pub(crate) fn seek_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> Parsed<CellSpan> {
-        let before = self.marks_before(payload, order, target);
-        let mut span = self.span(payload, self.marks[before.saturating_sub(1)].at())?;
+        let before = self.anchors_before(payload, order, target);
+        let mut span = self.span(payload, self.anchors[before.saturating_sub(1)].at())?;
         while let Some(next) = self.after(payload, &span)? {
             if order.compare_keys(next.key(payload), target) != Ordering::Less {
                 break;
@@ -362,33 +366,39 @@ impl PlainCells {
         Ok(span)
     }
 
-    /// Number of marks at cells before `target`.
-    fn marks_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
+    /// Number of anchors at cells before `target`.
+    fn anchors_before(&self, payload: &[u8], order: CellOrder, target: &[u8]) -> usize {
         let is_before =
-            |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
-        self.marks.partition_point(is_before)
+            |anchor: &Anchor| order.compare_keys(key_at(payload, anchor.at()), target) == Ordering::Less;
+        self.anchors.partition_point(is_before)
     }
 
-    /// Like `marks_before`, but searches only `equal`, the marks with the head of the target's row.
-    /// The result is meaningless if that row lacks the common prefix of this block's rows.
-    fn marks_before_in(&self, payload: &[u8], order: CellOrder, target: &[u8], equal: Range<usize>) -> usize {
+    /// Like `anchors_before`, but searches only `equal`, the anchors with the head of the target's
+    /// row. The result is meaningless if that row lacks the common prefix of this block's rows.
+    fn anchors_before_in(
+        &self,
+        payload: &[u8],
+        order: CellOrder,
+        target: &[u8],
+        equal: Range<usize>,
+    ) -> usize {
         let is_before =
-            |mark: &Mark| order.compare_keys(key_at(payload, mark.at()), target) == Ordering::Less;
-        equal.start + self.marks[equal].partition_point(is_before)
+            |anchor: &Anchor| order.compare_keys(key_at(payload, anchor.at()), target) == Ordering::Less;
+        equal.start + self.anchors[equal].partition_point(is_before)
     }
 
-    /// The marks whose head equals that of `row`.
+    /// The anchors whose head equals that of `row`.
     #[inline]
-    fn equal_marks(&self, row: &[u8]) -> Range<usize> {
-        self.heads.equal_range(row, self.marks.len(), |at| self.marks[at].head)
+    fn equal_anchors(&self, row: &[u8]) -> Range<usize> {
+        self.head_search.equal_range(row, self.anchors.len(), |at| self.anchors[at].head)
     }
 }
 
-/// The result of a seek between two marks.
+/// The result of a seek between two anchors.
 enum SeekResult {
     At(CellSpan),
     AfterLast,
-    /// The target is not between the marks.
+    /// The target is not between the anchors.
     NotBetween,
 }
 
@@ -475,8 +485,8 @@ fn span_at(cells: &[u8], at: usize, fields: CellFields) -> Parsed<CellSpan> {
     Ok(span)
 }
 
-/// Checks the cells in `start..end`. Returns their marks, without heads, and the offset of the last
-/// cell. If `rows` is given, it must be exactly the row starts.
+/// Checks the cells in `start..end`. Returns their anchors, without heads, and the offset of the
+/// last cell. If `rows` is given, it must be exactly the row starts.
 fn walk(
     payload: &[u8],
     start: usize,
@@ -484,15 +494,15 @@ fn walk(
     fields: CellFields,
     order: CellOrder,
     rows: Option<&[u8]>,
-) -> Parsed<(Vec<Mark>, u32)> {
+) -> Parsed<(Vec<Anchor>, u32)> {
     let cells = payload.get(..end).ok_or(Fault::Damaged("cells longer than their block"))?;
     if start >= end {
         return Err(Fault::Damaged("data block without cells"));
     }
     let mut stored_rows = rows.map(|rows| rows.chunks_exact(4));
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut anchors: Vec<Anchor> = Vec::new();
     let mut previous: Option<&[u8]> = None;
-    let (mut at, mut last, mut since_mark) = (start, start, 0);
+    let (mut at, mut last, mut since_anchor) = (start, start, 0);
     while at < end {
         let span = span_at(cells, at, fields)?;
         let key = span.key(cells);
@@ -504,12 +514,12 @@ fn walk(
         {
             return Err(Fault::Damaged("row index does not match the rows"));
         }
-        let is_distant = marks.last().is_none_or(|mark| at - mark.at() as usize >= MARK_BYTES_MIN);
-        if (first_of_row && is_distant) || since_mark == MARK_EVERY {
-            marks.push(Mark::new(at, first_of_row));
-            since_mark = 0;
+        let is_distant = anchors.last().is_none_or(|anchor| at - anchor.at() as usize >= ANCHOR_BYTES_MIN);
+        if (first_of_row && is_distant) || since_anchor == ANCHOR_EVERY {
+            anchors.push(Anchor::new(at, first_of_row));
+            since_anchor = 0;
         }
-        since_mark += 1;
+        since_anchor += 1;
         previous = Some(key);
         last = at;
         at = span.end as usize;
@@ -517,8 +527,8 @@ fn walk(
     if stored_rows.is_some_and(|mut stored| stored.next().is_some()) {
         return Err(Fault::Damaged("row index does not match the rows"));
     }
-    marks.shrink_to_fit();
-    Ok((marks, last as u32))
+    anchors.shrink_to_fit();
+    Ok((anchors, last as u32))
 }
 
 /// Whether `key` belongs to another row than the previous key. Fails if the keys are out of order.

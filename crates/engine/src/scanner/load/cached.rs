@@ -1,4 +1,4 @@
-//! The values in the cache: blocks, and column vectors that were built from them.
+//! The values in the cache: blocks, and values that other crates derived from them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base::spent::{self, Use};
 use cache::{Class, Weighted};
 use hfile::{Block, BlockKind};
 
-use crate::columns::CachedEntry;
+use super::derived::CachedValue;
 
 /// A value in the cache.
 #[derive(Clone)]
@@ -15,19 +15,21 @@ pub(super) enum CacheValue {
         block: Arc<Block>,
         in_memory: bool,
     },
-    /// Built from blocks. Its number belongs to no file.
-    Vector(Arc<CachedEntry>),
+    /// Derived from blocks. Its number belongs to no file. The outer `Arc` is one word, so that
+    /// entries of blocks stay small.
+    Derived(Arc<Arc<dyn CachedValue>>),
 }
+const _: () = assert!(size_of::<CacheValue>() == 2 * size_of::<usize>());
 
-/// The kind of vectors in the statistics of the cache. No block has this kind.
-const VECTOR_KIND: usize = cache::KINDS - 1;
-const _: () = assert!((BlockKind::DeleteFamilyBloomMeta as usize) < VECTOR_KIND);
+/// The kind of derived values in the statistics of the cache. No block has this kind.
+const DERIVED_KIND: usize = cache::KINDS - 1;
+const _: () = assert!((BlockKind::DeleteFamilyBloomMeta as usize) < DERIVED_KIND);
 
 impl CacheValue {
     pub(super) fn block(self) -> Option<Arc<Block>> {
         match self {
             CacheValue::Block { block, .. } => Some(block),
-            CacheValue::Vector(_) => None,
+            CacheValue::Derived(_) => None,
         }
     }
 
@@ -50,7 +52,7 @@ impl Weighted for CacheValue {
     fn weight(&self) -> usize {
         match self {
             CacheValue::Block { block, .. } => block.heap_len(),
-            CacheValue::Vector(vector) => vector.heap_len(),
+            CacheValue::Derived(value) => value.heap_len(),
         }
     }
 
@@ -62,14 +64,14 @@ impl Weighted for CacheValue {
                 _ => Class::Index,
             },
             // Expensive to build, and much smaller than their blocks.
-            CacheValue::Vector(_) => Class::Favoured,
+            CacheValue::Derived(_) => Class::Favoured,
         }
     }
 
     fn kind(&self) -> usize {
         match self {
             CacheValue::Block { block, .. } => block.kind() as usize,
-            CacheValue::Vector(_) => VECTOR_KIND,
+            CacheValue::Derived(_) => DERIVED_KIND,
         }
     }
 }

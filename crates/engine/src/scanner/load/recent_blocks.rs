@@ -6,13 +6,13 @@
 //! it again without the cache, and can prefetch it before it is needed.
 //!
 //! Eviction must know which blocks are used, but not how often. So a thread looks up a block in the
-//! cache only [`HITS_COUNTED_MAX`] times per [epoch](cache::BlockCache::epoch).
+//! cache only [`EFFECTIVE_HITS_MAX`] times per [epoch](cache::BlockCache::epoch).
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 use base::prefetch::prefetch_at;
-use cache::{BlockKey, HITS_COUNTED_MAX};
+use cache::{BlockKey, EFFECTIVE_HITS_MAX};
 use hfile::Block;
 
 /// Number of pairs in a thread's table, as a power of two. The table takes 512 KiB. The allocation
@@ -42,9 +42,9 @@ const _: () = assert!(size_of::<Pair>() == 64);
 struct HitCount(u64);
 
 impl HitCount {
-    const HITS_MAX: u64 = HITS_COUNTED_MAX;
+    const HITS_MAX: u64 = EFFECTIVE_HITS_MAX;
 
-    /// As many hits as the cache counts.
+    /// As many hits as eviction takes into account.
     #[inline]
     fn max(epoch: u64) -> HitCount {
         HitCount(epoch * (HitCount::HITS_MAX + 1) + HitCount::HITS_MAX)
@@ -68,8 +68,8 @@ thread_local! {
     static PAIRS: RefCell<Vec<Pair>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The block, if this thread has [found](record) it in the cache in this epoch as often as the
-/// cache counts.
+/// The block, if this thread has [found](record) it in the cache in this epoch as often as eviction
+/// takes into account.
 #[inline]
 pub(super) fn get(key: BlockKey, epoch: u64) -> Option<Arc<Block>> {
     let is_match = |entry: &&Entry| entry.key == key && entry.hits == HitCount::max(epoch);

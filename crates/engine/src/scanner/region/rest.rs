@@ -38,9 +38,11 @@ impl RegionScanner {
         let (row, reversed) = (&self.row, self.scan.reversed);
         let position_of = |merge: &Merge| match self.phase {
             Phase::Find => Some(merge.position(Some(row))),
-            Phase::Begin if !reversed => Some(merge.position(None)),
-            Phase::Begin => Some(merge.position_before_row(row)),
-            Phase::Start | Phase::Enter | Phase::Row(_) | Phase::LimitReached(..) | Phase::Done => None,
+            Phase::BeginRow if !reversed => Some(merge.position(None)),
+            Phase::BeginRow => Some(merge.position_before_row(row)),
+            Phase::SeekFirst | Phase::MoveToRow | Phase::Row(_) | Phase::LimitReached(..) | Phase::Done => {
+                None
+            }
         };
         if !self.can_rest() {
             return ReleasedViews { _supplied: supplied, ..ReleasedViews::default() };
@@ -48,10 +50,10 @@ impl RegionScanner {
         let mut held = Vec::with_capacity(self.stores.len());
         for (at, store) in self.stores.iter_mut().enumerate() {
             // Stores that are read on demand are sought in each row anyway.
-            let position = if at < self.essential { position_of(&store.merge) } else { None };
+            let position = if at < self.essential_count { position_of(&store.merge) } else { None };
             held.push(store.rest(self.order, position));
         }
-        if self.phase == Phase::Begin {
+        if self.phase == Phase::BeginRow {
             // The row is found again after the rest.
             self.phase = Phase::Find;
         }
@@ -62,7 +64,7 @@ impl RegionScanner {
     fn can_rest(&self) -> bool {
         !self.resting
             && !self.pins_views
-            && !matches!(self.phase, Phase::Enter | Phase::Row(_) | Phase::LimitReached(..))
+            && !matches!(self.phase, Phase::MoveToRow | Phase::Row(_) | Phase::LimitReached(..))
     }
 
     /// Whether the scanner rests.

@@ -9,7 +9,7 @@
 use cell::key;
 use hfile::{LARGE_VALUE_LEN, RowSlice};
 
-use super::{CELL_COST, RegionScanner, SLICE_BYTES};
+use super::{CELL_COST, RegionScanner, SLICE_COST};
 use crate::scanner::judge::{CellOutcome, Judgement};
 use crate::scanner::matcher::Match;
 use crate::scanner::output::{Destination, Output};
@@ -30,7 +30,11 @@ enum WalkOutcome {
 
 impl RegionScanner {
     /// Reads rows while the fast path applies. Returns why the call ends, if it does.
-    pub(super) fn walk_rows(&mut self, limits: &mut Limits, sink: &mut dyn ResultSink) -> Option<Stopped> {
+    pub(super) fn read_rows_fast(
+        &mut self,
+        limits: &mut Limits,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Stopped> {
         if !self.fast_path_allowed || self.row_uncounted || self.pending_stop.is_some() || !has_room(limits) {
             return None;
         }
@@ -42,7 +46,7 @@ impl RegionScanner {
                 break;
             }
             if self.slice_left == 0 {
-                self.slice_left = SLICE_BYTES;
+                self.slice_left = SLICE_COST;
                 stopped = Some(Stopped::Slice);
             }
         }
@@ -84,7 +88,7 @@ impl RegionScanner {
         self.rows_read += 1;
         self.stores[0].count_walked_row(self.result.cells > 0);
         self.end_row(limits, sink);
-        if self.charge((slice.bytes_since(start) + CELL_COST) / COST_DIVISOR, limits) {
+        if self.subtract_cost((slice.bytes_since(start) + CELL_COST) / COST_DIVISOR, limits) {
             self.pending_stop = Some(Stopped::Time);
         }
         WalkOutcome::Whole
@@ -113,7 +117,7 @@ impl RegionScanner {
             else {
                 return WalkOutcome::RolledBack;
             };
-            if self.filter.as_ref().is_some_and(|filter| filter.scan.cost() > SLICE_BYTES) {
+            if self.filter.as_ref().is_some_and(|filter| filter.scan.cost() > SLICE_COST) {
                 // The filter is slow, so the scan must pause within rows, which only the general
                 // path does.
                 self.fast_path_allowed = false;
@@ -125,7 +129,7 @@ impl RegionScanner {
                 self.subtract_bytes(bytes, limits);
                 if limits.bytes == 0
                     || self.result.cells >= self.batch
-                    || self.result.bytes > self.row_bytes_max
+                    || self.result.bytes > self.store_bytes_max
                 {
                     return WalkOutcome::RolledBack;
                 }

@@ -1,4 +1,5 @@
-//! Rows as vectors of columns, for aggregations, which read many rows and few columns of each.
+//! Rows of a region as vectors of columns, for aggregations, which read many rows and few columns
+//! of each.
 //!
 //! ```text
 //! wanted rows -> plan: units, in order -+-> a stretch of one file: vectors, or cells -+-> batches
@@ -19,24 +20,26 @@
 //!   vectors;
 //! * [`stretch`]: vectors of the rows of one file; [`sidecar`]: the same from the file's column
 //!   sidecar, if it has one;
-//! * [`others`]: which rows have cells elsewhere; [`part`]: combines them with the vectors;
-//! * [`merged`]: rows of a scan; [`reading`]: reads files without a scanner;
+//! * [`part`]: combines vectors with the rows that have cells elsewhere;
+//! * [`merged`]: rows of a scan;
 //! * [`scan`]: runs the plan unit by unit, so that several threads can share a scan.
+//!
+//! Uses the engine through [`RegionReader`](engine::region::RegionReader) (the region at one read
+//! point), [`CursorBlocks`](engine::scanner::CursorBlocks) (blocks for cursors of files) and
+//! [`CachedValue`](engine::scanner::CachedValue) (vectors in the block cache). Knows nothing about
+//! protobuf, sockets, or memstores.
 
 mod division;
 mod entry;
 mod marks;
 mod merged;
-mod others;
 mod part;
 mod plan;
-mod reading;
 mod rows;
 mod scan;
 mod sidecar;
 mod stretch;
 mod versions;
 
-pub(crate) use entry::{CachedEntry, VectorNumbers};
 pub use plan::{ColumnQuery, Plan, Unit};
 pub use scan::{BatchSink, ColumnScan, ReadStats, ReadUnit, TakenRows};

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use analytics::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
 use bytes::Bytes;
 use cell::query::{CellSelection, FamilyColumns, Scan, TimeRange};
 use columnar::{Batch, Bounds, Column, ColumnLocation, Encoding, Value};
 use engine::Region;
-use engine::columns::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
 
 /// The row key and these columns, as raw bytes.
 pub fn raw_columns(columns: &[(&'static [u8], &'static [u8])]) -> Vec<Column> {

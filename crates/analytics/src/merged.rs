@@ -6,12 +6,12 @@ use std::sync::Arc;
 use cell::Cell;
 use columnar::strings::Strings;
 use columnar::{Batch, Column, Vector};
+use engine::error::Error;
+use engine::scanner::{Limits, ResultEnd, ResultSink};
 
-use crate::columns::rows::RowsBuilder;
-use crate::columns::scan::{BatchSink, TakenRows};
-use crate::columns::versions::Versions;
-use crate::error::Error;
-use crate::scanner::{Limits, ResultEnd, ResultSink};
+use crate::rows::RowsBuilder;
+use crate::scan::{BatchSink, TakenRows};
+use crate::versions::Versions;
 
 /// Maximum numbers of rows and values in a batch. The last row may exceed them if it has several
 /// versions.
@@ -26,7 +26,7 @@ const BATCH_REST: usize = 8;
 const CELL_BYTES_MIN: usize = 24;
 
 /// Receives the results of a scan.
-pub(super) struct RowCollector {
+pub(crate) struct RowCollector {
     rows: RowsBuilder,
     // Keys of all rows so far.
     keys: Strings,
@@ -40,16 +40,16 @@ pub(super) struct RowCollector {
 }
 
 /// Rows that were merged.
-pub(super) struct MergedRows {
+pub(crate) struct MergedRows {
     /// The row keys. Several versions of a row have the same key.
-    pub(super) keys: Strings,
+    pub(crate) keys: Strings,
     /// One vector per column.
-    pub(super) vectors: Vec<Arc<Vector>>,
+    pub(crate) vectors: Vec<Arc<Vector>>,
 }
 
 impl MergedRows {
     /// Passes some of the rows to a sink. There must be vectors.
-    pub(super) fn pass_to(&self, rows: Range<usize>, sink: &mut dyn BatchSink) -> Result<TakenRows, Error> {
+    pub(crate) fn pass_to(&self, rows: Range<usize>, sink: &mut dyn BatchSink) -> Result<TakenRows, Error> {
         if rows == (0..self.keys.len()) {
             return sink.batch(&Batch { len: rows.len(), columns: &self.vectors, rows: None });
         }
@@ -60,7 +60,7 @@ impl MergedRows {
 
 impl RowCollector {
     /// Collects `columns`, with this many versions of each.
-    pub(super) fn new(columns: &[Column], versions: u32) -> RowCollector {
+    pub(crate) fn new(columns: &[Column], versions: u32) -> RowCollector {
         RowCollector {
             rows: RowsBuilder::new(columns),
             keys: Strings::default(),
@@ -75,7 +75,7 @@ impl RowCollector {
     /// They assume the worst case: that all bytes have the maximum number of copies, and that each
     /// cell of several versions has its own timestamp. Usually this is not so, and then the batch
     /// has room for more.
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let (rows, bytes) = self.remaining();
         let bytes = bytes / self.rows.copies_max();
         let bytes = if self.versions.is_some() { bytes.min(rows * CELL_BYTES_MIN) } else { bytes };
@@ -98,13 +98,13 @@ impl RowCollector {
     }
 
     /// Whether to build a batch before reading more rows.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         let (rows, bytes) = self.remaining();
         self.failed.is_some() || rows <= self.rows_max() / BATCH_REST || bytes <= BATCH_BYTES / BATCH_REST
     }
 
     /// Whether the values are as large as a batch.
-    pub(super) fn is_large(&self) -> bool {
+    pub(crate) fn is_large(&self) -> bool {
         self.value_bytes() >= BATCH_BYTES
     }
 
@@ -112,7 +112,7 @@ impl RowCollector {
     ///
     /// # Errors
     /// [`Error::BadRequest`] if a value does not fit the type of its column.
-    pub(super) fn take(&mut self) -> Result<MergedRows, Error> {
+    pub(crate) fn take(&mut self) -> Result<MergedRows, Error> {
         self.unfold();
         self.bytes = 0;
         let (facts, vectors) = self.rows.take();

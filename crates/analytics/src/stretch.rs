@@ -1,18 +1,18 @@
 //! The vectors of a stretch: cached ones, and those that are built now.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use cell::KeyBuf;
 use columnar::{Bounds, Column, Kind, Packed};
+use engine::error::Result;
+use engine::scanner::{BlockLoader, CursorBlocks, DerivedKey};
 
-use crate::columns::entry::{CachedEntry, StretchFacts, StretchSource};
-use crate::columns::marks::Marks;
-use crate::columns::plan::Stretch;
-use crate::columns::reading::Reading;
-use crate::columns::rows::{RowsBuilder, VALUE_BYTES};
-use crate::columns::sidecar::{Sidecar, StripResult};
-use crate::error::Result;
-use crate::scanner::{BlockLoader, Stop};
+use crate::entry::{self, CachedEntry, StretchFacts, StretchSource};
+use crate::marks::Marks;
+use crate::plan::Stretch;
+use crate::rows::{RowsBuilder, VALUE_BYTES};
+use crate::sidecar::{Sidecar, StripResult};
 
 /// Cells between two pauses for other tasks: a few hundred microseconds.
 const CELLS_PER_SLICE: usize = 16 << 10;
@@ -25,20 +25,20 @@ const CELLS_PER_MARK: usize = 512;
 const VECTORS_BYTES_MAX: usize = 256 << 20;
 
 /// What the cache has of a stretch.
-pub(super) struct CachedStretch {
+pub(crate) struct CachedStretch {
     /// Facts about all its cells, if any entry is cached.
-    pub(super) facts: Option<StretchFacts>,
+    pub(crate) facts: Option<StretchFacts>,
     /// The [`CachedEntry::Rows`] entry, if cached.
-    pub(super) rows: Option<Arc<CachedEntry>>,
+    pub(crate) rows: Option<Arc<CachedEntry>>,
     /// Vectors of the wanted columns.
-    pub(super) vectors: Vec<Option<Arc<Packed>>>,
+    pub(crate) vectors: Vec<Option<Arc<Packed>>>,
     /// One of the columns cannot be read from the stretch alone.
-    pub(super) is_unusable: bool,
+    pub(crate) is_unusable: bool,
 }
 
 impl CachedStretch {
     /// Where the rows are.
-    pub(super) fn marks(&self) -> Option<&Marks> {
+    pub(crate) fn marks(&self) -> Option<&Marks> {
         match self.rows.as_deref() {
             Some(CachedEntry::Rows(_, marks)) => Some(marks),
             _ => None,
@@ -46,7 +46,7 @@ impl CachedStretch {
     }
 
     /// The bounds of the values of each column.
-    pub(super) fn bounds(&self) -> Vec<Bounds> {
+    pub(crate) fn bounds(&self) -> Vec<Bounds> {
         let bounds =
             |vector: &Option<Arc<Packed>>| vector.as_ref().map_or(Bounds::Unknown, |vector| vector.bounds());
         self.vectors.iter().map(bounds).collect()
@@ -55,7 +55,7 @@ impl CachedStretch {
     /// Whether all vectors fit into memory when they are unpacked. A vector takes memory for all
     /// rows, even if only one has a value, and values may be large. A vector of unknown size counts
     /// as one of nulls.
-    pub(super) fn fits_memory(&self) -> bool {
+    pub(crate) fn fits_memory(&self) -> bool {
         let without = self.facts.map_or(0, |facts| facts.rows).saturating_mul(VALUE_BYTES);
         let bytes = |vector: &Option<Arc<Packed>>| {
             vector.as_ref().map_or(without, |vector| vector.unpacked_len().max(without))
@@ -65,24 +65,24 @@ impl CachedStretch {
     }
 
     /// Whether the vectors of all columns are cached.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.facts.is_some() && self.vectors.iter().all(Option::is_some)
     }
 }
 
 /// The cache entries of a stretch.
-pub(super) struct StretchCache<'a> {
+pub(crate) struct StretchCache<'a> {
     loader: &'a BlockLoader,
     stretch: &'a Stretch,
 }
 
 impl<'a> StretchCache<'a> {
-    pub(super) fn of(loader: &'a BlockLoader, stretch: &'a Stretch) -> StretchCache<'a> {
+    pub(crate) fn of(loader: &'a BlockLoader, stretch: &'a Stretch) -> StretchCache<'a> {
         StretchCache { loader, stretch }
     }
 
     /// The cached entries of `columns`.
-    pub(super) fn entries(&self, columns: &[Column]) -> CachedStretch {
+    pub(crate) fn entries(&self, columns: &[Column]) -> CachedStretch {
         let rows = self.get(None);
         let mut facts = rows.as_ref().and_then(|rows| rows.facts());
         let (mut vectors, mut is_unusable) = (Vec::new(), false);
@@ -101,24 +101,27 @@ impl<'a> StretchCache<'a> {
         CachedStretch { facts, rows, vectors, is_unusable }
     }
 
-    /// The file, and the source of its stretches.
-    fn file_and_source(&self) -> (u64, StretchSource) {
-        let source =
-            if self.stretch.directory.is_some() { StretchSource::Catalog } else { StretchSource::Index };
-        (self.stretch.file.reader().file_id(), source)
+    /// The source of the file's stretches.
+    fn source(&self) -> StretchSource {
+        if self.stretch.directory.is_some() { StretchSource::Catalog } else { StretchSource::Index }
+    }
+
+    /// The key of the entry with this name.
+    fn key<'n>(&self, name: &'n [u8]) -> DerivedKey<'n> {
+        let file_id = self.stretch.file.reader().file_id();
+        DerivedKey { file_id, name, offset: self.stretch.offset }
     }
 
     fn get(&self, column: Option<&Column>) -> Option<Arc<CachedEntry>> {
-        let (file_id, source) = self.file_and_source();
-        let number = self.loader.vector_numbers().get(file_id, source, column)?;
-        self.loader.vector(number, self.stretch.offset)
+        let name = entry::name(self.source(), column);
+        let value: Arc<dyn Any + Send + Sync> = self.loader.derived_value(&self.key(&name))?;
+        value.downcast().ok()
     }
 
     fn store(&self, column: Option<&Column>, entry: CachedEntry) -> Arc<CachedEntry> {
-        let (file_id, source) = self.file_and_source();
-        let number = self.loader.vector_numbers().get_or_assign(file_id, source, column);
+        let name = entry::name(self.source(), column);
         let entry = Arc::new(entry);
-        self.loader.cache_vector(number, self.stretch.offset, entry.clone());
+        self.loader.cache_derived_value(&self.key(&name), entry.clone());
         entry
     }
 
@@ -127,22 +130,22 @@ impl<'a> StretchCache<'a> {
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(super) async fn build(
+    pub(crate) async fn build(
         &self,
         columns: &[Column],
         cached: &mut CachedStretch,
-        reading: &mut Reading,
+        blocks: &mut CursorBlocks,
     ) -> Result<()> {
         debug_assert!(
             columns.is_empty() || columns.len() == cached.vectors.len(),
             "each wanted column has a place for its vector"
         );
-        if let Some(sidecar) = Sidecar::of(self.stretch, reading).await?
-            && self.build_from(&sidecar, columns, cached, reading).await?
+        if let Some(sidecar) = Sidecar::of(self.stretch, blocks).await?
+            && self.build_from(&sidecar, columns, cached, blocks).await?
         {
             return Ok(());
         }
-        self.build_from_cells(columns, cached, reading).await
+        self.build_from_cells(columns, cached, blocks).await
     }
 
     /// Builds the vectors from a sidecar. Returns whether it had them all.
@@ -151,7 +154,7 @@ impl<'a> StretchCache<'a> {
         sidecar: &Sidecar<'_>,
         columns: &[Column],
         cached: &mut CachedStretch,
-        reading: &mut Reading,
+        blocks: &mut CursorBlocks,
     ) -> Result<bool> {
         let facts = sidecar.facts();
         if facts.is_plain && !sidecar.has_strips() {
@@ -171,7 +174,7 @@ impl<'a> StretchCache<'a> {
                 cached.is_unusable = true;
                 return Ok(true);
             }
-            match sidecar.vector(column, reading).await? {
+            match sidecar.vector(column, blocks).await? {
                 StripResult::Vector(vector) => {
                     self.store(Some(column), CachedEntry::Vector(facts, vector.clone()));
                     cached.vectors[at] = Some(vector);
@@ -201,13 +204,13 @@ impl<'a> StretchCache<'a> {
         &self,
         columns: &[Column],
         cached: &mut CachedStretch,
-        reading: &mut Reading,
+        blocks: &mut CursorBlocks,
     ) -> Result<()> {
         let is_missing = |at: &usize| cached.vectors[*at].is_none();
         let missing: Vec<usize> = (0..columns.len()).filter(is_missing).collect();
         let wanted: Vec<Column> = missing.iter().map(|at| columns[*at].clone()).collect();
         let mut pass = CellPass::new(&wanted);
-        if pass.run(self.stretch, reading).await? == PassEnd::Unusable {
+        if pass.run(self.stretch, blocks).await? == PassEnd::Unusable {
             for column in pass.unusable_columns(&wanted) {
                 self.store(Some(column), CachedEntry::Unusable);
             }
@@ -249,7 +252,7 @@ impl CellPass {
         CellPass { rows: RowsBuilder::new(columns), marks: Marks::default(), cells_unmarked: CELLS_PER_MARK }
     }
 
-    async fn run(&mut self, stretch: &Stretch, reading: &mut Reading) -> Result<PassEnd> {
+    async fn run(&mut self, stretch: &Stretch, blocks: &mut CursorBlocks) -> Result<PassEnd> {
         let stop = &stretch.rows.stop[..];
         let mut cursor = stretch.file.reader().cursor();
         let start = KeyBuf::first_on_row(&stretch.rows.start);
@@ -257,14 +260,13 @@ impl CellPass {
         let mut cells_left = CELLS_PER_SLICE;
         loop {
             let step = match is_sought {
-                false => cursor.seek(start.as_slice(), reading.blocks()),
-                true => cursor.next(reading.blocks()),
+                false => cursor.seek(start.as_slice(), blocks.source()),
+                true => cursor.next(blocks.source()),
             };
             match step {
-                Ok(()) => reading.step_succeeded(),
-                Err(Stop::Failed(error)) => return Err(error.into()),
-                Err(Stop::Miss(miss)) => {
-                    reading.load(&miss).await?;
+                Ok(()) => blocks.step_succeeded(),
+                Err(stop) => {
+                    blocks.handle(stop).await?;
                     continue;
                 }
             }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use columnar::{Batch, Bits, Vector, slices};
+use engine::error::Result;
+use engine::scanner::CursorBlocks;
 
-use crate::columns::marks::{Marks, RowFinder};
-use crate::columns::merged::MergedRows;
-use crate::columns::others::rows_in_other_sources;
-use crate::columns::plan::{RowRange, Stretch};
-use crate::columns::reading::Reading;
-use crate::columns::scan::{BatchSink, ColumnScan, ReadStats, ReadUnit};
-use crate::columns::stretch::{CachedStretch, StretchCache};
-use crate::error::Result;
+use crate::marks::{Marks, RowFinder};
+use crate::merged::MergedRows;
+use crate::plan::{OTHER_ROWS_MAX, RowRange, Stretch};
+use crate::scan::{BatchSink, ColumnScan, ReadStats, ReadUnit};
+use crate::stretch::{CachedStretch, StretchCache};
 
 /// The places of the wanted rows in the vectors of their stretch.
 struct PartPlaces {
@@ -45,16 +44,17 @@ impl ColumnScan {
     /// Reads rows of a stretch. Returns `None`, with the sink unchanged, if a scan must read them:
     /// because the retention rules may drop some of their cells, or because the vectors cannot be
     /// built or are not worth building.
-    pub(super) async fn read_part(
+    pub(crate) async fn read_part(
         &self,
         rows: &RowRange,
         stretch: &Stretch,
         store: usize,
         sink: &mut dyn BatchSink,
     ) -> Result<Option<ReadUnit>> {
-        let mut reading = Reading::new(self.region().loader());
-        let (view, read_point) = (&self.view().stores[store], self.read_point());
-        let others = rows_in_other_sources(rows, &stretch.file, view, read_point, &mut reading).await?;
+        let mut blocks = self.region().cursor_blocks();
+        let range = (&rows.start[..], &rows.stop[..]);
+        let others =
+            self.reader.rows_outside(&stretch.file, store, range, OTHER_ROWS_MAX, &mut blocks).await?;
         let Some(others) = others else { return Ok(None) };
         let columns = &self.query().columns;
         let cache = StretchCache::of(self.region().loader(), stretch);
@@ -78,7 +78,7 @@ impl ColumnScan {
                 // It does not pay to read a whole stretch for a part of it.
                 return Ok(None);
             }
-            cache.build(if is_of_use { columns } else { &[] }, &mut cached, &mut reading).await?;
+            cache.build(if is_of_use { columns } else { &[] }, &mut cached, &mut blocks).await?;
             if cached.is_unusable || !may_use(&cached) || !cached.fits_memory() {
                 return Ok(None);
             }
@@ -87,7 +87,7 @@ impl ColumnScan {
         let Some(merged) = self.merge_rows(&others).await? else { return Ok(None) };
         let part =
             StretchPart { rows, stretch, cached: &cached, len: cached.facts.map_or(0, |facts| facts.rows) };
-        let places = part.places(&others, needs_marks, &mut reading).await?;
+        let places = part.places(&others, needs_marks, &mut blocks).await?;
         let mut next_row = None;
         if !is_of_use || columns.is_empty() {
             stats.skipped = places.count() as u64;
@@ -100,7 +100,7 @@ impl ColumnScan {
             let passed = places.others.partition_point(|other| *other < end);
             stats.in_vectors = (end - places.range.start - passed) as u64;
             if let Some(until) = until {
-                next_row = part.row_at(until, &mut reading).await?;
+                next_row = part.row_at(until, &mut blocks).await?;
             }
         }
         stats.merged = self.pass_before(&merged, next_row.as_ref(), sink)?;
@@ -165,32 +165,37 @@ impl StretchPart<'_> {
         RowFinder::new(self.stretch, &self.stretch.rows, marks, self.len)
     }
 
-    async fn places(&self, others: &[Bytes], needs_marks: bool, reading: &mut Reading) -> Result<PartPlaces> {
+    async fn places(
+        &self,
+        others: &[Bytes],
+        needs_marks: bool,
+        blocks: &mut CursorBlocks,
+    ) -> Result<PartPlaces> {
         let Some(marks) = self.cached.marks().filter(|_| needs_marks) else {
             return Ok(PartPlaces { range: 0..self.len, others: Vec::new() });
         };
         let mut finder = self.finder(marks);
         let start = match self.rows.start > self.stretch.rows.start {
-            true => finder.find(&self.rows.start, reading).await?.place,
+            true => finder.find(&self.rows.start, blocks).await?.place,
             false => 0,
         };
         let mut places = Vec::new();
         for other in others {
-            let found = finder.find(other, reading).await?;
+            let found = finder.find(other, blocks).await?;
             if found.is_there {
                 places.push(found.place);
             }
         }
         let end = match self.rows.stop == self.stretch.rows.stop {
             true => self.len,
-            false => finder.find(&self.rows.stop, reading).await?.place,
+            false => finder.find(&self.rows.stop, blocks).await?.place,
         };
         Ok(PartPlaces { range: start..end.max(start), others: places })
     }
 
     /// The row at a place.
-    async fn row_at(&self, place: usize, reading: &mut Reading) -> Result<Option<Bytes>> {
+    async fn row_at(&self, place: usize, blocks: &mut CursorBlocks) -> Result<Option<Bytes>> {
         let marks = self.cached.marks().expect("marks are built for a sink that may stop");
-        self.finder(marks).row_at(place, reading).await
+        self.finder(marks).row_at(place, blocks).await
     }
 }

@@ -7,15 +7,13 @@ use bytes::Bytes;
 use cell::CellOrder;
 use cell::query::{CellSelection, FamilyColumns, Scan};
 use columnar::{Batch, Bounds, ColumnLocation, slices};
+use engine::error::Result;
+use engine::region::{Region, RegionReader};
+use engine::scanner::{Deadline, Limits, RegionScanner, Stopped, drive};
 
-use crate::columns::entry::StretchFacts;
-use crate::columns::merged::{MergedRows, RowCollector};
-use crate::columns::plan::{ColumnQuery, ReadMethod, RowRange, Unit};
-use crate::error::Result;
-use crate::mvcc::ReadGuard;
-use crate::region::Region;
-use crate::scanner::{Deadline, Limits, RegionScanner, ScannerParts, Stopped, drive};
-use crate::store::RegionView;
+use crate::entry::StretchFacts;
+use crate::merged::{MergedRows, RowCollector};
+use crate::plan::{ColumnQuery, ReadMethod, RowRange, Unit};
 
 /// How often a scan of merged rows checks whether more rows are wanted.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
@@ -57,7 +55,7 @@ pub enum TakenRows {
 impl TakenRows {
     /// The first row that was not taken, of a batch that begins at `rows`. `None` if it is not in
     /// `rows`.
-    pub(super) fn until(self, rows: std::ops::Range<usize>) -> Option<usize> {
+    pub(crate) fn until(self, rows: std::ops::Range<usize>) -> Option<usize> {
         match self {
             TakenRows::All => None,
             TakenRows::Until(row) => Some(rows.start + row).filter(|row| *row < rows.end),
@@ -104,26 +102,24 @@ pub struct ReadUnit {
 
 /// A scan of columns of a region, at one read point. Several tasks may share it.
 pub struct ColumnScan {
-    region: Arc<Region>,
-    view: Arc<RegionView>,
-    guard: ReadGuard,
+    pub(crate) reader: RegionReader,
     query: ColumnQuery,
-    pub(super) range: RowRange,
+    pub(crate) range: RowRange,
     // Indexes of the families whose cells make rows.
-    pub(super) stores: Vec<usize>,
+    pub(crate) stores: Vec<usize>,
     // Index of the only family, if its stretches can be used.
-    pub(super) store: Option<usize>,
-    now_ms: i64,
+    pub(crate) store: Option<usize>,
 }
 
 impl ColumnScan {
     /// Begins a scan of the part of `query` that is in `region`, at the newest read point.
     ///
     /// # Errors
-    /// [`Error::NotServing`](crate::error::Error::NotServing),
-    /// [`Error::NoSuchFamily`](crate::error::Error::NoSuchFamily).
+    /// [`Error::NotServing`](engine::error::Error::NotServing),
+    /// [`Error::NoSuchFamily`](engine::error::Error::NoSuchFamily).
     pub fn new(region: &Arc<Region>, query: ColumnQuery) -> Result<ColumnScan> {
-        let (view, guard, stores) = region.view_to_scan(&query.families)?;
+        let reader = region.reader()?;
+        let stores = reader.stores_of(&query.families)?;
         let has_cells =
             query.columns.iter().any(|column| matches!(column.location, ColumnLocation::Cell { .. }));
         let versions = if has_cells { query.versions.max(1) } else { 1 };
@@ -136,32 +132,16 @@ impl ColumnScan {
             _ => None,
         };
         let store = store
-            .filter(|at| region.order() == CellOrder::Plain && !region.rules()[*at].new_version_behavior)
+            .filter(|at| {
+                region.table().order() == CellOrder::Plain && !reader.rules(*at).new_version_behavior
+            })
             // Stretches contain only the newest versions.
             .filter(|_| versions == 1);
-        let now_ms = region.now_ms();
-        Ok(ColumnScan {
-            region: region.clone(),
-            view,
-            guard,
-            query,
-            range: RowRange { start, stop },
-            stores,
-            store,
-            now_ms,
-        })
+        Ok(ColumnScan { reader, query, range: RowRange { start, stop }, stores, store })
     }
 
-    pub(super) fn region(&self) -> &Arc<Region> {
-        &self.region
-    }
-
-    pub(super) fn view(&self) -> &RegionView {
-        &self.view
-    }
-
-    pub(super) fn read_point(&self) -> u64 {
-        self.guard.read_point()
+    pub(crate) fn region(&self) -> &Arc<Region> {
+        self.reader.region()
     }
 
     /// The wanted rows and columns.
@@ -172,7 +152,7 @@ impl ColumnScan {
     /// Reads a unit.
     ///
     /// # Errors
-    /// Those of reading files and of the sink. [`Error::BadRequest`](crate::Error::BadRequest) for
+    /// Those of reading files and of the sink. [`Error::BadRequest`](engine::Error::BadRequest) for
     /// a value that does not fit the type of its column.
     pub async fn read(&self, unit: &Unit, sink: &mut dyn BatchSink) -> Result<ReadUnit> {
         let (stretch, store) = match (&unit.method, self.store) {
@@ -191,18 +171,18 @@ impl ColumnScan {
     }
 
     /// Whether the first cell of each column is the wanted one, in a stretch with these facts.
-    pub(super) fn may_use_stretch(&self, facts: &StretchFacts, store: usize) -> bool {
+    pub(crate) fn may_use_stretch(&self, facts: &StretchFacts, store: usize) -> bool {
         let (least, greatest) = facts.timestamps;
         let range = self.query.time_range;
         facts.is_plain
-            && facts.seq_id_max <= self.guard.read_point()
+            && facts.seq_id_max <= self.reader.read_point()
             // Reads skip cells with negative timestamps, so such a cell is not the wanted one.
             && (facts.rows == 0 || (least >= 0 && range.contains(least) && range.contains(greatest)))
-            && least >= self.region.rules()[store].oldest_unexpired(self.now_ms)
+            && least >= self.reader.oldest_unexpired(store)
     }
 
     /// Reads single rows by scans. Returns `None` if their cells have very many bytes.
-    pub(super) async fn merge_rows(&self, rows: &[Bytes]) -> Result<Option<MergedRows>> {
+    pub(crate) async fn merge_rows(&self, rows: &[Bytes]) -> Result<Option<MergedRows>> {
         let mut merged = RowCollector::new(&self.query.columns, self.query.versions);
         for row in rows {
             let scan = Scan {
@@ -212,7 +192,7 @@ impl ColumnScan {
                 selection: self.selection(),
                 ..Scan::default()
             };
-            let mut scanner = self.scanner(&scan)?;
+            let mut scanner = self.reader.scanner(&scan)?;
             while drive(&mut scanner, &mut Limits::default(), &mut merged).await?.stopped
                 != Stopped::Exhausted
             {}
@@ -225,7 +205,7 @@ impl ColumnScan {
 
     /// Reads rows by a scan.
     async fn read_merged(&self, rows: &RowRange, sink: &mut dyn BatchSink) -> Result<ReadUnit> {
-        let mut scanner = self.scanner(&Scan {
+        let mut scanner = self.reader.scanner(&Scan {
             start_row: rows.start.clone(),
             stop_row: rows.stop.clone(),
             selection: self.selection(),
@@ -253,7 +233,7 @@ impl ColumnScan {
     /// Reads whole rows until a batch is full, [`CHECK_PERIOD`] has passed, or the rows end.
     /// Returns which of these happened.
     async fn fill(&self, scanner: &mut RegionScanner, merged: &mut RowCollector) -> Result<Stopped> {
-        let clock = &self.region.env().clock;
+        let clock = &self.region().env().clock;
         let deadline = Deadline { clock: clock.clone(), at: clock.monotonic() + CHECK_PERIOD };
         loop {
             let mut limits = Limits { deadline: Some(deadline.clone()), ..merged.limits() };
@@ -294,7 +274,7 @@ impl ColumnScan {
     }
 
     /// Passes merged rows to a sink that takes them, even if it wants no more.
-    pub(super) fn pass_all(
+    pub(crate) fn pass_all(
         &self,
         merged: &MergedRows,
         rows: std::ops::Range<usize>,
@@ -312,14 +292,6 @@ impl ColumnScan {
             }
         }
         Ok(())
-    }
-
-    /// A scanner at the read point of this scan.
-    fn scanner(&self, scan: &Scan) -> Result<RegionScanner> {
-        let guard = self.region.mvcc().register_reader(Some(self.guard.read_point()));
-        let stores = self.region.rules().iter().zip(&self.view.stores);
-        let parts = ScannerParts { now_ms: self.now_ms, ..self.region.scanner_parts(guard) };
-        RegionScanner::new(stores, scan, parts)
     }
 
     fn selection(&self) -> CellSelection {

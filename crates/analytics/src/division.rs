@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use cell::CellOrder;
+use engine::error::Result;
+use engine::scanner::CursorBlocks;
+use engine::store::StoreFile;
 
-use crate::columns::entry::StretchFacts;
-use crate::columns::others;
-use crate::columns::plan::{self, Plan, ReadMethod, RowRange, STRETCHES_MAX, Unit};
-use crate::columns::reading::Reading;
-use crate::columns::scan::ColumnScan;
-use crate::error::Result;
-use crate::scanner::may_have_rows;
-use crate::store::StoreFile;
+use crate::entry::StretchFacts;
+use crate::plan::{self, OTHER_ROWS_MAX, Plan, ReadMethod, RowRange, STRETCHES_MAX, Unit};
+use crate::scan::ColumnScan;
 
 impl ColumnScan {
     /// Divides the rows, in order, into units of work. Stretches of the largest file come first.
@@ -34,11 +32,11 @@ impl ColumnScan {
         let files = self.dividing_files();
         let mut range = self.range.clone();
         let mut of_files = Vec::with_capacity(files.len());
-        let mut reading = Reading::new(self.region().loader());
+        let mut blocks = self.region().cursor_blocks();
         for file in &files {
-            of_files.push(match self.counted(file, &mut reading).await? {
+            of_files.push(match self.counted(file, &mut blocks).await? {
                 Some(counted) => vec![counted],
-                None => self.stretches(file, &mut range, stretches_max, &mut plan, &mut reading).await?,
+                None => self.stretches(file, &mut range, stretches_max, &mut plan, &mut blocks).await?,
             });
         }
         for (file, of_file) in files.iter().zip(&mut of_files) {
@@ -47,7 +45,7 @@ impl ColumnScan {
             let is_divided =
                 |unit: &Unit| matches!(unit.method, ReadMethod::Counted(_)) && !range.contains(&unit.rows);
             if of_file.iter().any(is_divided) {
-                *of_file = self.stretches(file, &mut range, stretches_max, &mut plan, &mut reading).await?;
+                *of_file = self.stretches(file, &mut range, stretches_max, &mut plan, &mut blocks).await?;
             }
         }
         plan::fill(range, &of_files, &mut plan.units);
@@ -62,9 +60,9 @@ impl ColumnScan {
         range: &mut RowRange,
         max: usize,
         plan: &mut Plan,
-        reading: &mut Reading,
+        blocks: &mut CursorBlocks,
     ) -> Result<Vec<Unit>> {
-        let mut found = plan::stretches(file, range, max, reading).await?;
+        let mut found = plan::stretches(file, range, max, blocks).await?;
         if let Some(next_row) = found.next_row {
             range.stop = next_row.clone();
             plan.next_row = Some(next_row);
@@ -79,11 +77,10 @@ impl ColumnScan {
     /// The files whose stretches become units, the largest first.
     fn dividing_files(&self) -> Vec<Arc<StoreFile>> {
         let (start, stop) = (&self.range.start, &self.range.stop);
-        let files = self.stores.iter().flat_map(|at| self.view().stores[*at].files.iter());
-        let mut files: Vec<Arc<StoreFile>> =
-            files.filter(|file| may_have_rows(file, CellOrder::Plain, start, stop)).cloned().collect();
+        let files = self.stores.iter().flat_map(|at| self.reader.files(*at, start, stop));
+        let mut files: Vec<Arc<StoreFile>> = files.cloned().collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.len()));
-        if self.region().order() != CellOrder::Plain {
+        if self.region().table().order() != CellOrder::Plain {
             files.clear();
         }
         files
@@ -91,7 +88,7 @@ impl ColumnScan {
 
     /// All rows of a file as a counted unit, if only their number is wanted and the file contains
     /// it.
-    async fn counted(&self, file: &Arc<StoreFile>, reading: &mut Reading) -> Result<Option<Unit>> {
+    async fn counted(&self, file: &Arc<StoreFile>, blocks: &mut CursorBlocks) -> Result<Option<Unit>> {
         let (Some(store), Some(rows), Some(range)) =
             (self.store, file.reader().info().plain_rows, plan::rows_of(file))
         else {
@@ -110,8 +107,8 @@ impl ColumnScan {
         if !is_whole || !self.may_use_stretch(&facts, store) {
             return Ok(None);
         }
-        let (view, read_point) = (&self.view().stores[store], self.read_point());
-        let others = others::rows_in_other_sources(&range, file, view, read_point, reading).await?;
+        let rows_of_file = (&range.start[..], &range.stop[..]);
+        let others = self.reader.rows_outside(file, store, rows_of_file, OTHER_ROWS_MAX, blocks).await?;
         let is_alone = others.is_some_and(|others| others.is_empty());
         Ok(is_alone.then_some(Unit { rows: range, method: ReadMethod::Counted(rows) }))
     }

@@ -5,19 +5,19 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use cell::{Cell, CellType};
 use columnar::{Column, ColumnLocation, Unreadable, VectorBuilder};
+use engine::error::{Error, Result};
 
-use crate::columns::entry::StretchFacts;
-use crate::error::{Error, Result};
+use crate::entry::StretchFacts;
 
 /// Memory of a value in addition to its bytes, or of a null.
-pub(super) const VALUE_BYTES: usize = 12;
+pub(crate) const VALUE_BYTES: usize = 12;
 
 /// Maximum bytes of collected values and of the memory for their rows. Batches are much smaller,
 /// but they do not end within a row.
 const COLLECTED_BYTES_MAX: usize = 256 << 20;
 
 /// Receives cells row by row, and builds a vector for each column.
-pub(super) struct RowsBuilder {
+pub(crate) struct RowsBuilder {
     builders: Vec<VectorBuilder>,
     // Columns of cells, in the order of cells.
     cells: Vec<CellColumn>,
@@ -42,7 +42,7 @@ struct CellColumn {
 }
 
 impl RowsBuilder {
-    pub(super) fn new(columns: &[Column]) -> RowsBuilder {
+    pub(crate) fn new(columns: &[Column]) -> RowsBuilder {
         let mut cells = Vec::new();
         let mut row_builders = Vec::new();
         for (builder, column) in columns.iter().enumerate() {
@@ -79,29 +79,29 @@ impl RowsBuilder {
     }
 
     /// Index of the column of the last value that could not be read.
-    pub(super) fn unreadable(&self) -> Option<usize> {
+    pub(crate) fn unreadable(&self) -> Option<usize> {
         self.unreadable
     }
 
     /// Whether the cell belongs to a wanted column.
-    pub(super) fn wants(&self, cell: &Cell<'_>) -> bool {
+    pub(crate) fn wants(&self, cell: &Cell<'_>) -> bool {
         let name = (cell.family(), cell.qualifier());
         self.cells.binary_search_by(|target| (&target.family[..], &target.qualifier[..]).cmp(&name)).is_ok()
     }
 
     /// Estimated memory of the vectors so far, in bytes.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes + self.facts.rows * self.builders.len() * VALUE_BYTES
     }
 
     /// Bytes of all values so far, counted once per column that has them.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Maximum number of copies of a byte of a cell in the values. A row key is copied once itself,
     /// and at most once for each column of a part of it.
-    pub(super) fn copies_max(&self) -> usize {
+    pub(crate) fn copies_max(&self) -> usize {
         self.columns_per_cell_max.max(self.row_builders.len() + 1)
     }
 
@@ -109,23 +109,23 @@ impl RowsBuilder {
     ///
     /// # Errors
     /// [`Error::BadRequest`] if they are.
-    pub(super) fn check_rows(&self, row: &[u8], count: usize) -> Result<()> {
+    pub(crate) fn check_rows(&self, row: &[u8], count: usize) -> Result<()> {
         let bytes = self.builders.len() * VALUE_BYTES + row.len() * (self.row_builders.len() + 1);
         check_bytes(row, bytes.saturating_mul(count))
     }
 
     /// Number of rows so far.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.facts.rows
     }
 
-    pub(super) fn facts(&self) -> StretchFacts {
+    pub(crate) fn facts(&self) -> StretchFacts {
         self.facts
     }
 
     /// Whether `row` is the row of the last cell.
     #[inline]
-    pub(super) fn is_current(&self, row: &[u8]) -> bool {
+    pub(crate) fn is_current(&self, row: &[u8]) -> bool {
         self.facts.rows > 0 && self.row == row
     }
 
@@ -133,7 +133,7 @@ impl RowsBuilder {
     ///
     /// # Errors
     /// [`Error::BadRequest`] if its key does not fit the type of a column.
-    pub(super) fn begin(&mut self, row: &[u8]) -> Result<()> {
+    pub(crate) fn begin(&mut self, row: &[u8]) -> Result<()> {
         let rows = self.facts.rows;
         for target in &self.cells {
             self.builders[target.builder].fill(rows);
@@ -163,7 +163,7 @@ impl RowsBuilder {
     /// # Errors
     /// [`Error::BadRequest`] if its value does not fit the type of its column.
     #[inline]
-    pub(super) fn cell(&mut self, cell: &Cell<'_>) -> Result<()> {
+    pub(crate) fn cell(&mut self, cell: &Cell<'_>) -> Result<()> {
         debug_assert!(self.row == cell.row(), "a cell belongs to the row that was begun last");
         let timestamp = cell.timestamp();
         let facts = &mut self.facts;
@@ -197,7 +197,7 @@ impl RowsBuilder {
     }
 
     /// Takes the facts, and the vectors in the order of the columns.
-    pub(super) fn take(&mut self) -> (StretchFacts, Vec<columnar::Vector>) {
+    pub(crate) fn take(&mut self) -> (StretchFacts, Vec<columnar::Vector>) {
         let facts = std::mem::replace(&mut self.facts, StretchFacts::none());
         self.bytes = 0;
         let builders = self.builders.iter_mut().map(|builder| {
@@ -218,7 +218,7 @@ impl RowsBuilder {
 /// # Errors
 /// [`Error::BadRequest`] if they are too many.
 #[inline]
-pub(super) fn check_bytes(row: &[u8], bytes: usize) -> Result<()> {
+pub(crate) fn check_bytes(row: &[u8], bytes: usize) -> Result<()> {
     if bytes <= COLLECTED_BYTES_MAX {
         return Ok(());
     }

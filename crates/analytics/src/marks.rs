@@ -8,11 +8,11 @@
 use bytes::Bytes;
 use cell::KeyBuf;
 use columnar::strings::Strings;
-use hfile::{Cursor, Stop};
+use engine::error::Result;
+use engine::scanner::CursorBlocks;
+use hfile::Cursor;
 
-use crate::columns::plan::{RowRange, Stretch};
-use crate::columns::reading::Reading;
-use crate::error::Result;
+use crate::plan::{RowRange, Stretch};
 
 /// Some rows of a stretch with their places, in order. The first row of the stretch is one of them.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 64;
 
 impl Marks {
     /// Adds a mark after the previous ones.
-    pub(super) fn push(&mut self, row: &[u8], place: usize) {
+    pub(crate) fn push(&mut self, row: &[u8], place: usize) {
         let place = u32::try_from(place).expect("a stretch has far less than 2^32 rows");
         debug_assert!(self.places.last().is_none_or(|last| *last < place), "marks are in the order of rows");
         self.rows.push(row);
@@ -35,7 +35,7 @@ impl Marks {
     }
 
     /// Bytes of memory in addition to the value itself.
-    pub(super) fn heap_len(&self) -> usize {
+    pub(crate) fn heap_len(&self) -> usize {
         self.rows.heap_len() + self.places.capacity() * size_of::<u32>()
     }
 
@@ -54,7 +54,7 @@ impl Marks {
 }
 
 /// Finds rows of a stretch. Faster if they are requested in order.
-pub(super) struct RowFinder<'a> {
+pub(crate) struct RowFinder<'a> {
     marks: &'a Marks,
     // Number of rows of the stretch.
     len: usize,
@@ -66,16 +66,16 @@ pub(super) struct RowFinder<'a> {
 
 /// The place of a row, or where it would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RowPlace {
+pub(crate) struct RowPlace {
     /// Number of rows before it.
-    pub(super) place: usize,
+    pub(crate) place: usize,
     /// Whether the stretch has the row.
-    pub(super) is_there: bool,
+    pub(crate) is_there: bool,
 }
 
 impl<'a> RowFinder<'a> {
     /// A finder for the rows `range` of a stretch, which has `len` rows.
-    pub(super) fn new(stretch: &Stretch, range: &'a RowRange, marks: &'a Marks, len: usize) -> RowFinder<'a> {
+    pub(crate) fn new(stretch: &Stretch, range: &'a RowRange, marks: &'a Marks, len: usize) -> RowFinder<'a> {
         RowFinder { marks, len, stop: &range.stop, cursor: stretch.file.reader().cursor(), place: 0 }
     }
 
@@ -83,7 +83,7 @@ impl<'a> RowFinder<'a> {
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(super) async fn find(&mut self, row: &[u8], reading: &mut Reading) -> Result<RowPlace> {
+    pub(crate) async fn find(&mut self, row: &[u8], blocks: &mut CursorBlocks) -> Result<RowPlace> {
         let after = RowPlace { place: self.len, is_there: false };
         if !self.stop.is_empty() && row >= self.stop {
             return Ok(after);
@@ -91,12 +91,12 @@ impl<'a> RowFinder<'a> {
         let Some((mark, place)) = self.marks.last_where(|mark, _| mark <= row) else {
             return Ok(RowPlace { place: 0, is_there: false });
         };
-        self.approach(mark, place, |here, _| here <= row, reading).await?;
+        self.approach(mark, place, |here, _| here <= row, blocks).await?;
         while let Some(here) = self.row() {
             if here >= row {
                 return Ok(RowPlace { place: self.place, is_there: here == row });
             }
-            self.next_row(reading).await?;
+            self.next_row(blocks).await?;
         }
         Ok(after)
     }
@@ -105,12 +105,12 @@ impl<'a> RowFinder<'a> {
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(super) async fn row_at(&mut self, wanted: usize, reading: &mut Reading) -> Result<Option<Bytes>> {
+    pub(crate) async fn row_at(&mut self, wanted: usize, blocks: &mut CursorBlocks) -> Result<Option<Bytes>> {
         let mark = self.marks.last_where(|_, place| place <= wanted);
         let Some((mark, place)) = mark.filter(|_| wanted < self.len) else { return Ok(None) };
-        self.approach(mark, place, |_, here| here <= wanted, reading).await?;
+        self.approach(mark, place, |_, here| here <= wanted, blocks).await?;
         while self.place < wanted && self.row().is_some() {
-            self.next_row(reading).await?;
+            self.next_row(blocks).await?;
         }
         Ok(self.row().map(Bytes::copy_from_slice))
     }
@@ -121,11 +121,11 @@ impl<'a> RowFinder<'a> {
         mark: &[u8],
         place: usize,
         may_stay: impl Fn(&[u8], usize) -> bool,
-        reading: &mut Reading,
+        blocks: &mut CursorBlocks,
     ) -> Result<()> {
         let stays = self.row().is_some_and(|here| self.place >= place && may_stay(here, self.place));
         if !stays {
-            self.seek(mark, reading).await?;
+            self.seek(mark, blocks).await?;
             self.place = place;
         }
         Ok(())
@@ -137,16 +137,15 @@ impl<'a> RowFinder<'a> {
         (self.stop.is_empty() || row < self.stop).then_some(row)
     }
 
-    async fn next_row(&mut self, reading: &mut Reading) -> Result<()> {
+    async fn next_row(&mut self, blocks: &mut CursorBlocks) -> Result<()> {
         let Some(row) = self.row().map(<[u8]>::to_vec) else { return Ok(()) };
         self.place += 1;
         let mut steps = 0;
         while steps < STEPS_MAX {
-            match self.cursor.next(reading.blocks()) {
-                Ok(()) => reading.step_succeeded(),
-                Err(Stop::Failed(error)) => return Err(error.into()),
-                Err(Stop::Miss(miss)) => {
-                    reading.load(&miss).await?;
+            match self.cursor.next(blocks.source()) {
+                Ok(()) => blocks.step_succeeded(),
+                Err(stop) => {
+                    blocks.handle(stop).await?;
                     continue;
                 }
             }
@@ -156,19 +155,18 @@ impl<'a> RowFinder<'a> {
             }
         }
         let after = [&row[..], &[0]].concat();
-        self.seek(&after, reading).await
+        self.seek(&after, blocks).await
     }
 
-    async fn seek(&mut self, row: &[u8], reading: &mut Reading) -> Result<()> {
+    async fn seek(&mut self, row: &[u8], blocks: &mut CursorBlocks) -> Result<()> {
         let key = KeyBuf::first_on_row(row);
         loop {
-            match self.cursor.seek(key.as_slice(), reading.blocks()) {
+            match self.cursor.seek(key.as_slice(), blocks.source()) {
                 Ok(()) => break,
-                Err(Stop::Failed(error)) => return Err(error.into()),
-                Err(Stop::Miss(miss)) => reading.load(&miss).await?,
+                Err(stop) => blocks.handle(stop).await?,
             }
         }
-        reading.step_succeeded();
+        blocks.step_succeeded();
         Ok(())
     }
 }

@@ -6,16 +6,15 @@
 use std::sync::Arc;
 
 use columnar::{Column, ColumnLocation, Packed, Vector, VectorBuilder};
+use engine::error::{Error, Result};
+use engine::scanner::{CursorBlocks, Stop};
+use engine::store::StoreFile;
 use hfile::{Catalog, Directory, SidecarLocation, Strip};
 use tracing::warn;
 
-use crate::columns::entry::StretchFacts;
-use crate::columns::marks::Marks;
-use crate::columns::plan::Stretch;
-use crate::columns::reading::Reading;
-use crate::error::{Error, Result};
-use crate::scanner::Stop;
-use crate::store::StoreFile;
+use crate::entry::StretchFacts;
+use crate::marks::Marks;
+use crate::plan::Stretch;
 
 /// Rows of a strip between two pauses for other tasks.
 const ROWS_PER_SLICE: usize = 16 << 10;
@@ -24,24 +23,24 @@ const ROWS_PER_SLICE: usize = 16 << 10;
 ///
 /// # Errors
 /// Those of the file system.
-pub(super) async fn catalog(file: &StoreFile, reading: &mut Reading) -> Result<Option<Catalog>> {
-    let found = read(file, reading, |reading| file.reader().catalog(reading.blocks())).await?;
+pub(crate) async fn catalog(file: &StoreFile, blocks: &mut CursorBlocks) -> Result<Option<Catalog>> {
+    let found = read(file, blocks, |blocks| file.reader().catalog(blocks.source())).await?;
     Ok(found.flatten().filter(|catalog| !catalog.entries.is_empty()))
 }
 
 /// Reads a part of a sidecar; `None` if it is damaged.
 async fn read<T>(
     file: &StoreFile,
-    reading: &mut Reading,
-    step: impl Fn(&Reading) -> std::result::Result<T, Stop>,
+    blocks: &mut CursorBlocks,
+    step: impl Fn(&CursorBlocks) -> std::result::Result<T, Stop>,
 ) -> Result<Option<T>> {
     let unusable = |error: &dyn std::error::Error| {
         warn!(file = %file.reader().path(), %error, "cannot use column sidecar; reading cells instead");
     };
     loop {
-        match step(reading) {
+        match step(blocks) {
             Ok(part) => {
-                reading.step_succeeded();
+                blocks.step_succeeded();
                 return Ok(Some(part));
             }
             Err(Stop::Failed(error @ hfile::Error::Fs(_))) => return Err(error.into()),
@@ -49,7 +48,7 @@ async fn read<T>(
                 unusable(&error);
                 return Ok(None);
             }
-            Err(Stop::Miss(miss)) => match reading.load(&miss).await {
+            Err(stop) => match blocks.handle(stop).await {
                 Err(error @ Error::Corrupt { .. }) => {
                     unusable(&error);
                     return Ok(None);
@@ -61,13 +60,13 @@ async fn read<T>(
 }
 
 /// The sidecar of one stretch.
-pub(super) struct Sidecar<'a> {
+pub(crate) struct Sidecar<'a> {
     stretch: &'a Stretch,
     directory: Directory,
 }
 
 /// The result for one column of a stretch.
-pub(super) enum StripResult {
+pub(crate) enum StripResult {
     /// Its values.
     Vector(Arc<Packed>),
     /// One of its values does not fit the type of the column.
@@ -81,16 +80,15 @@ impl<'a> Sidecar<'a> {
     ///
     /// # Errors
     /// Those of the file system.
-    pub(super) async fn of(stretch: &'a Stretch, reading: &mut Reading) -> Result<Option<Sidecar<'a>>> {
+    pub(crate) async fn of(stretch: &'a Stretch, blocks: &mut CursorBlocks) -> Result<Option<Sidecar<'a>>> {
         let Some(place) = stretch.directory else { return Ok(None) };
         let file = &stretch.file;
-        let directory =
-            read(file, reading, |reading| file.reader().directory(place, reading.blocks())).await?;
+        let directory = read(file, blocks, |blocks| file.reader().directory(place, blocks.source())).await?;
         Ok(directory.map(|directory| Sidecar { stretch, directory }))
     }
 
     /// Facts about the cells.
-    pub(super) fn facts(&self) -> StretchFacts {
+    pub(crate) fn facts(&self) -> StretchFacts {
         let Directory { rows, is_plain, seq_id_max, timestamps, .. } = self.directory;
         let assigned = self.stretch.file.reader().assigned_seq_id();
         let timestamps = (timestamps.min, timestamps.max);
@@ -98,14 +96,14 @@ impl<'a> Sidecar<'a> {
     }
 
     /// Places of some of the rows.
-    pub(super) fn marks(&self) -> Marks {
+    pub(crate) fn marks(&self) -> Marks {
         let mut marks = Marks::default();
         self.directory.marks.iter().for_each(|mark| marks.push(&mark.row, mark.row_index as usize));
         marks
     }
 
     /// Whether it can provide vectors.
-    pub(super) fn has_strips(&self) -> bool {
+    pub(crate) fn has_strips(&self) -> bool {
         self.directory.has_strips()
     }
 
@@ -113,7 +111,7 @@ impl<'a> Sidecar<'a> {
     ///
     /// # Errors
     /// Those of the file system.
-    pub(super) async fn vector(&self, column: &Column, reading: &mut Reading) -> Result<StripResult> {
+    pub(crate) async fn vector(&self, column: &Column, blocks: &mut CursorBlocks) -> Result<StripResult> {
         let rows = self.directory.rows;
         let place = match &column.location {
             ColumnLocation::Cell { family, qualifier } if *family == self.directory.family => {
@@ -125,7 +123,7 @@ impl<'a> Sidecar<'a> {
         let Some(place) = place else {
             return Ok(StripResult::Vector(packed(Vector::nulls(column.kind(), rows))));
         };
-        match self.strip(place, reading).await? {
+        match self.strip(place, blocks).await? {
             Some(strip) => Ok(vector_of(column, &strip)
                 .await
                 .map_or(StripResult::Unreadable, |vector| StripResult::Vector(packed(vector)))),
@@ -133,9 +131,9 @@ impl<'a> Sidecar<'a> {
         }
     }
 
-    async fn strip(&self, place: SidecarLocation, reading: &mut Reading) -> Result<Option<Strip>> {
+    async fn strip(&self, place: SidecarLocation, blocks: &mut CursorBlocks) -> Result<Option<Strip>> {
         let (file, rows) = (&self.stretch.file, self.directory.rows);
-        read(file, reading, |reading| file.reader().strip(place, rows, reading.blocks())).await
+        read(file, blocks, |blocks| file.reader().strip(place, rows, blocks.source())).await
     }
 }
 

@@ -7,14 +7,12 @@ use cell::EndKey;
 use cell::query::TimeRange;
 use cell::range::min_end;
 use columnar::Column;
+use engine::error::Result;
+use engine::scanner::CursorBlocks;
+use engine::store::StoreFile;
 use hfile::{Catalog, CatalogEntry, SidecarLocation};
 
-use crate::columns::others::ROWS_MAX;
-use crate::columns::reading::Reading;
-use crate::columns::sidecar;
-use crate::error::Result;
-use crate::scanner::Stop;
-use crate::store::StoreFile;
+use crate::sidecar;
 
 /// Data blocks per stretch. With HBase's default block size a stretch has 8 MiB of cells: enough
 /// that its fixed costs are small per row, and little enough that its vectors are small compared
@@ -24,6 +22,10 @@ const STRETCH_BLOCKS: usize = 128;
 /// Maximum stretches of a file in one plan, for tens of GiB of cells. The index of the file is read
 /// no further; the caller plans the remaining rows later.
 pub const STRETCHES_MAX: usize = 4096;
+
+/// Maximum number of rows of a stretch that have cells in a memstore or another file, if the
+/// vectors of the stretch are used. These rows are then read one by one.
+pub(crate) const OTHER_ROWS_MAX: usize = 512;
 
 /// The rows and columns that a query wants from a region.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,13 +56,13 @@ pub struct Plan {
 /// A range of rows that one task reads.
 #[derive(Clone)]
 pub struct Unit {
-    pub(super) rows: RowRange,
-    pub(super) method: ReadMethod,
+    pub(crate) rows: RowRange,
+    pub(crate) method: ReadMethod,
 }
 
 /// How rows are read.
 #[derive(Clone)]
-pub(super) enum ReadMethod {
+pub(crate) enum ReadMethod {
     /// By a scan.
     Merged,
     /// From the vectors of a stretch, if they can be used.
@@ -72,13 +74,13 @@ pub(super) enum ReadMethod {
 /// The rows of a file from the start of one data block to the start of a later one. A unit may
 /// cover only a part of them.
 #[derive(Clone)]
-pub(super) struct Stretch {
-    pub(super) file: Arc<StoreFile>,
+pub(crate) struct Stretch {
+    pub(crate) file: Arc<StoreFile>,
     /// Offset of the data block in which it begins.
-    pub(super) offset: u64,
-    pub(super) rows: RowRange,
+    pub(crate) offset: u64,
+    pub(crate) rows: RowRange,
     /// Location of the directory of its columns, if the file has a sidecar.
-    pub(super) directory: Option<SidecarLocation>,
+    pub(crate) directory: Option<SidecarLocation>,
 }
 
 impl Unit {
@@ -101,24 +103,24 @@ impl Unit {
 
 /// Rows from `start` (inclusive) to `stop` (exclusive). An empty bound is no bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RowRange {
-    pub(super) start: Bytes,
-    pub(super) stop: Bytes,
+pub(crate) struct RowRange {
+    pub(crate) start: Bytes,
+    pub(crate) stop: Bytes,
 }
 
 impl RowRange {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !EndKey(&self.stop).is_after(&self.start)
     }
 
     /// The rows that are in both.
-    pub(super) fn within(&self, other: &RowRange) -> RowRange {
+    pub(crate) fn within(&self, other: &RowRange) -> RowRange {
         let stop = min_end(&self.stop, &other.stop).clone();
         RowRange { start: (&self.start).max(&other.start).clone(), stop }
     }
 
     /// Whether all rows of `other` are in this range.
-    pub(super) fn contains(&self, other: &RowRange) -> bool {
+    pub(crate) fn contains(&self, other: &RowRange) -> bool {
         self.start <= other.start && EndKey(&other.stop) <= EndKey(&self.stop)
     }
 }
@@ -129,7 +131,7 @@ impl RowRange {
 ///
 /// A task must finish the unit that it has begun, so no unit has much more than one stretch of any
 /// file.
-pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) {
+pub(crate) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) {
     if range.is_empty() {
         return;
     }
@@ -163,7 +165,7 @@ pub(super) fn fill(range: RowRange, files: &[Vec<Unit>], units: &mut Vec<Unit>) 
 fn is_filled_by_others(unit: &Unit, others: &[Vec<Unit>]) -> bool {
     let RowRange { start, stop } = &unit.rows;
     let is_counted =
-        |other: &Unit| matches!(other.method, ReadMethod::Counted(rows) if rows > ROWS_MAX as u64);
+        |other: &Unit| matches!(other.method, ReadMethod::Counted(rows) if rows > OTHER_ROWS_MAX as u64);
     let has_others = |units: &Vec<Unit>| {
         let from = units.partition_point(|other| other.rows.start <= *start);
         let inside = units[from..].iter().take_while(|other| stop.is_empty() || other.rows.start < *stop);
@@ -174,7 +176,7 @@ fn is_filled_by_others(unit: &Unit, others: &[Vec<Unit>]) -> bool {
 }
 
 /// The rows of the file's part that the store has, from the first to the last.
-pub(super) fn rows_of(file: &StoreFile) -> Option<RowRange> {
+pub(crate) fn rows_of(file: &StoreFile) -> Option<RowRange> {
     let start = Bytes::copy_from_slice(file.reader().first_row()?);
     let rows = RowRange { start, stop: rows_end(file) };
     let Some(half) = file.half() else { return Some(rows) };
@@ -209,16 +211,16 @@ struct StretchStart {
 /// The stretches of a file, in order, from the one that contains the first row of `range`. The
 /// first row of each is from the index of the file, or from the catalog of its sidecar. At most
 /// `max`; `next_row` is then the first row after them.
-pub(super) async fn stretches(
+pub(crate) async fn stretches(
     file: &Arc<StoreFile>,
     range: &RowRange,
     max: usize,
-    reading: &mut Reading,
+    blocks: &mut CursorBlocks,
 ) -> Result<Plan> {
     let Some(rows) = rows_of(file) else { return Ok(Plan::default()) };
-    let starts = match sidecar::catalog(file, reading).await? {
+    let starts = match sidecar::catalog(file, blocks).await? {
         Some(catalog) => starts_by_catalog(&catalog, range, max),
-        None => starts_by_index(file, range, max, reading).await?,
+        None => starts_by_index(file, range, max, blocks).await?,
     };
     // The last start only marks the end of the stretch before it, unless the file ends with it.
     let end = starts.is_end.then(|| rows_end(file));
@@ -256,19 +258,19 @@ async fn starts_by_index(
     file: &Arc<StoreFile>,
     range: &RowRange,
     max: usize,
-    reading: &mut Reading,
+    blocks: &mut CursorBlocks,
 ) -> Result<StretchStarts> {
     let mut starts = StretchStarts::default();
     let mut outline = file.reader().outline(STRETCH_BLOCKS, &range.start);
     let mut is_enough = false;
     while !is_enough && !starts.is_end {
-        let miss = match outline.next(reading.blocks()) {
+        let stop = match outline.next(blocks.source()) {
             Ok(None) => {
                 starts.is_end = true;
                 continue;
             }
             Ok(Some((offset, key))) => {
-                reading.step_succeeded();
+                blocks.step_succeeded();
                 let row = cell::key::row(key);
                 is_enough = !range.stop.is_empty() && row >= &range.stop[..];
                 match starts.list.last_mut() {
@@ -286,10 +288,9 @@ async fn starts_by_index(
                 }
                 continue;
             }
-            Err(Stop::Failed(error)) => return Err(error.into()),
-            Err(Stop::Miss(miss)) => miss,
+            Err(stop) => stop,
         };
-        reading.load(&miss).await?;
+        blocks.handle(stop).await?;
     }
     Ok(starts)
 }

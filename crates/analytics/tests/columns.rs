@@ -7,6 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
+use analytics::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
 use base::env::Env;
 use bytes::Bytes;
 use cell::cell::CellType;
@@ -16,8 +17,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
 use columnar::{Batch, Bounds, Column, ColumnLocation, Encoding, Value};
 use common::columns::{check, raw_columns, read, wanted};
-use common::world::{Opened, open_table, options, region_info, run};
-use engine::columns::{BatchSink, ColumnQuery, ColumnScan, ReadStats, TakenRows};
+use common::regions::world::{Opened, open_table, options, region_info, run};
 use engine::region::CompactionKind;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};

@@ -8,13 +8,13 @@
 use std::cmp::Reverse;
 
 use cell::{Cell, KeyValue};
+use engine::error::Result;
 
-use crate::columns::rows::{RowsBuilder, check_bytes};
-use crate::error::Result;
+use crate::rows::{RowsBuilder, check_bytes};
 
 /// Collects the wanted cells of one row until it ends.
 #[derive(Default)]
-pub(super) struct Versions {
+pub(crate) struct Versions {
     row: Vec<u8>,
     is_begun: bool,
     cells: Vec<KeyValue>,
@@ -24,17 +24,17 @@ pub(super) struct Versions {
 
 impl Versions {
     /// Whether the cell is of the row that is being collected.
-    pub(super) fn is_current(&self, row: &[u8]) -> bool {
+    pub(crate) fn is_current(&self, row: &[u8]) -> bool {
         self.is_begun && self.row == row
     }
 
     /// The row that is being collected, or was collected last.
-    pub(super) fn row(&self) -> &[u8] {
+    pub(crate) fn row(&self) -> &[u8] {
         &self.row
     }
 
     /// Maximum number of rows that the collected row becomes, and their estimated bytes.
-    pub(super) fn collected(&self) -> (usize, usize) {
+    pub(crate) fn collected(&self) -> (usize, usize) {
         (self.cells.len().max(usize::from(self.is_begun)), self.bytes)
     }
 
@@ -42,9 +42,9 @@ impl Versions {
     /// row was [unfolded](Versions::unfold).
     ///
     /// # Errors
-    /// [`Error::BadRequest`](crate::error::Error::BadRequest) if the wanted cells of the row have
+    /// [`Error::BadRequest`](engine::error::Error::BadRequest) if the wanted cells of the row have
     /// too many bytes.
-    pub(super) fn add(&mut self, cell: &Cell<'_>, rows: &RowsBuilder) -> Result<()> {
+    pub(crate) fn add(&mut self, cell: &Cell<'_>, rows: &RowsBuilder) -> Result<()> {
         if !self.is_begun {
             self.is_begun = true;
             self.row.clear();
@@ -60,7 +60,7 @@ impl Versions {
     }
 
     /// Drops the collected row. Its cells come again.
-    pub(super) fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         (self.is_begun, self.bytes) = (false, 0);
         self.cells.clear();
     }
@@ -70,7 +70,7 @@ impl Versions {
     /// # Errors
     /// As [`RowsBuilder::cell`]. If there are too many rows, the error is returned before any of
     /// them is passed.
-    pub(super) fn unfold(&mut self, rows: &mut RowsBuilder) -> Result<()> {
+    pub(crate) fn unfold(&mut self, rows: &mut RowsBuilder) -> Result<()> {
         if !std::mem::take(&mut self.is_begun) {
             return Ok(());
         }

@@ -26,7 +26,7 @@ check: toolchain
 	cargo xtask check
 
 compare: optimized
-	cargo build --release --locked --package limits
+	cargo build --release --locked --package limits --package records
 	bench/compare/compare --grampus target/optimized/grampus $(ARGS)
 
 compat: toolchain

@@ -81,7 +81,7 @@ class Beside:
     @contextmanager
     def _asked(self, server, words, answers=subprocess.DEVNULL):
         """A process that sends queries until the block ends."""
-        command = [self._arguments.grampus, "records", *words, "--rows", self._records, *QUESTION, "--json", *address(server)]
+        command = [self._arguments.records, *words, "--rows", self._records, *QUESTION, "--json", *address(server)]
         # It shares a core with the load generator, which must send on time.
         asked = subprocess.Popen([str(word) for word in command], stdout=answers,
                                  preexec_fn=lambda: os.nice(19))

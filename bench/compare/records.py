@@ -106,7 +106,7 @@ class Records:
 
     def _ask(self, server, *steps, runs=1, turn=0):
         attributes = [at + turn * TURN for at in (SUM, ONLY, GROUP)]
-        words = [self._arguments.grampus, "records", *steps, "--rows", self._rows, "--attributes", ATTRIBUTES, "--table", TABLE,
+        words = [self._arguments.records, *steps, "--rows", self._rows, "--attributes", ATTRIBUTES, "--table", TABLE,
                  "--sum", attributes[0], "--only", f"{attributes[1]}=3", "--group-by", attributes[2], "--runs", runs,
                  "--server-pid", server.server.pid, "--json", *address(server)]
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True)

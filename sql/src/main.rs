@@ -13,7 +13,7 @@
 //! narrowing   conditions from dynamic filters, which are added while a scan runs
 //! request     requests to the servers; arrays: their responses as Arrow arrays
 //! yielding    joins that can be cancelled
-//! source      the servers; os: clocks, sockets and threads
+//! source      the servers; threads: where tasks run
 //! ```
 //!
 //! Does not depend on how servers compute their results (crates `coprocessor`, `engine`,
@@ -25,7 +25,6 @@ mod catalog;
 mod declaration;
 mod mapping;
 mod narrowing;
-mod os;
 mod postgres;
 mod predicate;
 mod request;
@@ -36,6 +35,7 @@ mod source;
 mod statements;
 mod system_table;
 mod table;
+mod threads;
 mod types;
 mod value;
 mod yielding;
@@ -59,6 +59,7 @@ use shell::{Failed, Shell, Style};
 use source::Cluster;
 use statements::Engine;
 use system_table::SystemTable;
+use threads::Threads;
 
 /// Retries after the first attempt: few, because a user waits for the result.
 const RETRIES_MAX: u32 = 7;
@@ -114,7 +115,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let env = os::env(runtime.handle().clone());
+    let env = os::env(Arc::new(Threads(runtime.handle().clone())));
     // Run on a thread of the runtime, which has the configured stack size.
     let work = runtime.spawn(async move { run(arguments, env).await });
     match runtime.block_on(work) {

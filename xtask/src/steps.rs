@@ -24,6 +24,12 @@ pub fn test() -> Result<(), String> {
         &["cargo", "test", "-p", "sinks", "--features", "otlp", "--locked"],
     )?;
     step(
+        "tests of a server with metrics sinks",
+        &"cargo test -p server --features otlp --test sinks --test otlp --test start --locked"
+            .split(' ')
+            .collect::<Vec<_>>(),
+    )?;
+    step(
         "the shell against recorded output of HBase's shell",
         &["compat/shell/run", "--grampus", "target/debug/grampus"],
     )?;

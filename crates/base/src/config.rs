@@ -28,7 +28,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use declare::OptionInfo;
-pub use document::{document, variable_of};
+pub use document::{document, sinks_document, variable_of};
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
 pub use root_uri::RootUri;

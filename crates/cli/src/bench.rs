@@ -28,13 +28,13 @@ use client::{Client, ClientOptions, Registry};
 use rpc::client::{ConnectOptions, Connection};
 
 use load::Load;
-pub(crate) use process::Process;
-pub(crate) use progress::{Measure, Progress};
 use report::Measurement;
 use rows::Rows;
 use workload::{ECHO_LEN_MAX, Hot, Plan, Target};
 
-pub(crate) use table::settle;
+pub use process::{Process, Usage};
+pub use progress::{Measure, Progress};
+pub use table::settle;
 pub use workload::Workload;
 
 /// Rows per call when the table is loaded.
@@ -144,7 +144,11 @@ fn rate(text: &str) -> Result<f64, String> {
     is_sane.then_some(rate).ok_or_else(|| "not between 0.1 and 10000000".into())
 }
 
-pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
+/// Parses `NAME=VALUE`, an attribute of a column family.
+///
+/// # Errors
+/// A message for the user.
+pub fn attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, for example COMPRESSION=SNAPPY")?;
     Ok((name.to_string(), value.to_string()))
 }

@@ -3,7 +3,6 @@
 //! * [`mod@bench`]: `grampus bench`, a load generator for Grampus and HBase;
 //! * [`mod@canary`]: `grampus canary`, which probes every part of a cluster, as HBase's canary
 //!   does;
-//! * [`mod@records`]: `grampus records`, a benchmark of sums over records with many attributes;
 //! * [`mod@repair`]: `grampus repair`, repairs of regions that a running master performs;
 //! * [`mod@shell`]: `grampus shell`, HBase's shell on top of the [`client`] crate;
 //! * [`mod@sql`]: `grampus sql`, which starts a separate binary;
@@ -13,8 +12,7 @@
 
 pub mod bench;
 pub mod canary;
-mod quorum;
-pub mod records;
+pub mod quorum;
 pub mod repair;
 pub mod shell;
 pub mod sql;
@@ -22,7 +20,6 @@ pub mod top;
 
 pub use bench::{BenchArguments, bench};
 pub use canary::{CanaryArguments, canary};
-pub use records::{RecordsArguments, records};
 pub use repair::{OnlineRepair, RegionRepair, RepairTarget, repair};
 pub use shell::{Interrupts, ShellArguments, shell};
 pub use sql::{SqlArguments, sql};

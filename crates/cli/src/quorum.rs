@@ -7,7 +7,7 @@ const ZOOKEEPER_PORT: u16 = 2181;
 ///
 /// # Errors
 /// A message for the user, if the text is invalid.
-pub(crate) fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
+pub fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
     let add = |server: &str| {
         let (host, port) = match server.rsplit_once(':') {
             Some((host, port)) => {

@@ -15,33 +15,31 @@ pub struct Arguments {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of the server, when no subcommand is given.
+    /// Options of the server that is started if no subcommand is given.
     #[command(flatten)]
-    pub start: StartArguments,
+    pub server: ServerArguments,
 }
 
 /// A subcommand.
-// A process has only one value of this type.
+// A process has only one value of this type, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start the server (default)
-    Start(StartArguments),
+    Start(ServerArguments),
     /// Start an interactive shell with the commands of HBase's shell
     Shell(cli::ShellArguments),
     /// Run SQL queries or serve PostgreSQL clients (requires grampus-sql, a separate build)
     Sql(cli::SqlArguments),
     /// Benchmark a Grampus or HBase server
     Bench(cli::BenchArguments),
-    /// Benchmark aggregate queries over records with many attributes
-    Records(cli::RecordsArguments),
     /// Monitor tables, regions, servers and users (like `hbase hbtop`)
     Top(cli::TopArguments),
     /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
     /// canary`)
     Canary(cli::CanaryArguments),
     /// Check whether the server with this configuration is serving (exit status 0 if it is)
-    Health(StartArguments),
+    Health(ServerArguments),
     /// Find and repair faults in regions, hbase:meta and the master's own region
     #[command(subcommand)]
     Repair(Repair),
@@ -50,7 +48,7 @@ pub enum Command {
 }
 
 /// A subcommand of `repair`.
-// A process has only one value of this type.
+// A process has only one value of this type, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Repair {
@@ -62,17 +60,17 @@ pub enum Repair {
     Holes(cli::RepairTarget),
     /// Accept the loss of a region whose directory is missing: recreate it empty
     Region(cli::RegionRepair),
-    /// Add a region to hbase:meta that has a directory but no row there
+    /// Add a missing row to hbase:meta, for a region that has a directory
     Adopt(cli::RegionRepair),
     /// Rebuild hbase:meta from the region directories; the server must be stopped
-    Meta(StartArguments),
+    Meta(ServerArguments),
     /// Replace a damaged master region (master:store) with an empty one; the server must be stopped
-    Master(StartArguments),
+    Master(ServerArguments),
 }
 
 /// Options that select and configure a server.
 #[derive(Debug, Default, Args)]
-pub struct StartArguments {
+pub struct ServerArguments {
     /// Data directory [default: ./grampus-data]
     #[arg(long, value_name = "DIR", env = "GRAMPUS_DATA")]
     pub data: Option<PathBuf>,

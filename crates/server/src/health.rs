@@ -18,10 +18,10 @@ use cell::query::Get;
 use cell::region::RegionInfo;
 use client::Connections;
 use client::connections::{HIGH_PRIORITY, OutgoingCall};
+use os::Runtimes;
 use wire::convert;
 
-use crate::arguments::StartArguments;
-use crate::os::{self, Runtimes};
+use crate::arguments::ServerArguments;
 use crate::standalone::load_config;
 
 /// A server that takes longer is unhealthy.
@@ -31,7 +31,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// One line that states what is wrong.
-pub fn run(arguments: &StartArguments) -> Result<(), String> {
+pub fn run(arguments: &ServerArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
     let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));

@@ -6,8 +6,6 @@ use fs::FileSystem;
 use layout::RootDir;
 use rustix::process::{Resource, getrlimit};
 
-use crate::os;
-
 /// Descriptors that every server needs for ports, logs, runtimes, some connections, and files being
 /// written.
 const FILES_MIN: u64 = 128;

@@ -1,17 +1,15 @@
-//! The binary `grampus`: roles, options, signals, and the operating system as an `Env`.
+//! The binary `grampus`: roles, options and signals.
 //!
-//! * [`arguments`]: the command line; [`settings`]: options converted for the parts of a server;
-//!   [`standalone`]: both roles in this process, wired to each other;
-//! * [`os`]: clocks, sockets, threads; [`allocator`]: memory; [`lock`]: one process per data
-//!   directory;
-//! * [`limits`]: checks of the system's limits at start;
-//! * [`repair`]: rebuilding a directory whose server cannot start;
-//! * [`health`]: health check of a running server; [`notify`]: notifications to the service
-//!   manager;
+//! * [`arguments`]: the command line; [`settings`]: converts options for the parts of a server;
+//! * [`standalone`]: runs both roles, master and region server, in this process;
+//! * [`allocator`]: the memory allocator; [`lock`]: allows one process per data directory;
+//! * [`limits`]: checks the system's limits at start;
+//! * [`repair`]: repairs the data directory of a server that cannot start;
+//! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
 //! * [`registry`], [`services`]: services of the RPC server;
 //! * [`sinks`]: where metrics are sent.
 //!
-//! Elsewhere: metrics and status pages (`console`).
+//! Metrics and status pages are in the crate `console`.
 
 mod address;
 mod allocator;
@@ -21,7 +19,6 @@ mod health;
 mod limits;
 mod lock;
 mod notify;
-mod os;
 mod registry;
 mod repair;
 mod services;
@@ -46,12 +43,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refused(&error),
     };
-    let outcome = match arguments.command.unwrap_or(Command::Start(arguments.start)) {
-        Command::Start(start) => standalone::run(&start),
+    let outcome = match arguments.command.unwrap_or(Command::Start(arguments.server)) {
+        Command::Start(server) => standalone::run(&server),
         Command::Shell(shell) => run_shell(&shell),
         Command::Sql(sql) => cli::sql(&sql),
         Command::Bench(bench) => run_bench(&bench),
-        Command::Records(records) => run_records(&records),
         Command::Top(top) => run_top(&top),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
@@ -89,12 +85,6 @@ fn run_bench(arguments: &cli::BenchArguments) -> Result<(), String> {
     let env = os::env(std::sync::Arc::new(runtimes));
     os::raise_open_files();
     os::block_on(cli::bench(env, arguments))
-}
-
-fn run_records(arguments: &cli::RecordsArguments) -> Result<(), String> {
-    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
-    let env = os::env(std::sync::Arc::new(runtimes));
-    os::block_on(cli::records(env, arguments))
 }
 
 fn run_shell(arguments: &cli::ShellArguments) -> Result<(), String> {

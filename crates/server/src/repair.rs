@@ -11,16 +11,16 @@ use engine::recovery::{OnDamage, other_servers_log_dirs};
 use master::procedure::journal::Journal;
 use master::rebuild;
 use master::store::MasterStore;
+use os::Runtimes;
 
-use crate::arguments::StartArguments;
-use crate::os::{self, Runtimes};
+use crate::arguments::ServerArguments;
 use crate::standalone::{DataDirectory, load_config};
 
 /// Rebuilds `hbase:meta` from the region directories and prints the result.
 ///
 /// # Errors
 /// One line that states why it cannot be rebuilt.
-pub fn meta(arguments: &StartArguments) -> Result<(), String> {
+pub fn meta(arguments: &ServerArguments) -> Result<(), String> {
     let (env, config) = prepare(arguments)?;
     os::block_on(async {
         let data = DataDirectory::open_existing(&env, &config).await?;
@@ -36,7 +36,7 @@ pub fn meta(arguments: &StartArguments) -> Result<(), String> {
 ///
 /// # Errors
 /// One line that states why it cannot be moved.
-pub fn master(arguments: &StartArguments) -> Result<(), String> {
+pub fn master(arguments: &ServerArguments) -> Result<(), String> {
     let (env, config) = prepare(arguments)?;
     os::block_on(async {
         let data = DataDirectory::open_existing(&env, &config).await?;
@@ -65,7 +65,7 @@ pub fn master(arguments: &StartArguments) -> Result<(), String> {
     })
 }
 
-fn prepare(arguments: &StartArguments) -> Result<(base::env::Env, base::config::Config), String> {
+fn prepare(arguments: &ServerArguments) -> Result<(base::env::Env, base::config::Config), String> {
     let config = load_config(arguments)?;
     let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     Ok((os::env(Arc::new(runtimes)), config))
@@ -76,9 +76,11 @@ async fn count_stored_procedures(env: &base::env::Env, data: &DataDirectory) -> 
     let server = ServerName { host: "grampus-repair".into(), port: 1, start_code: env.clock.now_ms() };
     let on_fatal = Arc::new(|_: &wal::Error| ());
     let root = data.root.master_data();
-    let dead = other_servers_log_dirs(&*data.fs, &root, &server).await.map_err(|error| error.to_string())?;
+    let dead_log_dirs =
+        other_servers_log_dirs(&*data.fs, &root, &server).await.map_err(|error| error.to_string())?;
     let store =
-        MasterStore::open(env, &data.fs, &data.root, &server, &dead, OnDamage::Refuse, on_fatal).await;
+        MasterStore::open(env, &data.fs, &data.root, &server, &dead_log_dirs, OnDamage::Refuse, on_fatal)
+            .await;
     let store = store.map_err(|error| error.to_string())?;
     let loaded = Journal::new(store.region().clone()).load().await;
     let closed = store.close().await;

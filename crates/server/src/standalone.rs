@@ -1,8 +1,8 @@
 //! `grampus start`: master and region server in this process.
 //!
-//! Everything that can be wrong with the machine (options, ports, directory) is checked before
-//! anything is changed; each error is one line. Then both roles start concurrently, and clients may
-//! connect while regions open.
+//! The options, ports and data directory are checked before anything is changed, and an error is
+//! one line. Then the two roles, master and region server, start concurrently. Clients may connect
+//! while regions are being opened.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::sinks::Role;
 use base::config::{Config, RootUri, Sources};
 use base::env::{Env, Listener, TaskClass};
 use base::pool::Pool;
@@ -27,6 +26,7 @@ use master::service::MasterAdmin;
 use master::store::MasterStore;
 use master::switches::Switches;
 use master::{Master, MasterParts};
+use os::Runtimes;
 use regionserver::slow_log::SlowCalls;
 use regionserver::{Admin, ClientRpc, Disk, RegionServer, RegionServerParts};
 use rpc::{ServerOptions, Service};
@@ -43,29 +43,29 @@ use zk::memory::MemoryCoordinator;
 use zk::names::Names;
 
 use crate::address::advertised_host;
-use crate::arguments::StartArguments;
+use crate::arguments::ServerArguments;
 use crate::direct::Direct;
 use crate::lock::{DirectoryLock, LockError};
 use crate::notify;
-use crate::os::{self, Runtimes};
 use crate::registry::Registry;
 use crate::services::{Dispatched, INTERNAL_ADMIN_METHODS, Internal};
 use crate::settings::{Limits, on_damage, region_server_options, slow_log_options};
 use crate::signals::Stop;
-use crate::sinks::Sinks;
+use crate::sinks::{RoleMetrics, Sinks};
 
-/// Threads for blocking disk calls.
+/// Number of threads for blocking disk calls.
 const DISK_THREADS: usize = 8;
 
-/// A stop is aborted if no write finishes for this long: the disk does not respond.
+/// If no write finishes for this long during a stop, the disk does not respond. The process then
+/// exits without completing the stop.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `GRAMPUS_…` environment variables that do not set an option by its key.
-const VARIABLES: [&str; 5] =
+/// Environment variables that begin with `GRAMPUS_` but are not derived from the key of an option.
+const OTHER_VARIABLES: [&str; 5] =
     ["GRAMPUS_LOG", "GRAMPUS_ZOOKEEPER", "GRAMPUS_DATA", "GRAMPUS_BIND", "GRAMPUS_HOST"];
 
 /// Starts both roles, serves until a stop is requested, and stops.
-pub fn run(arguments: &StartArguments) -> Result<(), String> {
+pub fn run(arguments: &ServerArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
     let sinks = Sinks::load(&config, arguments.config.as_deref())?;
     start_logging();
@@ -74,24 +74,24 @@ pub fn run(arguments: &StartArguments) -> Result<(), String> {
     }
     sinks.log_summary();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let files = crate::limits::check(&config, cores)?;
+    let open_files_max = crate::limits::check(&config, cores)?;
     let runtimes = Runtimes::start(cores, cores.div_ceil(2))
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
-    os::block_on(serve(env, config, sinks, files))
+    os::block_on(serve(env, config, sinks, open_files_max))
 }
 
-/// Loads the options of a server started with these arguments in the current environment.
+/// Loads the options from these arguments, the environment and the configuration files.
 ///
 /// # Errors
 /// One line that names the invalid value and its source.
-pub fn load_config(arguments: &StartArguments) -> Result<Config, String> {
+pub fn load_config(arguments: &ServerArguments) -> Result<Config, String> {
     let mut sources = Sources::of_process();
     if let Some(dir) = &arguments.config {
         require_site_file(dir)?;
         sources.directories.push(dir.clone());
     }
-    sources.other_variables.extend(VARIABLES.map(String::from));
+    sources.other_variables.extend(OTHER_VARIABLES.map(String::from));
     let mut set = |key: &str, value: String| sources.overrides.push((key.to_string(), value));
     if let Some(data) = &arguments.data {
         let data = data.to_str().ok_or_else(|| format!("--data {}: not valid UTF-8", data.display()))?;
@@ -245,7 +245,7 @@ impl DataDirectory {
         }
         let instruments = fs::measured::Instruments::begin(env.clock.clone());
         let local: Arc<dyn FileSystem> = Arc::new(local);
-        let disk = open_disk(&local, &root, config).await.map_err(|error| format!("{shown}: {error}"))?;
+        let disk = prepare_disk(&local, &root, config).await.map_err(|error| format!("{shown}: {error}"))?;
         let reserved: Arc<dyn FileSystem> = match &disk.reserve {
             Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
             None => local,
@@ -257,15 +257,16 @@ impl DataDirectory {
                 if matches!(error, layout::Error::NotOurs { .. }) {
                     lock.remove();
                 }
-                let has_traces = is_directory(&dir.join(root.log_record().parent().as_str()));
-                let is_marker = match &error {
-                    layout::Error::NotOurs { .. } => has_traces,
+                // Only Grampus creates this directory.
+                let has_log_records = is_directory(&dir.join(root.log_record().parent().as_str()));
+                let may_restore_marker = match &error {
+                    layout::Error::NotOurs { .. } => has_log_records,
                     layout::Error::Corrupt { file, .. } => file.name() == layout::identity::MARKER,
                     _ => false,
                 };
-                let remedy = match is_marker {
+                let remedy = match may_restore_marker {
                     true => format!(
-                        ". It has other files of Grampus. If only its marker was lost or damaged, restore it: {}",
+                        ". It contains other files of Grampus. If only grampus.root was lost or damaged, restore it: {}",
                         layout::identity::restoring_command(&dir.display().to_string())
                     ),
                     false => String::new(),
@@ -273,17 +274,16 @@ impl DataDirectory {
                 return Err(format!("the data directory {shown}: {error}{remedy}"));
             }
         };
-        // Create the reserve's directory together with the others. Its files are allocated after
-        // the server starts to serve.
+        // The files of the disk reserve are allocated later, while the server is already serving.
         fs.make_dirs(&root.reserve_dir()).await.map_err(|error| format!("{shown}: {error}"))?;
         Ok(DataDirectory { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
     }
 }
 
-/// The directory that `hbase.rootdir` names.
+/// The local directory of `hbase.rootdir`.
 ///
 /// # Errors
-/// One line that names the option, if the root directory is in a file system that is not supported.
+/// One line that names the option, if its file system is not supported.
 fn local_root(config: &Config) -> Result<&Path, String> {
     match &config.root {
         RootUri::Local(dir) => Ok(dir),
@@ -294,8 +294,9 @@ fn local_root(config: &Config) -> Result<&Path, String> {
     }
 }
 
-/// Opens the disk under `fs`, with the reserve as the last run left it.
-async fn open_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) -> fs::Result<Disk> {
+/// Measures the free space of the disk of `fs`, and opens the disk reserve with the files that it
+/// already has. Missing files are allocated later.
+async fn prepare_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) -> fs::Result<Disk> {
     let Some(found) = fs.space().await? else {
         return Ok(Disk { lock: Some(root.lock_file()), ..Disk::default() });
     };
@@ -306,22 +307,22 @@ async fn open_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) ->
     Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
 }
 
-#[allow(clippy::disallowed_methods, reason = "the FileSystem trait starts at this directory")]
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
 fn is_directory(dir: &Path) -> bool {
     dir.is_dir()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the FileSystem trait starts at this directory")]
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
 fn make_directory(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
-async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(), String> {
+async fn serve(env: Env, config: Config, sinks: Sinks, open_files_max: u64) -> Result<(), String> {
     let started = env.clock.monotonic();
-    let limits = Limits::from_config(&config, files);
+    let limits = Limits::from_config(&config, open_files_max);
     let listeners = Listeners::bind(&env, &config).await?;
     let mut data = DataDirectory::open(&env, &config).await?;
-    if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, files).await {
+    if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, open_files_max).await {
         warn!("{warning}");
         data.disk.warnings.push(warning);
     }
@@ -329,15 +330,15 @@ async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(),
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::from_listeners(&listeners);
     let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
-    ::sinks::start_all(&env, sinks.plans, &roles, &os::sink_io());
+    sinks.start(&env, roles);
     node.initialize().await?;
-    let reason = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     announce(&addresses, &limits, &config.root, env.clock.monotonic() - started);
     notify::send_state(notify::READY);
-    let reason = reason.wait().await;
+    let reason = stop_signal.wait().await;
     notify::send_state(notify::STOPPING);
     println!("stopping ({reason}): flushing memstores");
-    let progress = || data.instruments.files.write_time.micros().count();
+    let finished_writes = || data.instruments.files.write_time.micros().count();
     let stopped = async {
         for server in servers {
             server.stop().await;
@@ -347,9 +348,9 @@ async fn serve(env: Env, config: Config, sinks: Sinks, files: u64) -> Result<(),
     tokio::select! {
         biased;
         stopped = stopped => stopped,
-        () = stalled(&env, progress) => Err(format!(
-            "the stop was aborted: no write finished for {} s; acknowledged writes are in the log, and the next \
-             start replays them",
+        () = stalled(&env, finished_writes) => Err(format!(
+            "exiting before the stop is complete: no write finished for {} s; acknowledged writes are in the \
+             log, and the next start replays them",
             STALL_TIMEOUT.as_secs()
         )),
     }
@@ -367,7 +368,7 @@ async fn stalled(env: &Env, progress: impl Fn() -> u64) {
     }
 }
 
-/// Both roles of this process, wired to each other.
+/// The master and the region server of this process.
 struct Node {
     coordinator: Arc<dyn Coordinator>,
     names: Names,
@@ -375,7 +376,7 @@ struct Node {
     master: Arc<Master>,
     store: MasterStore,
     cluster_id: String,
-    files: Arc<fs::measured::Instruments>,
+    file_instruments: Arc<fs::measured::Instruments>,
 }
 
 impl Node {
@@ -388,30 +389,31 @@ impl Node {
         stop: &Stop,
     ) -> Result<Node, String> {
         let start_code = env.clock.now_ms();
-        let name = |host: Option<&str>, listener: &dyn Listener| {
+        let name_of = |host: Option<&str>, listener: &dyn Listener| {
             let address = listener.local_addr();
             ServerName { host: advertised_host(host, address.ip()), port: address.port(), start_code }
         };
-        let master_name = name(config.master_host.as_deref(), &*listeners.master);
-        let server_name = name(config.region_server_host.as_deref(), &*listeners.region_server);
+        let master_name = name_of(config.master_host.as_deref(), &*listeners.master);
+        let server_name = name_of(config.region_server_host.as_deref(), &*listeners.region_server);
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let names = Names::below(&config.zookeeper_parent);
         let on_log_failure = |error: &wal::Error| end_process(&error.to_string());
         let on_log_failure = Arc::new(on_log_failure);
         let on_damage = on_damage(config);
-        // This process holds the lock of the directory, so no other process writes to these logs.
+        // This process holds the lock of the directory, so no other process writes to the logs of
+        // earlier runs.
         let unreadable = |error: fs::Error| format!("cannot list the logs of earlier runs: {error}");
         let store_root = data.root.master_data();
-        let dead_masters =
+        let dead_master_log_dirs =
             other_servers_log_dirs(&*data.fs, &store_root, &master_name).await.map_err(unreadable)?;
-        let dead_servers =
+        let dead_server_log_dirs =
             other_servers_log_dirs(&*data.fs, &data.root, &server_name).await.map_err(unreadable)?;
         let store = MasterStore::open(
             env,
             &data.fs,
             &data.root,
             &master_name,
-            &dead_masters,
+            &dead_master_log_dirs,
             on_damage,
             on_log_failure,
         );
@@ -422,16 +424,16 @@ impl Node {
             disk: data.disk.clone(),
             root: data.root.clone(),
             name: server_name,
-            dead_logs: dead_servers,
+            dead_log_dirs: dead_server_log_dirs,
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
-            answers: limits.shared.answers().clone(),
+            response_budget: limits.shared.response_budget().clone(),
             on_fatal: Arc::new(end_process),
             on_stop: Arc::new(move |why| on_stop.request(why)),
         });
         let (store, region_server) = tokio::join!(store, region_server);
         let store = store.map_err(|error| {
-            let remedy = "if its files are damaged, replace it by `grampus repair master`";
+            let remedy = "if its files are damaged, replace it with an empty one: `grampus repair master`";
             format!("cannot open master:store: {error}; {remedy}")
         })?;
         let region_server =
@@ -463,11 +465,11 @@ impl Node {
                 log_holders: Arc::default(),
             },
         });
-        let (cluster_id, files) = (data.cluster_id.clone(), data.instruments.clone());
-        Ok(Node { coordinator, names, region_server, master, store, cluster_id, files })
+        let (cluster_id, file_instruments) = (data.cluster_id.clone(), data.instruments.clone());
+        Ok(Node { coordinator, names, region_server, master, store, cluster_id, file_instruments })
     }
 
-    /// Starts to answer on all ports. Returns the RPC servers and the metrics of each role.
+    /// Starts to serve on all ports. Returns the RPC servers and the metrics of each role.
     fn serve(
         &self,
         env: &Env,
@@ -475,7 +477,7 @@ impl Node {
         limits: &Limits,
         listeners: Listeners,
         sinks: &Sinks,
-    ) -> (Vec<Arc<rpc::Server>>, [Role; 2]) {
+    ) -> (Vec<Arc<rpc::Server>>, RoleMetrics) {
         let client_meta: Arc<dyn ClientMetaService> =
             Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
         let client_meta: Arc<dyn Service> =
@@ -484,7 +486,7 @@ impl Node {
         let status: Arc<dyn RegionServerStatusService> = self.master.clone();
         let admin: Arc<dyn AdminService> = Arc::new(Admin(self.region_server.clone()));
         let master_admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(self.master.clone()));
-        let of_master: Vec<Arc<dyn Service>> = vec![
+        let master_services: Vec<Arc<dyn Service>> = vec![
             client_meta.clone(),
             Dispatched::new("MasterService", master, dispatch_master, Internal::None),
             Dispatched::new(
@@ -495,23 +497,26 @@ impl Node {
             ),
             Dispatched::new("AdminService", master_admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
         ];
-        let of_region_server: Vec<Arc<dyn Service>> = vec![
+        let region_server_services: Vec<Arc<dyn Service>> = vec![
             client_meta,
             Arc::new(ClientRpc::new(self.region_server.clone())),
             Dispatched::new("AdminService", admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
         ];
-        let rpc = |services, watch| {
-            let options = ServerOptions { watch, ..limits.rpc.clone() };
+        let new_rpc_server = |services, slow_call_watch| {
+            let options = ServerOptions { watch: slow_call_watch, ..limits.rpc.clone() };
             let shared = limits.shared.clone();
             rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
         };
         let host = &self.master.server_name().host;
-        let of_master = sinks.traced(env, "Master", host, of_master);
+        let master_services = sinks.traced(env, "Master", host, master_services);
         let host = &self.region_server.name().host;
-        let of_region_server = sinks.traced(env, "RegionServer", host, of_region_server);
+        let region_server_services = sinks.traced(env, "RegionServer", host, region_server_services);
         let slow_calls = Arc::new(SlowCalls(self.region_server.clone()));
-        let watch = slow_log_options(config).watch(slow_calls);
-        let servers = vec![rpc(of_master, None), rpc(of_region_server, Some(watch))];
+        let slow_call_watch = slow_log_options(config).watch(slow_calls);
+        let servers = vec![
+            new_rpc_server(master_services, None),
+            new_rpc_server(region_server_services, Some(slow_call_watch)),
+        ];
         servers[0].serve(listeners.master);
         servers[1].serve(listeners.region_server);
         let identity = Identity {
@@ -519,40 +524,36 @@ impl Node {
             zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
             memory: limits.memory,
             shared: limits.shared.clone(),
-            sinks: sinks.plans.len() as u64,
-            files: self.files.clone(),
+            sinks: sinks.count(),
+            files: self.file_instruments.clone(),
         };
         zk::endpoint::Endpoint::new(env.clone(), self.coordinator.clone(), limits.zookeeper.clone())
             .serve(listeners.zookeeper);
-        let of_master = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
+        let master_metrics = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
         let region_server = &self.region_server;
-        let of_region_server = beans::region_server::beans(env, region_server, &servers[1], &identity);
-        let of_region_server = Arc::new(of_region_server);
+        let region_server_metrics = beans::region_server::beans(env, region_server, &servers[1], &identity);
+        let region_server_metrics = Arc::new(region_server_metrics);
         let peers = Peers {
             master: pages_url(self.master.server_name(), listeners.master_pages.as_deref()),
             region_server: pages_url(self.region_server.name(), listeners.region_server_pages.as_deref()),
         };
         if let Some(listener) = listeners.master_pages {
-            let (metrics, calls) = (of_master.clone(), &servers[0]);
-            let pages = MasterPages::new(env, self.master.clone(), metrics, calls, config, &peers);
+            let (metrics, rpc_server) = (master_metrics.clone(), &servers[0]);
+            let pages = MasterPages::new(env, self.master.clone(), metrics, rpc_server, config, &peers);
             env.spawn(
                 TaskClass::Service,
                 web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
             );
         }
         if let Some(listener) = listeners.region_server_pages {
-            let (server, metrics) = (self.region_server.clone(), of_region_server.clone());
+            let (server, metrics) = (self.region_server.clone(), region_server_metrics.clone());
             let pages = RegionServerPages::new(env, server, metrics, &servers[1], config, &identity, &peers);
             env.spawn(
                 TaskClass::Service,
                 web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
             );
         }
-        let roles = [
-            Role { name: "Master", registry: of_master },
-            Role { name: "RegionServer", registry: of_region_server },
-        ];
-        (servers, roles)
+        (servers, [("Master", master_metrics), ("RegionServer", region_server_metrics)])
     }
 
     async fn initialize(&self) -> Result<(), String> {
@@ -571,16 +572,16 @@ impl Node {
     }
 
     async fn stop(&self) -> Result<(), String> {
-        let of_regions = self.region_server.stop().await;
-        let of_store = self.store.close().await;
-        of_regions?;
-        of_store.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))?;
+        let region_server_stopped = self.region_server.stop().await;
+        let store_closed = self.store.close().await;
+        region_server_stopped?;
+        store_closed.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))?;
         info!("stopped");
         Ok(())
     }
 }
 
-/// URL of the pages at `listener`.
+/// URL of the status pages at `listener`.
 fn pages_url(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
     listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
 }
@@ -590,13 +591,14 @@ fn port_of(listener: Option<&dyn Listener>) -> u16 {
 }
 
 /// Ends the process because the write-ahead log failed. Acknowledged writes are on disk, and the
-/// next start replays them. To continue could acknowledge writes that are not durable.
+/// next start replays them. If the process continued, it could acknowledge writes that are not
+/// durable.
 fn end_process(why: &str) {
     eprintln!("grampus: the write-ahead log failed, exiting: {why}");
     std::process::exit(1);
 }
 
-/// The listening addresses, for the startup lines.
+/// The listening addresses, which are printed at start.
 struct Addresses {
     master: SocketAddr,
     region_server: SocketAddr,

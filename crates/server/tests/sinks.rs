@@ -1,5 +1,6 @@
 //! Metrics sinks of a server: a file, StatsD and Graphite, configured with HBase's
 //! `hadoop-metrics2-hbase.properties`.
+#![cfg(feature = "sinks")]
 #![allow(clippy::disallowed_methods, reason = "receivers use the real machine directly")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

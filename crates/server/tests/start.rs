@@ -140,6 +140,19 @@ fn a_configuration_that_cannot_be_read_is_named() {
 }
 
 #[test]
+#[cfg(not(feature = "sinks"))]
+fn a_sink_needs_a_build_with_its_feature() {
+    check(&["--set", "hbase.sink.file.filename=m"], &["hbase.sink.file.filename", "--features sinks"]);
+    let statsd = ["--set", "hbase.sink.statsd.server.host=h"];
+    check(&statsd, &["hbase.sink.statsd.server.host", "--features sinks"]);
+    let graphite = ["--set", "hbase.sink.graphite.server_host=h"];
+    check(&graphite, &["hbase.sink.graphite.server_host", "--features sinks"]);
+    let otlp = ["--set", "otel.exporter.otlp.endpoint=http://h"];
+    check(&otlp, &["otel.exporter.otlp.endpoint", "--features otlp"]);
+}
+
+#[test]
+#[cfg(feature = "sinks")]
 fn an_invalid_sink_is_named() {
     let dir = TempDir::new();
     let file = dir.join("hadoop-metrics2-hbase.properties");

@@ -15,9 +15,6 @@ use crate::plan::{SinkPlan, Target};
 use crate::properties::{Property, PropertyError, parse};
 use crate::statsd::StatsdOptions;
 
-/// The file's name in a configuration directory.
-pub const FILE_NAME: &str = "hadoop-metrics2-hbase.properties";
-
 const SINKS_PACKAGE: &str = "org.apache.hadoop.metrics2.sink.";
 const FILTERS_PACKAGE: &str = "org.apache.hadoop.metrics2.filter.";
 /// Source: Hadoop's `MetricsConfig`, in seconds.

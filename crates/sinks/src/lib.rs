@@ -32,7 +32,7 @@ use base::env::Env;
 pub use file::{Files, LineFile};
 pub use filter::{Filter, Patterns, glob, regular};
 pub use graphite::GraphiteOptions;
-pub use hadoop::{ConfiguredSinks, FILE_NAME, PropertiesError, configured_sinks};
+pub use hadoop::{ConfiguredSinks, PropertiesError, configured_sinks};
 #[cfg(feature = "otlp")]
 pub use otlp::{Endpoint, OtlpOptions, Spans, TraceContext, TraceObserver, TracedCall, TracedService};
 #[cfg(feature = "otlp")]

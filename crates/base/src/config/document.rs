@@ -1,4 +1,4 @@
-//! Generates `docs/config.md` from the option declarations.
+//! Generates `docs/config.md` and `docs/sinks.md` from the option declarations.
 
 use std::fmt::Write;
 
@@ -20,9 +20,13 @@ Grampus runs without any configuration. Options come from these sources; later s
 
 A key that is not listed here is ignored with a warning at startup, unless ignoring it would be
 [unsafe](#keys-that-stop-the-start). An invalid value stops the start with an error that names its source. Size units are
-powers of 1024.
+powers of 1024. [sinks.md](sinks.md) lists the options of metrics sinks, which are an optional part of the build.
 
 ";
+
+const SINKS_HEAD: &str = include_str!("sinks.md");
+/// Sections of options that only builds with a cargo feature support. They are in `docs/sinks.md`.
+const SINK_SECTIONS: &[&str] = &["Metrics sinks", "OpenTelemetry"];
 
 const UNSAFE_HEAD: &str = "\
 ## Keys that stop the start
@@ -47,18 +51,34 @@ pub fn variable_of(key: &str) -> String {
 /// The text of `docs/config.md`.
 pub fn document() -> String {
     let mut text = HEAD.to_owned();
-    let mut section = "";
-    for option in OPTIONS {
-        if option.section != section {
-            section = option.section;
-            let _ = writeln!(text, "## {section}\n");
-        }
-        describe(option, &mut text);
-    }
+    describe_sections(&mut text, |section| !SINK_SECTIONS.contains(&section));
     describe_unsafe(&mut text);
+    trimmed(text)
+}
+
+/// The text of `docs/sinks.md`.
+pub fn sinks_document() -> String {
+    let mut text = SINKS_HEAD.to_owned();
+    describe_sections(&mut text, |section| SINK_SECTIONS.contains(&section));
+    trimmed(text)
+}
+
+fn trimmed(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+fn describe_sections(text: &mut String, is_included: impl Fn(&str) -> bool) {
+    let mut section = "";
+    for option in OPTIONS.iter().filter(|option| is_included(option.section)) {
+        if option.section != section {
+            section = option.section;
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "## {section}\n");
+        }
+        describe(option, text);
+    }
 }
 
 fn describe_unsafe(text: &mut String) {

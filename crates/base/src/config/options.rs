@@ -10,15 +10,15 @@ use super::root_uri::RootUri;
 use super::value::{self, Checksum, MemoryShare};
 use crate::classes::{CompactionPolicy, RateLimiter, SplitPolicy, StoreEngine};
 
-/// Lower bound of the sample period: more frequent samples cost work without a visible benefit.
+/// Lower bound of the sample period. More frequent samples cost work without a visible benefit.
 const HISTORY_PERIOD_MS_MIN: u64 = 100;
 
 options! {
     "Data" {
         /// Root directory of all stored data.
         ///
-        /// Created at the first start. The server refuses a directory that contains files of
-        /// another program.
+        /// Created at the first start. An existing directory must be empty or contain the data of
+        /// Grampus. Otherwise the server does not start.
         root: RootUri = "hbase.rootdir", "./grampus-data", root_uri;
     }
     "Addresses and ports" {
@@ -49,8 +49,9 @@ options! {
         /// always accepted. Requests for other host names are refused (status 421), which protects
         /// against DNS rebinding. `*` accepts every host name and disables this protection.
         page_hosts: String = "grampus.info.hosts", "", text;
-        /// Maximum number of connections to the status pages of each role. Further connections are
-        /// closed immediately.
+        /// Maximum number of connections to the master's status pages. The same limit applies
+        /// separately to the region server's status pages. Further connections are closed
+        /// immediately.
         ///
         /// `auto`: one thirty-second of the limit of open files, at least 8 and at most 512.
         /// Larger: more file descriptors may be in use.
@@ -79,15 +80,17 @@ options! {
         /// Clients must be able to reach the region server's listening address under this name.
         /// Empty: as for the master.
         region_server_host: Option<String> = "hbase.regionserver.hostname", "", host_or_auto;
-        /// Added to every port except 0, so that several servers can run on one machine.
+        /// Number that is added to every port except 0, so that several servers can run on one
+        /// machine.
         port_offset: u16 = "grampus.port.offset", "0", port;
     }
     "Safety" {
-        /// HBase keys that promise safety or locate data, and that the server may ignore, separated
-        /// by commas.
+        /// Unsafe keys that the server ignores, separated by commas.
         ///
-        /// Without this option such a key stops the start, unless its value requests nothing
-        /// unsupported. The end of this page lists these keys.
+        /// An unsafe key is an HBase key that Grampus does not support, although it protects data
+        /// or determines where data is stored. The table at the end of this page lists all unsafe
+        /// keys. If an unsafe key is set, the server starts only if the table lists its value as
+        /// accepted, or if this option contains the key.
         unsafe_ignored: String = "grampus.unsafe.ignore.keys", "", text;
     }
     "Memory" {
@@ -95,10 +98,11 @@ options! {
         /// else.
         ///
         /// A percentage refers to the memory limit of the control group, or to the machine's memory
-        /// if there is none. Memstores and block cache get the fractions below. The rest, at least
-        /// a fifth, is divided into equal thirds for requests, responses, and everything else. The
-        /// block cache also uses memory that memstores currently do not use. If the process exceeds
-        /// its limit, the block cache shrinks by the excess.
+        /// if the control group has no limit. The next options set the fractions for memstores and
+        /// block cache. The rest, at least a fifth, is divided into equal thirds for requests,
+        /// responses, and everything else. The block cache also uses memory that memstores
+        /// currently do not use. If the process exceeds its limit, the block cache shrinks by the
+        /// excess.
         memory: MemoryShare = "grampus.memory", "40%", share;
         /// Fraction of the memory for all memstores together.
         ///
@@ -120,13 +124,13 @@ options! {
         /// Whether blocks are read with direct I/O, so that the system's page cache keeps no second
         /// copy.
         ///
-        /// `auto`: `true` if `grampus.memory` is more than half of its limit, because the system
-        /// then has less memory for caching than the server.
+        /// `auto`: `true` if `grampus.memory` is more than half of the memory limit of the control
+        /// group (or of the machine's memory). The page cache then has less memory than the server.
         direct_reads: Option<bool> = "grampus.reads.direct", "auto", flag_or_auto;
     }
     "Memstores" {
         /// Size in bytes at which a region's memstore is flushed to files. A table may have its own
-        /// (`MEMSTORE_FLUSHSIZE`).
+        /// size (`MEMSTORE_FLUSHSIZE`).
         ///
         /// Larger: fewer files and less compaction, but more memory, and a longer log replay after
         /// a crash.
@@ -136,7 +140,7 @@ options! {
         ///
         /// Larger: longer bursts of writes to one region, but more memory.
         memstore_block_multiplier: u32 = "hbase.hregion.memstore.block.multiplier", "4", count;
-        /// Maximum age of the oldest edit before its memstore is flushed, regardless of size. 0
+        /// Maximum time between two flushes of a memstore that has edits, regardless of its size. 0
         /// disables this limit.
         ///
         /// Shorter: logs are deleted sooner, but there are more small files.
@@ -205,15 +209,16 @@ options! {
         /// Shorter: deleted and expired cells are removed sooner, but more bytes are rewritten.
         major_compaction_period_ms: u64 = "hbase.hregion.majorcompaction", "7 d", millis;
         /// Maximum deviation of a store's major compaction period, in both directions, as a
-        /// fraction of it.
+        /// fraction of the period.
         ///
         /// Larger: the major compactions of different stores are spread over more time.
         major_compaction_jitter: f64 = "hbase.hregion.majorcompaction.jitter", "0.5", fraction;
-        /// Policy that chooses the files of a compaction. A table or family may have its own.
+        /// Policy that chooses the files of a compaction. A table or family may have its own
+        /// policy.
         compaction_policy: CompactionPolicy = "hbase.hstore.defaultengine.compactionpolicy.class",
             "org.apache.hadoop.hbase.regionserver.compactions.ExploringCompactionPolicy", compaction_policy;
         /// Store engine: `DateTieredStoreEngine` compacts within time windows. A table or family
-        /// may have its own.
+        /// may have its own engine.
         store_engine: StoreEngine = "hbase.hstore.engine.class",
             "org.apache.hadoop.hbase.regionserver.DefaultStoreEngine", store_engine;
         /// Length of the newest time windows of date-tiered compaction.
@@ -244,17 +249,17 @@ options! {
         ///
         /// Larger: deletes stay visible to raw scans for longer, but take space.
         purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
-        /// Interval of the periodic compaction check of a store, in units of ten seconds,
-        /// regardless of writes to it.
+        /// Interval between two checks of a store for due compactions, in units of ten seconds. A
+        /// flush also checks its store.
         ///
         /// Larger: major compactions and deletions of expired files start later.
         compaction_check_multiplier: u32 = "hbase.server.compactchecker.interval.multiplier", "1000", count;
         /// Whether stores are compacted. Can be switched while the server runs.
         compaction_enabled: bool = "hbase.regionserver.compaction.enabled", "true", flag;
-        /// Compactions of more bytes than this count as long and have their own slots, so that
-        /// short ones need not wait for them.
+        /// A compaction of more than this many bytes is a long compaction. Long compactions have
+        /// their own slots, so that short compactions need not wait for them.
         ///
-        /// `auto`: twice the flush size for each file that one compaction may merge.
+        /// `auto`: 2 × `hbase.hregion.memstore.flush.size` × `hbase.hstore.compaction.max`.
         long_compaction_bytes: Option<u64> = "hbase.regionserver.thread.compaction.throttle", "auto", bytes_or_auto;
         /// Maximum number of concurrent long compactions.
         ///
@@ -264,34 +269,36 @@ options! {
         ///
         /// Larger: compactions catch up sooner, but use more CPU and disk bandwidth.
         short_compactions: u32 = "hbase.regionserver.thread.compaction.small", "1", count;
-        /// Write rate of all compactions together, in bytes per second, while no store has many
-        /// files. 0 disables the limit.
+        /// Maximum write rate of all compactions together, in bytes per second, while no store has
+        /// more files than `hbase.hstore.compaction.min`. With more files the maximum rises, up to
+        /// `hbase.hstore.compaction.throughput.higher.bound`. 0 disables the limit.
         ///
         /// Larger: compactions catch up sooner, but slow down reads and writes.
-        compaction_speed_min: u64 = "hbase.hstore.compaction.throughput.lower.bound", "50 MiB", bytes;
-        /// Write rate of all compactions together, in bytes per second, when a store has almost so
-        /// many files that flushes must wait. Beyond that there is no limit.
-        compaction_speed_max: u64 = "hbase.hstore.compaction.throughput.higher.bound", "100 MiB", bytes;
+        compaction_rate_max_few_files: u64 = "hbase.hstore.compaction.throughput.lower.bound", "50 MiB", bytes;
+        /// Maximum write rate of all compactions together, in bytes per second, when a store has
+        /// `hbase.hstore.blockingStoreFiles` files. With even more files there is no limit.
+        compaction_rate_max_many_files: u64 = "hbase.hstore.compaction.throughput.higher.bound", "100 MiB", bytes;
         /// Number of files in a store above which flushes wait for a compaction.
         ///
         /// Larger: flushes wait less often, but a read checks more files.
         blocking_store_files: u32 = "hbase.hstore.blockingStoreFiles", "16", count;
-        /// Maximum time that a flush waits for fewer files.
+        /// Maximum time for which a flush waits because its store has too many files.
         ///
-        /// Larger: fewer files, but memstores hold their memory longer and writes may be rejected.
+        /// Larger: fewer files, but memstores keep their memory longer, and writes may be rejected.
         blocking_wait_ms: u64 = "hbase.hstore.blockingWaitTime", "90 s", millis;
-        /// Store size in bytes above which a region is split, unless splits are disabled; the split
-        /// policy may split it earlier. A table may have its own (`MAX_FILESIZE`).
+        /// A region is split when one of its stores is larger than this many bytes, unless splits
+        /// are disabled. The split policy may split it earlier. A table may have its own size
+        /// (`MAX_FILESIZE`).
         ///
         /// Larger: fewer regions, but longer compactions.
         split_bytes_max: u64 = "hbase.hregion.max.filesize", "10 GiB", bytes;
         /// Range of the random variation of `hbase.hregion.max.filesize` between regions, as a
-        /// fraction of it: 0.25 varies it by up to 12.5 % in both directions.
+        /// fraction of that size. 0.25 varies it by up to 12.5 % in both directions.
         ///
         /// Larger: the splits of equally filled regions are spread over more time.
         split_bytes_jitter: f64 = "hbase.hregion.max.filesize.jitter", "0.25", fraction;
-        /// Whether the sizes of a region's stores are added up and then compared with the split
-        /// size. `false`: each store is compared separately.
+        /// Whether the total size of a region's stores is compared with the split size. `false`:
+        /// the size of each store is compared.
         split_sums_stores: bool = "hbase.hregion.split.overallfiles", "false", flag;
         /// Split policy of tables without the attribute `SPLIT_POLICY`: one of HBase's classes.
         split_policy: SplitPolicy = "hbase.regionserver.region.split.policy",
@@ -320,29 +327,31 @@ options! {
         ///
         /// Shorter: old logs are deleted sooner, but there are more log files.
         wal_roll_interval_ms: u64 = "hbase.regionserver.logroll.period", "1 h", millis;
-        /// Number of log files at which the regions whose edits keep the oldest one are flushed.
+        /// Number of log files above which regions are flushed. The regions with unflushed edits in
+        /// the oldest log file are flushed, so that this file can be deleted.
         ///
-        /// `auto`: the number that holds twice the memory of all memstores, at least 32. Larger:
-        /// fewer forced flushes, but a longer log replay after a crash.
+        /// `auto`: the number of log files that hold twice the memory of all memstores, at least
+        /// 32. Larger: fewer forced flushes, but a longer log replay after a crash.
         wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
-        /// Whether regions are opened despite edits lost in a damaged log.
+        /// Whether regions are opened if they may have lost edits in a damaged log.
         ///
-        /// `true`: they are opened without these edits, and the log is kept in the directory
-        /// `corrupt`. `false`: they stay closed, and all other regions are served.
+        /// `true`: the regions are opened without these edits, and the log is moved to the
+        /// directory `corrupt`. `false`: the regions stay closed, and all other regions are served.
         wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
     }
     "Disk" {
-        /// Bytes of disk space that are allocated in advance for logs and deletes. As many bytes
-        /// more must be free for writes that add data.
+        /// Size in bytes of the disk reserve: files that are allocated in advance. On a full disk,
+        /// the server deletes these files one by one, so that logs and deletes have space.
         ///
-        /// Such writes are refused (RegionTooBusyException) when less is free than that plus the
-        /// space that memstores need when they are flushed. Reads, deletes and drops continue.
-        /// `auto`: 2 % of the disk, at least 1 MiB and at most 64 MiB. 0: no reserve; writes are
-        /// refused only if the disk has no room for the memstores.
+        /// Writes that add data need free space of this size, plus the space for flushing all
+        /// memstores. The reserve does not count as free space. If less space is free, these writes
+        /// are refused (RegionTooBusyException), while reads, deletes and drops continue. `auto`:
+        /// 2 % of the disk, at least 1 MiB and at most 64 MiB. 0: no reserve; only the space for
+        /// flushing the memstores must be free.
         disk_reserve_bytes: Option<u64> = "grampus.disk.reserve", "auto", bytes_or_auto;
     }
     "Splits and housekeeping" {
-        /// Number of regions on a server from which regions are no longer split automatically.
+        /// Number of online regions at which a server stops splitting regions automatically.
         regions_max: u32 = "hbase.regionserver.regionSplitLimit", "1000", count;
         /// Interval between searches for split or merged regions whose files are no longer needed.
         ///
@@ -387,16 +396,17 @@ options! {
         /// Requests with more elements are refused (DoNotRetryIOException). So are filters of more
         /// than 16 MiB or with more than 1000 regular expressions, regardless of this option. Each
         /// cell of a scan is tested against all elements, so a larger limit allows slower scans.
-        /// With little memory (`grampus.memory`) the limit is lower: three quarters of the memory
-        /// for open scanners, at 512 bytes per element.
+        /// The limit is lower if `grampus.memory` is small. With the default fractions for
+        /// memstores and block cache, it is at most one element per 40 KiB of `grampus.memory`.
         filter_elements_max: u32 = "grampus.filter.elements.max", "100000", count;
         /// Maximum bytes of cells in one response to a scan or a batch, regardless of the client's
         /// limit. The limit is lower when memory is short.
         ///
         /// Smaller: less memory per response, but more round trips.
         scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
-        /// Maximum bytes of one row and family that are read in one piece (RowTooBigException).
-        /// Scans that allow partial results return larger rows in parts.
+        /// Maximum size in bytes of the cells that one result (usually a whole row) has in one
+        /// family. Reads of larger rows fail (RowTooBigException), except scans that allow partial
+        /// results: they return a larger row in several results.
         ///
         /// The limit is at most half of the memory for responses.
         row_bytes_max: u64 = "hbase.table.max.rowsize", "1 GiB", bytes;
@@ -404,7 +414,7 @@ options! {
         /// connections are closed immediately.
         ///
         /// `auto`: three quarters of the limit of open files, less the connections allowed for
-        /// status pages and the ZooKeeper-protocol endpoint; at most 100000. A quarter of the limit
+        /// status pages and the ZooKeeper-protocol endpoint; at most 100000. The remaining quarter
         /// is reserved for files.
         connections_max: Option<u32> = "grampus.connections.max", "auto", count_or_auto;
         /// Maximum size of a request in bytes. A larger request is refused without being read
@@ -412,27 +422,29 @@ options! {
         ///
         /// The limit is at most three quarters of the memory for requests.
         request_bytes_max: u64 = "hbase.ipc.max.request.size", "256 MiB", bytes;
-        /// Maximum bytes of all requests in progress. Further requests are rejected, and clients
-        /// retry them later (CallQueueTooBigException).
+        /// Maximum total size in bytes of all requests in progress, where each request counts 1 KiB
+        /// more than its size. Further requests are rejected, and clients retry them later
+        /// (CallQueueTooBigException).
         ///
         /// The limit is at most the memory for requests.
         call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
-        /// Maximum number of calls that wait for a handler. Further calls are rejected, and clients
-        /// retry them later (CallQueueTooBigException).
+        /// The sum of this number and `hbase.regionserver.handler.count` is the maximum number of
+        /// calls in progress. Further calls are rejected, and clients retry them later
+        /// (CallQueueTooBigException).
         ///
-        /// Calls need no handler threads in Grampus: the limit on calls in progress is the sum of
-        /// this number and the number of handlers. `auto`: limited only by the bytes of their
-        /// requests, where each request counts 1 KiB more than its size.
+        /// In HBase, this option limits the calls that wait for a handler thread. Grampus has no
+        /// handler threads. `auto`: the number of calls is not limited, only the bytes of their
+        /// requests (`hbase.ipc.server.max.callqueue.size`).
         call_queue_length_max: Option<u32> = "hbase.ipc.server.max.callqueue.length"
             | "ipc.server.max.callqueue.length", "auto", count_or_auto;
-        /// Number of calls that may be in progress in addition to
-        /// `hbase.ipc.server.max.callqueue.length`. Ignored while that option is `auto`.
+        /// Number that is added to `hbase.ipc.server.max.callqueue.length`: the sum limits the
+        /// calls in progress. Ignored if that option is `auto`.
         handlers: u32 = "hbase.regionserver.handler.count", "30", count;
         /// Response time above which a call is logged with its latency breakdown and retained for
         /// `get_slowlog_responses` and the status pages.
         ///
-        /// The time runs from the arrival of the call to the last byte of a long response. Smaller:
-        /// more calls are logged.
+        /// The time runs from the arrival of the request until the response is ready, or until it
+        /// has been sent if it has 64 KiB or more. Smaller: more calls are logged.
         slow_call_ms: Option<u64> = "hbase.ipc.warn.response.time", "10 s", millis_or_off;
         /// Like `hbase.ipc.warn.response.time`, for scans. `auto`: the same as for other calls.
         slow_scan_ms: Option<u64> = "hbase.ipc.warn.response.time.scan", "auto", millis_off_or_auto;
@@ -443,12 +455,12 @@ options! {
         large_scan_bytes: Option<u64> = "hbase.ipc.warn.response.size.scan", "auto", bytes_off_or_auto;
         /// Whether the most recent slow and large calls are retained. They are logged in any case.
         slow_log_enabled: bool = "hbase.regionserver.slowlog.buffer.enabled", "true", flag;
-        /// Number of slow and large calls that are retained.
+        /// Maximum number of slow and large calls that are retained.
         ///
         /// Larger: more memory, and a longer history.
         slow_log_calls_max: u32 = "hbase.regionserver.slowlog.ringbuffer.size", "256", count;
-        /// Whether the latencies of each user's operations are measured (`sub=Users`). The resource
-        /// use of users and their requests per host are always counted.
+        /// Whether the latencies of each user's operations are measured (in the bean `sub=Users`).
+        /// The resource use of users and their requests per host are always counted.
         user_metrics_enabled: bool = "hbase.regionserver.user.metrics.enabled", "false", flag;
         /// Maximum number of changes of a batch that are applied together. A larger batch becomes
         /// several log entries.
@@ -468,7 +480,8 @@ options! {
         cell_bytes_max: Option<u64> = "hbase.server.keyvalue.maxsize", "10 MiB", bytes_or_no_limit;
         /// Whether quotas for users, tables and namespaces, stored in `hbase:quota`, are enforced.
         quotas_enabled: bool = "hbase.quota.enabled", "false", flag;
-        /// Maximum interval between reads of all quotas. Changed quotas are read within a second.
+        /// Maximum interval between two reads of all quotas. Changed quotas are read within a
+        /// second.
         quota_refresh_ms: u64 = "hbase.quota.refresh.period", "5 min", millis;
         /// How consumed quotas are refilled: gradually (`AverageIntervalRateLimiter`), or
         /// completely at the end of each time unit (`FixedIntervalRateLimiter`).
@@ -480,52 +493,56 @@ options! {
         write_unit_bytes: u64 = "hbase.quota.write.capacity.unit", "1 KiB", bytes;
     }
     "Metrics sinks" {
-        /// Whether the metrics of single regions are sent. With many regions they are most of all
-        /// metrics.
+        /// Whether the metrics of single regions are sent. With many regions, most metrics are
+        /// region metrics.
         sink_regions: bool = "grampus.sink.regions", "true", flag;
-        /// File to which metrics are appended, one line per record and period, in the format of
-        /// Hadoop's FileSink.
+        /// File to which metrics are appended in the format of Hadoop's FileSink. In each period,
+        /// one line is appended for each record (the metrics of one bean).
         ///
         /// The file is recreated if it was moved or removed.
         file_sink: Option<PathBuf> = "hbase.sink.file.filename", "", file_or_none;
-        /// Interval between two lines of a record.
+        /// Interval between two lines of the same record.
         file_sink_period_ms: u64 = "hbase.sink.file.period", "10", seconds;
-        /// Only records with matching names are written. Records are named by the `sub` part of
-        /// their beans: `Server`, `Regions`.
+        /// Records with matching names are written, even if the exclude pattern also matches.
+        /// Without an exclude pattern, no other records are written.
         ///
-        /// With an exclusion, this pattern lists exceptions from it.
+        /// The name of a record is the `sub` part of its bean, for example `Server` or `Regions`.
         file_sink_records_included: String = "hbase.sink.file.record.filter.include", "", pattern;
-        /// Records with matching names are not written. The values of excluded records are not
-        /// collected.
+        /// Records with matching names are not written, unless the include pattern also matches.
+        /// The values of excluded records are not collected.
         file_sink_records_excluded: String = "hbase.sink.file.record.filter.exclude", "", pattern;
-        /// Only metrics with matching names are written. Metrics are named as the attributes of
-        /// their beans. With an exclusion, this pattern lists exceptions from it.
+        /// Metrics with matching names are written, even if the exclude pattern also matches.
+        /// Without an exclude pattern, no other metrics are written.
+        ///
+        /// A metric has the name of its attribute in the bean.
         file_sink_metrics_included: String = "hbase.sink.file.metric.filter.include", "", pattern;
-        /// Metrics with matching names are not written.
+        /// Metrics with matching names are not written, unless the include pattern also matches.
         file_sink_metrics_excluded: String = "hbase.sink.file.metric.filter.exclude", "", pattern;
         /// Host that receives metrics as StatsD datagrams, with the names of Hadoop's StatsDSink.
         statsd_sink_host: Option<String> = "hbase.sink.statsd.server.host", "", host_or_none;
         /// Port of the StatsD host.
         statsd_sink_port: u16 = "hbase.sink.statsd.server.port", "8125", peer_port;
-        /// Service part of the metric names. Empty: the role (`Master`, `RegionServer`).
-        /// `JvmMetrics` and `UgiMetrics` always use the role.
+        /// Service part of the metric names. Empty: the role (`Master`, `RegionServer`). The
+        /// records `JvmMetrics` and `UgiMetrics` always use the role.
         statsd_sink_service: String = "hbase.sink.statsd.service.name", "", text;
         /// Whether metric names omit the host name.
         statsd_sink_skips_hostname: bool = "hbase.sink.statsd.skip.hostname", "false", flag;
         /// Interval between two values of a metric.
         statsd_sink_period_ms: u64 = "hbase.sink.statsd.period", "10", seconds;
-        /// Only records with matching names are sent. Records are named by the `sub` part of their
-        /// beans: `Server`, `Regions`.
+        /// Records with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other records are sent.
         ///
-        /// With an exclusion, this pattern lists exceptions from it.
+        /// The name of a record is the `sub` part of its bean, for example `Server` or `Regions`.
         statsd_sink_records_included: String = "hbase.sink.statsd.record.filter.include", "", pattern;
-        /// Records with matching names are not sent. The values of excluded records are not
-        /// collected.
+        /// Records with matching names are not sent, unless the include pattern also matches. The
+        /// values of excluded records are not collected.
         statsd_sink_records_excluded: String = "hbase.sink.statsd.record.filter.exclude", "", pattern;
-        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
-        /// beans. With an exclusion, this pattern lists exceptions from it.
+        /// Metrics with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other metrics are sent.
+        ///
+        /// A metric has the name of its attribute in the bean.
         statsd_sink_metrics_included: String = "hbase.sink.statsd.metric.filter.include", "", pattern;
-        /// Metrics with matching names are not sent.
+        /// Metrics with matching names are not sent, unless the include pattern also matches.
         statsd_sink_metrics_excluded: String = "hbase.sink.statsd.metric.filter.exclude", "", pattern;
         /// Host that receives metrics as lines of Graphite's protocol, with the paths of Hadoop's
         /// GraphiteSink.
@@ -538,43 +555,46 @@ options! {
         graphite_sink_prefix: String = "hbase.sink.graphite.metrics_prefix", "", text;
         /// Interval between two values of a metric.
         graphite_sink_period_ms: u64 = "hbase.sink.graphite.period", "10", seconds;
-        /// Only records with matching names are sent. Records are named by the `sub` part of their
-        /// beans: `Server`, `Regions`.
+        /// Records with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other records are sent.
         ///
-        /// With an exclusion, this pattern lists exceptions from it.
+        /// The name of a record is the `sub` part of its bean, for example `Server` or `Regions`.
         graphite_sink_records_included: String = "hbase.sink.graphite.record.filter.include", "", pattern;
-        /// Records with matching names are not sent. The values of excluded records are not
-        /// collected.
+        /// Records with matching names are not sent, unless the include pattern also matches. The
+        /// values of excluded records are not collected.
         graphite_sink_records_excluded: String = "hbase.sink.graphite.record.filter.exclude", "", pattern;
-        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
-        /// beans. With an exclusion, this pattern lists exceptions from it.
+        /// Metrics with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other metrics are sent.
+        ///
+        /// A metric has the name of its attribute in the bean.
         graphite_sink_metrics_included: String = "hbase.sink.graphite.metric.filter.include", "", pattern;
-        /// Metrics with matching names are not sent.
+        /// Metrics with matching names are not sent, unless the include pattern also matches.
         graphite_sink_metrics_excluded: String = "hbase.sink.graphite.metric.filter.exclude", "", pattern;
     }
     "OpenTelemetry" {
         /// URL of the collector that receives metrics, and traces if enabled, by OTLP over HTTP.
         ///
-        /// Requires a build with the feature `otlp`; other builds refuse to start with this option.
-        /// This key and those below are the keys that HBase users set for OpenTelemetry's Java
-        /// agent.
+        /// The keys that begin with `otel.` are those of OpenTelemetry's Java agent, which HBase
+        /// uses.
         otlp_endpoint: String = "otel.exporter.otlp.endpoint", "", text;
         /// Service name of metrics and traces. Empty: `hbase-master` and `hbase-regionserver`.
         otlp_service: String = "otel.service.name", "", text;
         /// Interval between two values of a metric.
         otlp_period_ms: u64 = "otel.metric.export.interval", "60 s", millis;
-        /// Only records with matching names are sent. Records are named by the `sub` part of their
-        /// beans: `Server`, `Regions`.
+        /// Records with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other records are sent.
         ///
-        /// With an exclusion, this pattern lists exceptions from it.
+        /// The name of a record is the `sub` part of its bean, for example `Server` or `Regions`.
         otlp_sink_records_included: String = "hbase.sink.otlp.record.filter.include", "", pattern;
-        /// Records with matching names are not sent. The values of excluded records are not
-        /// collected.
+        /// Records with matching names are not sent, unless the include pattern also matches. The
+        /// values of excluded records are not collected.
         otlp_sink_records_excluded: String = "hbase.sink.otlp.record.filter.exclude", "", pattern;
-        /// Only metrics with matching names are sent. Metrics are named as the attributes of their
-        /// beans. With an exclusion, this pattern lists exceptions from it.
+        /// Metrics with matching names are sent, even if the exclude pattern also matches. Without
+        /// an exclude pattern, no other metrics are sent.
+        ///
+        /// A metric has the name of its attribute in the bean.
         otlp_sink_metrics_included: String = "hbase.sink.otlp.metric.filter.include", "", pattern;
-        /// Metrics with matching names are not sent.
+        /// Metrics with matching names are not sent, unless the include pattern also matches.
         otlp_sink_metrics_excluded: String = "hbase.sink.otlp.metric.filter.exclude", "", pattern;
         /// Fraction of calls that are traced. 0 disables tracing; calls then have no tracing
         /// overhead.
@@ -582,7 +602,7 @@ options! {
     }
 }
 
-/// The memory of the process in bytes, and its parts. The rest is for everything else.
+/// The memory of the process in bytes, and its parts. The remainder is for everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryParts {
     /// Total memory.
@@ -595,21 +615,23 @@ pub struct MemoryParts {
     pub requests: u64,
     /// For responses that are being built or sent.
     pub answers: u64,
-    /// For open scanners between calls; a part of the rest.
+    /// For open scanners between calls; a part of the remainder.
     pub scanners: u64,
 }
 
 impl std::fmt::Display for MemoryParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mib = |bytes: u64| bytes >> 20;
+        let parts = self.memstores + self.cache + self.requests + self.answers;
         write!(
             f,
-            "{} MiB (MiB for memstores {}, cached blocks {}, requests {}, responses {})",
+            "{} MiB: memstores {} MiB, block cache {} MiB, requests {} MiB, responses {} MiB, other {} MiB",
             mib(self.total),
             mib(self.memstores),
             mib(self.cache),
             mib(self.requests),
-            mib(self.answers)
+            mib(self.answers),
+            mib(self.total.saturating_sub(parts))
         )
     }
 }
@@ -620,8 +642,8 @@ impl Config {
         (self.wal_block_bytes as f64 * self.wal_roll_multiplier) as u64
     }
 
-    /// Number of log files at which regions are flushed, where all memstores together may hold
-    /// `memstores_bytes`.
+    /// Number of log files above which regions are flushed (`wal_files_max` or its default), if all
+    /// memstores together may hold `memstores_bytes`.
     pub fn wal_files_max_for(&self, memstores_bytes: u64) -> u32 {
         // Source: HBase's AbstractFSWAL: max(32, 2 * memstore limit / roll size).
         let by_memory = memstores_bytes.saturating_mul(2) / self.wal_roll_bytes().max(1);
@@ -650,9 +672,10 @@ impl Config {
         self.direct_reads.unwrap_or(self.memory.of(limit) > limit / 2)
     }
 
-    /// Maximum size of a request, where all requests together have `requests_bytes`.
+    /// Maximum size of a request in bytes, if all requests together may have `requests_bytes`.
     pub fn request_bytes_max_of(&self, requests_bytes: u64) -> u32 {
-        // A large request must leave a quarter to others and counts slightly more than its size.
+        // A large request must leave a quarter of the bytes to other requests, and it counts
+        // slightly more than its size.
         let fits = self.request_bytes_max.min((requests_bytes / 4 * 3).saturating_sub(64 << 10));
         u32::try_from(fits).unwrap_or(u32::MAX)
     }

@@ -7,17 +7,18 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process of this machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
+pub struct Process {
+    /// Process ID.
+    pub pid: u32,
 }
 
 /// Resources that a process uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// CPU time of all threads since the start, in user and system mode.
-    pub(crate) cpu_seconds: f64,
+    pub cpu_seconds: f64,
     /// Current resident memory.
-    pub(crate) resident_mib: f64,
+    pub resident_mib: f64,
 }
 
 impl Process {
@@ -25,7 +26,7 @@ impl Process {
     ///
     /// # Errors
     /// A message for the user, if there is no such process.
-    pub(crate) fn usage(self) -> Result<Usage, String> {
+    pub fn usage(self) -> Result<Usage, String> {
         let read = |file: &str| {
             let path = format!("/proc/{}/{file}", self.pid);
             fs::read_to_string(&path).map_err(|error| format!("process {}: {path}: {error}", self.pid))

@@ -5,14 +5,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar that measures time, or rows if a run visits each row once.
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     measure: Measure,
 }
 
 /// The length of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Measure {
+pub enum Measure {
     /// A duration.
     Time(Duration),
     /// A number of rows.
@@ -21,7 +21,7 @@ pub(crate) enum Measure {
 
 impl Progress {
     /// Creates a bar on standard error. It stays hidden if that is not a terminal.
-    pub(crate) fn new(what: String, measure: Measure) -> Progress {
+    pub fn new(what: String, measure: Measure) -> Progress {
         let (length, template) = match measure {
             Measure::Time(length) => {
                 (length.as_millis() as u64, "{msg:32} [{bar:32.green}] {elapsed} of {prefix}")
@@ -40,7 +40,7 @@ impl Progress {
     }
 
     /// Updates the bar with the elapsed time and the number of rows done.
-    pub(crate) fn show(&self, passed: Duration, rows: u64) {
+    pub fn show(&self, passed: Duration, rows: u64) {
         self.bar.set_position(match self.measure {
             Measure::Time(length) => passed.min(length).as_millis() as u64,
             Measure::Rows(all) => rows.min(all),
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Removes the bar.
-    pub(crate) fn clear(self) {
+    pub fn clear(self) {
         self.bar.finish_and_clear();
     }
 }

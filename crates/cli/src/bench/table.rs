@@ -42,7 +42,7 @@ pub(super) async fn create(
 ///
 /// # Errors
 /// The server's error.
-pub(crate) async fn settle(env: &Env, client: &Client, name: &TableName) -> Result<(), Error> {
+pub async fn settle(env: &Env, client: &Client, name: &TableName) -> Result<(), Error> {
     let admin = client.admin();
     admin.flush(name).await?;
     admin.compact(name, true).await?;

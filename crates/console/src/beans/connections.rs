@@ -33,7 +33,7 @@ pub(super) fn show(bean: &Bean, own: &Bean, calls: &Arc<rpc::Server>) {
     let of = calls.clone();
     bean.read(move || ConnectionMetrics {
         connections: of.connections().into(),
-        queued_bytes: of.shared().requests().used().into(),
+        queued_bytes: of.shared().request_budget().used().into(),
     });
     let of = calls.clone();
     own.read(move || LostConnections {

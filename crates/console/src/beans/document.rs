@@ -66,55 +66,7 @@ process), `Runtime`, `OperatingSystem`, `Threading`, and a `GarbageCollector` th
 
 Attributes of HBase that have no meaning in Grampus are 0 or empty. They are listed at the end of each bean.
 
-## Metrics sinks
-
-Sinks send the same metrics once per period. They are configured in either of two places:
-
-* the options in the section “Metrics sinks” of [config.md](config.md);
-* HBase's own file `hadoop-metrics2-hbase.properties` next to `hbase-site.xml`, with sinks of the classes `FileSink`, `StatsDSink`,
-  `GraphiteSink` and `PrometheusMetricsSink` (which needs no action), their keys, `period`, `context`, and filters by glob or regular
-  expression. The result is logged at startup. Unknown keys are ignored with a warning; an invalid value stops the start.
-
-A bean is sent as a record. The record's context is the tag `Context`. Its name is the last part of the bean's name (`Server`, `WAL`,
-`Regions`), or for calls (`sub=IPC`) the server's name (`RegionServer`, `Master`). Its tags are those of the bean, followed by `Context`
-and `Hostname`; in `JvmMetrics` and `UgiMetrics`, `Context` is the first. All names are those of HBase's sinks:
-
-| sink | format |
-|---|---|
-| file | `MILLISECONDS CONTEXT.RECORD: TAG=TEXT, …, METRIC=VALUE, …`, one line per record, appended. A file that was removed, or moved by logrotate, is recreated |
-| StatsD | `[HOST.]SERVICE.CONTEXT.RECORD.METRIC:VALUE\\|TYPE` in datagrams of at most 1432 bytes. HOST has no domain. SERVICE is the tag `ProcessName`, if there is one |
-| Graphite | `PREFIX.CONTEXT.RECORD.TAG=TEXT.….METRIC VALUE SECONDS` over TCP |
-
-StatsD gets gauges as `g`. **It gets counters as `c` with their total since the start**, not with the increase since the last period,
-although StatsD adds up what it gets. Hadoop's StatsDSink does the same, so existing dashboards take the value of one flush interval as
-the total and derive the rate from it. A daemon that accumulates permanently (such as collectd's `statsd` plugin) shows sums of totals,
-as with HBase; with such a daemon, use Graphite or Prometheus for rates.
-
-Names differ from Hadoop's only where Hadoop sends what a receiver cannot parse:
-
-* `:`, `|`, `@`, `#` and blanks in StatsD names become `_`, as do blanks in Graphite tags.
-* A HOST that is an IP address has `-` in place of dots.
-* A gauge below 0 is first set to 0, because StatsD treats a sign as a change.
-* Without `service.name`, SERVICE is the role, where Hadoop writes `null`.
-* Without `metrics_prefix`, a path does not start with a dot.
-
-A sink that cannot send logs one line until it recovers. It runs on its own thread of low priority and never delays a request. For
-Graphite, the newest 4 MiB of unsent lines are kept with their timestamps and retried after pauses of up to one minute. A file misses
-the periods in which it could not be written. With many regions, most metrics belong to regions: `grampus.sink.regions` omits them, and
-filters omit anything else.
-
-A build with `--features otlp` (of the crate `server`) also sends to an OpenTelemetry collector, with OTLP over plain HTTP. The options
-are those of OpenTelemetry's Java agent, as HBase users set them (`otel.exporter.otlp.endpoint` and others in
-[config.md](config.md)). Metrics are named `hbase.CONTEXT.RECORD.METRIC`. Counters are sent as sums since the start, all others as
-gauges; the tags of a record are attributes.
-
-If `otel.traces.sampler.arg` is above 0, this fraction of calls is traced, with two spans as in HBase:
-
-* `RpcServer.process`, from the arrival of a request to the end of its call;
-* below it, a span named by service and method (`hbase.pb.ClientService/Get`), from the start of the call. It has `rpc.system`
-  (`HBASE_RPC`), `rpc.service` and `rpc.method`, and an event for a failure.
-
-A trace context in a request is continued, with the client's sampling decision. The work of a call within regions has no spans.
+Metrics can also be pushed to a file, StatsD, Graphite or OpenTelemetry: see [sinks.md](sinks.md).
 
 ";
 

@@ -158,7 +158,7 @@ base::current_values! {
     pub(super) struct FileFaults in "RegionServer,sub=IO" {
         /// Reads of blocks that were corrupt, also when read a second time. Each read of the same
         /// block counts.
-        damaged_blocks: Counted = "fsChecksumFailureCount",
+        damaged_reads: Counted = "fsChecksumFailureCount",
     }
 }
 
@@ -249,7 +249,7 @@ pub fn beans(
     let of_files = bean("RegionServer,sub=IO");
     of_files.add(identity.files.files.clone());
     let of = server.clone();
-    of_files.read(move || FileFaults { damaged_blocks: of.damaged_blocks().into() });
+    of_files.read(move || FileFaults { damaged_reads: of.damaged_reads().into() });
     of_server.add(server.pauses().clone());
     bean("RegionServer,sub=Regions").add(Arc::new(regions::Regions::new(&regions, env)));
     bean("RegionServer,sub=Tables").add(Arc::new(tables::Tables::new(&regions, env)));
@@ -268,7 +268,7 @@ pub fn beans(
     let of = server.clone();
     own.read(move || disk_metrics(&of));
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
-    bean("RegionServer,sub=WAL").add(server.log_instruments().clone());
+    bean("RegionServer,sub=WAL").add(server.shared_log_instruments().clone());
     absent::add_to_region_server(&bean);
     process::show(&registry, identity, "RegionServer");
     registry
@@ -298,7 +298,7 @@ fn server_metrics(
     now: Duration,
 ) -> ServerMetrics {
     let stores = sample.metrics().flat_map(|region| &region.stores);
-    let (instruments, log) = (server.instruments().server(), server.log_statistics());
+    let (instruments, log) = (server.instruments().server(), server.user_log_statistics());
     let [long, short] =
         [Pool::Long, Pool::Short].map(|pool| server.schedule().compactions().waiting_in(pool));
     ServerMetrics {
@@ -404,8 +404,8 @@ fn memory_metrics(server: &RegionServer) -> MemoryMetrics {
 
 fn memory_limits(limits: &MemoryParts, shared: &Shared) -> MemoryLimits {
     MemoryLimits {
-        requests: shared.requests().used().into(),
-        answers: shared.answers().used().into(),
+        requests: shared.request_budget().used().into(),
+        answers: shared.response_budget().used().into(),
         limit: limits.total.into(),
         memstores_limit: limits.memstores.into(),
         cache_limit: limits.cache.into(),

@@ -183,13 +183,13 @@ impl Sampler {
         sample.cache_hits = hits.zip(misses).and_then(|(hits, misses)| percent(hits, hits + misses));
         sample.cache_bytes = cache.weight_bytes;
         sample.memstore_bytes = self.server.memstore_bytes();
-        sample.request_bytes = shared.requests().used() as u64;
-        sample.answer_bytes = shared.answers().used() as u64;
+        sample.request_bytes = shared.request_budget().used() as u64;
+        sample.answer_bytes = shared.response_budget().used() as u64;
         sample.resident_bytes = base::memory::resident_bytes();
     }
 
     fn take_work(&mut self, now: Moment, sample: &mut Sample) {
-        let (schedule, log) = (self.server.schedule(), &self.server.log_instruments().all);
+        let (schedule, log) = (self.server.schedule(), &self.server.shared_log_instruments().all);
         sample.flushes = schedule.flushes();
         sample.compactions_waiting = schedule.compactions().waiting();
         sample.compactions = schedule.compactions().running();

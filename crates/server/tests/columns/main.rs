@@ -1,5 +1,6 @@
 //! `ColumnService` of a real server: truncated responses can be resumed, invalid requests are
-//! rejected with a reason, and `grampus records` reads what it generated, with every kind of query.
+//! rejected with a reason, and the benchmark `records` reads what it generated, with every kind of
+//! query.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     clippy::disallowed_methods,
@@ -14,9 +15,11 @@ mod connection;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use common::{PORTS, Server, TempDir, grampus, run, text};
+use clap::Parser;
+use common::{PORTS, Server, TempDir, text};
 use connection::Connection;
 use prost::Message;
 use proto::grampus::aggregate::Function;
@@ -25,6 +28,7 @@ use proto::grampus::{
     Aggregate, AggregateRequest, AggregateResponse, Column, Encoding, Predicate, Rows, SelectRequest,
     SelectResponse, Value,
 };
+use records::RecordsArguments;
 use table::Table;
 
 const ROWS: i64 = 3000;
@@ -244,21 +248,14 @@ fn all_aggregates_are_computed() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let offset = server.offset.to_string();
-    let output =
-        run(grampus().args(["records", "--port-offset", &offset, "load", "columns", "scan"]).args([
-            "--rows",
-            "4000",
-            "--attributes",
-            "12",
-            "--regions",
-            "3",
-            "--only",
-            "6=3",
-            "--group-by",
-            "1",
-        ]));
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    let message = text(&output.stdout);
+    let arguments =
+        "records load columns scan --rows 4000 --attributes 12 --regions 3 --only 6=3 --group-by 1";
+    let arguments = arguments.split(' ').chain(["--port-offset", &offset]);
+    let arguments = RecordsArguments::try_parse_from(arguments).unwrap();
+    let env = os::env(Arc::new(os::Runtimes::start(1, 1).unwrap()));
+    let mut output = Vec::new();
+    os::block_on(records::records(env, &arguments, &mut output)).unwrap();
+    let message = text(&output);
     assert_eq!(message.matches(" 98 groups").count(), 6, "{message}");
     assert!(message.contains("4000 rows in vectors, 0 merged, 0 vectors built"), "{message}");
 }

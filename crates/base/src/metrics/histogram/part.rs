@@ -15,16 +15,16 @@ use crate::metrics::areas::{Count, Zeroed};
 #[repr(C)]
 pub(super) struct Part {
     sum: Count,
-    // Extremes since the last interval began, encoded so that 0 means "none": the complement of the
-    // minimum, and one more than the maximum.
-    least: AtomicU64,
-    above: AtomicU64,
+    // Minimum and maximum since the last `take_extremes`, encoded so that 0 means "none".
+    min_complement: AtomicU64,
+    max_plus_one: AtomicU64,
     // Non-zero after the first value that was counted in `sum` and `counts`.
     is_used: AtomicU64,
-    // Run-length cache for repeated values: the value, its repeat count not yet in `sum` and
-    // `counts`, and the repeat count when the last interval ended.
+    // The last value of `record_repeated`, and how often it was repeated. The repetitions are not
+    // in `sum` and `counts` yet.
     last: AtomicU64,
     repeats: AtomicU64,
+    // The value of `repeats` at the last `take_extremes`.
     repeats_reported: AtomicU64,
     // Sequence number of the seqlock: odd while repeated values are being moved.
     moves: AtomicU64,
@@ -41,7 +41,7 @@ impl Part {
     pub(super) fn record(&self, Value { value, bucket }: Value, times: u32) {
         self.count(bucket, times);
         self.sum.add(value.wrapping_mul(u64::from(times)));
-        if value >= self.above.load(Relaxed) || !value > self.least.load(Relaxed) {
+        if value >= self.max_plus_one.load(Relaxed) || !value > self.min_complement.load(Relaxed) {
             self.record_extreme(value);
         }
     }
@@ -79,13 +79,13 @@ impl Part {
         count.store(count.load(Relaxed).wrapping_add(times), Relaxed);
     }
 
-    /// The first value of the interval, or a new extreme.
+    /// Updates the minimum and maximum with `value`.
     #[cold]
     fn record_extreme(&self, value: u64) {
         self.is_used.store(1, Relaxed);
         // A reader may reset the extremes concurrently.
-        self.least.fetch_max(!value, Relaxed);
-        self.above.fetch_max(value.saturating_add(1), Relaxed);
+        self.min_complement.fetch_max(!value, Relaxed);
+        self.max_plus_one.fetch_max(value.saturating_add(1), Relaxed);
     }
 
     /// Whether any value was ever recorded.
@@ -114,8 +114,8 @@ impl Part {
     /// Returns the minimum and maximum since the last call, if there was a value, and resets them.
     pub(super) fn take_extremes(&self) -> Option<(u64, u64)> {
         let take = |mark: &AtomicU64| if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
-        let (least, above) = (take(&self.least), take(&self.above));
-        let recorded = (above != 0).then(|| (!least, above - 1));
+        let (min_complement, max_plus_one) = (take(&self.min_complement), take(&self.max_plus_one));
+        let recorded = (max_plus_one != 0).then(|| (!min_complement, max_plus_one - 1));
         let (last, again) = self.settled(|| (self.last.load(Relaxed), self.repeats.load(Relaxed)));
         if again == self.repeats_reported.swap(again, Relaxed) {
             return recorded;
@@ -124,7 +124,7 @@ impl Part {
         Some((least.min(last), greatest.max(last)))
     }
 
-    /// Adds the values of another thread's part, which belonged to an included histogram. Only the
+    /// Adds the values of `other`, a part of a histogram that is about to be dropped. Only the
     /// thread that owns this part may call this.
     pub(super) fn take_over(&self, other: &Part) {
         for (bucket, more) in other.counts().into_iter().enumerate() {
@@ -137,7 +137,7 @@ impl Part {
         }
     }
 
-    /// The result of `look` at a time when no values are being moved.
+    /// The result of `read`, which is repeated until no values are moved meanwhile.
     fn settled<T>(&self, read: impl Fn() -> T) -> T {
         loop {
             let moves = self.moves.load(Acquire);

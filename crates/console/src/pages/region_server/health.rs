@@ -21,10 +21,10 @@ impl RegionServerPages {
         let found = [
             self.memstores(),
             self.process(),
-            self.memory_in_use("requests", self.identity.shared.requests(), "clients must retry later"),
+            self.memory_in_use("requests", self.identity.shared.request_budget(), "clients must retry later"),
             self.memory_in_use(
                 "responses",
-                self.identity.shared.answers(),
+                self.identity.shared.response_budget(),
                 "scans return less per call or fail",
             ),
             refused(
@@ -91,7 +91,7 @@ impl RegionServerPages {
     }
 
     fn logs(&self) -> Option<Finding> {
-        let log = self.server.log_statistics();
+        let log = self.server.user_log_statistics();
         if log.failures > 0 {
             let what = format!(
                 "{} log files were abandoned since the start because a write or sync failed. Check the disk.",

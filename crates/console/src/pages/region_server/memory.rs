@@ -21,12 +21,12 @@ impl RegionServerPages {
             share("Indexes of open files", indexes, None),
             share(
                 "Requests",
-                self.identity.shared.requests().used() as u64,
+                self.identity.shared.request_budget().used() as u64,
                 Some(self.identity.memory.requests),
             ),
             share(
                 "Responses",
-                self.identity.shared.answers().used() as u64,
+                self.identity.shared.response_budget().used() as u64,
                 Some(self.identity.memory.answers),
             ),
         ];

@@ -174,7 +174,7 @@ impl RegionServerPages {
     }
 
     fn logs_and_connections(&self) -> Facts {
-        let (log, cache) = (self.server.log_statistics(), self.server.cache_stats());
+        let (log, cache) = (self.server.user_log_statistics(), self.server.cache_stats());
         Facts::new("Logs, cache and connections")
             .and("Log files", Value::count(log.logs))
             .and("Edits written to logs", Value::count(log.edits))

@@ -1,17 +1,14 @@
-//! Files outside the data directory: the limit of open files, configuration files, and text files
-//! written for the user.
+//! Files outside the data directory: the limit of open files, and configuration files.
 #![allow(
     clippy::disallowed_methods,
     reason = "these files are not in the data directory; the user chooses their paths"
 )]
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sinks::{Files, LineFile};
 
 /// Used where the process has no limit of open files; the kernel's tables still limit them.
 const UNLIMITED: u64 = 1 << 20;
@@ -42,43 +39,4 @@ pub fn read_at_start(path: &Path, len_max: usize) -> io::Result<Option<Vec<u8>>>
     let mut bytes = Vec::new();
     file.take(len_max as u64).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
-}
-
-/// Files of this machine.
-pub struct LocalFiles;
-
-impl Files for LocalFiles {
-    fn append_to(&self, path: &Path) -> io::Result<Box<dyn LineFile>> {
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
-        let identity = identity(&file.metadata()?);
-        Ok(Box::new(AppendFile { file, path: path.to_owned(), identity }))
-    }
-}
-
-/// A file that every write appends to, even if another process changes its length.
-struct AppendFile {
-    file: File,
-    path: PathBuf,
-    identity: (u64, u64),
-}
-
-/// Device and inode. If they differ, the path names another file than before.
-fn identity(of: &std::fs::Metadata) -> (u64, u64) {
-    (of.dev(), of.ino())
-}
-
-impl Write for AppendFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl LineFile for AppendFile {
-    fn is_in_place(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
-    }
 }

@@ -1,4 +1,4 @@
-//! `grampus records`: a benchmark that runs one query over records with many attributes in several
+//! A benchmark that runs one query over records with many attributes in several
 //! ways, on Grampus or HBase.
 //!
 //! HBase users have published this case: 91 attributes, and `SELECT sum(A) WHERE B = c GROUP BY D`
@@ -9,16 +9,17 @@
 mod generator;
 mod query;
 
+use std::io::Write;
 use std::time::Duration;
 
 use base::env::Env;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use clap::{Args, ValueEnum};
+use clap::{Parser, ValueEnum};
+use cli::bench::{Measure, Process, Progress, settle};
 use client::{Client, ClientOptions, Registry, Table};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::bench::{Measure, Process, Progress, settle};
 use generator::{FAMILY, Records, RecordsQuery};
 use query::Groups;
 
@@ -29,8 +30,9 @@ const LOAD_CALLS: usize = 4;
 /// Path, class, priority and arguments. Only the class is set.
 const AGGREGATE_IMPLEMENTATION: &str = "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation||";
 
-/// Options of `grampus records`.
-#[derive(Debug, Clone, Args)]
+/// Benchmark aggregate queries over records with many attributes
+#[derive(Debug, Clone, Parser)]
+#[command(name = "records")]
 pub struct RecordsArguments {
     /// Steps to run, in sequence
     #[arg(required = true, value_name = "STEP")]
@@ -65,7 +67,7 @@ pub struct RecordsArguments {
     /// Attribute of the column family, for example COMPRESSION=SNAPPY; may be repeated
     ///
     /// It applies only if the table is created.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::bench::attribute)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = cli::bench::attribute)]
     pub attribute: Vec<(String, String)>,
     /// Create the table with the coprocessor AggregateImplementation
     ///
@@ -108,12 +110,12 @@ fn condition(text: &str) -> Result<(u64, i64), String> {
     parsed.ok_or_else(|| "expected ATTRIBUTE=VALUE, for example 6=3".into())
 }
 
-/// Runs the benchmark and prints the results.
+/// Runs the benchmark and prints the results to `output`.
 ///
 /// # Errors
 /// A one-line message for the user: the server's error, or a wrong result.
-pub async fn records(env: Env, arguments: &RecordsArguments) -> Result<(), String> {
-    let quorum = crate::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
+pub async fn records(env: Env, arguments: &RecordsArguments, output: &mut impl Write) -> Result<(), String> {
+    let quorum = cli::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
     // A query over the whole table is slow if the server reads every row.
     let options = ClientOptions { rpc_timeout: Duration::from_secs(1200), ..ClientOptions::default() };
     let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
@@ -129,7 +131,7 @@ pub async fn records(env: Env, arguments: &RecordsArguments) -> Result<(), Strin
     for step in &arguments.steps {
         match step {
             RecordsStep::Load => run.load().await?,
-            step => run.measure(*step).await?,
+            step => run.measure(*step, output).await?,
         }
     }
     Ok(())
@@ -190,7 +192,7 @@ impl RecordsBenchmark<'_> {
         admin.create_table(&table, &splits).await
     }
 
-    async fn measure(&self, step: RecordsStep) -> Result<(), String> {
+    async fn measure(&self, step: RecordsStep, output: &mut impl Write) -> Result<(), String> {
         let RecordsArguments { sum, only, group_by, runs, parallel, .. } = *self.arguments;
         let mut query = RecordsQuery { sum, condition: only, group_by };
         if step == RecordsStep::Endpoint {
@@ -221,19 +223,21 @@ impl RecordsBenchmark<'_> {
             let used = server.map(Process::usage).transpose()?;
             let cpu = used.zip(before).map(|(used, before)| used.cpu_seconds - before.cpu_seconds);
             check(&found, &expected)?;
-            self.print(step, length, cpu, found.len(), work.as_ref());
+            let line = self.line(step, length, cpu, found.len(), work.as_ref());
+            writeln!(output, "{line}").map_err(|error| format!("cannot write the result: {error}"))?;
         }
         Ok(())
     }
 
-    fn print(
+    /// The result of one run, for the user or as JSON.
+    fn line(
         &self,
         step: RecordsStep,
         length: Duration,
         cpu: Option<f64>,
         groups: usize,
         work: Option<&proto::grampus::Work>,
-    ) {
+    ) -> String {
         let seconds = length.as_secs_f64();
         let rate = self.records.count as f64 / seconds;
         if self.arguments.json {
@@ -244,15 +248,14 @@ impl RecordsBenchmark<'_> {
                 "rows_merged": work.map(|work| work.rows_merged()),
                 "vectors_built": work.map(|work| work.vectors_built()),
             });
-            println!("{line}");
-            return;
+            return line.to_string();
         }
         let cpu = cpu.map_or(String::new(), |cpu| format!(", {cpu:.2} s of server CPU"));
         let how = work.map_or(String::new(), |work| {
             let (vectors, merged) = (work.rows_in_vectors(), work.rows_merged());
             format!("; {vectors} rows in vectors, {merged} merged, {} vectors built", work.vectors_built())
         });
-        println!("{step:?}: {rate:.0} rows/s ({seconds:.3} s){cpu}, {groups} groups{how}");
+        format!("{step:?}: {rate:.0} rows/s ({seconds:.3} s){cpu}, {groups} groups{how}")
     }
 }
 

@@ -1,13 +1,12 @@
-//! TCP as a [`Network`], and UDP for metrics.
+//! TCP as a [`Network`].
 #![allow(clippy::disallowed_methods, reason = "implements the network that all other code gets through Env")]
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::{Incoming, Listener, Network, Stream};
-use sinks::{Datagrams, Udp};
 use tokio::net::{TcpListener, TcpStream};
 
 /// TCP sockets of this machine. Small writes are sent immediately (no Nagle delay).
@@ -65,38 +64,4 @@ fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::R
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));
     Ok(Incoming { peer, local, open })
-}
-
-/// UDP sockets of this machine.
-pub struct UdpNetwork;
-
-impl Udp for UdpNetwork {
-    fn connect(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
-        for address in (host, port).to_socket_addrs()? {
-            let any: SocketAddr = match address {
-                SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-                SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-            };
-            let connected = UdpSocket::bind(any).and_then(|socket| {
-                socket.connect(address)?;
-                // With a full buffer, lose the datagram rather than block.
-                socket.set_nonblocking(true)?;
-                Ok(socket)
-            });
-            match connected {
-                Ok(socket) => return Ok(Box::new(UdpDatagrams(socket))),
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
-    }
-}
-
-struct UdpDatagrams(UdpSocket);
-
-impl Datagrams for UdpDatagrams {
-    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
-        self.0.send(datagram).map(|_| ())
-    }
 }

@@ -9,24 +9,19 @@ mod runtimes;
 
 use std::sync::Arc;
 
-use base::env::Env;
+use base::env::{Env, Spawner};
 
 pub use files::{raise_open_files, read_at_start};
 pub use runtimes::Runtimes;
 
-/// The environment of a real process; its tasks run on `runtimes`.
-pub fn env(runtimes: Arc<Runtimes>) -> Env {
+/// The environment of a real process. Its tasks run on `spawner`, for example on [`Runtimes`].
+pub fn env(spawner: Arc<dyn Spawner>) -> Env {
     Env {
         clock: Arc::new(clock::SystemClock::start()),
         random: Arc::new(random::OsRandom::new()),
-        spawner: runtimes,
+        spawner,
         net: Arc::new(network::TcpNetwork),
     }
-}
-
-/// Files and sockets for metrics sinks.
-pub fn sink_io() -> sinks::Io {
-    sinks::Io { files: Arc::new(files::LocalFiles), udp: Arc::new(network::UdpNetwork) }
 }
 
 /// Runs `future` on the current thread until it completes.

@@ -33,9 +33,9 @@ pub const LONG_APPEND_BYTES: usize = 32 << 10;
 
 /// Guarantee of a [`FileWriter::sync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// Other readers see the bytes, and the bytes survive this process (HDFS: hflush; local:
-    /// nothing to do).
+pub enum SyncLevel {
+    /// Other readers see the bytes, and the bytes survive a crash of this process (HDFS: hflush;
+    /// local: nothing to do).
     Visible,
     /// The bytes survive power loss (HDFS: hsync; local: fdatasync).
     Disk,
@@ -44,7 +44,7 @@ pub enum Sync {
 /// Expected access pattern of a file; a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessPattern {
-    /// Read at random during its whole life.
+    /// Read at random offsets.
     Data,
     /// Written and synced often, read after a crash.
     Log,
@@ -135,10 +135,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A tree of files. Paths are relative to its root.
 ///
-/// Nothing is durable before it is synced. [`FileWriter::sync`] syncs a file's bytes.
-/// [`FileSystem::sync_dir`] of the parent directory syncs its name after create, rename or delete.
+/// Nothing is durable before it is synced. [`FileWriter::sync`] syncs the bytes of a file. After a
+/// file is created, renamed or deleted, [`FileSystem::sync_dir`] of its directory syncs the change.
 /// A failed sync must never be retried: the data that it covered counts as lost.
-pub trait FileSystem: Send + std::marker::Sync + 'static {
+pub trait FileSystem: Send + Sync + 'static {
     /// Creates a new, empty file and opens it for writing. Parent directories must exist.
     ///
     /// # Errors
@@ -149,11 +149,11 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
 
-    /// Opens a file for reading. The reader keeps the length that the file has now.
+    /// Opens a file for reading. The reader ignores bytes that are appended later.
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;
 
-    /// The same for a file whose blocks the caller caches: reads bypass the system's page cache if
-    /// the storage supports it.
+    /// Opens a file for reads that bypass the system's page cache, if the storage supports that.
+    /// For callers that have their own cache.
     fn open_uncached<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         self.open(path)
     }
@@ -221,7 +221,7 @@ pub trait FileSystem: Send + std::marker::Sync + 'static {
 }
 
 /// An open file that can be read at any offset, also concurrently.
-pub trait FileReader: Send + std::marker::Sync + 'static {
+pub trait FileReader: Send + Sync + 'static {
     /// The path at the time of opening.
     fn path(&self) -> &FilePath;
     /// Length in bytes at the time of opening.
@@ -235,16 +235,17 @@ pub trait FileReader: Send + std::marker::Sync + 'static {
     /// # Errors
     /// [`Error::PastEnd`] if the file ends earlier; a read never returns fewer bytes.
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>>;
-    /// Average bytes of memory that the result of [`read_at`](FileReader::read_at) holds in
-    /// addition to its contents.
-    fn spare_bytes(&self) -> usize {
+    /// Bytes that the result of a [`read_at`](FileReader::read_at) occupies on average in addition
+    /// to its `len` bytes.
+    fn read_overhead_bytes(&self) -> usize {
         0
     }
 }
 
-/// A file that its only writer writes sequentially.
+/// An append-only file with one writer.
 ///
-/// Dropping it without [`FileWriter::close`] leaves all appended bytes, synced or not.
+/// If it is dropped without [`FileWriter::close`], all appended bytes stay in the file, synced or
+/// not.
 pub trait FileWriter: Send + 'static {
     /// The path at the time of creation.
     fn path(&self) -> &FilePath;
@@ -260,30 +261,31 @@ pub trait FileWriter: Send + 'static {
     /// mark: in a file with reserved zeros it shows readers where the content ends. The next append
     /// overwrites the end mark, and close truncates it.
     ///
-    /// The bytes that overwrite an earlier end mark are written last, or atomically with the rest.
-    /// So a process that is killed in between leaves the old mark in place, followed by bytes that
-    /// no reader reaches. No end mark is written where [`FileWriter::reserve`] does nothing.
+    /// The end mark of an earlier append is overwritten last, or atomically with the other bytes.
+    /// So if the process is killed during the write, readers find either that end mark, and ignore
+    /// the bytes after it, or all new bytes. No end mark is written if [`FileWriter::reserve`] does
+    /// nothing.
     fn append_with_end(&mut self, bytes: Bytes, content_len: usize) -> BoxFuture<'_, Result<()>> {
         self.append(bytes.slice(..content_len))
     }
     /// Returns when all appended bytes have the guarantee `durability`. Never retry a failed sync.
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>>;
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>>;
     /// [`append_with_end`](FileWriter::append_with_end), then [`sync`](FileWriter::sync), combined
     /// where that is faster.
     fn append_and_sync(
         &mut self,
         bytes: Bytes,
         content_len: usize,
-        durability: Sync,
+        durability: SyncLevel,
     ) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.append_with_end(bytes, content_len).await?;
             self.sync(durability).await
         })
     }
-    /// Writes zeros after the end, so that the next `bytes` appended bytes do not change the file
-    /// length, which makes their sync cheaper. Until then a reader sees the zeros. Does nothing
-    /// where the storage has no benefit.
+    /// Extends the file with zeros, so that at least `bytes` zeros follow the appended bytes.
+    /// Appends overwrite the zeros without a change of the file length, which makes their syncs
+    /// cheaper. Readers see the zeros that are left. Does nothing if the storage does not benefit.
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<()>>;
     /// Truncates unused reserved bytes and closes the file. Does not sync.
     fn close(self: Box<Self>) -> BoxFuture<'static, Result<()>>;

@@ -7,7 +7,7 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync,
+    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -168,8 +168,8 @@ impl FileReader for MeasuredReader {
         Box::pin(self.instruments.read(self.inner.read_at(offset, len), len))
     }
 
-    fn spare_bytes(&self) -> usize {
-        self.inner.spare_bytes()
+    fn read_overhead_bytes(&self) -> usize {
+        self.inner.read_overhead_bytes()
     }
 }
 
@@ -201,7 +201,7 @@ impl FileWriter for MeasuredWriter {
         self.inner.append_with_end(bytes, content_len)
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         self.inner.sync(durability)
     }
 
@@ -209,7 +209,7 @@ impl FileWriter for MeasuredWriter {
         &mut self,
         bytes: Bytes,
         content_len: usize,
-        durability: Sync,
+        durability: SyncLevel,
     ) -> BoxFuture<'_, Result<()>> {
         self.inner.append_and_sync(bytes, content_len, durability)
     }
@@ -238,7 +238,7 @@ mod tests {
             let path = FilePath::new(&format!("{access:?}"));
             let mut writer = fs.create(&path, access).await.unwrap();
             writer.append(Bytes::from(vec![7; 300 << 10])).await.unwrap();
-            writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Disk).await.unwrap();
+            writer.append_and_sync(Bytes::from_static(b"x"), 1, SyncLevel::Disk).await.unwrap();
             writer.close().await.unwrap();
         }
         let reader = fs.open(&FilePath::new("Data")).await.unwrap();

@@ -4,7 +4,7 @@
 //! which each unsynced change is complete, partial or missing, at random. Code that passes on such
 //! images relies on nothing that a disk does not promise. Invariants:
 //!
-//! * bytes synced to [`Sync::Disk`] and synced names are in every image;
+//! * bytes synced to [`SyncLevel::Disk`] and synced names are in every image;
 //! * an image is a consistent snapshot of all files; it shares nothing with the original, whose
 //!   writers may continue;
 //! * every future is ready on the first poll, so that a run does not depend on scheduling.
@@ -21,7 +21,9 @@ use bytes::Bytes;
 
 use self::file::FileData;
 use self::tree::{DirId, Node, ROOT, SharedFile, Slot, Tree};
-use crate::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
+use crate::{
+    AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+};
 
 /// An in-memory file system; clones share it. See the module's documentation.
 #[derive(Clone)]
@@ -399,9 +401,9 @@ impl FileWriter for MemoryWriter {
         })
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         ready(move || {
-            if durability == Sync::Disk {
+            if durability == SyncLevel::Disk {
                 let _tree = lock(&self.fs.shared.tree);
                 lock(&self.file).sync();
             }

@@ -16,7 +16,8 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync,
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
+    SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -259,7 +260,7 @@ impl FileWriter for ReservingWriter {
         })
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         self.inner.sync(durability)
     }
 
@@ -267,7 +268,7 @@ impl FileWriter for ReservingWriter {
         &mut self,
         bytes: Bytes,
         content_len: usize,
-        durability: Sync,
+        durability: SyncLevel,
     ) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.reserve.space.record_write(content_len as u64);

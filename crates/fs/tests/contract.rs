@@ -8,7 +8,7 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
 use support::TempDir;
 
 /// Runs a check on each implementation; the directory lives until the check ends.
@@ -69,7 +69,7 @@ fn path(text: &str) -> FilePath {
 async fn write(fs: &dyn FileSystem, at: &str, bytes: &[u8]) {
     let mut writer = fs.create(&path(at), AccessPattern::Data).await.unwrap();
     writer.append(Bytes::copy_from_slice(bytes)).await.unwrap();
-    writer.sync(Sync::Disk).await.unwrap();
+    writer.sync(SyncLevel::Disk).await.unwrap();
     writer.close().await.unwrap();
 }
 
@@ -106,7 +106,7 @@ mod checks {
             writer.append(Bytes::from(piece.clone())).await.unwrap();
             all.extend(piece);
             assert_eq!(writer.len(), all.len() as u64);
-            writer.sync(if i % 2 == 0 { Sync::Visible } else { Sync::Disk }).await.unwrap();
+            writer.sync(if i % 2 == 0 { SyncLevel::Visible } else { SyncLevel::Disk }).await.unwrap();
             assert_eq!(read(&*fs, "f").await, all, "visible after the sync");
         }
         writer.close().await.unwrap();
@@ -254,7 +254,7 @@ mod checks {
         let grown = fs.stat(&path("log")).await.unwrap().unwrap().len;
         assert!(grown >= 5004, "{grown}");
         writer.append(Bytes::from_static(b"body")).await.unwrap();
-        writer.sync(Sync::Disk).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
         let reader = fs.open(&path("log")).await.unwrap();
         assert_eq!(reader.len(), grown);
         assert_eq!(reader.read_at(0, 8).await.unwrap(), &b"headbody"[..]);
@@ -293,7 +293,7 @@ mod checks {
         assert_eq!(read(25).await, &b"one.two.three..!LONGMARK\0"[..]);
         assert_eq!(writer.len(), 16);
         writer.append(Bytes::from_static(b"end")).await.unwrap();
-        writer.sync(Sync::Disk).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
         writer.close().await.unwrap();
         assert_eq!(read(19).await, &b"one.two.three..!end"[..]);
         assert_eq!(fs.stat(&path("log")).await.unwrap().unwrap().len, 19);
@@ -323,7 +323,7 @@ mod checks {
         fs.delete(&path("g")).await.unwrap();
         assert_eq!(reader.read_at(0, 10).await.unwrap(), &b"still here"[..]);
         writer.append(Bytes::from_static(b"into the void")).await.unwrap();
-        writer.sync(Sync::Disk).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
         writer.close().await.unwrap();
         assert_eq!(fs.stat(&path("g")).await.unwrap(), None);
     }

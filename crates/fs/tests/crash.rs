@@ -8,7 +8,7 @@ use base::env::Random;
 use base::testing::SeededRandom;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileSystem, FileWriter, Sync};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, SyncLevel};
 
 const SECTOR: usize = 512;
 
@@ -29,7 +29,7 @@ async fn create(fs: &MemoryFs, at: &str, bytes: &[u8]) -> Box<dyn FileWriter> {
 
 async fn create_synced(fs: &MemoryFs, at: &str, bytes: &[u8]) -> Box<dyn FileWriter> {
     let mut writer = create(fs, at, bytes).await;
-    writer.sync(Sync::Disk).await.unwrap();
+    writer.sync(SyncLevel::Disk).await.unwrap();
     writer
 }
 
@@ -58,11 +58,11 @@ async fn synced_bytes_survive_and_unsynced_ones_are_old_or_new_by_sector() {
         for step in 0..30u64 {
             match random.next_u64() % 5 {
                 0 => {
-                    writer.sync(Sync::Disk).await.unwrap();
+                    writer.sync(SyncLevel::Disk).await.unwrap();
                     synced = written.len();
                     writes.clear();
                 }
-                1 => writer.sync(Sync::Visible).await.unwrap(),
+                1 => writer.sync(SyncLevel::Visible).await.unwrap(),
                 2 => writer.reserve(random.next_u64() % 3000).await.unwrap(),
                 _ => {
                     let piece = vec![(step + 1) as u8; (random.next_u64() % 2000) as usize];
@@ -255,7 +255,7 @@ async fn a_crash_image_is_independent() {
     fs.sync_dir(&FilePath::root()).await.unwrap();
     let image = crash(&fs, 1);
     writer.append(Bytes::from_static(b" after")).await.unwrap();
-    writer.sync(Sync::Disk).await.unwrap();
+    writer.sync(SyncLevel::Disk).await.unwrap();
     assert_eq!(fs.contents(&path("log")).unwrap(), b"before after");
     assert_eq!(image.contents(&path("log")).unwrap(), b"before");
     fs.delete(&path("log")).await.unwrap();
@@ -273,7 +273,7 @@ async fn bytes_truncated_by_close_may_reappear() {
     let fs = MemoryFs::new();
     let mut writer = create(&fs, "log", b"body").await;
     writer.reserve(2000).await.unwrap();
-    writer.sync(Sync::Disk).await.unwrap();
+    writer.sync(SyncLevel::Disk).await.unwrap();
     fs.sync_dir(&FilePath::root()).await.unwrap();
     writer.close().await.unwrap();
     let mut lens = BTreeSet::new();

@@ -9,7 +9,7 @@ use base::env::Env;
 use bytes::Bytes;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Error, FilePath, FileSystem, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
 
 fn path(text: &str) -> FilePath {
     FilePath::new(text)
@@ -48,10 +48,10 @@ async fn after_a_failed_sync_the_file_refuses() {
         fs.sync_dir(&FilePath::root()).await.unwrap();
         writer.append(Bytes::from_static(b"bytes")).await.unwrap();
         fs.add(Rule::new(fault).on(Operation::Sync).times(1));
-        assert!(is_io(writer.sync(Sync::Disk).await));
+        assert!(is_io(writer.sync(SyncLevel::Disk).await));
         // The disk works again; the file stays broken.
-        assert!(is_io(writer.sync(Sync::Disk).await));
-        assert!(is_io(writer.sync(Sync::Visible).await));
+        assert!(is_io(writer.sync(SyncLevel::Disk).await));
+        assert!(is_io(writer.sync(SyncLevel::Visible).await));
         assert!(is_io(writer.append(Bytes::from_static(b"more")).await));
         writer.close().await.unwrap();
         // Random value 0 drops everything unsynced.
@@ -150,7 +150,7 @@ async fn every_operation_can_fail() {
     assert!(is_io(reader.read_at(0, 1).await));
     assert!(is_io(writer.append(Bytes::from_static(b"x")).await));
     assert!(is_io(writer.reserve(10).await));
-    assert!(is_io(writer.sync(Sync::Disk).await));
+    assert!(is_io(writer.sync(SyncLevel::Disk).await));
     assert!(is_io(writer.close().await));
     assert_eq!(fs.faults(), 14);
     assert_eq!(memory.contents(&file).unwrap(), b"x", "nothing was done");

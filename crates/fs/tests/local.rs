@@ -12,7 +12,7 @@ use base::pool::Pool;
 use base::testing::SeededRandom;
 use bytes::Bytes;
 use fs::local::LocalFs;
-use fs::{AccessPattern, Error, FilePath, FileSystem, Sync};
+use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
 use support::TempDir;
 
 fn path(text: &str) -> FilePath {
@@ -157,8 +157,8 @@ async fn a_log_has_the_appended_bytes_with_and_without_direct_io() {
             match below(4) {
                 0 => writer.append_with_end(appended, len).await.unwrap(),
                 1 => writer.append(Bytes::from(bytes.clone())).await.unwrap(),
-                2 => writer.append_and_sync(appended, len, Sync::Visible).await.unwrap(),
-                _ => writer.append_and_sync(appended, len, Sync::Disk).await.unwrap(),
+                2 => writer.append_and_sync(appended, len, SyncLevel::Visible).await.unwrap(),
+                _ => writer.append_and_sync(appended, len, SyncLevel::Disk).await.unwrap(),
             }
             expected.extend_from_slice(&bytes);
             assert_eq!(writer.len(), expected.len() as u64);

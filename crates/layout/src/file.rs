@@ -1,7 +1,7 @@
 //! Small files: read as a whole, replaced atomically.
 
 use bytes::Bytes;
-use fs::{AccessPattern, FilePath, FileStatus, FileSystem, Sync};
+use fs::{AccessPattern, FilePath, FileStatus, FileSystem, SyncLevel};
 
 use crate::{Result, corrupt};
 
@@ -47,7 +47,7 @@ pub(crate) async fn write(fs: &dyn FileSystem, path: &FilePath, content: Bytes) 
     if !content.is_empty() {
         writer.append(content).await?;
     }
-    writer.sync(Sync::Disk).await?;
+    writer.sync(SyncLevel::Disk).await?;
     Ok(writer.close().await?)
 }
 

@@ -16,25 +16,25 @@ use crate::{Error, Result, RootDir, corrupt, file, tracker};
 /// The parsed name of a store file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFileName {
-    /// A file of the store's own. A bulk load puts its sequence id into the name.
+    /// A file with the store's own data. A bulk load puts its sequence id into the name.
     Own {
         /// The sequence id of a bulk load.
         bulk_load_seq_id: Option<u64>,
     },
     /// A reference to a part of a file of another region: `<file>.<region>`.
     Reference {
-        /// The file's name, which may be a link.
+        /// The name of the referenced file, which may be a link.
         file: String,
-        /// The encoded name of the region that owns it.
+        /// The encoded name of the region that owns the referenced file.
         region: String,
     },
     /// A link to a file of another table: `[<namespace>=]<table>=<region>-<file>`.
     Link {
-        /// Its namespace and table, as spelled in the name.
+        /// The namespace and table of the linked file, as spelled in the link's name.
         table: String,
-        /// The encoded name of the region that owns it.
+        /// The encoded name of the region that owns the linked file.
         region: String,
-        /// The file's name.
+        /// The name of the linked file.
         file: String,
     },
 }
@@ -59,7 +59,7 @@ impl StoreFileName {
     }
 }
 
-/// `[0-9a-f]+(?:(?:_SeqId_[0-9]+_)|(?:_del))?`, and the sequence id in it.
+/// Parses `[0-9a-f]+(?:(?:_SeqId_[0-9]+_)|(?:_del))?` and returns the sequence id in it, if any.
 fn parse_own(name: &str) -> Option<Option<u64>> {
     let (hex, suffix) = name.find('_').map_or((name, ""), |at| name.split_at(at));
     if !is_hex(hex) {
@@ -78,7 +78,7 @@ fn parse_own(name: &str) -> Option<Option<u64>> {
     }
 }
 
-/// `[<namespace>=]<table>=<region>-<file>`.
+/// Parses `[<namespace>=]<table>=<region>-<file>`.
 fn parse_link(name: &str) -> Option<(&str, &str, &str)> {
     let (table, rest) = name.rsplit_once('=')?;
     let (region, file) = rest.split_once('-')?;
@@ -103,25 +103,26 @@ pub fn random_name(random: &dyn Random) -> String {
 pub struct ListedFile {
     /// Its path in the store's directory.
     pub path: FilePath,
-    /// The path of its bytes, which differs for a link or a reference.
+    /// The path of the file that has its data: another file for a link or a reference.
     pub target: FilePath,
-    /// Size in bytes; for a reference, the size of the whole file.
+    /// Size of the target in bytes, even if a reference covers only a part of it.
     pub len: u64,
     /// Modification time, in milliseconds since the epoch.
     pub modified_ms: u64,
     /// The sequence id that a bulk load gave it.
     pub bulk_load_seq_id: Option<u64>,
-    /// The part of the file that the store has; `None` for the whole file.
+    /// The part of the target that belongs to the store; `None` for the whole target.
     pub reference: Option<Reference>,
 }
 
 impl RootDir {
-    /// Lists the store files of a family of a region by name. Skips empty files and other names
-    /// with a warning, because they contain nothing readable.
+    /// Lists the store files of a region's family, sorted by name. Skips, with a warning, empty
+    /// files and files whose names are not those of store files.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the store has a file list. [`Error::Corrupt`] if it has a link or
-    /// a reference to a missing file: the store would be incomplete.
+    /// [`Error::Unsupported`] if the store uses HBase's `FILE` store file tracker, which lists the
+    /// files in a separate file. [`Error::Corrupt`] if the store has a link or a reference to a
+    /// missing file: the store would be incomplete.
     pub async fn list_store_files(
         &self,
         fs: &dyn FileSystem,
@@ -136,18 +137,18 @@ impl RootDir {
                 return Err(Error::Unsupported { file: dir.join(&status.name), what });
             }
             if !status.is_dir {
-                files.extend(self.list_store_file(fs, region, family, status).await?);
+                files.extend(self.describe_store_file(fs, region, family, status).await?);
             }
         }
         Ok(files)
     }
 
-    /// Describes one store file of a family; `None` with a warning for an empty file or another
-    /// name.
+    /// Describes one store file of a family. Returns `None`, with a warning, if the file is empty
+    /// or its name is not that of a store file.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a link or a reference to a missing file.
-    pub async fn list_store_file(
+    pub async fn describe_store_file(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,
@@ -176,10 +177,10 @@ impl RootDir {
         Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id, reference }))
     }
 
-    /// Finds the current path of the bytes of a link or a reference.
+    /// Finds the current path of the file to which a link or a reference points.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the file that it names does not exist.
+    /// [`Error::Corrupt`] if that file does not exist.
     pub async fn resolve(
         &self,
         fs: &dyn FileSystem,
@@ -212,15 +213,16 @@ pub(crate) fn family_dir_name(family: &[u8]) -> Option<&str> {
     (fits && !name.starts_with('.') && name != "recovered.edits" && name.chars().all(legal)).then_some(name)
 }
 
-/// The directory name of a family that was checked.
+/// The directory name of a family whose name was checked before.
 pub(crate) fn dir_name(family: &[u8]) -> &str {
     family_dir_name(family).expect("families are checked when descriptors are read or written")
 }
 
-/// Checks that a family's name is valid as a directory name, as HBase does.
+/// Checks that a family's name is valid as a directory name, as HBase does. `file` is the file that
+/// contains the name, or will contain it.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming `file`, which contains the name or is to contain it.
+/// [`Error::Corrupt`] with the path `file`.
 pub fn check_family(file: &FilePath, family: &[u8]) -> Result<()> {
     match family_dir_name(family) {
         Some(_) => Ok(()),
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn families_that_leave_their_directory_are_refused() {
+    fn family_names_that_are_unsafe_paths_are_refused() {
         for legal in ["f", "info", "a b", "\u{fc}", "-", "a.b", "recovered"] {
             assert_eq!(family_dir_name(legal.as_bytes()), Some(legal));
         }

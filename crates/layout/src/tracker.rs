@@ -149,8 +149,10 @@ impl StoreFileTracker for FileListTracker {
                 let missing = || format!("lacks the listed file {:?}", entry.name);
                 let status = status.ok_or_else(|| corrupt(&store.path(), missing()))?;
                 let path = store.path().join(&status.name);
-                let listed =
-                    store.root.list_store_file(store.fs, store.region, store.family, status.clone()).await?;
+                let listed = store
+                    .root
+                    .describe_store_file(store.fs, store.region, store.family, status.clone())
+                    .await?;
                 files
                     .push(listed.ok_or_else(|| {
                         corrupt(&path, "is in the list of the store, but not a store file")

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, Sync};
+use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
 use layout::{FileListTracker, Inventory, RenameTracker, RootDir, StoreDir, StoreFileTracker};
 
 /// Disk images that are checked for each step.
@@ -98,7 +98,7 @@ impl FileWriter for Writer {
             self.inner.append(bytes).await
         })
     }
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             spend(&self.left, self.inner.path())?;
             self.inner.sync(durability).await
@@ -314,7 +314,7 @@ async fn commit(
     for name in added {
         let mut writer = fs.create(&dir.join(name), AccessPattern::Data).await?;
         writer.append(Bytes::from_static(b"cells")).await?;
-        writer.sync(Sync::Disk).await?;
+        writer.sync(SyncLevel::Disk).await?;
         writer.close().await?;
     }
     tracker.commit(store, added, removed, 1_000).await

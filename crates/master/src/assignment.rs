@@ -27,7 +27,7 @@ use crate::servers::Servers;
 /// The state of a region as the master knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegionState {
-    /// Offline, and not requested to be opened.
+    /// Offline. No server was requested to open it.
     Closed,
     /// This server was requested to open it.
     Opening(ServerName),
@@ -37,7 +37,7 @@ pub enum RegionState {
     Closing(ServerName),
     /// It could not be opened. The master retries with increasing pauses.
     FailedOpen,
-    /// Split into daughters, which are online in its place.
+    /// Split. Its daughters serve its rows.
     Split,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for RegionState {
     }
 }
 
-/// The state of all regions.
+/// The states of all regions, and the requests that change them.
 pub struct Assignment {
     servers: Arc<Servers>,
     connections: Arc<dyn Connections>,
@@ -79,7 +79,7 @@ pub struct Assignment {
     instruments: Arc<AssignmentInstruments>,
 }
 
-/// The state of a region and its history.
+/// A region with its state and its last failure.
 struct TrackedRegion {
     region: RegionInfo,
     state: RegionState,
@@ -108,13 +108,13 @@ impl Failure {
     }
 }
 
-/// The pause after the first failure to open a region; it doubles with each further one.
+/// The pause after the first failure to open a region. It doubles with each further failure.
 const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to open a region.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 impl Assignment {
-    /// Starts without regions.
+    /// Creates an assignment without regions.
     pub fn new(
         servers: Arc<Servers>,
         connections: Arc<dyn Connections>,
@@ -125,7 +125,7 @@ impl Assignment {
         Assignment { servers, connections, meta, states, changed, clock, instruments }
     }
 
-    /// Opens `regions` and returns when all are open, also according to `hbase:meta`.
+    /// Opens regions. Returns when all of them are open, also according to `hbase:meta`.
     ///
     /// # Errors
     /// The exception of a server that cannot be reached, or an `IOException` that names a region
@@ -164,9 +164,9 @@ impl Assignment {
             .collect();
         for region in due {
             let server = self.servers.pick().await;
-            // A procedure may have closed it since. Once the state is OPENING, a procedure that
-            // closes it waits.
-            if !self.claim_failed(&region, &server) {
+            // Meanwhile, a procedure may have closed the region; then it is not retried. Once the
+            // region is opening, a procedure that closes it waits until it has been opened.
+            if !self.begin_retry(&region, &server) {
                 continue;
             }
             let one = std::slice::from_ref(&region);
@@ -180,8 +180,9 @@ impl Assignment {
         }
     }
 
-    /// If the region had failed to open, sets it to opening on `server` and returns true.
-    fn claim_failed(&self, region: &RegionInfo, server: &ServerName) -> bool {
+    /// If the region has failed to open, changes its state to opening on `server`. Returns whether
+    /// it did.
+    fn begin_retry(&self, region: &RegionInfo, server: &ServerName) -> bool {
         let now = self.clock.monotonic();
         let mut states = self.lock();
         let Some(tracked) = states.get_mut(&region.encoded_name()) else { return false };
@@ -213,7 +214,7 @@ impl Assignment {
         }
     }
 
-    /// Why a region could not be opened, if it is offline for that reason.
+    /// Why the last attempt to open a region failed. `None` if the region is open or closed.
     pub fn failure(&self, region: &RegionInfo) -> Option<Failure> {
         let states = self.lock();
         states.get(&region.encoded_name()).and_then(|tracked| tracked.failure.clone())
@@ -235,7 +236,8 @@ impl Assignment {
         failed
     }
 
-    /// Requests that `regions` be opened. A caller that closes them then waits until they are open.
+    /// Requests that `regions` be opened, and does not wait for them. [`Assignment::close`] waits
+    /// for regions that are being opened.
     ///
     /// # Errors
     /// The exception of a server that cannot be reached.
@@ -256,7 +258,7 @@ impl Assignment {
         }
     }
 
-    /// Assigns a server to each of `regions` that is not open.
+    /// Chooses a server for each of `regions` that is not open.
     async fn assign_servers(&self, regions: &[RegionInfo]) -> HashMap<ServerName, Vec<RegionInfo>> {
         let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
         for region in regions {
@@ -273,13 +275,13 @@ impl Assignment {
         self.request_open(server, regions).await
     }
 
-    /// Closes `regions` and returns when all are offline, also according to `hbase:meta`.
+    /// Closes regions. Returns when all of them are offline, also according to `hbase:meta`.
     ///
     /// # Errors
     /// The exception of a server that cannot be reached.
     pub async fn close(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
         // A server ignores a request to close a region that it is still opening, and would then
-        // report it open.
+        // report the region as open.
         self.wait_while_opening(regions).await;
         let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
         for region in regions {
@@ -320,7 +322,8 @@ impl Assignment {
     }
 
     /// Closes and reopens a region, so that it uses the current descriptor of its table. Returns
-    /// when it is open, or when it has failed to open and [`Assignment::retry_failed`] retries it.
+    /// when the region is open or has failed to open. [`Assignment::retry_failed`] retries a failed
+    /// region.
     ///
     /// # Errors
     /// As for [`Assignment::close`] and [`Assignment::open_or_retry_later`].
@@ -337,15 +340,15 @@ impl Assignment {
         reopened
     }
 
-    /// Adds a region that was read from `hbase:meta`, as closed or split.
+    /// Adds a region that was read from `hbase:meta`, with the state closed or split.
     pub fn add_from_meta(&self, region: RegionInfo) {
         let state = if region.split { RegionState::Split } else { RegionState::Closed };
         let since = self.clock.monotonic();
         self.lock().insert(region.encoded_name(), TrackedRegion { region, state, since, failure: None });
     }
 
-    /// Records that `parent` was split into `daughters`, as in `hbase:meta`. Daughters that are
-    /// already known keep their state.
+    /// Updates the states after the split of `parent` into `daughters` was written to `hbase:meta`.
+    /// Daughters that are already known keep their state.
     pub fn apply_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) {
         let parent = RegionInfo { split: true, offline: true, ..parent.clone() };
         self.add_new(daughters);
@@ -353,13 +356,13 @@ impl Assignment {
         self.changed.notify_waiters();
     }
 
-    /// Records that `parents` were merged into `merged`, as in `hbase:meta`. If `merged` is already
-    /// known, it keeps its state.
+    /// Updates the states after the merge of `parents` into `merged` was written to `hbase:meta`.
+    /// If `merged` is already known, it keeps its state.
     pub fn apply_merge(&self, parents: &[RegionInfo], merged: &RegionInfo) {
-        debug_assert!(!parents.contains(merged), "a merged region is none of its parents");
+        debug_assert!(!parents.contains(merged), "the result of a merge is a new region");
         debug_assert!(
             !parents.iter().any(|parent| matches!(self.state(parent), Some(RegionState::Open(_)))),
-            "merged regions are closed before they are forgotten"
+            "the parents of a merge are closed before they are forgotten"
         );
         self.add_new(std::slice::from_ref(merged));
         self.forget_regions(parents);
@@ -405,7 +408,7 @@ impl Assignment {
     }
 
     /// All regions of `table` that have rows in `hbase:meta`.
-    pub fn rows_of(&self, table: &TableName) -> Vec<RegionInfo> {
+    pub fn regions_in_meta(&self, table: &TableName) -> Vec<RegionInfo> {
         let regions = self.regions_of(table).into_iter().map(|(region, _)| region);
         regions.chain(self.split_parents_of(table)).collect()
     }
@@ -423,28 +426,29 @@ impl Assignment {
         moving.map(|tracked| now.saturating_sub(tracked.since)).collect()
     }
 
-    /// The regions in transition, with their states and how long they have been in them, longest
-    /// first.
+    /// The regions in transition, each with its state and the time since it entered the state. The
+    /// region with the longest time is first.
     pub fn regions_in_transition(&self) -> Vec<(RegionInfo, RegionState, Duration)> {
         let now = self.clock.monotonic();
         let states = self.lock();
         let moving = states.values().filter(|tracked| !tracked.state.is_settled());
-        let since = |tracked: &TrackedRegion| now.saturating_sub(tracked.since);
-        let mut moving: Vec<_> =
-            moving.map(|tracked| (tracked.region.clone(), tracked.state.clone(), since(tracked))).collect();
-        moving.sort_by_key(|(_, _, took)| std::cmp::Reverse(*took));
+        let time_in_state = |tracked: &TrackedRegion| now.saturating_sub(tracked.since);
+        let mut moving: Vec<_> = moving
+            .map(|tracked| (tracked.region.clone(), tracked.state.clone(), time_in_state(tracked)))
+            .collect();
+        moving.sort_by_key(|(_, _, time)| std::cmp::Reverse(*time));
         moving
     }
 
     /// The number of regions, except split ones, and the number of regions in transition.
     pub fn counts(&self) -> (usize, usize) {
         let states = self.lock();
-        let there = states.values().filter(|tracked| tracked.state != RegionState::Split).count();
-        (there, states.values().filter(|tracked| !tracked.state.is_settled()).count())
+        let unsplit = states.values().filter(|tracked| tracked.state != RegionState::Split).count();
+        (unsplit, states.values().filter(|tracked| !tracked.state.is_settled()).count())
     }
 
-    /// Processes a server's report about regions. Returns when the report is in `hbase:meta`. A
-    /// repeated report has no effect.
+    /// Processes a server's report about regions. Returns when `hbase:meta` has the reported
+    /// states. A repeated report has no effect.
     ///
     /// # Errors
     /// `UnexpectedStateException` for a region that this server was not requested to open or close.
@@ -454,7 +458,7 @@ impl Assignment {
         server: &ServerName,
         code: TransitionCode,
         regions: &[RegionInfo],
-        (open_seq_num, failure): (u64, (&str, bool)),
+        (open_seq_num, (failure_reason, is_damage)): (u64, (&str, bool)),
     ) -> Result<(), JavaException> {
         let mut expected = Vec::with_capacity(regions.len());
         for region in regions {
@@ -472,7 +476,7 @@ impl Assignment {
             }
             TransitionCode::FailedOpen => {
                 self.meta.set_state(regions, MetaRegionState::FailedOpen).await?;
-                self.set_failed(regions, failure.0, failure.1);
+                self.set_failed(regions, failure_reason, is_damage);
                 return Ok(());
             }
             other => {
@@ -486,7 +490,8 @@ impl Assignment {
         Ok(())
     }
 
-    /// The known region, if the report about it is expected; `None` if the report is a repetition.
+    /// The region as the master knows it, if the report is expected. `None` if the report was
+    /// processed before.
     fn expected_region(
         &self,
         server: &ServerName,
@@ -552,8 +557,8 @@ impl Assignment {
         self.connections.admin(server).execute_procedures(request).await.map(|_| ())
     }
 
-    /// Returns when none of `regions` is opening any more, also according to `hbase:meta`. All were
-    /// opened then, though some may have been closed again.
+    /// Returns when none of `regions` is opening, also according to `hbase:meta`. Success means
+    /// that each region was opened; another task may have closed it again.
     ///
     /// # Errors
     /// An `IOException` that names a region that failed to open.
@@ -577,7 +582,7 @@ impl Assignment {
 
     async fn wait_until(&self, done: impl Fn() -> bool) {
         loop {
-            // Registered before `done` is evaluated, so that no change in between is missed.
+            // Subscribe before `done` is evaluated, so that no change in between is missed.
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -607,7 +612,7 @@ impl Assignment {
         self.changed.notify_waiters();
     }
 
-    /// Counts a change of state; the region was in state `before` for `took`.
+    /// Counts a change from the state `before`, which lasted for `took`, to `state`.
     fn record_transition(&self, before: &RegionState, state: &RegionState, took: Duration) {
         match (before, state) {
             (RegionState::Opening(_), RegionState::Open(_)) => self.instruments.record_opened(true, took),

@@ -18,13 +18,13 @@ use wire::meta::TableState;
 
 use crate::master::Master;
 
-/// The shortest period of a chore; shorter ones would keep the master busy.
+/// The shortest period of a chore. Shorter periods would keep the master busy.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// The period of the cleaner while the disk is full.
 const FULL_DISK_PERIOD: Duration = Duration::from_secs(2);
 
-/// The periods of chores and their limits, with HBase's configuration keys.
+/// The settings of chores, with HBase's configuration keys.
 #[derive(Clone, Debug)]
 pub struct ChoreOptions {
     /// The period of the search for unneeded parents of splits and merges
@@ -34,13 +34,14 @@ pub struct ChoreOptions {
     pub cleaner_period: Duration,
     /// The period of the search for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
     pub snapshot_period: Duration,
-    /// How long archived store files are retained at least (`hbase.master.hfilecleaner.ttl`).
+    /// Minimum time for which archived store files are retained (`hbase.master.hfilecleaner.ttl`).
     pub file_ttl: Duration,
-    /// How long unneeded logs are retained at least (`hbase.master.logcleaner.ttl`).
+    /// Minimum time for which unneeded logs are retained (`hbase.master.logcleaner.ttl`).
     pub log_ttl: Duration,
     /// The state of the disk. While it is full, unneeded files are removed immediately.
     pub space: Arc<Space>,
-    /// Holders of archived logs. A held log is not removed.
+    /// The consumers that still need archived logs, such as replication. Their logs are not
+    /// removed.
     pub log_holders: Arc<wal::LogHolders>,
 }
 

@@ -38,7 +38,7 @@ pub struct Context {
     pub namespaces: Namespaces,
     /// The limits on tables and regions of each namespace.
     pub namespace_quotas: NamespaceQuotas,
-    /// Which operations are enabled: an administrator can switch some off.
+    /// The switches with which an administrator enables and disables operations.
     pub switches: Switches,
     /// Metrics of the master.
     pub instruments: MasterInstruments,

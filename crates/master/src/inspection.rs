@@ -2,7 +2,7 @@
 //! the data directory.
 //!
 //! Runs at start and with each run of the catalog janitor. Tables with a running procedure are
-//! skipped, because their files and rows do not change at the same time.
+//! skipped, because a procedure changes files and rows one after the other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,9 +18,9 @@ use crate::procedure::Subject;
 use crate::procedure::executor::Progress;
 use crate::tables::file_exception;
 
-/// Inspects all tables and stores the faults in [`Integrity`](crate::integrity::Integrity). If the
-/// inspection fails, the stored faults stay.
-pub(crate) async fn run(master: &Master) {
+/// Inspects the regions of all tables and stores the faults in
+/// [`Integrity`](crate::integrity::Integrity). If the inspection fails, the stored faults stay.
+pub(crate) async fn inspect_regions(master: &Master) {
     if let Err(error) = inspect(master).await {
         warn!(%error, "cannot inspect regions");
     }

@@ -104,15 +104,15 @@ impl MasterInstruments {
 
     /// Records the start of a procedure.
     pub(crate) fn record_begun(&self, work: &Work) {
-        if let Some(places) = self.assignment.of_procedure(work) {
-            places.submitted.increment();
+        if let Some(metrics) = self.assignment.of_procedure(work) {
+            metrics.submitted.increment();
         }
     }
 
     /// Records the end of a procedure after `took`.
     pub(crate) fn record_ended(&self, work: &Work, is_good: bool, took: Duration) {
-        if let Some(places) = self.assignment.of_procedure(work) {
-            places.end(is_good, took);
+        if let Some(metrics) = self.assignment.of_procedure(work) {
+            metrics.end(is_good, took);
         }
         let time = match work {
             Work::Snapshot(..) => &self.snapshots.snapshot_time,
@@ -135,7 +135,7 @@ impl OperationInstruments<'_> {
 }
 
 impl AssignmentInstruments {
-    /// The metrics for a procedure that splits, merges or moves regions.
+    /// The metrics of a procedure, if it splits, merges or moves regions.
     fn of_procedure(&self, work: &Work) -> Option<OperationInstruments<'_>> {
         match work {
             Work::SplitRegion { .. } => Some(OperationInstruments {
@@ -174,7 +174,7 @@ impl AssignmentInstruments {
             failed: &self.opens_failed,
             time: &self.open_time,
         };
-        [assign, open].iter().for_each(|places| places.end(is_good, took));
+        [assign, open].iter().for_each(|metrics| metrics.end(is_good, took));
         self.in_transition.record(took);
     }
 

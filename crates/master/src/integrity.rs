@@ -1,11 +1,11 @@
-//! The invariant of tables: the regions of a table cover each row exactly once, without holes and
+//! The invariant of tables: the regions of a table cover each row exactly once, without holes or
 //! overlaps.
 //!
-//! [`check_edit`] checks each edit of `hbase:meta` that adds or removes regions before it is
-//! written. [`Integrity`] stores the faults that the catalog janitor finds and the refused edits,
-//! for the status pages.
+//! [`check_edit`] checks each edit of `hbase:meta` that adds or removes regions, before it is
+//! written. [`Integrity`] stores the faults that [`inspection`](crate::inspection) finds and the
+//! refused edits, for the status pages.
 //!
-//! Not here: how faults are found ([`inspection`](crate::inspection)) and repaired
+//! Not here: the search for faults ([`inspection`](crate::inspection)) and their repair
 //! ([`repair`](crate::repair)).
 
 use std::collections::{HashSet, VecDeque};
@@ -48,14 +48,14 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A range for messages: `['a', 'm')`, with empty quotes for no bound.
+/// Formats a range for messages: `['a', 'm')`. An empty string means no bound.
 pub fn format_range(range: &KeyRange) -> String {
     format!("['{}', '{}')", printable(&range.start), printable(&range.end))
 }
 
-/// Checks that the regions of a table cover each row exactly once after an edit, or no worse than
-/// before. So a damaged table can be repaired step by step, and its intact parts can be split and
-/// merged. A table may also lose all of its regions.
+/// Checks that the regions of a table cover each row exactly once after an edit. Holes and overlaps
+/// that the table already has are allowed, so that a damaged table can be repaired step by step,
+/// and its intact parts can be split and merged. A table may also lose all of its regions.
 ///
 /// # Errors
 /// The first violation that the edit would add.
@@ -68,9 +68,9 @@ pub fn check_edit(
         return Err(Violation::NoRows(region.clone()));
     }
     let replaced: HashSet<String> = removed.iter().chain(added).map(RegionInfo::encoded_name).collect();
-    let kept = current.iter().filter(|region| !replaced.contains(&region.encoded_name()));
+    let remaining = current.iter().filter(|region| !replaced.contains(&region.encoded_name()));
     let before = ranges(current);
-    let after = ranges(kept.chain(added));
+    let after = ranges(remaining.chain(added));
     if after.is_empty() {
         return Ok(());
     }
@@ -111,8 +111,8 @@ pub enum Fault {
     Overlap(TableName, Vec<RegionInfo>),
     /// `hbase:meta` has a region whose directory is missing.
     MissingDirectory(RegionInfo),
-    /// The directory of a region that is not in `hbase:meta`: the encoded name, and whether another
-    /// region covers some of its rows.
+    /// The directory of a region that is not in `hbase:meta`: the table, the encoded name, and
+    /// whether another region covers some of its rows.
     UnknownDirectory(TableName, String, bool),
     /// The directory of a table that is not in `hbase:meta`.
     UnknownTable(TableName),
@@ -150,7 +150,7 @@ impl Fault {
                  away"
             ),
             Fault::UnknownTable(_) => {
-                "stop the server and rebuild hbase:meta by `grampus repair meta`, or move the directory away"
+                "stop the server and rebuild hbase:meta with `grampus repair meta`, or move the directory away"
                     .into()
             }
             Fault::MissingDescriptor(table) => {
@@ -218,8 +218,8 @@ struct State {
 }
 
 impl Integrity {
-    /// Replaces the known faults by those that an inspection found. The known faults of `skipped`
-    /// tables stay. Logs each fault when it appears and when it disappears.
+    /// Replaces the known faults with the faults that an inspection found. The known faults of
+    /// `skipped` tables stay. Logs each fault when it appears and when it disappears.
     pub fn replace(&self, mut found: Vec<Fault>, skipped: impl Fn(&TableName) -> bool) {
         let mut state = self.lock();
         found.retain(|fault| !skipped(fault.table()));
@@ -228,7 +228,7 @@ impl Integrity {
             error!(remedy = fault.remedy(), "{fault}");
         }
         for fault in state.faults.iter().filter(|fault| !found.contains(fault)) {
-            info!("no longer: {fault}");
+            info!("fault no longer exists: {fault}");
         }
         state.faults = found;
     }

@@ -12,7 +12,7 @@
 //!   finds differences between `hbase:meta` and the directories; [`repair`]: repairs them, at start
 //!   or for an operator; [`rebuild`]: rebuilds `hbase:meta` from the directories;
 //! * [`chores`]: cleanup after splits and merges, and removal of unneeded files;
-//! * [`instruments`]: metrics;
+//! * [`instruments`]: metrics of the master;
 //! * [`switches`]: operations that an administrator has disabled;
 //! * [`service`]: the calls of clients and of region servers.
 //!

@@ -20,7 +20,7 @@ pub struct MetaLocation {
 }
 
 impl MetaLocation {
-    /// Starts without a server. `writer` is the name that signs the znode.
+    /// Creates a location without a server. `writer` is the name that signs the znode.
     pub fn new(env: Env, coordinator: Arc<dyn Coordinator>, names: Names, writer: String) -> MetaLocation {
         MetaLocation { env, coordinator, names, writer, server: watch::Sender::new(None) }
     }
@@ -39,14 +39,14 @@ impl MetaLocation {
         Ok(())
     }
 
-    /// The server on which it is online; waits until there is one.
+    /// The server on which `hbase:meta` is online. Waits until there is one.
     pub async fn wait(&self) -> ServerName {
         let mut server = self.server.subscribe();
         let found = server.wait_for(Option::is_some).await.expect("the sender lives as long as self");
         found.clone().expect("waited for")
     }
 
-    /// The server on which it is online, if there is one.
+    /// The server on which `hbase:meta` is online, if there is one.
     pub fn get(&self) -> Option<ServerName> {
         self.server.borrow().clone()
     }

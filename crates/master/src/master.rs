@@ -1,5 +1,5 @@
-//! The master: starts, opens `hbase:meta`, opens the regions of enabled tables, and resumes
-//! procedures.
+//! The master of a cluster. At start it opens `hbase:meta`, opens the regions of enabled tables,
+//! and resumes procedures.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,10 +40,10 @@ use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
 
-/// The pause before another attempt to open `hbase:meta` after a failure that may pass, such as a
-/// full disk; it doubles.
+/// The pause before `hbase:meta` is opened again after a temporary failure, such as a full disk. It
+/// doubles with each failure.
 const META_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest such pause.
+/// The maximum of this pause.
 const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The dependencies of a master.
@@ -60,7 +60,7 @@ pub struct MasterParts {
     pub connections: Arc<dyn Connections>,
     /// The coordination service in which clients look up the master and `hbase:meta`.
     pub coordinator: Arc<dyn Coordinator>,
-    /// The names of the znodes there.
+    /// The names of its znodes.
     pub names: Names,
     /// The name of this master.
     pub server_name: ServerName,
@@ -72,9 +72,9 @@ pub struct MasterParts {
     pub quotas_enabled: bool,
     /// Called with the client's reason when a client requests that the cluster stop.
     pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
-    /// Which operations are enabled: an administrator can switch some off.
+    /// The switches with which an administrator enables and disables operations.
     pub switches: Switches,
-    /// The periods of chores.
+    /// The settings of the chores (periodic work).
     pub chores: ChoreOptions,
 }
 
@@ -95,8 +95,9 @@ pub struct Master {
     janitor: Janitor,
     cleaner: Cleaner,
     snapshot_cleaner: SnapshotCleaner,
-    // The latest flush of each table that was requested through the old procedure API.
-    flushes: Mutex<HashMap<TableName, u64>>,
+    // For each table, the id of the procedure of the last flush that a client requested with
+    // `ExecProcedure`. The procedure may have ended.
+    last_flush_ids: Mutex<HashMap<TableName, u64>>,
 }
 
 impl Master {
@@ -150,7 +151,7 @@ impl Master {
             janitor: Janitor::default(),
             cleaner: Cleaner::default(),
             snapshot_cleaner: SnapshotCleaner::default(),
-            flushes: Mutex::default(),
+            last_flush_ids: Mutex::default(),
         })
     }
 
@@ -179,17 +180,17 @@ impl Master {
     /// # Errors
     /// If `hbase:meta` or the journal cannot be used. The master cannot serve then.
     pub async fn initialize(self: &Arc<Self>) -> Answer<()> {
-        let stored = |error: engine::Error| JavaException::io(error.to_string());
-        self.context.switches.load().await.map_err(stored)?;
+        let io_exception = |error: engine::Error| JavaException::io(error.to_string());
+        self.context.switches.load().await.map_err(io_exception)?;
         self.open_meta().await?;
         self.load_tables().await?;
-        // Requested before any procedure runs. A procedure that disables a table then finds these
-        // regions in transition and waits for them. Otherwise they would be opened after it has
-        // closed the table.
+        // The regions must be in transition before procedures resume: a procedure that disables a
+        // table then waits until its regions are open, and closes them. In the reverse order, the
+        // regions would be opened after the table was disabled.
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open_or_retry_later(&enabled).await;
-        self.executor.resume().await.map_err(stored)?;
-        inspection::run(self).await;
+        self.executor.resume().await.map_err(io_exception)?;
+        inspection::inspect_regions(self).await;
         repair::merge_overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
         if self.quotas.enabled() {
@@ -199,7 +200,7 @@ impl Master {
         let before = self.initialized_ms.swap(self.context.env.clock.now_ms(), Ordering::AcqRel);
         debug_assert_eq!(before, 0, "a master is initialized once");
         chores::start(self);
-        // A region that cannot be opened does not delay the others.
+        // A region that fails to open does not delay this wait. It is retried later.
         self.context.assignment.wait_while_opening(&enabled).await;
         let failed = self.context.assignment.failures().len();
         info!(regions = enabled.len(), failed, "master initialized");
@@ -209,19 +210,19 @@ impl Master {
     async fn open_meta(&self) -> Answer<()> {
         let region = RegionInfo::meta();
         let table = wire::meta::descriptor();
-        let lost = |what: &dyn std::fmt::Display| {
+        let lost_meta = |what: &dyn std::fmt::Display| {
             JavaException::do_not_retry(format!(
-                "{what}; restore the directory of hbase:meta, or rebuild it by `grampus repair meta`"
+                "{what}; restore the directory of hbase:meta, or rebuild it with `grampus repair meta`"
             ))
         };
         let tables = &self.context.tables;
         if !tables.has_directory(&table.name).await? && tables.has_user_tables().await? {
-            return Err(lost(&"hbase:meta has no directory, but tables have theirs"));
+            return Err(lost_meta(&"hbase:meta has no directory, but tables have theirs"));
         }
         tables
             .create_files(&table, std::slice::from_ref(&region))
             .await
-            .map_err(|error| lost(&error.message))?;
+            .map_err(|error| lost_meta(&error.message))?;
         self.context.tables.put(table, TableState::Enabled);
         let mut pause = META_PAUSE_MIN;
         loop {
@@ -231,7 +232,7 @@ impl Master {
                 self.context.assignment.failure(&region).is_some_and(|failure| failure.is_damage);
             if is_damaged {
                 return Err(JavaException::do_not_retry(format!(
-                    "{error}; stop all servers of this directory and rebuild hbase:meta by `grampus repair meta`"
+                    "{error}; stop all servers of this directory and rebuild hbase:meta with `grampus repair meta`"
                 )));
             }
             warn!(%error, ?pause, "hbase:meta cannot be opened; retrying");
@@ -242,12 +243,13 @@ impl Master {
 
     async fn load_tables(&self) -> Answer<()> {
         let content = self.context.meta.read_all().await.map_err(|error| {
-            let remedy = "if its files are damaged, stop the server and rebuild it by `grampus repair meta`";
+            let remedy =
+                "if its files are damaged, stop the server and rebuild it with `grampus repair meta`";
             JavaException::do_not_retry(format!("hbase:meta cannot be read: {error}; {remedy}"))
         })?;
         if content.tables.is_empty() && self.context.tables.has_user_tables().await? {
             return Err(JavaException::do_not_retry(
-                "hbase:meta is empty, but tables have directories; restore its files, or rebuild it by `grampus repair \
+                "hbase:meta is empty, but tables have directories; restore its files, or rebuild it with `grampus repair \
                  meta`",
             ));
         }
@@ -292,8 +294,8 @@ impl Master {
         }
     }
 
-    /// Creates a system table unless it exists. A procedure of an earlier run that still creates it
-    /// ends first.
+    /// Creates a system table unless it exists. First waits for a procedure of an earlier run that
+    /// may still be creating the table.
     async fn ensure_system_table(&self, table: TableDescriptor) -> Answer<()> {
         self.executor.wait_for_table(&table.name).await;
         if self.context.tables.state(&table.name).is_some() {
@@ -317,16 +319,15 @@ impl Master {
         self.executor.submit(work, nonce).await.map_err(|error| JavaException::io(error.to_string()))
     }
 
-    /// Starts a procedure, but returns an error immediately if it may not run. (Some calls of HBase
-    /// fail immediately, others only when their procedure runs. Clients show these cases
-    /// differently.)
+    /// Checks whether a procedure may run, and then starts it. A client receives an error of this
+    /// check in the response to its call. With [`Master::submit`], it receives the error later, as
+    /// the result of the procedure. For each call, the choice is that of HBase.
     ///
     /// # Errors
     /// Why the procedure may not run, or the journal's error.
     pub(crate) async fn submit_checked(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
-        // A retry of a call whose procedure is already running would otherwise be refused because
-        // of that procedure's effects.
-        if let Some(earlier) = self.executor.with_nonce(nonce) {
+        // A retry of a call must not be refused because of the effects of its own procedure.
+        if let Some(earlier) = self.executor.find_by_nonce(nonce) {
             return Ok(earlier);
         }
         work.check(&self.context).await?;
@@ -343,12 +344,13 @@ impl Master {
         &self.executor
     }
 
-    /// The holders of archived logs.
+    /// The consumers that still need archived logs, such as replication. Their logs are not
+    /// deleted.
     pub fn log_holders(&self) -> &wal::LogHolders {
         &self.chores().log_holders
     }
 
-    /// The periods of chores.
+    /// The settings of the chores.
     pub(crate) fn chores(&self) -> &ChoreOptions {
         &self.chores
     }
@@ -398,12 +400,12 @@ impl Master {
         (self.on_stop)(why);
     }
 
-    pub(crate) fn remember_flush(&self, table: TableName, proc_id: u64) {
-        self.flushes.lock().expect("no holder of this lock panics").insert(table, proc_id);
+    pub(crate) fn set_last_flush(&self, table: TableName, proc_id: u64) {
+        self.last_flush_ids.lock().expect("no holder of this lock panics").insert(table, proc_id);
     }
 
     pub(crate) fn last_flush(&self, table: &TableName) -> Option<u64> {
-        self.flushes.lock().expect("no holder of this lock panics").get(table).copied()
+        self.last_flush_ids.lock().expect("no holder of this lock panics").get(table).copied()
     }
 }
 

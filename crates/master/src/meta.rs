@@ -1,5 +1,6 @@
 //! The rows of `hbase:meta`, read and written through the region server on which it is online.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -19,7 +20,7 @@ use crate::location::MetaLocation;
 /// Rows fetched per call.
 const ROWS_PER_CALL: u32 = 1000;
 
-/// Access to `hbase:meta`, on whichever server it is.
+/// Reads and writes `hbase:meta` on the server where it is online.
 pub struct MetaTable {
     location: Arc<MetaLocation>,
     connections: Arc<dyn Connections>,
@@ -36,7 +37,8 @@ pub struct MetaContent {
 }
 
 impl MetaTable {
-    /// Access to `hbase:meta` at `location`. Edits that would violate `integrity` are not written.
+    /// Creates access to `hbase:meta` at `location`. Edits that would create holes or overlaps of
+    /// regions are not written. `integrity` stores them.
     pub fn new(
         location: Arc<MetaLocation>,
         connections: Arc<dyn Connections>,
@@ -95,9 +97,9 @@ impl MetaTable {
             .map_err(|violation| JavaException::do_not_retry(format!("table {table}: refused: {violation}")))
     }
 
-    /// The same check, directly before the edit is written. A violation is logged and shown on the
-    /// status page, because an earlier check should have found it.
-    async fn require_whole(
+    /// The check of [`MetaTable::check_edit`], directly before the edit is written. A violation is
+    /// logged and shown on the status page, because an earlier check should have found it.
+    async fn check_before_write(
         &self,
         table: &TableName,
         removed: &[RegionInfo],
@@ -126,8 +128,8 @@ impl MetaTable {
         Ok(row::parse_table_state(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// Writes a table that is new, or whose regions `gone` are replaced: the rows of its regions as
-    /// closed, and its own row as ENABLING, in one write.
+    /// Writes a new table, or a table whose regions `replaced` get successors: the rows of its new
+    /// regions as closed, and its own row as ENABLING, in one write.
     ///
     /// # Errors
     /// The server's error.
@@ -135,18 +137,16 @@ impl MetaTable {
         &self,
         table: &TableName,
         regions: &[RegionInfo],
-        gone: &[RegionInfo],
+        replaced: &[RegionInfo],
     ) -> Answer<()> {
-        self.require_whole(table, gone, regions).await?;
-        let mut rows: Vec<_> =
-            regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed)).collect();
-        rows.extend(gone.iter().map(row::delete_region));
+        self.check_before_write(table, replaced, regions).await?;
+        let mut rows = rows_of_replaced(regions, replaced);
         rows.push(row::put_table_state(table, TableState::Enabling));
         self.write(&rows).await
     }
 
-    /// Replaces the regions `gone` of a table with new, closed ones. The state of the table does
-    /// not change.
+    /// Removes the regions `replaced` of a table and adds new, closed ones in one write. The state
+    /// of the table does not change.
     ///
     /// # Errors
     /// The server's error.
@@ -154,13 +154,10 @@ impl MetaTable {
         &self,
         table: &TableName,
         regions: &[RegionInfo],
-        gone: &[RegionInfo],
+        replaced: &[RegionInfo],
     ) -> Answer<()> {
-        self.require_whole(table, gone, regions).await?;
-        let mut rows: Vec<_> =
-            regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed)).collect();
-        rows.extend(gone.iter().map(row::delete_region));
-        self.write(&rows).await
+        self.check_before_write(table, replaced, regions).await?;
+        self.write(&rows_of_replaced(regions, replaced)).await
     }
 
     /// The row of a region; `None` if there is none.
@@ -179,13 +176,14 @@ impl MetaTable {
         Ok(MetaRow::parse(cells.iter().map(|cell| cell.view(0))))
     }
 
-    /// Records a split: marks the parent's row and adds the daughters' rows in one write.
+    /// Records a split: marks the row of the parent and adds the rows of the daughters in one
+    /// write.
     ///
     /// # Errors
     /// The server's error. It is unknown then whether the split was written.
     pub async fn put_split(&self, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
         let [low, high] = daughters;
-        self.require_whole(&parent.table, std::slice::from_ref(parent), daughters).await?;
+        self.check_before_write(&parent.table, std::slice::from_ref(parent), daughters).await?;
         self.write(&[
             row::put_split_parent(parent, daughters),
             row::put_new_region(low, &[]),
@@ -194,9 +192,9 @@ impl MetaTable {
         .await
     }
 
-    /// Records a merge: replaces the rows of the parents with that of the new region in one write.
-    /// The new row names `ancestors`, the regions to whose files the new region refers: the
-    /// parents, and regions to whose files a parent still refers.
+    /// Records a merge: replaces the rows of the parents with the row of the new region in one
+    /// write. The new row names `ancestors`, to whose files the new region refers: the parents, and
+    /// regions to whose files a parent still refers.
     ///
     /// # Errors
     /// The server's error. It is unknown then whether the merge was written.
@@ -207,7 +205,7 @@ impl MetaTable {
         merged: &RegionInfo,
     ) -> Answer<()> {
         debug_assert!(ancestors.starts_with(parents), "the parents of a merge are among its ancestors");
-        self.require_whole(&merged.table, parents, std::slice::from_ref(merged)).await?;
+        self.check_before_write(&merged.table, parents, std::slice::from_ref(merged)).await?;
         let mut rows = vec![row::put_new_region(merged, ancestors)];
         rows.extend(parents.iter().map(row::delete_region));
         self.write(&rows).await
@@ -218,7 +216,7 @@ impl MetaTable {
     /// # Errors
     /// The server's error.
     pub async fn add_region(&self, region: &RegionInfo) -> Answer<()> {
-        self.require_whole(&region.table, &[], std::slice::from_ref(region)).await?;
+        self.check_before_write(&region.table, &[], std::slice::from_ref(region)).await?;
         self.write(&[row::put_region(region, MetaRegionState::Closed)]).await
     }
 
@@ -235,7 +233,7 @@ impl MetaTable {
     /// # Errors
     /// The server's error.
     pub async fn remove_regions(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
-        self.require_whole(table, regions, &[]).await?;
+        self.check_before_write(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await
     }
@@ -245,7 +243,7 @@ impl MetaTable {
     /// # Errors
     /// The server's error.
     pub async fn remove_table(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<()> {
-        self.require_whole(table, regions, &[]).await?;
+        self.check_before_write(table, regions, &[]).await?;
         let rows: Vec<_> = regions.iter().map(row::delete_region).collect();
         self.write(&rows).await?;
         self.write(&[row::delete_table(table)]).await
@@ -267,8 +265,8 @@ impl MetaTable {
         self.write_each(regions, |region| row::put_opening(region, server)).await
     }
 
-    /// Records that regions are open on `server`. For `hbase:meta` itself, the znode is updated for
-    /// clients.
+    /// Records that regions are open on `server`. `hbase:meta` itself has no row: its location is
+    /// published in a znode.
     ///
     /// # Errors
     /// The error of the server of `hbase:meta`.
@@ -285,7 +283,7 @@ impl MetaTable {
         self.write_each(regions, |region| row::put_open(region, server, open_seq_num)).await
     }
 
-    /// Writes the new state of regions, if nothing else has changed.
+    /// Writes the new state of regions, without any other change of their rows.
     ///
     /// # Errors
     /// The error of the server of `hbase:meta`.
@@ -328,7 +326,7 @@ impl MetaContent {
     }
 }
 
-/// The table in whose row a cell is.
+/// The table to whose row a cell belongs.
 fn table_of(cell: Cell<'_>) -> Option<TableName> {
     TableName::parse(std::str::from_utf8(cell.row()).ok()?).ok()
 }
@@ -412,4 +410,17 @@ pub(crate) async fn write_rows(
         }
     }
     Ok(())
+}
+
+/// The changes that replace the regions `replaced` with `regions`, which are closed. A snapshot
+/// restores a region that was split since: it is in both lists, as a parent and as a region.
+fn rows_of_replaced(regions: &[RegionInfo], replaced: &[RegionInfo]) -> Vec<Mutation> {
+    let mut rows: Vec<_> =
+        regions.iter().map(|region| row::put_region(region, MetaRegionState::Closed)).collect();
+    let names: HashSet<_> = regions.iter().map(RegionInfo::name).collect();
+    rows.extend(replaced.iter().map(|region| match names.contains(&region.name()) {
+        true => row::delete_daughters(region),
+        false => row::delete_region(region),
+    }));
+    rows
 }

@@ -1,10 +1,10 @@
 //! Quotas of namespaces: how many tables and regions a namespace may have.
 //!
-//! The limits are settings of the namespace. They are validated when it is created or altered, and
-//! enforced if quotas are enabled (`hbase.quota.enabled`). A procedure that creates tables or
-//! regions reserves them before it acts, so that two procedures cannot both use the same remaining
-//! amount. A new region may briefly count twice, as reserved and as existing, but it always counts
-//! at least once.
+//! The limits are settings of the namespace. They are validated when the namespace is created or
+//! altered, and enforced if quotas are enabled (`hbase.quota.enabled`). A procedure that creates
+//! tables or regions reserves them before it acts, so that two procedures cannot both use the same
+//! remaining amount. A new region may briefly count twice, as reserved and as existing, but it
+//! always counts at least once.
 //!
 //! Source: HBase `TableNamespaceManager`, `NamespaceStateManager`, `NamespaceAuditor`.
 
@@ -57,7 +57,7 @@ fn limit_of(value: &str) -> Option<usize> {
 /// What a procedure adds to a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Addition {
-    /// A table with this many regions; it may replace one of the same name.
+    /// A table with this many regions. It may replace a table of the same name.
     Table { table: TableName, regions: usize },
     /// This many more regions of an existing table.
     Regions { table: TableName, regions: usize },
@@ -95,7 +95,7 @@ pub struct NamespaceQuotas {
 }
 
 impl NamespaceQuotas {
-    /// Starts without reservations. If not `enabled`, there are no limits.
+    /// Creates an empty list of reservations. If not `enabled`, there are no limits.
     pub fn new(enabled: bool) -> NamespaceQuotas {
         NamespaceQuotas { enabled, reserved: Mutex::default() }
     }
@@ -150,7 +150,7 @@ fn check(context: &Context, addition: &Addition, reserved: &HashMap<u64, Additio
         }
     }
     let (tables, regions) = (regions_by_table.len(), regions_by_table.values().sum::<usize>());
-    // A namespace that already exceeds a limit may stay as it is.
+    // A namespace that already exceeds a limit may keep its tables.
     if let (Addition::Table { .. }, Some(max)) = (addition, tables_max)
         && tables > max
         && context.tables.state(table).is_none()

@@ -1,8 +1,8 @@
-//! Namespaces, stored as in HBase 2.x: in rows of the table `hbase:namespace` (`info:d`), with a
-//! directory for each namespace. They are also in memory, once the table has been read.
+//! Namespaces. As in HBase 2.x, they are stored in rows of the table `hbase:namespace` (`info:d`),
+//! and each has a directory. After the table has been read, they are also in memory.
 //!
-//! If the table cannot be read (it may be disabled), the directories determine the namespaces,
-//! without settings. So their tables can still be used.
+//! If the table cannot be read (it may be disabled), each directory counts as a namespace without
+//! settings, so that the tables in it can still be used.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -60,8 +60,8 @@ impl Namespaces {
     /// # Errors
     /// `NamespaceNotFoundException`.
     pub async fn require(&self, name: &str) -> Answer<()> {
-        // No wait for reserved ones: hbase:namespace is itself created in one, before it can be
-        // loaded.
+        // Do not wait for a reserved namespace: `hbase:namespace` is itself created in one, before
+        // it can be loaded.
         if !RESERVED.contains(&name) {
             self.wait_loaded().await;
         }
@@ -139,8 +139,8 @@ async fn read(context: &Context) -> Answer<Vec<NamespaceDescriptor>> {
     Ok(found)
 }
 
-/// Adds rows for namespaces whose tables have directories. They were lost with files of
-/// `hbase:namespace`.
+/// Adds the missing rows of namespaces whose tables have directories. The rows were lost with files
+/// of `hbase:namespace`.
 async fn restore_lost(context: &Context, found: &[NamespaceDescriptor]) -> Answer<Vec<NamespaceDescriptor>> {
     let tables = &context.tables;
     let with_tables = tables.root().list_tables(tables.fs()).await.map_err(file_exception)?;

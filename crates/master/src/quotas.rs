@@ -1,8 +1,8 @@
 //! Quotas. They are stored in `hbase:quota`, from which clients and region servers read them.
 //!
 //! A change reads the current quota, merges the request into it and writes the result. Changes run
-//! one at a time. A quota without any remaining setting is removed. Source: HBase
-//! `MasterQuotaManager`, `GlobalQuotaSettingsImpl`, `QuotaUtil`.
+//! one at a time. A quota without settings is removed. Source: HBase `MasterQuotaManager`,
+//! `GlobalQuotaSettingsImpl`, `QuotaUtil`.
 
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get};
@@ -180,7 +180,8 @@ fn merge_throttle(
     Ok((throttle != proto::Throttle::default()).then_some(throttle))
 }
 
-/// Quotas may be exceeded only if the servers' own quotas limit reads and writes per second.
+/// Checks that the quotas of servers limit both reads and writes per second. Without them, quotas
+/// may not be exceeded.
 fn require_both_kinds(throttle: Option<proto::Throttle>) -> Answer<()> {
     let refuse = |message: &str| Err(JavaException::do_not_retry(message));
     let Some(of) = throttle else {
@@ -268,8 +269,8 @@ fn locate_row(context: &Context, row: &[u8]) -> Answer<(cell::region::RegionInfo
     }
 }
 
-/// Makes all servers read the quotas now. A server that cannot be reached reads them in its next
-/// period.
+/// Makes all servers read the quotas immediately. A server that cannot be reached reads them in its
+/// next period.
 async fn notify_servers(context: &Context) {
     for (server, _) in context.servers.live() {
         let procedure = proto::RemoteProcedureRequest {

@@ -1,13 +1,13 @@
 //! Rebuilds `hbase:meta` from the directories of regions, while no server runs.
 //!
-//! Each region's `.regioninfo` contains its row range. It does not contain whether the region was
-//! replaced by a split or a merge since: the `.regioninfo` of a parent never changes. A region is
+//! Each region's `.regioninfo` contains its row range. It does not contain whether a split or merge
+//! has replaced the region since: the `.regioninfo` of a parent never changes. A region is
 //! considered replaced in two cases:
 //!
 //! * Younger regions cover all of its rows, and at least one of them refers to its files.
-//!   References count also after a compaction has removed them, because they are in the archive
-//!   then.
-//! * Two younger regions with the same id divide exactly its rows, as only a split creates them.
+//!   References that a compaction has removed count too, because they are in the archive.
+//! * Two younger regions with the same id divide exactly its rows. Only a split creates such
+//!   regions.
 //!
 //! All other regions get rows, so that no file that may contain rows is left out. If these regions
 //! overlap, the next start merges them.
@@ -46,7 +46,7 @@ const LOG_HOST: &str = "grampus-repair";
 pub struct Rebuilt {
     /// Tables and their numbers of regions.
     pub tables: Vec<(TableName, usize)>,
-    /// Regions that were replaced by splits and merges. Their directories stay, without rows.
+    /// Regions that were replaced in splits and merges. Their directories stay, without rows.
     pub replaced: Vec<RegionInfo>,
     /// Remaining faults: holes and overlaps.
     pub faults: Vec<Fault>,
@@ -91,8 +91,8 @@ pub async fn rebuild_meta(
     root: &RootDir,
 ) -> Result<Rebuilt, engine::Error> {
     let mut rebuilt = Rebuilt::default();
-    // Read before anything is moved: if a directory cannot be listed, the rebuild ends without a
-    // change.
+    // Read all directories before anything is moved. If one cannot be listed, the rebuild ends
+    // without a change.
     let mut found = Vec::new();
     for table in root.list_tables(&**fs).await? {
         if table.is_meta() {
@@ -115,9 +115,9 @@ struct Directories {
     regions: Vec<RegionInfo>,
     // By encoded name of a region: the regions with references or links to its files, and the names
     // of these files.
-    named: HashMap<String, Vec<(RegionInfo, String)>>,
+    references: HashMap<String, Vec<(RegionInfo, String)>>,
     // By encoded name: the names of a region's own files.
-    own: HashMap<String, BTreeSet<String>>,
+    own_files: HashMap<String, BTreeSet<String>>,
 }
 
 impl Directories {
@@ -127,7 +127,8 @@ impl Directories {
         table: &TableName,
         unreadable: &mut Vec<String>,
     ) -> Result<Directories, engine::Error> {
-        let mut directories = Directories { regions: Vec::new(), named: HashMap::new(), own: HashMap::new() };
+        let mut directories =
+            Directories { regions: Vec::new(), references: HashMap::new(), own_files: HashMap::new() };
         for encoded in root.list_region_dirs(fs, table).await? {
             let dir = root.table_dir(table).join(&encoded);
             match root.read_region_info(fs, table, &encoded).await {
@@ -151,13 +152,13 @@ impl Directories {
         let encoded = region.encoded_name();
         match StoreFileName::parse(name) {
             Some(StoreFileName::Own { .. }) => {
-                self.own.entry(encoded).or_default().insert(name.to_string());
+                self.own_files.entry(encoded).or_default().insert(name.to_string());
             }
             Some(StoreFileName::Reference { file, region: parent }) => {
-                self.named.entry(parent).or_default().push((region.clone(), file));
+                self.references.entry(parent).or_default().push((region.clone(), file));
             }
             Some(StoreFileName::Link { region: other, file, .. }) if other != encoded => {
-                self.named.entry(other).or_default().push((region.clone(), file));
+                self.references.entry(other).or_default().push((region.clone(), file));
             }
             _ => {}
         }
@@ -178,7 +179,7 @@ impl Directories {
                 .copied()
                 .collect();
             let is_named = self
-                .named
+                .references
                 .get(&region.encoded_name())
                 .is_some_and(|names| names.iter().any(|(by, _)| younger.contains(&by)));
             (is_named && covers(&younger, &region.range())) || is_split_into(region, &younger)
@@ -204,13 +205,13 @@ impl Directories {
     /// written again.
     fn uncommitted_children(&self) -> HashSet<String> {
         let mut uncommitted_children = HashSet::new();
-        for (parent, names) in &self.named {
-            let (Some(own), children) = (self.own.get(parent), names.iter().map(|(by, _)| by)) else {
+        for (parent, names) in &self.references {
+            let (Some(own), children) = (self.own_files.get(parent), names.iter().map(|(by, _)| by)) else {
                 continue;
             };
             let children: Vec<&RegionInfo> =
                 children.filter(|child| self.regions.iter().any(|region| region == *child)).collect();
-            let have_own = children.iter().any(|child| self.own.contains_key(&child.encoded_name()));
+            let have_own = children.iter().any(|child| self.own_files.contains_key(&child.encoded_name()));
             let named: HashSet<&str> = names.iter().map(|(_, file)| file.as_str()).collect();
             if !have_own && own.iter().any(|file| !named.contains(file.as_str())) {
                 uncommitted_children.extend(children.iter().map(|child| child.encoded_name()));
@@ -312,7 +313,8 @@ mod tests {
 
     /// Divides regions, each given with the names of its store files.
     fn partitioned(regions: &[(&RegionInfo, &[String])]) -> (Vec<RegionInfo>, Vec<RegionInfo>) {
-        let mut directories = Directories { regions: Vec::new(), named: HashMap::new(), own: HashMap::new() };
+        let mut directories =
+            Directories { regions: Vec::new(), references: HashMap::new(), own_files: HashMap::new() };
         for (region, files) in regions {
             files.iter().for_each(|file| directories.add_file(region, file));
             directories.regions.push((*region).clone());

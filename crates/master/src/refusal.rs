@@ -17,17 +17,17 @@ pub fn table_not_found(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_NOT_FOUND, table.to_string())
 }
 
-/// The table is not enabled, so it cannot be disabled.
+/// The operation requires an enabled table.
 pub fn table_not_enabled(table: &TableName) -> JavaException {
     JavaException::new(class::TABLE_NOT_ENABLED, table.to_string())
 }
 
-/// The table is not disabled, so it cannot be deleted.
+/// The table cannot be deleted, because it is not disabled.
 pub fn not_disabled(table: &TableName, state: TableState) -> JavaException {
     JavaException::new(class::TABLE_NOT_DISABLED, format!("Not DISABLED; {}", table_and_state(table, state)))
 }
 
-/// The table is not disabled, so it cannot be enabled.
+/// The operation requires a disabled table.
 pub fn table_not_disabled(table: &TableName, state: TableState) -> JavaException {
     JavaException::new(class::TABLE_NOT_DISABLED, table_and_state(table, state))
 }

@@ -1,9 +1,9 @@
 //! Repairs of regions. Overlapping regions are merged at start; an operator requests other repairs
 //! with `grampus repair`.
 //!
-//! The command line calls `ExecProcedure` with the signature [`SIGNATURE`]. The instance is the
-//! name of the repair and the configuration its arguments. The response's `return_data` is text.
-//! HBase has no such procedure.
+//! `grampus repair` calls `ExecProcedure` with the signature [`SIGNATURE`]. The instance is the
+//! name of the repair, and the configuration contains its arguments. The `return_data` of the
+//! response is text. HBase has no such procedure.
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
@@ -25,8 +25,8 @@ use crate::tables::file_exception;
 /// The `ExecProcedure` signature of repairs.
 pub const SIGNATURE: &str = "grampus-repair";
 
-/// Merges overlapping regions of enabled tables. Earlier versions left such regions when the first
-/// and the last region of a table were merged.
+/// Merges overlapping regions of enabled tables. Earlier versions created such regions when they
+/// merged the first and the last region of a table.
 pub(crate) async fn merge_overlaps_at_start(master: &Master) {
     for line in merge_overlaps(master).await {
         info!("{line}");
@@ -44,7 +44,7 @@ async fn merge_overlaps(master: &Master) -> Vec<String> {
             continue;
         }
         info!("{fault}: merging them");
-        lines.push(match merge(master, regions).await {
+        lines.push(match merge_regions(master, regions).await {
             Ok(()) => format!("{fault}: merged into one region"),
             Err(error) => {
                 error!(%error, "overlapping regions cannot be merged: {fault}");
@@ -53,18 +53,19 @@ async fn merge_overlaps(master: &Master) -> Vec<String> {
         });
     }
     if !lines.is_empty() {
-        inspection::run(master).await;
+        inspection::inspect_regions(master).await;
     }
     lines
 }
 
-async fn merge(master: &Master, regions: &[RegionInfo]) -> Answer<()> {
+async fn merge_regions(master: &Master, regions: &[RegionInfo]) -> Answer<()> {
     debug_assert!(regions.len() > 1, "a region overlaps another one");
     master.context().assignment.wait_while_opening(regions).await;
-    run(master, Work::MergeRegions { parents: regions.to_vec(), forcible: true, repair: true }).await
+    submit_and_wait(master, Work::MergeRegions { parents: regions.to_vec(), forcible: true, repair: true })
+        .await
 }
 
-async fn run(master: &Master, work: Work) -> Answer<()> {
+async fn submit_and_wait(master: &Master, work: Work) -> Answer<()> {
     let id = master.submit(work, (0, 0)).await?;
     match master.procedures().wait(id).await.map(|status| status.progress) {
         Some(Progress::Finished(Some(exception))) => Err(exception),
@@ -83,11 +84,11 @@ pub(crate) async fn execute(
     let region = || argument(request, "region");
     let text = match request.instance() {
         "status" => {
-            inspection::run(master).await;
+            inspection::inspect_regions(master).await;
             status(master)
         }
         "overlaps" => {
-            inspection::run(master).await;
+            inspection::inspect_regions(master).await;
             lines_or(merge_overlaps(master).await, "no regions of enabled tables overlap")
         }
         "holes" => lines_or(fill_holes(master).await?, "no table has a hole"),
@@ -130,23 +131,23 @@ fn status(master: &Master) -> String {
 
 /// Creates an empty region in each hole. Returns one line per hole.
 async fn fill_holes(master: &Master) -> Answer<Vec<String>> {
-    inspection::run(master).await;
+    inspection::inspect_regions(master).await;
     let mut lines = Vec::new();
     for fault in master.context().integrity.faults() {
         let Fault::Hole(table, range) = &fault else { continue };
-        let newest = master.context().assignment.rows_of(table);
+        let newest = master.context().assignment.regions_in_meta(table);
         let newest = newest.iter().map(|region| region.region_id).max().unwrap_or(0);
         let id = master.context().env.clock.now_ms().max(newest + 1);
         let region = RegionInfo::new(table.clone(), range.start.clone(), range.end.clone(), id);
-        run(master, Work::CreateRegion(region.clone())).await?;
+        submit_and_wait(master, Work::CreateRegion(region.clone())).await?;
         lines.push(format!("{fault}: created the empty region {}", region.encoded_name()));
     }
-    inspection::run(master).await;
+    inspection::inspect_regions(master).await;
     Ok(lines)
 }
 
-/// Opens a region without its lost data. If its directory is missing, the region gets an empty one.
-/// Damaged or missing store files are dropped.
+/// Opens a region without its lost data. If the directory of the region is missing, it gets an
+/// empty one. Damaged or missing store files are left out.
 async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
     let context = master.context();
     let found = context.assignment.find(encoded);
@@ -164,18 +165,18 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
             format!("is opened without these files, whose rows are lost: {files}")
         }
     };
-    let created = run(master, Work::CreateRegion(region.clone())).await;
-    // A periodic retry may already have opened it.
+    let created = submit_and_wait(master, Work::CreateRegion(region.clone())).await;
+    // A periodic retry may already have opened the region.
     if !matches!(context.assignment.state(&region), Some(RegionState::Open(_))) {
         created?;
     }
-    inspection::run(master).await;
+    inspection::inspect_regions(master).await;
     let range = format_range(&region.range());
     info!(table = %region.table, region = encoded, what, "a loss was accepted by an operator");
     Ok(format!("table {}: region {encoded} {range} {what}", region.table))
 }
 
-/// Sets the damaged files of a region aside. Returns the names of the lost files.
+/// Moves the damaged files of a region to `corrupt/`. Returns the names of the lost files.
 async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
     let table = context.tables.descriptor(&region.table);
     let table = table.ok_or_else(|| crate::refusal::table_not_found(&region.table))?;
@@ -188,7 +189,7 @@ async fn lost_files(context: &Context, region: &RegionInfo) -> Answer<String> {
 
 /// Adds a region whose directory is not in `hbase:meta`.
 async fn adopt_region(master: &Master, encoded: &str) -> Answer<String> {
-    inspection::run(master).await;
+    inspection::inspect_regions(master).await;
     let faults = master.context().integrity.faults();
     let table = faults.iter().find_map(|fault| match fault {
         Fault::UnknownDirectory(table, dir, _) if dir == encoded => Some(table.clone()),
@@ -196,8 +197,8 @@ async fn adopt_region(master: &Master, encoded: &str) -> Answer<String> {
     });
     let unknown = || JavaException::do_not_retry(format!("no directory {encoded} is unknown to hbase:meta"));
     let region = read_info(master, &table.ok_or_else(unknown)?, encoded).await?;
-    run(master, Work::CreateRegion(region.clone())).await?;
-    inspection::run(master).await;
+    submit_and_wait(master, Work::CreateRegion(region.clone())).await?;
+    inspection::inspect_regions(master).await;
     let range = format_range(&region.range());
     Ok(format!("table {}: region {encoded} {range} was added to hbase:meta", region.table))
 }

@@ -1,9 +1,8 @@
-//! Validates new and altered tables: by the rows of `cell::attribute`, by HBase's rules for
-//! combinations of attributes (`TableDescriptorChecker`), and by what this server supports.
+//! Validates new and altered tables. The rules are those of [`cell::attribute`], those of HBase for
+//! combinations of attributes (`TableDescriptorChecker`), and the limits of this server.
 //!
-//! As in HBase, `hbase.table.sanity.checks` = `false` disables the recommended ranges. It does not
-//! disable the checks for unsupported features, for values that do not match an attribute's
-//! grammar, and for attributes without effect.
+//! As in HBase, `hbase.table.sanity.checks` = `false` disables the checks of recommended ranges.
+//! Unsupported features, invalid values and attributes without effect are still refused.
 
 use base::classes::{CompactionPolicy, SplitPolicy, StoreEngine};
 use bytes::Bytes;
@@ -23,9 +22,9 @@ const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1024..=16 << 20;
 const ENGINE_KEY: &str = "hbase.hstore.engine.class";
 const POLICY_KEY: &str = "hbase.hstore.defaultengine.compactionpolicy.class";
 const BLOCKING_FILES_KEY: &str = "hbase.hstore.blockingStoreFiles";
-/// The default of that count.
+/// Default of that file count.
 const BLOCKING_FILES: i64 = 16;
-/// Smallest such count for FIFO compaction.
+/// Minimum of that file count with FIFO compaction.
 const FIFO_BLOCKING_FILES_MIN: i64 = 1000;
 /// The key of a family's prefix length for Bloom filters.
 const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
@@ -41,8 +40,8 @@ pub fn check_table(table: &TableDescriptor) -> Answer<()> {
     check_recommended(table)
 }
 
-/// Validates a change of a table from `old` to `new`. An attribute with the same value in `old` is
-/// not checked, because the table is already in use with it.
+/// Validates a change of a table from `old` to `new`. An attribute that has the same value in `old`
+/// is not checked, because the table is already in use with it.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that names the first fault.
@@ -56,9 +55,9 @@ pub fn check_changed(old: &TableDescriptor, new: &TableDescriptor) -> Answer<()>
     check_recommended(new)
 }
 
-/// Validates the table of a snapshot that replaces `current`, if that exists. A key or value
-/// without effect is accepted and logged, because it has none in the table of the snapshot, either.
-/// Unsupported features are refused.
+/// Validates the table of a snapshot, which replaces `current` if that exists. Unsupported features
+/// are refused. A key or value without effect is accepted and logged, because it had no effect when
+/// the snapshot was taken, either.
 ///
 /// # Errors
 /// `DoNotRetryIOException` that names the first fault.
@@ -77,8 +76,8 @@ pub fn check_snapshot_table(current: Option<&TableDescriptor>, table: &TableDesc
     Ok(())
 }
 
-/// Logs the problems of an existing table that would be refused in a new one. HBase or an earlier
-/// version created it.
+/// Logs the problems of an existing table that would be refused in a new one. Such a table was
+/// created by HBase or an earlier version.
 pub fn log_problems(table: &TableDescriptor) {
     for problem in attribute::problems(table) {
         warn!(table = %table.name, %problem, "an attribute has no effect");
@@ -122,7 +121,7 @@ fn check_recommended(table: &TableDescriptor) -> Answer<()> {
     table.families.values().try_for_each(|family| check_compaction_policy(table, family))
 }
 
-/// The value of a setting in a family, or else in its table.
+/// The value of a setting of a family, or else of its table.
 fn setting_of<'a>(table: &'a TableDescriptor, family: &'a FamilyDescriptor, key: &str) -> Option<&'a str> {
     family.setting(key).or_else(|| table.setting(key))
 }

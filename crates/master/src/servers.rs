@@ -32,8 +32,8 @@ impl Servers {
         self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
     }
 
-    /// Rows read and mutations in all open regions, and the time of the last report in milliseconds
-    /// since the Unix epoch.
+    /// Numbers of rows read and of mutations in all open regions, and the time of the last report
+    /// in milliseconds since the Unix epoch.
     pub fn requests(&self) -> (u64, u64, u64) {
         let live = self.lock();
         let reported_ms = live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The master's services: the calls of clients, tools and region servers.
 //!
-//! Each call is a short function in one of the files of this module. This file connects them to the
-//! traits.
+//! Each call is a short function in a file of this module. This file implements the service traits
+//! with these functions.
 
 mod admin;
 mod alter;
@@ -27,9 +27,9 @@ use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::master::Master;
 
-/// Implements methods of a trait with functions that take the master and the request. `initialized`
-/// methods return `PleaseHoldException` until the master has finished starting; clients then wait
-/// and retry.
+/// Implements methods of a trait with functions that take the master and the request. A method that
+/// is marked `initialized` returns `PleaseHoldException` until the master has finished starting;
+/// clients then wait and retry.
 macro_rules! answer {
     ($($how:ident $method:ident($request:ident) -> $response:ident = $function:path;)*) => {
         $(fn $method(&self, request: proto::$request) -> BoxFuture<'_, Answer<proto::$response>> {

@@ -23,7 +23,7 @@ pub const PROCEDURES: &[u8] = b"proc";
 /// The family of switches, which HBase has since 2.6.
 pub const STATE: &[u8] = b"state";
 
-/// Memstore size at which the region is flushed; procedures are small and short-lived.
+/// Memstore size in bytes at which the region is flushed; procedures are small and short-lived.
 const FLUSH_BYTES: u64 = 4 << 20;
 /// Log size in bytes at which a new log is started.
 const LOG_BYTES: u64 = 16 << 20;
@@ -115,9 +115,9 @@ impl LoneRegion {
 }
 
 impl MasterStore {
-    /// Opens the region, after creating it if necessary, and replays the logs in `dead_logs`, the
-    /// directories of earlier masters. `on_damage` determines whether to open it
-    /// without the edits of a damaged log. `on_fatal` is called if its log fails.
+    /// Opens the region, after creating it if necessary, and replays the logs of earlier masters,
+    /// which are in `dead_log_dirs`. `on_damage` determines whether the region is opened without
+    /// the edits of a damaged log. `on_fatal` is called if its log fails.
     ///
     /// # Errors
     /// Why the region cannot be opened. The master cannot start then.
@@ -126,7 +126,7 @@ impl MasterStore {
         fs: &Arc<dyn FileSystem>,
         root: &RootDir,
         server: &ServerName,
-        dead_logs: &[FilePath],
+        dead_log_dirs: &[FilePath],
         on_damage: OnDamage,
         on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
     ) -> Result<MasterStore, engine::Error> {
@@ -135,7 +135,7 @@ impl MasterStore {
         root.create_table(&**fs, &table, std::slice::from_ref(&info))
             .await
             .map_err(|error| engine::Error::bad_request(error.to_string()))?;
-        let recovered = RecoveredLogs::scan(fs.clone(), &root, dead_logs, server, on_damage).await?;
+        let recovered = RecoveredLogs::scan(fs.clone(), &root, dead_log_dirs, server, on_damage).await?;
         let lone =
             LoneRegion::begin(env, fs, (&root, server), (table, info), on_fatal, Some(recovered)).await?;
         Ok(MasterStore(lone))
@@ -155,7 +155,7 @@ impl MasterStore {
     }
 }
 
-/// The table, with HBase's families.
+/// The descriptor of the table `master:store`, with HBase's families.
 fn descriptor() -> TableDescriptor {
     let family = |name: &'static str, block_bytes: &str| {
         FamilyDescriptor::new(name.as_bytes())
@@ -173,7 +173,7 @@ fn descriptor() -> TableDescriptor {
         .with_family(family("state", "65536"))
 }
 
-/// Its only region. HBase uses the time of creation as its id. Here the id is constant, so that the
+/// The only region. HBase uses the time of creation as its id. Here the id is constant, so that the
 /// region can be found.
 fn region_info() -> RegionInfo {
     RegionInfo::new(descriptor().name, "".into(), "".into(), 1)

@@ -1,8 +1,8 @@
 //! Switches of an administrator: whether regions may be split and merged, and whether expired
 //! snapshots are removed.
 //!
-//! They are stored in `master:store`, family `state`, one row each, as in HBase 2.6. The default is
-//! on.
+//! Each switch is a row of `master:store`, family `state`, as in HBase 2.6. Switches are on by
+//! default.
 //!
 //! Source: HBase `SplitOrMergeStateStore`, `SnapshotCleanupStateStore`, `BooleanStateStore`.
 
@@ -57,7 +57,7 @@ impl Switches {
                 })
                 .await?;
             let Some((cell, _)) = list.cells.first() else { continue };
-            // The messages of all switches have the same form: a flag in field 1.
+            // The messages of all switches consist of one flag in field 1.
             match without_magic::<proto::SwitchState>(&Bytes::copy_from_slice(cell.view(0).value)) {
                 Ok(state) => self.flag(row).store(state.enabled(), Ordering::Release),
                 Err(error) => {

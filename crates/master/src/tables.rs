@@ -16,12 +16,12 @@ pub struct Tables {
     fs: Arc<dyn FileSystem>,
     root: RootDir,
     by_name: Mutex<BTreeMap<TableName, (Arc<TableDescriptor>, TableState)>>,
-    // Tables whose regions are being reopened after a change: how many remain, and how many there
-    // are.
+    // By table whose regions are being reopened after a change: the number of regions that remain,
+    // and the number of all its regions.
     reopening: Mutex<BTreeMap<TableName, (usize, usize)>>,
 }
 
-/// A table whose regions are being reopened, until this is dropped.
+/// Marks a table as having its regions reopened, until dropped.
 pub struct Reopening<'a> {
     tables: &'a Tables,
     table: TableName,
@@ -44,7 +44,7 @@ impl Drop for Reopening<'_> {
 }
 
 impl Tables {
-    /// Starts without tables.
+    /// Creates an empty list of tables.
     pub fn new(fs: Arc<dyn FileSystem>, root: RootDir) -> Tables {
         Tables { fs, root, by_name: Mutex::default(), reopening: Mutex::default() }
     }
@@ -156,7 +156,7 @@ impl Tables {
         self.root.archive_table(&*self.fs, table).await.map_err(file_exception)
     }
 
-    /// Removes the files of a table that are under its temporary name.
+    /// Removes the files of a table that have not been renamed from their temporary name yet.
     ///
     /// # Errors
     /// The file system's error.
@@ -172,12 +172,12 @@ impl Tables {
     /// The file system's error, or a problem of the descriptor.
     pub async fn load(&self, table: &TableName, state: TableState) -> Answer<bool> {
         let descriptor = self.root.find_table_descriptor(&*self.fs, table).await.map_err(file_exception)?;
-        let is_there = descriptor.is_some();
+        let exists = descriptor.is_some();
         if let Some(descriptor) = descriptor {
             crate::sanity::log_problems(&descriptor);
             self.put(descriptor, state);
         }
-        Ok(is_there)
+        Ok(exists)
     }
 
     /// Whether the table's directory contains these regions.
@@ -194,8 +194,8 @@ impl Tables {
         Ok(true)
     }
 
-    /// Replaces a table's descriptor on disk and then in memory. Writes no file if it is already in
-    /// place.
+    /// Replaces a table's descriptor on disk and then in memory. Does not write the file if it
+    /// already contains this descriptor.
     ///
     /// # Errors
     /// The file system's error. Either the old or the new descriptor is in place then.
@@ -211,7 +211,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes a lost or damaged descriptor again. Removes the damaged file.
+    /// Writes the descriptor of a table whose file is lost or damaged. Removes the damaged file.
     ///
     /// # Errors
     /// The file system's error.
@@ -237,8 +237,8 @@ impl Tables {
         Reopening { tables: self, table: table.clone() }
     }
 
-    /// How many regions of a table still use an older descriptor, and how many there are; `None` if
-    /// they are not being reopened.
+    /// How many regions of a table still use an older descriptor, and how many regions it has.
+    /// `None` if they are not being reopened.
     pub fn reopening(&self, table: &TableName) -> Option<(usize, usize)> {
         self.lock_reopening().get(table).copied()
     }
@@ -262,7 +262,8 @@ impl Tables {
     }
 }
 
-/// The regions of a new table: one between each two consecutive split keys, and one at each end.
+/// The regions of a new table: between two consecutive split keys, before the first one and after
+/// the last one.
 pub(crate) fn regions_between(table: &TableName, split_keys: &[Bytes], id: u64) -> Vec<RegionInfo> {
     let empty = Bytes::new();
     let starts = std::iter::once(&empty).chain(split_keys);
@@ -273,8 +274,8 @@ pub(crate) fn regions_between(table: &TableName, split_keys: &[Bytes], id: u64) 
         .collect()
 }
 
-/// Converts an error of the file system or of a file's contents. A file system failure may pass, so
-/// clients and procedures retry it. Unreadable contents stay unreadable.
+/// Converts an error of the file system or of the contents of a file. A failure of the file system
+/// may be temporary, so clients and procedures retry it. Invalid contents are not retried.
 pub(crate) fn file_exception(error: layout::Error) -> JavaException {
     let do_not_retry = !matches!(error, layout::Error::Fs(_));
     JavaException { do_not_retry, ..JavaException::io(error.to_string()) }

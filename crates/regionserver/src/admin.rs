@@ -110,9 +110,9 @@ impl Admin {
     async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
         let region = self.find(&request.region)?;
         let kind = if request.major() { CompactionKind::Major } else { CompactionKind::Minor };
-        let asked =
+        let requested =
             self.0.schedule().compactions().request_by_user(&region, request.family.as_deref(), kind).await;
-        asked.map_err(|error| java_exception(&error))?;
+        requested.map_err(|error| java_exception(&error))?;
         Ok(proto::CompactRegionResponse {})
     }
 

@@ -1,8 +1,8 @@
 //! `ClientService`: reads and mutations of rows, one file per call.
 //!
-//! The calls work on messages. The caller chooses by [`ResultForm`] whether the cells of a result
-//! go into a cell block after the message or into the message. The connection's header determines
-//! that choice.
+//! The calls work on messages. The caller chooses with [`ResultForm`] whether the cells of a result
+//! go into the message or into a cell block after it. The header of the connection determines that
+//! choice.
 
 mod call_timer;
 mod charge;
@@ -79,8 +79,8 @@ impl CallContext {
     }
 }
 
-/// Calls the service within the process. [`Remote`](wire::service::Remote) over this caller is the
-/// service as other roles of the process use it: the same code answers them and clients.
+/// Calls the service within the process. Other roles of the process use it through
+/// [`Remote`](wire::service::Remote), so that the same code serves them and clients.
 pub struct LocalCaller(pub Arc<RegionServer>);
 
 impl Caller for LocalCaller {

@@ -1,8 +1,9 @@
 //! Detects jumps of the wall clock by comparing it with the monotonic clock.
 //!
-//! Cells that get their timestamp while the clock is wrong keep it. After a jump forward they hide
-//! later writes to their columns; after a jump back, existing cells hide them. Cells also expire
-//! too early or too late. So each jump is logged and counted, and the operator can repair the data.
+//! A cell that gets its timestamp while the clock is wrong keeps this timestamp. After a jump
+//! forward, such cells hide later writes to their columns. After a jump back, existing cells hide
+//! new ones. Cells also expire too early or too late. So each jump is logged and counted, and the
+//! operator can repair the data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tracing::warn;
 
 /// How often the two clocks are compared.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Smaller differences are ignored: time services correct a clock that way.
+/// Smaller differences are ignored, because time services make such corrections.
 const JUMP_MIN_MS: i64 = 1_000;
 
 base::instruments! {
@@ -42,7 +43,8 @@ impl Offset {
     }
 }
 
-/// Compares the clocks for as long as another holder of `instruments` exists.
+/// Starts a task that compares the clocks. It ends when all other references to `instruments` are
+/// dropped.
 pub(crate) fn watch(env: &Env, instruments: &Arc<ClockInstruments>) {
     let (clock, instruments) = (env.clock.clone(), Arc::downgrade(instruments));
     env.spawn(TaskClass::Service, async move {

@@ -1,5 +1,5 @@
-//! The disk of a region server: polls its free space, detects its loss, and frees space when it
-//! runs out.
+//! The disk of a region server: polls its free space, detects its loss, and frees space when it is
+//! full.
 //!
 //! While writes that add data are refused, the server rolls logs and flushes memstores, so that
 //! logs can be removed. The master's cleaner also removes files that are retained only for a time.
@@ -27,7 +27,8 @@ const POLL_PERIOD: Duration = Duration::from_millis(500);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between two attempts to free space.
 const FREE_SPACE_PERIOD: Duration = Duration::from_secs(5);
-/// Smaller memstore totals are not flushed to free space, because their logs are hardly larger.
+/// If all memstores together have fewer bytes, they are not flushed to free space, because their
+/// logs are hardly larger.
 const FREE_SPACE_FLUSH_BYTES_MIN: u64 = 1 << 20;
 
 /// The disk that a server writes to.
@@ -43,7 +44,7 @@ pub struct Disk {
     pub warnings: Vec<String>,
 }
 
-/// State that is carried from poll to poll.
+/// The state that a poll leaves for the next one.
 #[derive(Default)]
 struct PollState {
     polled_at: Duration,
@@ -54,10 +55,10 @@ struct PollState {
 impl RegionServer {
     /// Starts to poll the disk.
     pub(crate) fn watch_disk(self: &Arc<Self>) {
-        let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
             let mut state = PollState::default();
-            while let Some(server) = watcher.upgrade() {
+            while let Some(server) = weak.upgrade() {
                 server.check_disk(&mut state).await;
                 drop(server);
                 clock.sleep(CHECK_PERIOD).await;
@@ -94,7 +95,7 @@ impl RegionServer {
         for path in required {
             match fs.stat(&path).await {
                 Ok(Some(_)) => {}
-                // A log that was rolled and archived after `open_logs` returned it.
+                // The log was rolled and archived after `open_logs` returned it.
                 Ok(None) if self.disk().lock.as_ref() != Some(&path) && !self.open_logs().contains(&path) => {
                 }
                 Ok(None) => return Err(format!("{path} is missing")),
@@ -111,7 +112,7 @@ impl RegionServer {
 
     /// Bytes that memstores and logs will still write.
     fn unwritten_bytes(&self) -> u64 {
-        self.memstore_bytes() + self.log_statistics().queued_bytes
+        self.memstore_bytes() + self.user_log_statistics().queued_bytes
     }
 
     fn report_level(&self, state: &mut PollState, level: Level) {

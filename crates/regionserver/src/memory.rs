@@ -1,5 +1,5 @@
-//! Divides memory between memstores, open files and the block cache: the cache gets what the others
-//! leave unused.
+//! Divides memory between memstores, open files and the block cache: the cache gets what memstores
+//! and open files leave unused.
 //!
 //! Memstores have priority, up to their limit: a write must go to a memstore, but a block can be
 //! read again. The cache gets at least its configured share, minus the indexes of open files. If
@@ -18,17 +18,17 @@ use crate::regions::OnlineRegions;
 pub(crate) const MOVE_PERIOD: Duration = Duration::from_millis(100);
 /// Recomputations between two measurements of open files, whose size changes slowly.
 const MOVES_PER_FILE_SCAN: u32 = 10;
-/// A fraction of the memory, as 1/n. It is the free space reserved for growing memstores, the least
-/// size of the cache, and the safety margin below the process limit. A change by less than a
-/// quarter of it is not applied.
+/// A fraction of the memory, as 1/n. It is the free space reserved for growing memstores, the
+/// minimum size of the cache, and the safety margin below the process limit. A change of the cache
+/// size by less than a quarter of it is not applied.
 const RESERVE_DIVISOR: u64 = 16;
 
 /// The memory to divide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedMemory {
-    /// The most that memstores may use.
+    /// Maximum size of all memstores.
     pub(crate) memstore_bytes: u64,
-    /// The size of the cache when memstores use that much.
+    /// The size of the cache when memstores have their maximum size.
     pub(crate) cache_bytes: u64,
     /// The limit of the whole process.
     pub(crate) process_bytes: u64,
@@ -45,7 +45,7 @@ impl SharedMemory {
         self.bytes() / RESERVE_DIVISOR
     }
 
-    /// The size that the cache may have, given what the others use.
+    /// The size that the cache may have, next to the other uses of memory.
     fn cache_target_bytes(&self, used: MemoryUsage) -> u64 {
         let shared = self.bytes();
         let growth =
@@ -79,7 +79,7 @@ impl MemoryMover {
         MemoryMover { shared, used: MemoryUsage::default(), moves: 0 }
     }
 
-    /// Resizes the cache to what the others leave. Call it every [`MOVE_PERIOD`].
+    /// Resizes the cache to the memory that the other uses leave. Call it every [`MOVE_PERIOD`].
     pub(crate) fn move_memory(&mut self, services: &RegionServices, regions: &OnlineRegions) {
         if self.moves.is_multiple_of(MOVES_PER_FILE_SCAN) {
             self.used.file_bytes = regions.all().iter().map(|region| region.open_file_bytes()).sum();
@@ -97,8 +97,9 @@ impl MemoryMover {
     }
 }
 
-/// The excess to compensate for, where `before` is compensated already. It grows by the whole
-/// overshoot immediately, and shrinks slowly while there is free memory.
+/// The bytes by which the cache is smaller, to compensate for memory above `limit`. `before` is the
+/// result of the last call. The result grows by the whole overshoot immediately, and shrinks slowly
+/// while there is free memory.
 fn excess(before: u64, resident: u64, limit: u64) -> u64 {
     // The margin covers growth until the next call.
     let wanted = limit - limit / RESERVE_DIVISOR;

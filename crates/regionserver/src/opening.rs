@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use crate::server::RegionServer;
 
-/// The pause before a rejected report is sent again.
+/// The pause before a failed report is repeated.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The pause before a failed close is retried.
@@ -77,7 +77,7 @@ impl RegionServer {
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
                 self.regions().insert(region.clone());
-                // Above all, this compacts reference files of a split, so that the parent region
+                // This compacts, above all, reference files of a split, so that the parent region
                 // can be removed.
                 region.request_compactions();
                 Outcome::Opened(open_seq_id)
@@ -108,8 +108,8 @@ impl RegionServer {
             warn!(region = %region.name(), %error, "cannot close region; retrying");
             self.env().clock.sleep(CLOSE_PAUSE).await;
         }
-        // Only now: the last flush retains what open scanners see, so that their clients can
-        // continue on another server at the same read point.
+        // Forget the scanners only after the last flush. The flush retains what they see, so that
+        // their clients can continue on another server at the same read point.
         let now = self.env().clock.monotonic();
         self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         region.archive_retired().await;
@@ -137,7 +137,7 @@ impl RegionServer {
         }
     }
 
-    /// Closes a region again if the master does not want it here.
+    /// Closes a region again if the master rejected the report that it is open.
     async fn close_if_rejected(&self, info: &RegionInfo, code: TransitionCode, refused: Option<String>) {
         let Some(why) = refused else { return };
         error!(region = %info.encoded_name(), ?code, why, "the master rejected a region transition");

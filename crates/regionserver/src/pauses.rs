@@ -29,7 +29,7 @@ base::instruments! {
     }
 }
 
-/// Starts the measurement. It ends when the last other holder drops `instruments`.
+/// Starts the measurement. It ends when all other references to `instruments` are dropped.
 pub(crate) fn watch(env: &Env, instruments: &Arc<PauseInstruments>) {
     let (clock, instruments) = (env.clock.clone(), Arc::downgrade(instruments));
     env.spawn(TaskClass::Connection, async move {

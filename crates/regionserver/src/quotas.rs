@@ -1,4 +1,4 @@
-//! Quotas of calls: what users, tables, namespaces and servers may use per time unit.
+//! Quotas of calls: the resources that users, tables, namespaces and servers may use per time unit.
 //!
 //! Before a call runs, its cost is estimated and charged to every limit that applies. After the
 //! call, the difference to the actual cost is settled. A call that exceeds a limit is refused with
@@ -8,8 +8,8 @@
 //! * Changing a quota does not reset its usage ([`throttle::Throttle::update`]).
 //! * System tables are never throttled.
 //!
-//! The quotas are read from `hbase:quota` ([`wire::quota`]) on the server that serves it, when its
-//! rows have changed and periodically. Source: HBase `RegionServerRpcQuotaManager`,
+//! A server reads the quotas from `hbase:quota` ([`wire::quota`]) if it serves this table: when the
+//! rows have changed, and periodically. Source: HBase `RegionServerRpcQuotaManager`,
 //! `DefaultOperationQuota`, `ExceedOperationQuota`.
 //!
 //! Not here: space quotas. The master stores them, but they have no effect yet.
@@ -113,7 +113,7 @@ impl RpcQuotas {
         operation::admit(&self.options, bound, of_server, quotas.exceed, planned, now_ms)
     }
 
-    /// Replaces the quotas by those in the cells of `hbase:quota`.
+    /// Replaces the quotas with those in the cells of `hbase:quota`.
     pub fn update<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) {
         let before = self.table.load_full();
         let mut now = QuotaTable::default();
@@ -194,7 +194,7 @@ impl QuotaTable {
 }
 
 impl User {
-    /// The most specific of a user's quotas.
+    /// The most specific quota of a user for a table.
     fn throttle_of(&self, table: &TableName) -> Option<Arc<Throttle>> {
         let special = self.tables.get(table).or_else(|| self.namespaces.get(table.namespace()));
         special.or(self.all.as_ref()).cloned()

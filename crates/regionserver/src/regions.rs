@@ -13,7 +13,7 @@ use proto::exception::{Answer, JavaException, class};
 
 type Online = HashMap<Encoded, Arc<Region>, BuildHasherDefault<DigitsHasher>>;
 
-/// An encoded region name; maps can be searched with its bytes.
+/// An encoded region name as a map key, which can be looked up by its bytes.
 #[derive(Clone, PartialEq, Eq)]
 struct Encoded(Arc<str>);
 
@@ -66,7 +66,7 @@ impl DigitsHasher {
 #[derive(Default)]
 pub struct OnlineRegions {
     online: ArcSwap<Online>,
-    // Guards replacing the map; contains the regions that are being opened.
+    // The regions that are being opened. The lock also guards the replacement of `online`.
     opening: Mutex<HashSet<String>>,
 }
 

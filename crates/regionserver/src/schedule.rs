@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use engine::Region;
-use engine::budget::{FlushReason, Maintenance, MemstoreBudget};
-use engine::region::CompactionKind;
+use engine::budget::MemstoreBudget;
+use engine::region::{CompactionKind, FlushReason, Maintenance};
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 

@@ -61,13 +61,13 @@ pub struct RegionServerParts {
     pub name: ServerName,
     /// Log directories of dead servers. This server takes over their logs: it fences, replays and
     /// archives them. A directory that is not listed is not touched.
-    pub dead_logs: Vec<FilePath>,
+    pub dead_log_dirs: Vec<FilePath>,
     /// The port of its status pages.
     pub info_port: u16,
     /// Settings.
     pub options: RegionServerOptions,
-    /// Bytes of responses that are being built or sent, shared with the RPC servers.
-    pub answers: Arc<Budget>,
+    /// The budget of response bytes that are being built or sent, shared with the RPC servers.
+    pub response_budget: Arc<Budget>,
     /// Called when the log fails. The server acknowledges no write after that, and the process
     /// should exit.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -90,10 +90,10 @@ pub struct RegionServerOptions {
     /// Fraction of `memstore_bytes` at which regions are flushed
     /// (`hbase.regionserver.global.memstore.size.lower.limit`).
     pub memstore_low_mark: f64,
-    /// Bytes of the block cache while memstores use all of `memstore_bytes`. It also gets what
-    /// memstores leave unused.
+    /// Minimum size of the block cache in bytes. The cache also gets the part of `memstore_bytes`
+    /// that memstores do not use.
     pub cache_bytes: u64,
-    /// How to open regions that a damaged log may have left without some edits
+    /// Whether regions that may have lost edits in a damaged log are opened
     /// (`hbase.hlog.split.skip.errors`).
     pub on_damage: OnDamage,
     /// Length at which a log is rolled.
@@ -103,7 +103,7 @@ pub struct RegionServerOptions {
     /// Log count above which regions are flushed so that the oldest log can be removed
     /// (`hbase.regionserver.maxlogs`).
     pub logs_max: usize,
-    /// Time since the last flush after which a memstore with edits is flushed
+    /// Time since its last flush after which a memstore with edits is flushed
     /// (`hbase.regionserver.optionalcacheflushinterval`).
     pub flush_period: Duration,
     /// Idle time after which an open scanner expires (`hbase.client.scanner.timeout.period`).
@@ -115,27 +115,28 @@ pub struct RegionServerOptions {
     /// Maximum number of bytes in the response to a scan or multi
     /// (`hbase.server.scanner.max.result.size`).
     pub result_bytes_max: u64,
-    /// Row count of a multi at which a warning is logged (`hbase.rpc.rows.warning.threshold`).
+    /// Number of rows in a multi (a batch request) above which a warning is logged
+    /// (`hbase.rpc.rows.warning.threshold`).
     pub batch_rows_warning: u32,
     /// Maximum number of mutations of a multi that are applied as one batch
     /// (`hbase.regionserver.minibatch.size`).
     pub minibatch_changes: usize,
-    /// Whether a multi with more rows than that is refused
+    /// Whether a multi with more rows than `batch_rows_warning` is refused
     /// (`hbase.rpc.rows.size.threshold.reject`).
     pub rejects_large_batches: bool,
-    /// How long the nonces of executed increments and appends are remembered
+    /// How long the nonces of executed increments and appends are retained
     /// (`hbase.server.hashNonce.gracePeriod`).
     pub nonce_grace: Duration,
     /// Throttling settings; `None` disables throttling (`hbase.quota.enabled`).
     pub quotas: Option<QuotaOptions>,
-    /// Length of one interval of the hot row and hot region detection.
+    /// Length of the intervals in which requests are counted to find hot rows and hot regions.
     pub hotspots_period: Duration,
     /// Bytes per read capacity unit and per write capacity unit (`hbase.quota.read.capacity.unit`,
-    /// `.write.`).
+    /// `hbase.quota.write.capacity.unit`).
     pub unit_bytes: (u64, u64),
     /// Whether the latencies of each user's operations are measured
     /// (`hbase.regionserver.user.metrics.enabled`).
-    pub times_users: bool,
+    pub measures_user_latencies: bool,
     /// Which calls the slow log records, and how many it retains.
     pub slow_log: SlowLogOptions,
     /// Region count at which the server requests no more splits
@@ -166,7 +167,7 @@ pub struct RegionServer {
     regions: Arc<OnlineRegions>,
     schedule: Arc<Schedule>,
     scanners: Scanners<OpenScanner>,
-    answers: Arc<Budget>,
+    response_budget: Arc<Budget>,
     scanner_memory: Arc<Budget>,
     requests: Arc<RequestInstruments>,
     admin_requests: Arc<AdminInstruments>,
@@ -186,8 +187,7 @@ impl RegionServer {
     /// Reads the logs of earlier runs and starts new ones. Serves no region yet.
     ///
     /// # Errors
-    /// A log is damaged below the offset known to be durable, or the file system failed. Nothing
-    /// was changed then.
+    /// File system errors, and logs of an unsupported format.
     pub async fn start(parts: RegionServerParts) -> Result<Arc<RegionServer>, wal::Error> {
         let RegionServerParts {
             env,
@@ -197,13 +197,14 @@ impl RegionServer {
             name,
             info_port,
             options,
-            dead_logs,
-            answers,
+            dead_log_dirs,
+            response_budget,
             on_fatal,
             on_stop,
         } = parts;
-        assert!(!dead_logs.contains(&root.wal_dir(&name)), "a server does not recover its own log");
-        let recovered = RecoveredLogs::scan(fs.clone(), &root, &dead_logs, &name, options.on_damage).await?;
+        assert!(!dead_log_dirs.contains(&root.wal_dir(&name)), "a server does not recover its own log");
+        let recovered =
+            RecoveredLogs::scan(fs.clone(), &root, &dead_log_dirs, &name, options.on_damage).await?;
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
             Arc::new(move |error| on_fatal(&error.to_string()));
         let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
@@ -220,7 +221,7 @@ impl RegionServer {
         };
         let log = begin_log("").await?;
         let meta_log = begin_log(".meta").await?;
-        recovered.let_adopt(&log, &meta_log);
+        recovered.pass_old_logs_to(&log, &meta_log);
         recovered.forget_deleted_regions(&*fs, &root, &log).await?;
 
         let regions = Arc::new(OnlineRegions::default());
@@ -242,7 +243,7 @@ impl RegionServer {
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
         };
-        // The start code is a timestamp, so these ids are larger than those of any earlier run.
+        // The start code is a timestamp, so scanner ids are larger than those of any earlier run.
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
         let quotas = options.quotas.map(RpcQuotas::new);
@@ -250,7 +251,7 @@ impl RegionServer {
         let scanner_memory = Budget::new(options.scanner_bytes_max);
         let now = services.env.clock.monotonic();
         let requests = Arc::new(RequestInstruments::begin(now));
-        let users = Users::new(options.times_users, now);
+        let users = Users::new(options.measures_user_latencies, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
         let pauses = Arc::new(PauseInstruments::begin(now));
         let clock_jumps = Arc::new(ClockInstruments::begin(now));
@@ -259,7 +260,7 @@ impl RegionServer {
             slow_log,
             users,
             hotspots: HotSpots::new(now),
-            endpoints: Endpoints::new(env, answers.clone()),
+            endpoints: Endpoints::new(env, response_budget.clone()),
             name,
             info_port,
             options,
@@ -270,7 +271,7 @@ impl RegionServer {
             regions,
             schedule,
             scanners,
-            answers,
+            response_budget,
             scanner_memory,
             requests,
             admin_requests,
@@ -295,54 +296,54 @@ impl RegionServer {
         };
         master.region_server_startup(request).await?;
         assert!(self.master.set(master).is_ok(), "a server registers once");
-        let splitter = Arc::downgrade(self);
+        let weak = Arc::downgrade(self);
         self.schedule.compactions().on_new_files(move |region| {
-            if let Some(server) = splitter.upgrade() {
+            if let Some(server) = weak.upgrade() {
                 server.consider_split(region);
             }
         });
-        let (reporter, chores) = (Arc::downgrade(self), Arc::downgrade(self));
+        let (weak, weak_for_chores) = (Arc::downgrade(self), Arc::downgrade(self));
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {
-            while let Some(server) = reporter.upgrade() {
+            while let Some(server) = weak.upgrade() {
                 server.report().await;
                 drop(server);
                 clock.sleep(REPORT_PERIOD).await;
             }
         });
-        let (checker, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
             loop {
                 clock.sleep(COMPACTION_CHECK_PERIOD).await;
-                let Some(server) = checker.upgrade() else { return };
+                let Some(server) = weak.upgrade() else { return };
                 server.schedule.check_stores();
             }
         });
         self.watch_disk();
         pauses::watch(self.env(), &self.pauses);
         clock_jumps::watch(self.env(), &self.clock_jumps);
-        let (watcher, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Background, async move {
             loop {
-                let Some(period) = watcher.upgrade().map(|server| server.options.hotspots_period) else {
+                let Some(period) = weak.upgrade().map(|server| server.options.hotspots_period) else {
                     return;
                 };
                 clock.sleep(period).await;
-                let Some(server) = watcher.upgrade() else { return };
+                let Some(server) = weak.upgrade() else { return };
                 server.hotspots.end_interval(&server.regions, clock.monotonic(), clock.now_ms());
             }
         });
         if let Some(quotas) = &self.quotas {
             self.watch_quota_table(Duration::from_millis(quotas.options().refresh_ms));
         }
-        let (mover, clock) = (Arc::downgrade(self), self.env().clock.clone());
+        let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Service, async move {
             let Some(mut memory) =
-                mover.upgrade().map(|server| MemoryMover::new(server.options.shared_memory()))
+                weak.upgrade().map(|server| MemoryMover::new(server.options.shared_memory()))
             else {
                 return;
             };
-            while let Some(server) = mover.upgrade() {
+            while let Some(server) = weak.upgrade() {
                 memory.move_memory(&server.services, &server.regions);
                 drop(server);
                 clock.sleep(MOVE_PERIOD).await;
@@ -350,7 +351,7 @@ impl RegionServer {
         });
         let clock = self.env().clock.clone();
         self.env().spawn(TaskClass::Service, async move {
-            while let Some(server) = chores.upgrade() {
+            while let Some(server) = weak_for_chores.upgrade() {
                 server.do_chores();
                 server.schedule.archive_compacted_files().await;
                 drop(server);
@@ -360,7 +361,8 @@ impl RegionServer {
         Ok(())
     }
 
-    /// Reads the quotas when their table has changed, and at least every `refresh`.
+    /// Starts a task that reads the quotas when their table has changed, and at least every
+    /// `refresh`.
     fn watch_quota_table(self: &Arc<Self>, refresh: Duration) {
         let (server, clock) = (Arc::downgrade(self), self.env().clock.clone());
         let pause = refresh.clamp(QUOTA_CHECK_MIN, CHORE_PERIOD);
@@ -370,8 +372,8 @@ impl RegionServer {
                 clock.sleep(pause).await;
                 let Some(server) = server.upgrade() else { return };
                 let now = clock.monotonic();
-                // A region that moves in brings rows that its write counter does not include, so
-                // the number of regions is compared, too.
+                // The write counter of a region that was moved here does not include its earlier
+                // writes, so the number of regions is compared, too.
                 let (regions, writes) = server.quota_regions();
                 let found = (regions.len(), writes);
                 if read_at.is_some_and(|at| now < at + refresh) && seen == found {
@@ -404,7 +406,7 @@ impl RegionServer {
         Ok(())
     }
 
-    /// The coprocessor endpoints of its regions.
+    /// The coprocessor endpoints of the regions.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
@@ -424,7 +426,7 @@ impl RegionServer {
         &self.slow_log
     }
 
-    /// Charges the estimated cost of a call to `region` to the quotas that apply to it.
+    /// Charges the estimated cost of a call on `region` to the quotas that apply to the call.
     ///
     /// # Errors
     /// `RpcThrottlingException` if a quota is exhausted.
@@ -445,7 +447,7 @@ impl RegionServer {
         }
     }
 
-    /// Opens a region: its files, then the edits that only the logs have.
+    /// Opens a region: opens its files, and replays the edits that only logs have.
     ///
     /// # Errors
     /// Why the region cannot be served.
@@ -457,14 +459,14 @@ impl RegionServer {
             return Err(engine::Error::bad_request(format!("its directory {dir} is missing")));
         }
         let table = self.root.read_table_descriptor(&*self.services.fs, &info.table).await;
-        let table = Arc::new(table.map_err(layout_error)?);
+        let table = Arc::new(table.map_err(log_descriptor_error)?);
         let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };
         let services = RegionServices { log: log.clone(), ..self.services.clone() };
         let entries = self.recovered.entries_of(self.services.fs.clone(), info);
         Region::open(services, Opening { info: info.clone(), table, entries }).await
     }
 
-    /// The edits in the logs of earlier runs.
+    /// The logs of earlier runs, from which regions replay edits.
     pub fn recovered(&self) -> &RecoveredLogs {
         &self.recovered
     }
@@ -523,8 +525,8 @@ impl RegionServer {
     }
 
     /// The memory budget of responses that are being built or sent.
-    pub(crate) fn answers(&self) -> &Arc<Budget> {
-        &self.answers
+    pub(crate) fn response_budget(&self) -> &Arc<Budget> {
+        &self.response_budget
     }
 
     /// Counters of client calls.
@@ -547,7 +549,7 @@ impl RegionServer {
         &self.clock_jumps
     }
 
-    /// The metrics of its regions.
+    /// The metrics of the regions.
     pub fn instruments(&self) -> &Arc<Instruments> {
         &self.services.instruments
     }
@@ -556,10 +558,10 @@ impl RegionServer {
         let expired = self.scanners.expire(self.env().clock.monotonic());
         self.requests.leases_expired.add(expired as u64);
         if expired > 0 {
-            info!(expired, "scanners dropped: their leases ran out");
+            info!(expired, "closed scanners with expired leases");
         }
-        // The parts that idle scanners release are dropped here, after the lock of the scanners is
-        // released.
+        // Idle scanners release memstores and files that their region has replaced. `drop` frees
+        // these after `with_idle` has unlocked the scanners.
         drop(self.scanners.with_idle(OpenScanner::release_if_outdated));
         for log in [&self.services.log, &self.meta_log] {
             if log.log_count() > self.options.logs_max {
@@ -572,7 +574,7 @@ impl RegionServer {
     /// Rolls both logs.
     ///
     /// # Errors
-    /// If a new file cannot be created. The old one stays in use.
+    /// If a new log file cannot be created. The old log file stays in use.
     pub async fn roll_logs(&self) -> Result<(), wal::Error> {
         self.services.log.roll().await?;
         self.meta_log.roll().await
@@ -613,13 +615,14 @@ impl RegionServer {
         &self.options
     }
 
-    /// Metrics of the log of user tables.
-    pub fn log_statistics(&self) -> wal::LogStatistics {
+    /// Statistics of the log of user tables. Its `edits`, `bytes`, `groups` and `rolls` include the
+    /// log of `hbase:meta`.
+    pub fn user_log_statistics(&self) -> wal::LogStatistics {
         self.services.log.statistics()
     }
 
-    /// Metrics of both logs together.
-    pub fn log_instruments(&self) -> &Arc<wal::Instruments> {
+    /// Metrics of both logs together: of user tables and of `hbase:meta`.
+    pub fn shared_log_instruments(&self) -> &Arc<wal::Instruments> {
         self.services.log.instruments()
     }
 
@@ -628,8 +631,8 @@ impl RegionServer {
         self.services.loader.stats()
     }
 
-    /// Number of reads that found a damaged block.
-    pub fn damaged_blocks(&self) -> u64 {
+    /// Number of reads that found a damaged block. Repeated reads of a block count again.
+    pub fn damaged_reads(&self) -> u64 {
         self.services.loader.damaged_reads()
     }
 
@@ -647,12 +650,12 @@ impl RegionServer {
         &self.services.env
     }
 
-    /// The disk that it writes to.
+    /// The disk that the server writes to.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// The log of user regions, and that of `hbase:meta`.
+    /// The log of user regions, and the log of `hbase:meta`.
     pub(crate) fn logs(&self) -> [&Arc<wal::Log>; 2] {
         [&self.services.log, &self.meta_log]
     }
@@ -674,15 +677,15 @@ impl RegionServer {
     /// The master.
     ///
     /// # Panics
-    /// Before [`RegionServer::register`]; only the master opens regions, so no region is online
-    /// before it.
+    /// If the server has not registered. No region is online then, because only the master opens
+    /// regions.
     pub(crate) fn master(&self) -> &Arc<dyn RegionServerStatusService> {
         self.master.get().expect("the server has registered")
     }
 }
 
-/// A region with an unreadable table descriptor stays closed.
-fn layout_error(error: layout::Error) -> engine::Error {
+/// Logs the failure to read a table descriptor, and converts the error.
+fn log_descriptor_error(error: layout::Error) -> engine::Error {
     error!(%error, "cannot read table descriptor");
     engine::Error::bad_request(error.to_string())
 }

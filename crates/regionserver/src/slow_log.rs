@@ -1,4 +1,4 @@
-//! Slow calls and calls with large responses. Each one is logged in one line, and the most recent
+//! Slow calls and calls with large responses. Each call is logged in one line, and the most recent
 //! ones are retained for clients and status pages.
 //!
 //! This is HBase's slow log and large log, with a latency breakdown. A call is measured from its

@@ -10,9 +10,10 @@ use tracing::{info, warn};
 
 use crate::server::RegionServer;
 
-/// Total time that flushes may fail before the remaining regions are closed without a flush.
+/// Time for which failed flushes are retried. Then the remaining regions are closed without a
+/// flush.
 const FLUSH_RETRY_LIMIT: Duration = Duration::from_secs(5);
-/// The pause between two attempts.
+/// The pause between two attempts to flush.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum number of regions that the error of a stop names.
 const NAMED_MAX: usize = 3;

@@ -1,11 +1,15 @@
-//! Batches of actions that are valid, but encoded in a way that HBase's clients do not use.
+//! Batches of actions: valid ones in an encoding that HBase's clients do not use, and long ones.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
 
-use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use cell::{CellType, KeyValue};
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
+use proto::mutation_proto::MutationType;
 use world::{World, run};
 
 /// Encodes a length-delimited field.
@@ -72,5 +76,65 @@ fn each_get_of_a_batch_reads_its_own_columns() {
         let expected: Vec<_> =
             (0..1000).map(|at| i32::from([true, false, true, true, false][at % 5])).collect();
         assert_eq!(cell_counts(&world, &actions).await, expected);
+    });
+}
+
+/// A Multi with one region action per group of mutations, and its cell block. Each mutation has one
+/// cell, and is a put or a delete of the row.
+fn mutations(world: &World, groups: &[(MutationType, &[String])]) -> (Bytes, BytesMut) {
+    let (mut region_action, mut cells) = (Vec::new(), BytesMut::new());
+    for &(mutate_type, rows) in groups {
+        let is_put = mutate_type == MutationType::Put;
+        let cell_type = if is_put { CellType::Put } else { CellType::DeleteColumn };
+        let value = if is_put { &[7; 100][..] } else { &[] };
+        let action = rows.iter().zip(0..).map(|(row, index)| {
+            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, cell_type, value);
+            cells.put_u32(cell.bytes().len() as u32);
+            cells.put_slice(cell.bytes());
+            let mutation = proto::MutationProto {
+                row: Some(row.clone().into()),
+                mutate_type: Some(mutate_type.into()),
+                associated_cell_count: Some(1),
+                ..Default::default()
+            };
+            proto::Action { index: Some(index), mutation: Some(mutation), ..Default::default() }
+        });
+        region_action.push(proto::RegionAction {
+            region: world.region.clone(),
+            action: action.collect(),
+            ..Default::default()
+        });
+    }
+    let request = proto::MultiRequest { region_action, ..Default::default() };
+    (request.encode_to_vec().into(), cells)
+}
+
+#[test]
+fn a_long_batch_is_published_in_parts_or_refused_as_a_whole() {
+    run(async {
+        let world = World::begin().await;
+        let rows: Vec<String> = (0..2500).map(|at| format!("r{at:04}")).collect();
+        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)]);
+        let answer = world.call_raw("Multi", request.clone(), cells.clone()).await;
+        let response = proto::MultiResponse::decode(answer.message).unwrap();
+        let entries = &response.region_action_result[0].result_or_exception;
+        let indexes: Vec<u32> = entries.iter().map(|entry| entry.index()).collect();
+        assert_eq!(indexes, (0..2500).collect::<Vec<_>>());
+        assert!(entries.iter().all(|entry| entry.exception.is_none()));
+        assert_eq!(cell_counts(&world, &[action(0, &get("r2499", None), true)]).await, [1]);
+        // A full disk: puts are refused, and deletes are accepted.
+        world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
+        world.env.clock.sleep(Duration::from_secs(3)).await;
+        let groups = [(MutationType::Put, &rows[..]), (MutationType::Delete, &rows[2499..])];
+        let (request, cells) = mutations(&world, &groups);
+        let answer = world.call_raw("Multi", request, cells).await;
+        assert!(answer.message.len() < 2000, "one exception for all puts: {} bytes", answer.message.len());
+        let response = proto::MultiResponse::decode(answer.message).unwrap();
+        let [puts, deletes] = &response.region_action_result[..] else { panic!("two regions") };
+        let exception = puts.exception.as_ref().unwrap();
+        assert_eq!(exception.name, "org.apache.hadoop.hbase.RegionTooBusyException");
+        assert_eq!(puts.result_or_exception, []);
+        assert!(deletes.result_or_exception[0].exception.is_none(), "the cells of the puts are skipped");
+        assert_eq!(cell_counts(&world, &[action(0, &get("r2499", None), true)]).await, [0]);
     });
 }

@@ -64,10 +64,10 @@ fn a_damaged_block_is_counted() {
         let damaged = region.get(&get).await.err().expect("a wrong byte is not returned");
         assert!(damaged.to_string().contains("corrupt"), "{damaged}");
         // The block of the Bloom filter, without which the read continued, and the data block.
-        assert_eq!(world.server.damaged_blocks(), 2);
+        assert_eq!(world.server.damaged_reads(), 2);
         world.faulty.heal();
         world.get("row").await;
-        assert_eq!(world.server.damaged_blocks(), 2);
+        assert_eq!(world.server.damaged_reads(), 2);
     });
 }
 

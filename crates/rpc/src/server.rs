@@ -7,14 +7,14 @@
 //! almost no progress. Servers of one process [share](Shared) these limits.
 //!
 //! * [`handshake`]: preamble and header;
-//! * [`inbox`]: bytes in, frames out, admission;
+//! * [`inbox`]: reads and admits requests;
 //! * [`connection`]: runs the calls of one connection and batches their responses;
 //! * [`calls`]: the calls that were not ready immediately;
 //! * [`compressed`]: calls whose cells are compressed;
 //! * [`overloaded`]: the responses when a limit is reached;
-//! * [`outbox`]: responses in, vectored writes out;
+//! * [`outbox`]: batches and writes responses;
 //! * [`instruments`]: metrics of calls;
-//! * [`pace`]: whether a client progresses fast enough for the memory that it pins;
+//! * [`pace`]: checks whether a client makes progress while it pins memory;
 //! * [`shared`]: the limits that the servers of a process share;
 //! * [`observer`]: the observer of slow calls and large responses.
 
@@ -55,8 +55,8 @@ pub struct ServerOptions {
     /// Maximum total size in bytes of requests in memory; further ones fail with
     /// `CallQueueTooBigException` (`hbase.ipc.server.max.callqueue.size`).
     pub queued_bytes_max: usize,
-    /// Maximum total size in bytes of responses that are being built or are unread; further calls
-    /// fail in the same way.
+    /// Maximum total size in bytes of responses that are being built or are unsent; further calls
+    /// fail with `CallQueueTooBigException`.
     pub answer_bytes_max: usize,
     /// Maximum number of concurrent calls; further ones fail with `CallQueueTooBigException`
     /// (`hbase.ipc.server.max.callqueue.length`). `None`: limited only by their bytes.
@@ -67,11 +67,11 @@ pub struct ServerOptions {
     pub handshakes_per_address_max: usize,
     /// Timeout for preamble and header.
     pub handshake_limit: Duration,
-    /// Unread bytes of a client's responses above which no more of its requests are started.
+    /// Unsent bytes of a client's responses above which no more of its requests are started.
     pub unsent_bytes_soft_max: usize,
-    /// Unread bytes of responses above which calls that have started wait too.
+    /// Unsent bytes of a client's responses above which calls that have started wait too.
     pub unsent_bytes_hard_max: usize,
-    /// How long a client may stop in the middle of a frame, or leave its responses unread. In this
+    /// How long a client may stop in the middle of a frame, or not read its responses. In this
     /// time it must transfer what is pending, or at least 1 MiB of it. Under memory pressure the
     /// time is a twelfth of this.
     pub stall_limit: Duration,
@@ -190,7 +190,7 @@ impl Server {
     /// Current size in bytes of requests in memory (slightly overestimated, because connections
     /// reserve in steps).
     pub fn queued_bytes(&self) -> usize {
-        self.shared.requests().used()
+        self.shared.request_budget().used()
     }
 
     /// Metrics of the server's calls.

@@ -450,7 +450,7 @@ async fn occasional_bytes_are_not_enough() {
     }
     assert_eq!(harness.server.connections(), 0);
     assert_eq!(harness.server.shared().stalled(), 2);
-    assert_eq!((harness.server.queued_bytes(), harness.server.shared().answers().used()), (0, 0));
+    assert_eq!((harness.server.queued_bytes(), harness.server.shared().response_budget().used()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -461,7 +461,7 @@ async fn unread_responses_are_counted_and_their_connection_is_closed_under_press
     let mut holder = harness.open().await;
     holder.call(1, "Cells", &2_000_000u32.to_be_bytes()).await;
     harness.env.clock.sleep(Duration::from_secs(1)).await;
-    assert!(harness.server.shared().answers().used() >= 1_900_000, "unread responses are counted");
+    assert!(harness.server.shared().response_budget().used() >= 1_900_000, "unread responses are counted");
     other.call(1, "Echo", b"").await;
     let refused = other.response().await.outcome.unwrap_err();
     assert_eq!(refused.class, "org.apache.hadoop.hbase.CallQueueTooBigException");

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::plan::{Fault, Operation, Shared};
 use super::planned;
-use crate::{Error, FilePath, FileReader, FileWriter, Result, Sync};
+use crate::{Error, FilePath, FileReader, FileWriter, Result, SyncLevel};
 
 pub(super) struct FaultyReader {
     pub(super) inner: Arc<dyn FileReader>,
@@ -88,7 +88,7 @@ impl FaultyWriter {
         Err(planned(Operation::Append, &path))
     }
 
-    async fn sync_planned(&mut self, durability: Sync) -> Result<()> {
+    async fn sync_planned(&mut self, durability: SyncLevel) -> Result<()> {
         self.usable(Operation::Sync)?;
         let path = self.inner.path().clone();
         let synced = self.shared.guarded(Operation::Sync, &path, self.inner.sync(durability)).await;
@@ -117,7 +117,7 @@ impl FileWriter for FaultyWriter {
         Box::pin(self.append_planned(bytes, content_len))
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.sync_planned(durability))
     }
 

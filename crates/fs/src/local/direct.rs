@@ -89,7 +89,7 @@ impl FileReader for DirectReader {
         Box::pin(self.read(offset, len))
     }
 
-    fn spare_bytes(&self) -> usize {
+    fn read_overhead_bytes(&self) -> usize {
         // Half a page before and half a page after the requested bytes, on average.
         PAGE_BYTES
     }

@@ -17,7 +17,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::blocks::{Blocks, DirectWrite};
 use super::handle::{Handle, error_of};
-use crate::{AccessPattern, Error, FilePath, FileWriter, Result, Sync};
+use crate::{AccessPattern, Error, FilePath, FileWriter, Result, SyncLevel};
 
 // Zeros are written in steps of this size, so that most calls of `reserve` have nothing to do.
 const RESERVE_STEP_BYTES: u64 = 1024 * 1024;
@@ -242,16 +242,16 @@ impl FileWriter for LocalWriter {
         &mut self,
         bytes: Bytes,
         content_len: usize,
-        durability: Sync,
+        durability: SyncLevel,
     ) -> BoxFuture<'_, Result<()>> {
         // Written bytes are visible to all readers immediately.
-        let then = if durability == Sync::Visible { AfterAppend::Nothing } else { AfterAppend::Sync };
+        let then = if durability == SyncLevel::Visible { AfterAppend::Nothing } else { AfterAppend::Sync };
         Box::pin(self.append_all(self.with_end_mark(bytes, content_len), content_len, then))
     }
 
-    fn sync(&mut self, durability: Sync) -> BoxFuture<'_, Result<()>> {
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            if durability == Sync::Visible {
+            if durability == SyncLevel::Visible {
                 // Written bytes are visible to all readers immediately; only a broken file reports
                 // an error.
                 return self.broken.map_or(Ok(()), |reason| Err(Error::io(&self.path, "sync", reason)));
@@ -322,10 +322,10 @@ mod tests {
         let fd = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()).unwrap();
         let mut writer = writer(fd);
         writer.append(Bytes::from_static(b"x")).await.unwrap();
-        assert!(writer.sync(Sync::Disk).await.is_err());
+        assert!(writer.sync(SyncLevel::Disk).await.is_err());
         for refused in [
-            writer.sync(Sync::Disk).await,
-            writer.sync(Sync::Visible).await,
+            writer.sync(SyncLevel::Disk).await,
+            writer.sync(SyncLevel::Visible).await,
             writer.append(Bytes::from_static(b"x")).await,
             writer.reserve(10).await,
         ] {
@@ -338,9 +338,9 @@ mod tests {
     async fn a_failed_sync_after_an_append_is_also_the_last() {
         let fd = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()).unwrap();
         let mut writer = writer(fd);
-        writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Visible).await.unwrap();
-        assert!(writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Disk).await.is_err());
-        let refused = writer.append_and_sync(Bytes::from_static(b"x"), 1, Sync::Visible).await;
+        writer.append_and_sync(Bytes::from_static(b"x"), 1, SyncLevel::Visible).await.unwrap();
+        assert!(writer.append_and_sync(Bytes::from_static(b"x"), 1, SyncLevel::Disk).await.is_err());
+        let refused = writer.append_and_sync(Bytes::from_static(b"x"), 1, SyncLevel::Visible).await;
         assert!(refused.unwrap_err().to_string().contains(SYNC_FAILED));
     }
 
@@ -358,6 +358,6 @@ mod tests {
             assert_eq!(writer.len(), 600_000);
             assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, 600_000);
         }
-        writer.sync(Sync::Disk).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
     }
 }

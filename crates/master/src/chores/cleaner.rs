@@ -32,12 +32,12 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// For each file of one directory tree, whether it has been there for `ttl`. Forgets files of
-    /// the tree that no longer exist.
+    /// For each of `paths`, which are all files of the directory tree `below`: whether it has been
+    /// there for `ttl`. Forgets files of the tree that no longer exist.
     fn old(&self, below: &FilePath, paths: &[FilePath], now: Duration, ttl: Duration) -> Vec<bool> {
         let mut seen = self.seen.lock().expect("no holder of this lock panics");
-        let there: std::collections::HashSet<&FilePath> = paths.iter().collect();
-        seen.retain(|path, _| !is_below(path, below) || there.contains(path));
+        let existing: std::collections::HashSet<&FilePath> = paths.iter().collect();
+        seen.retain(|path, _| !is_below(path, below) || existing.contains(path));
         let mut is_old =
             |path: &FilePath| now.saturating_sub(*seen.entry(path.clone()).or_insert(now)) >= ttl;
         paths.iter().map(&mut is_old).collect()
@@ -52,9 +52,9 @@ fn is_below(path: &FilePath, dir: &FilePath) -> bool {
 pub(crate) async fn run(master: &Master) -> bool {
     let Some(_running) = master.cleaner().switch.begin() else { return false };
     let tables = &master.context().tables;
-    let (of_users, of_master) = (tables.root().clone(), tables.root().master_data());
+    let (user_root, master_root) = (tables.root().clone(), tables.root().master_data());
     let mut removed = 0;
-    for root in [&of_users, &of_master] {
+    for root in [&user_root, &master_root] {
         let done = async {
             removed += clean_archive(master, root).await?;
             removed += clean_logs(master, root).await?;

@@ -1,8 +1,8 @@
 //! The catalog janitor: finds unneeded parents of splits and merges, and submits procedures that
 //! archive them. It also inspects all regions ([`inspection`]).
 //!
-//! A daughter that was itself split is not archived before its own parent: rows are removed in the
-//! order of their creation.
+//! If a daughter was itself split, it is not archived before its own parent: rows are removed in
+//! the order of their creation.
 //!
 //! Source: HBase `CatalogJanitor`.
 
@@ -36,23 +36,23 @@ const RUNNING_ALREADY: i32 = -1;
 /// The error of `hbase:meta`, the file system or the journal.
 pub(crate) async fn scan(master: &Master) -> Answer<i32> {
     let Some(_running) = master.janitor().switch.begin() else { return Ok(RUNNING_ALREADY) };
-    inspection::run(master).await;
+    inspection::inspect_regions(master).await;
     let mut rows = master.context().meta.read_all().await?.regions;
     // Oldest regions first.
     rows.sort_by_key(|row| row.region.region_id);
     let mut count = 0;
-    let mut kept = HashSet::new();
+    let mut daughters_of_kept = HashSet::new();
     for row in &rows {
         if !row.merged_from.is_empty() && !has_references(master.context(), &row.region).await? {
             count += i32::from(submit_cleanup(master, Work::GcMergeParents(row.region.clone())).await?);
         }
         if row.is_split_parent() {
-            let is_unneeded =
-                !kept.contains(&row.region.encoded_name()) && has_no_references(master, row).await?;
+            let is_unneeded = !daughters_of_kept.contains(&row.region.encoded_name())
+                && has_no_references(master, row).await?;
             if is_unneeded {
                 count += i32::from(submit_cleanup(master, Work::GcSplitParent(row.region.clone())).await?);
             } else {
-                kept.extend(row.daughters.iter().map(RegionInfo::encoded_name));
+                daughters_of_kept.extend(row.daughters.iter().map(RegionInfo::encoded_name));
             }
         }
     }

@@ -1,5 +1,4 @@
-//! A change of a table: one of HBase's calls, applied to the table's descriptor when the procedure
-//! runs.
+//! A change of a table's descriptor. It is applied when the procedure runs.
 
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
@@ -8,7 +7,7 @@ use proto::exception::{Answer, JavaException, class};
 /// A change of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Replace all of it: attributes, settings and families.
+    /// Replace the whole descriptor: attributes, settings and families.
     Replace(Box<TableDescriptor>),
     /// Add a family.
     AddFamily(FamilyDescriptor),

@@ -1,5 +1,5 @@
-//! Creates one region of an existing table: in a hole of `hbase:meta`, for a directory that is not
-//! in `hbase:meta`, or to give a region that lost its directory an empty one.
+//! Creates one region of an existing table. The region fills a hole in `hbase:meta`, adds a
+//! directory that `hbase:meta` lacks, or gets an empty directory because its own was lost.
 //!
 //! An operator requests this to repair a table; see [`repair`](crate::repair).
 
@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::refusal;
 use crate::tables::file_exception;
 
-/// The table must exist. The region must cover rows that no region covers, or be in `hbase:meta`
-/// and not open.
+/// Checks that the table exists, and that the region is not open. A region that is not in
+/// `hbase:meta` must cover rows that no region covers.
 pub(super) async fn check(context: &Context, region: &RegionInfo) -> Answer<()> {
     if context.tables.descriptor(&region.table).is_none() {
         return Err(refusal::table_not_found(&region.table));

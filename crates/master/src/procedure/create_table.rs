@@ -1,4 +1,5 @@
-//! Creates a table: files, rows in `hbase:meta`, open regions, state ENABLED.
+//! Creates a table: writes its files and its rows in `hbase:meta`, opens its regions, and enables
+//! it.
 
 use cell::schema::TableDescriptor;
 use proto::exception::JavaException;
@@ -8,7 +9,7 @@ use super::bring_up::bring_up;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must not exist, and its namespace must.
+/// Checks that the table does not exist and that its namespace exists.
 pub(super) async fn check(context: &Context, table: &TableDescriptor) -> Result<(), JavaException> {
     context.namespaces.require(table.name.namespace()).await?;
     match context.meta.table_state(&table.name).await? {
@@ -17,9 +18,9 @@ pub(super) async fn check(context: &Context, table: &TableDescriptor) -> Result<
     }
 }
 
-/// Creates the table. The files are written first, under a temporary name, and renamed into place,
-/// so that no incomplete table is ever visible. Then one write adds all rows to `hbase:meta`,
-/// including the table's state ENABLING.
+/// Creates the table. Its files are written under a temporary name and then renamed into place, so
+/// that no incomplete table is ever visible. Then one write adds all rows of the table to
+/// `hbase:meta`, with the state ENABLING. Finally the regions are opened and the table is enabled.
 pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     context.tables.create_files(&plan.table, &plan.regions).await?;
     bring_up(context, plan).await

@@ -7,7 +7,7 @@ use wire::meta::TableState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be disabled.
+/// Checks that the table is disabled.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {
@@ -17,10 +17,10 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Deletes the table. Its rows in `hbase:meta` are removed last: while they exist, the table is
+/// Deletes the table. Its rows in `hbase:meta` are removed last. While they exist, the table is
 /// disabled, and the deletion can be requested again.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
-    let regions = context.assignment.rows_of(table);
+    let regions = context.assignment.regions_in_meta(table);
     context.tables.archive_files(table).await?;
     context.meta.remove_table(table, &regions).await?;
     context.assignment.forget(table);

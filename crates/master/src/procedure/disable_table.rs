@@ -7,7 +7,7 @@ use wire::meta::TableState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be an enabled user table.
+/// Checks that the table is an enabled user table.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {

@@ -7,7 +7,7 @@ use wire::meta::TableState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be disabled.
+/// Checks that the table is disabled.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     match context.meta.table_state(table).await? {
         Some(TableState::Disabled) => Ok(()),

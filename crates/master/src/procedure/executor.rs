@@ -1,15 +1,17 @@
-//! Runs procedures and remembers their outcomes.
+//! Runs procedures and retains their outcomes.
 //!
 //! Invariants:
 //!
-//! * Once a client has got a procedure's id, the procedure is in the journal until it ends.
+//! * When a client gets the id of a procedure, the procedure is in the journal, and it stays there
+//!   until it ends.
 //! * Procedures on the same table run one at a time, in the order of their submission. While a
-//!   procedure on a namespace runs, none on a table in it does.
-//! * A failed step is retried with increasing pauses, until it succeeds or its failure is final. A
-//!   procedure with a final failure ends without success if that is possible (`rollback`), and
-//!   otherwise waits. Its [`ProcedureStatus`] contains the reason and the time of the next attempt.
-//! * Requests with the same (nonce group, nonce) are the same procedure: a client that retries gets
-//!   the first one's id.
+//!   procedure on a namespace runs, no procedure runs on a table of this namespace.
+//! * A failed step is retried with increasing pauses, until it succeeds or its failure is final.
+//!   After a final failure, the procedure ends without success if that is possible (`rollback`).
+//!   Otherwise it is retried at the longest pause. Its [`ProcedureStatus`] contains the reason and
+//!   the time of the next attempt.
+//! * Requests with equal nonce group and nonce start only one procedure: a client that repeats a
+//!   request gets the same id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -28,7 +30,7 @@ use super::retry::{AbortRequest, Retry};
 use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
 
-/// How long an ended procedure is remembered, as in HBase
+/// How long the status of an ended procedure is retained, as in HBase
 /// (`hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
 const ENDED_RETENTION: Duration = Duration::from_secs(15 * 60);
 
@@ -37,7 +39,7 @@ const ENDED_RETENTION: Duration = Duration::from_secs(15 * 60);
 pub enum Progress {
     /// It has not ended.
     Running,
-    /// It has ended; with an exception if it did not succeed.
+    /// It has ended. The exception is set if it did not succeed.
     Finished(Option<JavaException>),
 }
 
@@ -102,8 +104,8 @@ impl Executor {
     /// The journal's error if it cannot be read.
     pub async fn resume(self: &Arc<Self>) -> Result<(), engine::Error> {
         let records = self.journal.load().await?;
-        // Ids continue from the clock, so that a client that queries a procedure of an earlier run
-        // never gets a later one.
+        // New ids start at the current time in milliseconds, so that no id of an earlier run is
+        // used again. A client may still query such an id.
         let last = records.iter().map(|record| record.id).max().unwrap_or(0);
         let next_id = self.env.clock.now_ms().max(last + 1);
         {
@@ -118,8 +120,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Journals a procedure and starts it. Returns its id once it is certain to be executed or
-    /// refused, even if the process ends.
+    /// Journals a procedure and starts it. Returns its id when the journal entry is durable. The
+    /// procedure is then executed or refused, even if the process ends.
     ///
     /// # Errors
     /// The journal's error if it cannot be written. The procedure is not started then.
@@ -148,11 +150,11 @@ impl Executor {
     }
 
     /// The id of the procedure that was submitted with `nonce`, if there is one.
-    pub fn with_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
+    pub fn find_by_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
         self.lock().by_nonce.get(&nonce).copied().filter(|_| nonce != (0, 0))
     }
 
-    /// The status of procedure `id`; `None` if it is unknown or has been forgotten.
+    /// The status of procedure `id`; `None` if it is unknown or its retention has expired.
     pub fn status(&self, id: u64) -> Option<ProcedureStatus> {
         let mut state = self.lock();
         state.remove_expired(self.env.clock.monotonic());
@@ -171,8 +173,8 @@ impl Executor {
     /// Waits until procedure `id` has ended. Returns `None` if it is unknown.
     pub async fn wait(&self, id: u64) -> Option<ProcedureStatus> {
         let mut status = self.lock().procedures.get(&id)?.status.subscribe();
-        // The sender lives as long as the procedure is known. If it is dropped, the last status has
-        // the outcome.
+        // The sender is dropped when the retention of the procedure expires. The last status then
+        // has the outcome.
         let _ = status.wait_for(|status| status.progress != Progress::Running).await;
         let last = status.borrow().clone();
         Some(last)
@@ -221,7 +223,7 @@ impl Executor {
             let guard = tokio::select! {
                 biased;
                 guard = lock.acquire() => Some(guard),
-                // A procedure that an earlier run prepared may have acted already.
+                // A prepared procedure was begun by an earlier run, so it is not aborted here.
                 () = abort.requested(), if !record.prepared => None,
             };
             executor.run(record, &abort).await;
@@ -242,7 +244,7 @@ impl Executor {
             info!(id = record.id, work = record.work.class_name(), %exception, "procedure ended without success");
         }
         if let Err(error) = self.journal.remove(record.id).await {
-            // It runs again after a restart, and finds its work done.
+            // After a restart, the procedure runs again and finds its work done.
             error!(id = record.id, %error, "cannot remove ended procedure from journal");
         }
         self.end(record.id, outcome.err());
@@ -274,18 +276,18 @@ impl Executor {
             );
             let Err(failure) = record.work.act(context).await else { return Ok(()) };
             let is_final = failure.do_not_retry;
-            if is_final && self.ends_without_success(context, record).await {
+            if is_final && self.try_to_end(context, record).await {
                 return Err(failure);
             }
             self.wait_for_attempt(record, &mut retry, (failure, is_final), abort).await;
-            if abort.take() && self.ends_without_success(context, record).await {
+            if abort.take() && self.try_to_end(context, record).await {
                 return Err(aborted(&record.work));
             }
         }
     }
 
     /// Tries to end a procedure without success. Returns whether that was possible.
-    async fn ends_without_success(&self, context: &Context, record: &Record) -> bool {
+    async fn try_to_end(&self, context: &Context, record: &Record) -> bool {
         match record.work.end_without_success(context).await {
             Ok(has_ended) => has_ended,
             Err(error) => {
@@ -318,10 +320,9 @@ impl Executor {
         }
     }
 
-    /// Requests that procedure `id` end without success, as HBase's `abort` does. Returns `false`
-    /// if the procedure is unknown or has ended, or if it has begun and may not be interrupted or
-    /// cannot be aborted any more. An accepted request takes effect before the next attempt of a
-    /// step.
+    /// Requests that procedure `id` end without success, as HBase's `abort` does. Returns whether
+    /// the request is accepted. A procedure that has begun accepts it only if `may_interrupt` is
+    /// set and its work can be aborted. The request takes effect before the next attempt of a step.
     pub fn abort(&self, id: u64, may_interrupt: bool) -> bool {
         let state = self.lock();
         let Some(tracked) = state.procedures.get(&id) else { return false };

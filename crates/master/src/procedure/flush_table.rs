@@ -9,7 +9,7 @@ use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The table must be enabled. Families that it does not have are ignored, as in HBase 2.5.
+/// Checks that the table is enabled. Unknown families are ignored, as in HBase 2.5.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     match context.meta.table_state(table).await? {
         Some(TableState::Enabled) => Ok(()),
@@ -18,8 +18,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Flushes the open regions on their servers. Repetition is harmless: a flushed region has nothing
-/// to flush.
+/// Flushes the open regions on their servers. A repeated flush is harmless.
 pub(super) async fn act(
     context: &Context,
     table: &TableName,

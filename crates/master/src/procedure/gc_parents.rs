@@ -1,7 +1,7 @@
-//! Archives the parents of splits and merges, when their children have files of their own.
+//! Archives the parents of splits and merges, when their children no longer refer to their files.
 //!
-//! The files are moved to the archive first, and the rows in `hbase:meta` are removed last: while a
-//! row exists, this is retried.
+//! The files are moved to the archive first. The rows in `hbase:meta` are removed last, because the
+//! catalog janitor repeats the cleanup while they exist.
 //!
 //! Source: HBase `CatalogJanitor`, `GCRegionProcedure`, `GCMultipleMergedRegionsProcedure`.
 
@@ -13,7 +13,7 @@ use super::split_region::final_io_error;
 use crate::assignment::RegionState;
 use crate::context::Context;
 
-/// The region must be split, and its daughters must not refer to its files.
+/// Checks that the region was split, and that its daughters do not refer to its files.
 pub(super) async fn check_split_parent(context: &Context, parent: &RegionInfo) -> Answer<()> {
     let row = context.meta.region_row(parent).await?.filter(MetaRow::is_split_parent);
     let row =
@@ -27,7 +27,8 @@ pub(super) async fn check_split_parent(context: &Context, parent: &RegionInfo) -
     check_unreferenced(context, &row.daughters).await
 }
 
-/// The region must be a merged one that no longer refers to its parents' files.
+/// Checks that the region was merged from others, and that it no longer refers to the files of its
+/// parents.
 pub(super) async fn check_merged_region(context: &Context, merged: &RegionInfo) -> Answer<()> {
     let row = context.meta.region_row(merged).await?.filter(|row| !row.merged_from.is_empty());
     let row =
@@ -84,7 +85,7 @@ async fn archive(context: &Context, region: &RegionInfo) -> Answer<()> {
     engine::split::archive_region(fs, root, region).await.map_err(transient_error)
 }
 
-/// A failure of the file system may pass, so the procedure retries.
+/// A failure of the file system may be temporary, so the procedure is retried.
 fn transient_error(error: engine::Error) -> JavaException {
     JavaException::io(error.to_string())
 }

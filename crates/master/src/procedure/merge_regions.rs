@@ -1,8 +1,9 @@
 //! Merges several regions into one.
 //!
-//! As for a split, the parents are closed, the new region's directory is built from references to
-//! their files, and one write to `hbase:meta` commits the merge. The parents have no rows there
-//! after that. The row of the new region names them until the janitor has archived their files.
+//! As for a split, the parents are closed, the directory of the new region is built from references
+//! to their files, and one write to `hbase:meta` commits the merge. The write removes the rows of
+//! the parents. The row of the new region names the parents until the catalog janitor has archived
+//! their files.
 //!
 //! Source: HBase `MergeTableRegionsProcedure`.
 
@@ -16,10 +17,10 @@ use super::split_region::{close, final_file_error, final_io_error, is_off, roll_
 use crate::context::Context;
 use crate::refusal;
 
-/// The checks when a merge is requested. `regions` are in the order in which the client named them.
+/// The checks when a client requests a merge. `regions` are in the order of the request.
 ///
 /// # Errors
-/// Why they cannot be merged, with HBase's message.
+/// Why the regions cannot be merged, with HBase's message.
 pub(crate) async fn check_requested(
     context: &Context,
     regions: &[RegionInfo],
@@ -44,7 +45,7 @@ async fn check_edit(context: &Context, parents: &[RegionInfo], merged: &RegionIn
     })
 }
 
-/// The checks that need only the regions themselves.
+/// The checks that do not read `hbase:meta`.
 fn check_named(context: &Context, regions: &[RegionInfo], forcible: bool) -> Answer<()> {
     let refused = |message: String| Err(JavaException::new(class::MERGE_REGION, message));
     let unique: std::collections::HashSet<_> = regions.iter().map(RegionInfo::encoded_name).collect();
@@ -102,8 +103,8 @@ pub fn merged_of(parents: &[RegionInfo]) -> RegionInfo {
     merged
 }
 
-/// The regions must still be open and not refer to files of other regions, and merges must be
-/// enabled.
+/// Checks that the regions are still open and do not refer to files of other regions, and that
+/// merges are enabled.
 pub(super) async fn check(
     context: &Context,
     parents: &[RegionInfo],
@@ -121,7 +122,7 @@ pub(super) async fn check(
         let message = format!("Merge of {} failed as region merge is disabled for the table", parents_text());
         return Err(final_io_error(message));
     }
-    // After a restart they may still be opening.
+    // After a restart, the regions may still be opening.
     context.assignment.wait_for_open(parents).await?;
     check_requested(context, parents, forcible).await?;
     for parent in parents {
@@ -130,7 +131,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// For a repair of overlapping regions: they must still be open.
+/// The checks for a repair of overlapping regions, which must be open.
 pub(super) async fn check_repair(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     context.assignment.wait_for_open(parents).await?;
     check_requested(context, parents, true).await
@@ -162,16 +163,16 @@ async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &Region
     }
 }
 
-/// Merges the regions. The row of the merged region in `hbase:meta` shows whether the merge is
-/// committed already.
+/// Merges the regions. The row of the merged region in `hbase:meta` shows whether an earlier
+/// attempt has committed the merge.
 pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     let merged = merged_of(parents);
     if context.meta.region_row(&merged).await?.is_none() {
-        let united = match create_merged_files(context, parents, &merged).await {
+        let committed = match create_merged_files(context, parents, &merged).await {
             Ok(()) => context.meta.put_merged(parents, &ancestors_of(context, parents).await?, &merged).await,
             failed => failed,
         };
-        if let Err(error) = united {
+        if let Err(error) = committed {
             return Err(roll_back(context, parents, &[&merged], error).await);
         }
     }
@@ -179,8 +180,8 @@ pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(),
     context.assignment.open_or_retry_later(&[merged]).await
 }
 
-/// The parents, and the regions to whose files they still refer, if a repair merges regions that
-/// were merged before.
+/// The parents and the regions to whose files the parents still refer. (A repair may merge regions
+/// that were merged before.)
 async fn ancestors_of(context: &Context, parents: &[RegionInfo]) -> Answer<Vec<RegionInfo>> {
     let mut ancestors = parents.to_vec();
     for parent in parents {

@@ -1,12 +1,12 @@
 //! Procedures: changes of tables that survive a crash.
 //!
-//! A procedure is journaled before it acts. Its work consists of repeatable steps, so after a
-//! restart it runs again from its first step and has the same result. Only the check whether it may
-//! run at all is not repeated: once it has passed, the journal records this ([`Record::prepared`]).
-//! Decisions that depend on the state before the procedure, such as the ids of new regions, are
-//! made then and are journaled, too.
+//! A procedure is journaled before it acts. Its work consists of repeatable steps: after a restart
+//! it runs again from its first step and has the same result. Only the check whether it may run is
+//! not repeated; once it has passed, the journal records this ([`Record::prepared`]). Decisions
+//! that depend on the state before the procedure, such as the ids of new regions, are journaled
+//! before the first step.
 //!
-//! * [`executor`]: runs procedures, one at a time per table, and remembers their outcomes;
+//! * [`executor`]: runs procedures, one at a time per table, and retains their outcomes;
 //! * [`journal`]: stores procedures in rows of `master:store`, as HBase does;
 //! * [`record`](mod@record): the stored form of a procedure;
 //! * `retry`, `rollback`: how failed steps are retried, and what happens to a procedure that cannot
@@ -129,20 +129,20 @@ pub enum Work {
     MergeRegions {
         /// The regions to merge.
         parents: Vec<RegionInfo>,
-        /// Whether they need not be adjacent, as long as no other region is between them.
+        /// Whether regions that are not adjacent may be merged, if no other region is between them.
         forcible: bool,
         /// Whether this repairs overlapping regions. Then switches are ignored, and the regions may
         /// have references.
         repair: bool,
     },
-    /// Add a region to a table, with an empty directory unless it has one; or give an existing
-    /// region a directory.
+    /// Add a region to a table. Its row in `hbase:meta` and an empty directory are created if they
+    /// are missing.
     CreateRegion(RegionInfo),
     /// Open, close or reopen a region.
     RegionTransition(RegionInfo, RegionTransition),
     /// Archive a split region that its daughters no longer need.
     GcSplitParent(RegionInfo),
-    /// Archive the parents of a merged region that it no longer needs.
+    /// Archive the parents of a merged region that no longer refers to their files.
     GcMergeParents(RegionInfo),
 }
 
@@ -183,7 +183,7 @@ pub struct ChangedTable {
 }
 
 impl Work {
-    /// The object that it works on. Procedures with the same subject run in sequence.
+    /// The object that the procedure changes. Procedures with the same subject run in sequence.
     pub fn subject(&self) -> Subject<'_> {
         match self {
             Work::CreateTable(plan) => Subject::Table(&plan.table.name),
@@ -209,7 +209,7 @@ impl Work {
         }
     }
 
-    /// The snapshot that it takes or uses.
+    /// The snapshot that the procedure takes or uses.
     pub fn snapshot(&self) -> Option<&str> {
         match self {
             Work::Snapshot(_, snapshot) => Some(&snapshot.name),
@@ -218,7 +218,7 @@ impl Work {
         }
     }
 
-    /// Checks whether it may run. Nothing has been changed yet.
+    /// Checks whether the procedure may run, before it changes anything.
     pub(crate) async fn check(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable(plan) => create_table::check(context, &plan.table).await,
@@ -257,7 +257,7 @@ impl Work {
     }
 
     /// Makes the decisions that depend on the current state, after the check and before the first
-    /// step. They are journaled.
+    /// step. The decisions are then journaled.
     async fn prepare(&mut self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::TruncateTable { table, preserve_splits, plan } => {
@@ -278,7 +278,7 @@ impl Work {
         Ok(())
     }
 
-    /// Runs all steps. Some may have run before.
+    /// Runs all steps. An earlier attempt may have completed some of them.
     async fn act(&self, context: &Context) -> Result<(), JavaException> {
         match self {
             Work::CreateTable(plan) => create_table::act(context, plan).await,

@@ -1,9 +1,8 @@
 //! Changes a table's families and attributes.
 //!
 //! The new descriptor is written first. Then the regions of an enabled table are reopened in
-//! sequence, each with the descriptor that is current by then. So at most one region is briefly
-//! offline, and clients retry. The files of removed families are archived last, when no region has
-//! them open.
+//! sequence, so that at most one region is briefly offline. Clients retry while a region is
+//! offline. The files of removed families are archived last, when no region has them open.
 
 use bytes::Bytes;
 use cell::schema::{TableDescriptor, TableName};
@@ -14,7 +13,7 @@ use super::{Change, ChangedTable};
 use crate::context::Context;
 use crate::{refusal, sanity};
 
-/// The table must exist, and the changed descriptor must be valid.
+/// Checks that the table exists, and that the changed descriptor is valid.
 pub(super) async fn check(
     context: &Context,
     table: &TableName,
@@ -36,7 +35,7 @@ pub(super) async fn check(
     sanity::check_changed(&old, &new)
 }
 
-/// The result of the change.
+/// Applies the change to the current descriptor.
 pub(super) fn target(
     context: &Context,
     table: &TableName,

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::namespace_quotas;
 use crate::namespaces::{self, RESERVED};
 
-/// No namespace of that name may exist.
+/// Checks that no namespace of this name exists.
 pub(super) async fn check_create(
     context: &Context,
     namespace: &NamespaceDescriptor,
@@ -30,7 +30,7 @@ pub(super) async fn create(context: &Context, namespace: &NamespaceDescriptor) -
     namespaces::put(context, namespace).await
 }
 
-/// The namespace must exist.
+/// Checks that the namespace exists.
 pub(super) async fn check_modify(
     context: &Context,
     namespace: &NamespaceDescriptor,
@@ -46,7 +46,7 @@ pub(super) async fn modify(context: &Context, namespace: &NamespaceDescriptor) -
     namespaces::put(context, namespace).await
 }
 
-/// The namespace must exist, have no tables, and not be reserved.
+/// Checks that the namespace exists, has no tables and is not reserved.
 pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), JavaException> {
     context.namespaces.wait_loaded().await;
     context.namespaces.get(name)?;

@@ -1,6 +1,6 @@
-//! The stored form of a procedure: HBase's `Procedure` message. Its kind is the name of the Java
-//! class that does the same in HBase. Everything that is specific to this project is in
-//! `state_data`.
+//! The stored form of a procedure: HBase's `Procedure` message. The kind of procedure is stored as
+//! the name of the Java class that does the same in HBase. `state_data` contains everything that is
+//! specific to this project.
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -73,7 +73,7 @@ pub struct Record {
     pub id: u64,
     /// What it does.
     pub work: Work,
-    /// Whether its check has passed. From then on its steps are repeated until it ends.
+    /// Whether its check has passed. If so, its steps are repeated until it ends.
     pub prepared: bool,
     /// When it was submitted, in milliseconds since the Unix epoch.
     pub submitted_ms: u64,
@@ -81,8 +81,8 @@ pub struct Record {
     pub nonce: (u64, u64),
 }
 
-/// The fields of a record that HBase's `Procedure` message lacks, stored in its `state_data`. On
-/// disk: never renumber.
+/// The fields of a record that HBase's `Procedure` message lacks, stored in its `state_data`. The
+/// field numbers are on disk and must not change.
 #[derive(Clone, PartialEq, Message)]
 struct StateData {
     #[prost(bool, tag = "1")]
@@ -106,12 +106,12 @@ struct StateData {
     // The namespace that is created, changed or deleted.
     #[prost(message, optional, tag = "9")]
     namespace: Option<proto::NamespaceDescriptor>,
-    // The snapshot to take; for a snapshot that is used, only the name.
+    // The snapshot to take, or the name of the snapshot to use.
     #[prost(message, optional, tag = "10")]
     snapshot: Option<proto::SnapshotDescription>,
     #[prost(uint64, tag = "11")]
     token: u64,
-    // Existing regions on which the procedure works; those that it creates are in `regions`.
+    // Existing regions that the procedure changes. The regions that it creates are in `regions`.
     #[prost(message, repeated, tag = "12")]
     parents: Vec<proto::RegionInfo>,
     #[prost(bool, tag = "13")]

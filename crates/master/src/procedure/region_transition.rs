@@ -4,13 +4,14 @@
 
 use cell::region::RegionInfo;
 use proto::exception::{Answer, JavaException, class};
+use wire::meta::TableState;
 
 use super::split_region::final_io_error;
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// What happens to a region. The codes are stored in journals: never renumber.
+/// The change of a region. The codes are stored in journals and must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionTransition {
     /// Open it.
@@ -35,25 +36,17 @@ impl RegionTransition {
     }
 }
 
-/// A region to open must be closed, and a region to close must be open.
+/// Checks that a region to open is closed, and that a region to close is open.
 pub(super) fn check(context: &Context, region: &RegionInfo, transition: RegionTransition) -> Answer<()> {
     let Some(state) = context.assignment.state(region) else {
         return Err(refusal::unknown_region(&region.name()));
     };
     match (transition, &state) {
-        (RegionTransition::Assign, RegionState::Closed | RegionState::FailedOpen) => Ok(()),
+        (RegionTransition::Assign, RegionState::Closed | RegionState::FailedOpen) => {
+            check_not_disabled(context, region, &state)
+        }
         (RegionTransition::Assign, _) => {
-            let server = match &state {
-                RegionState::Open(server) | RegionState::Opening(server) | RegionState::Closing(server) => {
-                    server.to_string()
-                }
-                _ => "null".to_string(),
-            };
-            let message = format!(
-                "Unexpected state for state={state}, location={server}, table={}, region={}",
-                region.table,
-                region.encoded_name()
-            );
+            let message = format!("Unexpected state for {}", description(region, &state));
             Err(JavaException::new(class::DO_NOT_RETRY_REGION, message))
         }
         (RegionTransition::Unassign | RegionTransition::Reopen, RegionState::Open(_)) => Ok(()),
@@ -63,8 +56,31 @@ pub(super) fn check(context: &Context, region: &RegionInfo, transition: RegionTr
     }
 }
 
-/// Runs the procedure. If the region cannot be opened, the procedure ends, but the region is still
-/// retried later.
+/// A region of a disabled table stays closed: enabling the table opens it.
+fn check_not_disabled(context: &Context, region: &RegionInfo, state: &RegionState) -> Answer<()> {
+    match context.tables.state(&region.table) {
+        Some(TableState::Disabled | TableState::Disabling) => {
+            let description = description(region, state);
+            Err(JavaException::do_not_retry(format!("{} is disabled for {description}", region.table)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A region and its state, as HBase's exceptions describe it.
+fn description(region: &RegionInfo, state: &RegionState) -> String {
+    let server = match state {
+        RegionState::Open(server) | RegionState::Opening(server) | RegionState::Closing(server) => {
+            server.to_string()
+        }
+        _ => "null".to_string(),
+    };
+    let encoded_name = region.encoded_name();
+    format!("state={state}, location={server}, table={}, region={encoded_name}", region.table)
+}
+
+/// Runs the procedure. If the region fails to open, the procedure ends with an error. The master
+/// retries to open the region later.
 pub(super) async fn act(context: &Context, region: &RegionInfo, transition: RegionTransition) -> Answer<()> {
     let regions = std::slice::from_ref(region);
     match transition {

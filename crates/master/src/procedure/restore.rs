@@ -1,5 +1,5 @@
-//! Creates a table from a snapshot: a new table (clone), or an earlier state of an existing one
-//! (restore). The files are links to those in the snapshot; nothing is copied.
+//! Creates a new table from a snapshot (clone), or restores an existing table to a snapshot. The
+//! files are links to the files of the snapshot; nothing is copied.
 
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::tables::file_exception;
 use crate::{limits, refusal, sanity};
 
-/// The snapshot and the namespace must exist, and the new table must not.
+/// Checks that the snapshot and the namespace exist, and that the new table does not.
 pub(super) async fn check_clone(
     context: &Context,
     table: &TableName,
@@ -39,7 +39,7 @@ fn check_limits(manifest: &Manifest, table: &TableName) -> Result<(), JavaExcept
     limits::check_links(&links(manifest, table)?)
 }
 
-/// The snapshot must exist and be of this table, which must be disabled.
+/// Checks that the snapshot exists and is of this table, and that the table is disabled.
 pub(super) async fn check_restore(
     context: &Context,
     table: &TableName,
@@ -66,7 +66,7 @@ pub(super) async fn check_restore(
     }
 }
 
-/// The result: the snapshot's table under the name `table`, with regions of the same keys and ids.
+/// The table of the snapshot, named `table`, with regions of the same keys and ids.
 pub(super) async fn plan(
     context: &Context,
     table: &TableName,
@@ -78,7 +78,7 @@ pub(super) async fn plan(
     Ok(TablePlan { table: Box::new(TableDescriptor { name: table.clone(), ..manifest.table }), regions })
 }
 
-/// Creates the new table. Reads the snapshot until the files are in place.
+/// Creates the new table. The snapshot is read until the files are in place.
 pub(super) async fn clone(context: &Context, plan: &TablePlan, snapshot: &str) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
@@ -100,10 +100,10 @@ pub(super) async fn restore(
     let links = links(&whole_manifest(context, snapshot).await?, name)?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(file_exception)?;
-    let known = context.assignment.rows_of(name).into_iter();
-    let gone: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
-    context.meta.replace_regions(name, &plan.regions, &gone).await?;
-    context.assignment.forget_regions(&gone);
+    let known = context.assignment.regions_in_meta(name).into_iter();
+    let replaced_regions: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
+    context.meta.replace_regions(name, &plan.regions, &replaced_regions).await?;
+    context.assignment.forget_regions(&replaced_regions);
     for region in &plan.regions {
         if context.assignment.state(region).is_none() {
             context.assignment.add_from_meta(region.clone());
@@ -113,8 +113,8 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// An expired snapshot may be removed at any time, so it cannot be used any more. The cleaner does
-/// not remove a snapshot that a procedure uses already.
+/// Refuses an expired snapshot, because the cleaner may remove it at any time. The cleaner does not
+/// remove a snapshot that a procedure already uses.
 async fn check_not_expired(context: &Context, snapshot: &str) -> Result<(), JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     match root.find_snapshot(fs, snapshot).await.map_err(file_exception)? {
@@ -132,8 +132,8 @@ async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaExc
     Ok(manifest)
 }
 
-/// Whether a region of a snapshot can be online. Not so for the parent of a split: its daughters
-/// have its files.
+/// Whether a region of a snapshot can be online. Replicas and split parents cannot: the daughters
+/// of a split parent use its files.
 fn is_served(region: &RegionInfo) -> bool {
     !(region.split && region.offline) && region.replica_id == 0
 }

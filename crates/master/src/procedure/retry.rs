@@ -22,8 +22,8 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Counts a failure and returns the pause before the next attempt. `is_final`: the step cannot
-    /// succeed until an operator acts.
+    /// Counts a failure and returns the pause before the next attempt. If `is_final`, the step
+    /// cannot succeed until an operator acts.
     pub(super) fn next_pause(&mut self, is_final: bool) -> Duration {
         let pause = match is_final {
             true => PAUSE_MAX,

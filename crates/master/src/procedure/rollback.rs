@@ -2,7 +2,7 @@
 //!
 //! Before its point of no return, a procedure is rolled back: everything that it created is
 //! removed. After that point, some procedures can simply end, because a repetition of the same call
-//! completes the work. The others remain, and wait.
+//! completes the work. All other procedures remain and are retried.
 
 use proto::exception::JavaException;
 use wire::meta::TableState;
@@ -12,9 +12,9 @@ use crate::context::Context;
 use crate::namespaces;
 
 impl Work {
-    /// Whether it can be aborted after it has begun to act. Splits, merges and moves of regions
-    /// roll back automatically; a restore moves files that a second restore needs; closing regions
-    /// cannot be reopened before they are closed.
+    /// Whether the procedure can be aborted after it has begun to act. Splits, merges and moves of
+    /// regions roll back automatically; a restore moves files that a second restore needs; closing
+    /// regions cannot be reopened before they are closed.
     pub(super) fn can_be_aborted(&self) -> bool {
         !matches!(
             self,
@@ -28,8 +28,8 @@ impl Work {
         )
     }
 
-    /// Ends it without success, if the same call can then be repeated. Returns whether it has
-    /// ended; otherwise nothing was changed.
+    /// Ends the procedure without success, if the client can then repeat the call. Returns whether
+    /// the procedure has ended. If not, nothing was changed.
     ///
     /// # Errors
     /// The error of `hbase:meta` or of the file system. The call can be repeated.
@@ -37,7 +37,7 @@ impl Work {
         match self {
             Work::CreateTable(plan) => remove_table(context, plan, true).await,
             Work::CloneSnapshot { plan: Some(plan), .. } => remove_table(context, plan, false).await,
-            // In this state the open regions are usable, and the table can be disabled.
+            // In the state ENABLED, the open regions are usable, and the table can be disabled.
             Work::EnableTable(table) => {
                 context.set_table_state(table, TableState::Enabled).await?;
                 Ok(true)
@@ -72,16 +72,16 @@ impl Work {
     }
 }
 
-/// Removes a table that is being created. `owns_files`: its regions are new, so a directory that
-/// contains them belongs to this procedure. The regions of a clone, in contrast, may have the names
-/// of an earlier table's regions.
+/// Removes a table that is being created. Returns whether that was possible. `owns_files`: the
+/// regions are new, so a directory that contains them belongs to this procedure. The regions of a
+/// clone, in contrast, may have the names of an earlier table's regions.
 async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> Result<bool, JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
     match context.meta.table_state(name).await? {
         Some(TableState::Enabling) => {
             context.assignment.close(&plan.regions).await?;
             tables.archive_files(name).await?;
-            context.meta.remove_table(name, &context.assignment.rows_of(name)).await?;
+            context.meta.remove_table(name, &context.assignment.regions_in_meta(name)).await?;
             context.assignment.forget(name);
             tables.forget(name);
             Ok(true)

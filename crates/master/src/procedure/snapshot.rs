@@ -1,8 +1,8 @@
-//! Takes a snapshot: records the files that a table has now. If the table is enabled, its memstores
+//! Takes a snapshot: records the current files of a table. If the table is enabled, its memstores
 //! are flushed before, unless the client requests otherwise.
 //!
-//! The files of an open region are those that its server reads at one point in time. They may be
-//! compacted before the snapshot is written. Then they are in the archive, from which no file of a
+//! The server of an open region reports the files that it reads at one point in time. If they are
+//! compacted before the snapshot is written, they are in the archive, from which no file of a
 //! snapshot is removed.
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::tables::file_exception;
 
-/// The table must be enabled or disabled, and no snapshot of that name may exist.
+/// Checks that the table is enabled or disabled, and that no snapshot of this name exists.
 pub(super) async fn check(
     context: &Context,
     table: &TableName,
@@ -57,9 +57,11 @@ pub(super) async fn act(
     if let Some(found) =
         tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(file_exception)?
     {
-        // It is ours from an earlier attempt, or another one with the same name.
-        let is_ours = found.table == snapshot.table && found.creation_time == snapshot.creation_time;
-        return if is_ours { Ok(()) } else { Err(exists(snapshot)) };
+        // The existing snapshot is from an earlier attempt of this procedure, or another one with
+        // the same name.
+        let is_from_earlier_attempt =
+            found.table == snapshot.table && found.creation_time == snapshot.creation_time;
+        return if is_from_earlier_attempt { Ok(()) } else { Err(exists(snapshot)) };
     }
     let descriptor = tables.descriptor(table).ok_or_else(|| JavaException::io("table not found"))?;
     let is_enabled = tables.state(table) == Some(TableState::Enabled);
@@ -91,8 +93,8 @@ async fn open_region_files(
     region: &RegionInfo,
     kind: Type,
 ) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
-    // Fail for a region that cannot be opened: while a snapshot waited, no other procedure could
-    // change the table.
+    // If a region cannot be opened, fail instead of waiting: no other procedure can change the
+    // table while this one waits.
     let open = context.assignment.wait_for_open(std::slice::from_ref(region)).await;
     open.map_err(|error| JavaException { do_not_retry: true, ..error })?;
     let Some(RegionState::Open(server)) = context.assignment.state(region) else {

@@ -1,9 +1,10 @@
 //! Splits a region into two.
 //!
 //! The parent is closed, so that all of its data is in files. The daughters' directories are built
-//! from references to these. Then one write to `hbase:meta` commits the split. Before it, the
-//! parent can be reopened and the daughters are invisible; after it, the daughters are online. The
-//! parent's files stay until the janitor finds that the daughters have their own.
+//! from references to these files. Then one write to `hbase:meta` commits the split. Before this
+//! write, the daughters are invisible and the parent can be reopened. After it, the daughters are
+//! opened. The parent's files stay until the catalog janitor finds that the daughters no longer
+//! refer to them.
 //!
 //! Source: HBase `SplitTableRegionProcedure`.
 
@@ -18,15 +19,15 @@ use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
 
-/// The row at which to split `parent`: the requested one, or else the one in the middle of its
+/// The row at which to split `parent`: the requested row, or else the row in the middle of its
 /// files.
 ///
 /// # Errors
-/// Why it cannot be split there, with HBase's message.
+/// Why the region cannot be split at this row, with HBase's message.
 pub(crate) async fn split_row_of(
     context: &Context,
     parent: &RegionInfo,
-    asked: Option<Bytes>,
+    requested: Option<Bytes>,
 ) -> Answer<Bytes> {
     let is_enabled =
         parent.table.is_meta() || context.meta.table_state(&parent.table).await? == Some(TableState::Enabled);
@@ -34,17 +35,17 @@ pub(crate) async fn split_row_of(
         return Err(refusal::table_not_enabled(&parent.table));
     }
     let server = server_of(context, parent)?;
-    let asked = asked.filter(|row| !row.is_empty());
+    let requested = requested.filter(|row| !row.is_empty());
     let request = proto::GetRegionInfoRequest {
         region: wire::convert::region_specifier(parent),
-        best_split_row: Some(asked.is_none()),
+        best_split_row: Some(requested.is_none()),
         ..proto::GetRegionInfoRequest::default()
     };
     let found = context.connections.admin(&server).get_region_info(request).await?;
     if !found.splittable() {
         return Err(JavaException::do_not_retry(format!("{} NOT splittable", parent.encoded_name())));
     }
-    let row = asked.or(found.best_split_row).ok_or_else(|| {
+    let row = requested.or(found.best_split_row).ok_or_else(|| {
         JavaException::do_not_retry(
             "Region not splittable because bestSplitPoint = null, maybe table is too small for auto split. \
              For force split, try specifying split row",
@@ -80,7 +81,8 @@ pub(super) fn server_of(context: &Context, region: &RegionInfo) -> Answer<Server
     }
 }
 
-/// The daughters of `parent` at a row. Their id is `now_ms`, unless the parent's is later.
+/// The daughters of a split of `parent` at a row. Their id is `now_ms`, or the id after the
+/// parent's if that is later.
 pub fn daughters_of(parent: &RegionInfo, split_row: &Bytes, now_ms: u64) -> [RegionInfo; 2] {
     assert!(
         parent.contains(split_row) && parent.start_key != *split_row,
@@ -92,7 +94,7 @@ pub fn daughters_of(parent: &RegionInfo, split_row: &Bytes, now_ms: u64) -> [Reg
     [daughter(&parent.start_key, split_row), daughter(split_row, &parent.end_key)]
 }
 
-/// The region must still be open and splittable, and splits must be enabled.
+/// Checks that the region is still open and can be split, and that splits are enabled.
 pub(super) async fn check(
     context: &Context,
     parent: &RegionInfo,
@@ -107,23 +109,23 @@ pub(super) async fn check(
         let message = format!("Split region {} failed as region split is disabled for the table", name());
         return Err(final_io_error(message));
     }
-    // After a restart it may still be opening.
+    // After a restart, the region may still be opening.
     context.assignment.wait_for_open(std::slice::from_ref(parent)).await?;
     split_row_of(context, parent, Some(daughters[1].start_key.clone())).await.map(|_| ())
 }
 
-/// Whether an attribute of a table is false, as Java parses it.
+/// Whether an attribute is set to a value that Java parses as false.
 pub(super) fn is_off(attribute: Option<&str>) -> bool {
     attribute.is_some_and(|text| !text.eq_ignore_ascii_case("true"))
 }
 
-/// A plain `IOException` that ends a procedure.
+/// An `IOException` that is final: it ends the procedure.
 pub(super) fn final_io_error(message: String) -> JavaException {
     JavaException { do_not_retry: true, ..JavaException::io(message) }
 }
 
-/// Splits the region. The parent's row in `hbase:meta` shows whether the split is committed
-/// already.
+/// Splits the region. The row of the parent in `hbase:meta` shows whether an earlier attempt has
+/// committed the split.
 pub(super) async fn act(
     context: &Context,
     parent: &RegionInfo,
@@ -131,11 +133,11 @@ pub(super) async fn act(
 ) -> Result<(), JavaException> {
     let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
     if !is_split {
-        let divided = match create_daughter_files(context, parent, daughters).await {
+        let committed = match create_daughter_files(context, parent, daughters).await {
             Ok(()) => context.meta.put_split(parent, daughters).await,
             failed => failed,
         };
-        if let Err(error) = divided {
+        if let Err(error) = committed {
             let parents = std::slice::from_ref(parent);
             return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
         }
@@ -154,14 +156,14 @@ async fn create_daughter_files(
     context.meta.check_edit(&parent.table, std::slice::from_ref(parent), daughters).await?;
     close(context, std::slice::from_ref(parent)).await?;
     let (fs, root, daughters) = (tables.fs(), tables.root(), daughters.each_ref());
-    // Files of an earlier attempt may refer to files that the parent, which was open in between, no
-    // longer has.
+    // An earlier attempt may have left daughters that refer to files that the parent no longer has,
+    // because the parent was open since.
     engine::split::remove_daughters(fs, root, &daughters).await.map_err(final_file_error)?;
     engine::split::create_daughters(fs, root, &table, parent, daughters).await.map_err(final_file_error)
 }
 
-/// Closes regions. They are flushed before, while they are still online, so that the close has
-/// little left to flush and the regions are offline only briefly.
+/// Flushes regions while they are online, and then closes them. The close then has little to flush,
+/// so the regions are offline only briefly.
 pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<()> {
     for region in regions {
         let Ok(server) = server_of(context, region) else { continue };
@@ -176,13 +178,14 @@ pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<(
     context.assignment.close(regions).await
 }
 
-/// An error of file operations. It ends the procedure, after a rollback.
+/// Converts an error of file operations to a final one, which ends the procedure after a rollback.
 pub(super) fn final_file_error(error: engine::Error) -> JavaException {
     final_io_error(error.to_string())
 }
 
-/// Rolls back and reopens the parents. Returns the error that ends the procedure. If the rollback
-/// fails, returns an error that makes the procedure retry from its start.
+/// Handles an error of a split or merge. After a final error, removes the directories of the
+/// children, reopens the parents, and returns the error, which ends the procedure. If the error is
+/// not final or the rollback fails, the returned error makes the procedure retry.
 pub(super) async fn roll_back(
     context: &Context,
     parents: &[RegionInfo],
@@ -194,13 +197,13 @@ pub(super) async fn roll_back(
     }
     let tables = &context.tables;
     let removed = engine::split::remove_daughters(tables.fs(), tables.root(), children).await;
-    if let Err(undone) = removed {
-        return JavaException::io(format!("{error}; and the new directories cannot be removed: {undone}"));
+    if let Err(failed) = removed {
+        return JavaException::io(format!("{error}; and the new directories cannot be removed: {failed}"));
     }
     warn!(%error, parents = refusal::format_names(parents), "cannot split or merge; reopening the original regions");
     match context.assignment.open_or_retry_later(parents).await {
         Ok(()) => error,
-        Err(undone) => JavaException::io(format!("{error}; and the regions cannot be opened: {undone}")),
+        Err(failed) => JavaException::io(format!("{error}; and the regions cannot be opened: {failed}")),
     }
 }
 

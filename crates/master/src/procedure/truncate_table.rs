@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::refusal;
 use crate::tables::regions_between;
 
-/// The table must be disabled.
+/// Checks that the table is disabled.
 pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), JavaException> {
     context.require_user_table(table)?;
     match context.meta.table_state(table).await? {
@@ -25,7 +25,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// The same table with new regions, whose ids differ from those of the old ones.
+/// The same table with new regions. Their ids differ from those of the old regions.
 pub(super) fn plan(
     context: &Context,
     table: &TableName,
@@ -34,7 +34,7 @@ pub(super) fn plan(
     let table = descriptor(context, table)?;
     let old: Vec<RegionInfo> =
         context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
-    let newest = context.assignment.rows_of(&table.name);
+    let newest = context.assignment.regions_in_meta(&table.name);
     let newest = newest.iter().map(|region| region.region_id).max().unwrap_or(0);
     let id = context.env.clock.now_ms().max(newest + 1);
     let split_keys: Vec<Bytes> = match preserve_splits {
@@ -45,8 +45,8 @@ pub(super) fn plan(
     Ok(TablePlan { table: Box::new((*table).clone()), regions })
 }
 
-/// Truncates the table. Its directory is the old one until that is archived; then the new one is
-/// renamed into place as a whole. Its `.regioninfo` files show which of the two it is.
+/// Truncates the table. The old directory is archived, and then the new directory is renamed into
+/// place as a whole. The `.regioninfo` files in the directory show which of the two it is.
 pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     if !context.tables.has_regions(&plan.table.name, &plan.regions).await? {
         context.tables.archive_files(&plan.table.name).await?;

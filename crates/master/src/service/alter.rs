@@ -1,5 +1,5 @@
-//! Calls that change an existing table. Each one is checked immediately against the current
-//! descriptor, then starts a procedure.
+//! Calls that change an existing table. Each call is checked immediately against the current
+//! descriptor, and then starts a procedure.
 
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use proto::exception::Answer;
@@ -15,7 +15,7 @@ pub(super) async fn modify(
     request: proto::ModifyTableRequest,
 ) -> Answer<proto::ModifyTableResponse> {
     let table = TableDescriptor::try_from(&request.table_schema).map_err(refusal::bad_schema)?;
-    // The table name of the request is used; clients send the same name in both places.
+    // Clients send the table name in two places. The one outside the descriptor is used.
     let mut table = TableDescriptor { name: table_name(&request.table_name)?, ..table };
     table.merge_configuration();
     table.families.values_mut().for_each(FamilyDescriptor::complete);
@@ -73,7 +73,7 @@ fn family(schema: &proto::ColumnFamilySchema) -> Answer<FamilyDescriptor> {
     Ok(family)
 }
 
-/// `GetSchemaAlterStatus`: how many regions do not use the last change yet.
+/// `GetSchemaAlterStatus`: how many regions do not use the current descriptor yet.
 pub(super) async fn status(
     master: &Master,
     request: proto::GetSchemaAlterStatusRequest,

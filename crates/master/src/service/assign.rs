@@ -9,8 +9,8 @@ use crate::master::Master;
 use crate::procedure::executor::Progress;
 use crate::procedure::{RegionTransition, Work};
 
-/// `MoveRegion`: reopens the region if the named server is live and not its current one; without a
-/// name, if any other server is live. The procedure picks the new server.
+/// `MoveRegion`: reopens the region if the named server is live and is not the current one. Without
+/// a named server, reopens it if another server is live. The procedure chooses the new server.
 pub(super) async fn move_region(
     master: &Master,
     request: proto::MoveRegionRequest,
@@ -23,18 +23,17 @@ pub(super) async fn move_region(
         }
         None => None,
     };
-    let place = match master.context().assignment.state(&region) {
+    let current = match master.context().assignment.state(&region) {
         Some(RegionState::Open(server)) => Some(server),
         _ => None,
     };
-    let is_elsewhere = match (&target, &place) {
-        // A server that is not live cannot open the region; HBase finds no plan in that case,
-        // either.
-        (Some(target), place) => Some(target) != place.as_ref() && servers.is_live(target),
-        (None, place) => servers.live().iter().any(|(server, _)| Some(server) != place.as_ref()),
+    let is_elsewhere = match (&target, &current) {
+        // HBase also moves no region to a server that is not live.
+        (Some(target), current) => Some(target) != current.as_ref() && servers.is_live(target),
+        (None, current) => servers.live().iter().any(|(server, _)| Some(server) != current.as_ref()),
     };
     if is_elsewhere {
-        finish(master, Work::RegionTransition(region, RegionTransition::Reopen)).await?;
+        submit_and_wait(master, Work::RegionTransition(region, RegionTransition::Reopen)).await?;
     }
     Ok(proto::MoveRegionResponse {})
 }
@@ -45,7 +44,7 @@ pub(super) async fn assign(
     request: proto::AssignRegionRequest,
 ) -> Answer<proto::AssignRegionResponse> {
     let region = find(master, &request.region)?;
-    finish(master, Work::RegionTransition(region, RegionTransition::Assign)).await?;
+    submit_and_wait(master, Work::RegionTransition(region, RegionTransition::Assign)).await?;
     Ok(proto::AssignRegionResponse {})
 }
 
@@ -55,11 +54,11 @@ pub(super) async fn unassign(
     request: proto::UnassignRegionRequest,
 ) -> Answer<proto::UnassignRegionResponse> {
     let region = find(master, &request.region)?;
-    finish(master, Work::RegionTransition(region, RegionTransition::Unassign)).await?;
+    submit_and_wait(master, Work::RegionTransition(region, RegionTransition::Unassign)).await?;
     Ok(proto::UnassignRegionResponse {})
 }
 
-async fn finish(master: &Master, work: Work) -> Answer<()> {
+async fn submit_and_wait(master: &Master, work: Work) -> Answer<()> {
     let id = master.submit_checked(work, (0, 0)).await?;
     match master.procedures().wait(id).await.map(|status| status.progress) {
         Some(Progress::Finished(Some(exception))) => Err(exception),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use cell::schema::TableName;
-use proto::Option as Asked;
+use proto::Option as StatusPart;
 use proto::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
@@ -12,7 +12,7 @@ use super::switches;
 use crate::assignment::RegionState;
 use crate::master::Master;
 
-/// The version that clients get: that of the HBase release with the same behavior.
+/// The version that clients receive: the HBase release with the same behavior.
 const HBASE_VERSION: &str = "2.6.4";
 
 /// `IsMasterRunning`: 2.x clients call it before every other call, and wait while the master is not
@@ -33,36 +33,37 @@ pub(super) async fn status(
     request: proto::GetClusterStatusRequest,
 ) -> Answer<proto::GetClusterStatusResponse> {
     let context = master.context();
-    let asks = |option: Asked| request.options.is_empty() || request.options.contains(&(option as i32));
+    let is_requested =
+        |option: StatusPart| request.options.is_empty() || request.options.contains(&(option as i32));
     let mut status = proto::ClusterStatus::default();
-    if asks(Asked::HbaseVersion) {
+    if is_requested(StatusPart::HbaseVersion) {
         status.hbase_version = Some(proto::HBaseVersionFileContent { version: HBASE_VERSION.into() });
     }
-    if asks(Asked::ClusterId) {
+    if is_requested(StatusPart::ClusterId) {
         status.cluster_id = Some(proto::ClusterId { cluster_id: master.cluster_id().to_string() });
     }
-    if asks(Asked::Master) {
+    if is_requested(StatusPart::Master) {
         status.master = Some(master.server_name().into());
     }
-    if asks(Asked::MasterInfoPort) {
+    if is_requested(StatusPart::MasterInfoPort) {
         status.master_info_port = Some(master.info_port());
     }
-    if asks(Asked::BalancerOn) {
+    if is_requested(StatusPart::BalancerOn) {
         status.balancer_on = Some(switches::BALANCER_ON);
     }
     let live = context.servers.live();
-    if asks(Asked::ServersName) {
+    if is_requested(StatusPart::ServersName) {
         status.servers_name = live.iter().map(|(server, _)| server.into()).collect();
     }
-    if asks(Asked::TableToRegionsCount) {
+    if is_requested(StatusPart::TableToRegionsCount) {
         status.table_region_states_count = region_counts(&context.assignment.all(), |table| {
             context.tables.state(table) == Some(TableState::Disabled)
         });
     }
-    if asks(Asked::RegionsInTransition) {
+    if is_requested(StatusPart::RegionsInTransition) {
         status.regions_in_transition = regions_in_transition(master);
     }
-    if asks(Asked::LiveServers) {
+    if is_requested(StatusPart::LiveServers) {
         status.live_servers = live
             .into_iter()
             .map(|(server, server_load)| proto::LiveServerInfo { server: (&server).into(), server_load })
@@ -94,15 +95,15 @@ pub(super) async fn last_major_compaction_of_region(
     Ok(proto::MajorCompactionTimestampResponse { compaction_timestamp })
 }
 
-/// The smallest reported time among the regions that `is_asked_for` selects; 0 if there is none.
-fn oldest_major_compaction(master: &Master, is_asked_for: impl Fn(&Bytes) -> bool) -> i64 {
+/// The smallest reported time among the regions that `is_selected` selects; 0 if there is none.
+fn oldest_major_compaction(master: &Master, is_selected: impl Fn(&Bytes) -> bool) -> i64 {
     let live = master.context().servers.live();
     let loads = live.iter().flat_map(|(_, server)| &server.region_loads);
-    let asked_for = loads.filter(|load| is_asked_for(&load.region_specifier.value));
-    asked_for.map(|load| load.last_major_compaction_ts() as i64).min().unwrap_or(0)
+    let selected = loads.filter(|load| is_selected(&load.region_specifier.value));
+    selected.map(|load| load.last_major_compaction_ts() as i64).min().unwrap_or(0)
 }
 
-/// Numbers of regions of each table by state. As in HBase, regions of disabled tables are not
+/// The number of regions of each table, by state. As in HBase, regions of disabled tables are not
 /// counted.
 fn region_counts(
     regions: &[(cell::region::RegionInfo, RegionState)],
@@ -133,8 +134,8 @@ fn region_counts(
         .collect()
 }
 
-/// The regions that are opening, closing, or cannot be opened; those that have been so for longest
-/// come first.
+/// The regions that are opening, closing, or cannot be opened. The region with the longest time in
+/// its state is first.
 fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
     use proto::region_state::State;
     let state_of = |state: &RegionState| match state {

@@ -1,5 +1,4 @@
-//! Calls for procedures: their results, and the old procedure API with which 2.5 clients flush
-//! tables.
+//! Calls for procedures: their results, and `ExecProcedure`, with which 2.5 clients flush tables.
 
 use cell::schema::TableName;
 use proto::exception::{Answer, JavaException};
@@ -10,10 +9,9 @@ use crate::procedure::Work;
 use crate::procedure::executor::{ProcedureStatus, Progress};
 use crate::repair;
 
-/// The only supported procedure of the old API: `ExecProcedure` with a table's name flushes the
-/// table.
+/// The signature with which `ExecProcedure` flushes a table. The instance is the name of the table.
 const FLUSH_TABLE_SIGNATURE: &str = "flush-table-proc";
-/// How long a client waits for such a procedure before it gives up; HBase 2.5 returns the same.
+/// How long a client waits for a procedure of `ExecProcedure`; HBase 2.5 returns the same.
 pub(crate) const EXPECTED_TIMEOUT_MS: i64 = 300_000;
 
 /// `getProcedureResult`.
@@ -99,7 +97,7 @@ pub(super) async fn exec(
     }
     let (table, families) = flush_of(&request.procedure)?;
     let proc_id = master.submit(Work::FlushTable(table.clone(), families), (0, 0)).await?;
-    master.remember_flush(table, proc_id);
+    master.set_last_flush(table, proc_id);
     Ok(proto::ExecProcedureResponse { expected_timeout: Some(EXPECTED_TIMEOUT_MS), return_data: None })
 }
 

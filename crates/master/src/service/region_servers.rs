@@ -25,7 +25,7 @@ pub(super) async fn startup(
     Ok(proto::RegionServerStartupResponse { map_entries: vec![proto::NameStringPair { name, value: host }] })
 }
 
-/// `RegionServerReport`: a server's periodic sign of life, with its load.
+/// `RegionServerReport`: a server's periodic report, with its load.
 pub(super) async fn report(
     master: &Master,
     request: proto::RegionServerReportRequest,
@@ -53,8 +53,8 @@ pub(super) async fn fatal_error(
     Ok(proto::ReportRsFatalErrorResponse {})
 }
 
-/// `ReportRegionStateTransition`: regions were opened, failed to open, or were closed; or a region
-/// is so large that it should be split.
+/// `ReportRegionStateTransition`: regions were opened or closed, regions failed to open, or a
+/// region is so large that it should be split.
 pub(super) async fn transition(
     master: &Master,
     request: proto::ReportRegionStateTransitionRequest,
@@ -64,7 +64,7 @@ pub(super) async fn transition(
         warn!(%server, why, "refused a report of region transitions");
         Ok(proto::ReportRegionStateTransitionResponse { error_message: Some(why) })
     };
-    // HBase also returns these two errors in the message.
+    // HBase also returns these two errors in the message of a successful response.
     if !master.context().servers.is_live(&server) {
         return refused(format!("No server node for {server}"));
     }

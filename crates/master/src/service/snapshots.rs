@@ -1,7 +1,7 @@
 //! Calls for snapshots.
 //!
-//! Older clients call `Snapshot` and then poll `IsSnapshotDone`. Newer ones poll the procedure
-//! whose id the same response contains.
+//! Older clients call `Snapshot` and then poll `IsSnapshotDone`. Newer clients poll the procedure
+//! whose id is in the response to `Snapshot`.
 
 use cell::schema::TableName;
 use layout::snapshot::VERSION;

@@ -16,31 +16,31 @@ pub(super) async fn split(
     request: proto::SplitTableRegionRequest,
 ) -> Answer<proto::SplitTableRegionResponse> {
     let nonce = (request.nonce_group(), request.nonce());
-    let asked = RegionInfo::try_from(&request.region_info)
+    let requested = RegionInfo::try_from(&request.region_info)
         .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
-    if let Some(earlier) = master.procedures().with_nonce(nonce) {
+    if let Some(earlier) = master.procedures().find_by_nonce(nonce) {
         return Ok(proto::SplitTableRegionResponse { proc_id: Some(earlier) });
     }
-    let proc_id = submit_split(master, &asked, request.split_row, nonce).await?;
+    let proc_id = submit_split(master, &requested, request.split_row, nonce).await?;
     Ok(proto::SplitTableRegionResponse { proc_id: Some(proc_id) })
 }
 
-/// Starts to split a region, at the requested row or in its middle.
+/// Starts to split a region, at the requested row or else in its middle.
 pub(super) async fn submit_split(
     master: &Master,
-    asked: &RegionInfo,
+    requested: &RegionInfo,
     split_row: Option<Bytes>,
     nonce: (u64, u64),
 ) -> Answer<u64> {
     let context = master.context();
     if !context.switches.is_on(MasterSwitchType::Split) {
-        let name = refusal::printable(&asked.name());
+        let name = refusal::printable(&requested.name());
         let message = format!("Split region {name} failed due to split switch off");
         return Err(JavaException::do_not_retry(message));
     }
     // Use the master's own record of the region, because the request may contain any range.
-    let known = context.assignment.find(&asked.encoded_name());
-    let parent = known.map_or_else(|| asked.clone(), |(region, _)| region);
+    let known = context.assignment.find(&requested.encoded_name());
+    let parent = known.map_or_else(|| requested.clone(), |(region, _)| region);
     let split_row = split_row_of(context, &parent, split_row).await?;
     let daughters = Box::new(daughters_of(&parent, &split_row, context.env.clock.now_ms()));
     limits::check_regions(&*daughters)?;
@@ -55,7 +55,7 @@ pub(super) async fn merge(
     request: proto::MergeTableRegionsRequest,
 ) -> Answer<proto::MergeTableRegionsResponse> {
     let nonce = (request.nonce_group(), request.nonce());
-    if let Some(earlier) = master.procedures().with_nonce(nonce) {
+    if let Some(earlier) = master.procedures().find_by_nonce(nonce) {
         return Ok(proto::MergeTableRegionsResponse { proc_id: Some(earlier) });
     }
     let context = master.context();

@@ -1,5 +1,5 @@
-//! Switches: of splits, merges and snapshot cleanup; and of features that this master lacks, which
-//! have a fixed state.
+//! Calls for switches: those of splits, merges and snapshot cleanup, and those of features that
+//! this master lacks, which have a fixed state.
 
 use std::time::Duration;
 

@@ -1,12 +1,16 @@
 //! Truncating and altering tables.
 
+use std::sync::Arc;
+
+use base::testing::env;
 use bytes::Bytes;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use proto::exception::Answer;
+use fs::memory::MemoryFs;
+use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
-use crate::{ProcedureState, power_loss_at_every_call};
+use crate::{ProcedureState, power_loss_at_every_call, run};
 
 const ENABLED: i32 = 0;
 const DISABLED: i32 = 1;
@@ -209,5 +213,27 @@ fn invalid_changes_are_refused() {
         cluster.wait(delete(&name(), "f").await.unwrap()).await.unwrap();
         let last = delete(&name(), "g").await.unwrap_err();
         assert!(last.message.contains("only column family"), "{last}");
+    });
+}
+
+#[test]
+fn a_region_of_a_disabled_table_is_not_assigned() {
+    run(async {
+        let cluster = Cluster::start(&env(5), Arc::new(MemoryFs::new())).await.unwrap();
+        two_regions(&cluster).await;
+        let region = cluster.regions(&name())[0].info().clone();
+        let request = proto::AssignRegionRequest {
+            region: wire::convert::region_specifier(&region),
+            ..proto::AssignRegionRequest::default()
+        };
+        disable(&cluster).await;
+        let refused = cluster.master.assign_region(request).await.unwrap_err();
+        let expected = format!(
+            "t is disabled for state=CLOSED, location=null, table=t, region={}",
+            region.encoded_name()
+        );
+        assert!(refused.is(class::DO_NOT_RETRY_IO) && refused.message == expected, "{refused:?}");
+        enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
     });
 }

@@ -72,12 +72,14 @@ impl Cluster {
         let root = RootDir::new(fs::FilePath::root());
         let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
         root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
-        let dead_masters = other_servers_log_dirs(&*fs, &root.master_data(), &name(1)).await.map_err(text)?;
-        let dead_logs = other_servers_log_dirs(&*fs, &root, &name(2)).await.map_err(text)?;
+        let dead_master_log_dirs =
+            other_servers_log_dirs(&*fs, &root.master_data(), &name(1)).await.map_err(text)?;
+        let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &name(2)).await.map_err(text)?;
         let on_fatal = Arc::new(|_: &wal::Error| ());
-        let store = MasterStore::open(env, &fs, &root, &name(1), &dead_masters, Default::default(), on_fatal)
-            .await
-            .map_err(text)?;
+        let store =
+            MasterStore::open(env, &fs, &root, &name(1), &dead_master_log_dirs, Default::default(), on_fatal)
+                .await
+                .map_err(text)?;
         let server = RegionServer::start(RegionServerParts {
             env: env.clone(),
             fs: fs.clone(),
@@ -86,8 +88,8 @@ impl Cluster {
             name: name(2),
             info_port: 0,
             options: options(),
-            dead_logs,
-            answers: base::budget::Budget::new(1 << 30),
+            dead_log_dirs,
+            response_budget: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
         })
@@ -236,7 +238,7 @@ fn options() -> RegionServerOptions {
         nonce_grace: Duration::from_secs(1800),
         quotas: None,
         unit_bytes: (1024, 1024),
-        times_users: false,
+        measures_user_latencies: false,
         hotspots_period: Duration::from_secs(10),
         slow_log: regionserver::slow_log::SlowLogOptions::default(),
         regions_max: 1000,

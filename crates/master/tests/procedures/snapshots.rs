@@ -10,6 +10,7 @@ use wire::service::MasterService;
 
 use crate::alter::{ROWS, disable, enable, name, two_regions};
 use crate::cluster::Cluster;
+use crate::splits::{infos, rows_of_meta, split};
 use crate::{ProcedureState, power_loss_at_every_call, run};
 
 const ENABLED: i32 = 0;
@@ -117,6 +118,26 @@ fn taking_a_snapshot_is_atomic() {
             assert_eq!(cluster.cells(&cloned()).await, ROWS);
         },
     );
+}
+
+#[test]
+fn restoring_a_region_that_was_split_keeps_its_row_in_meta() {
+    run(async {
+        let env = env(4);
+        let cluster = Cluster::start(&env, Arc::new(MemoryFs::new())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        let before = infos(&cluster);
+        cluster.wait(split(&cluster, &before[0], "b").await.unwrap()).await.unwrap();
+        assert_eq!(infos(&cluster).len(), 3);
+        disable(&cluster).await;
+        cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        let rows = rows_of_meta(&cluster).await;
+        assert!(!rows.iter().any(wire::meta::MetaRow::is_split_parent), "{rows:?}");
+        assert_eq!(rows.into_iter().map(|row| row.region).collect::<Vec<_>>(), before);
+        enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
 }
 
 #[test]

@@ -15,11 +15,11 @@ use crate::alter::{ROWS, disable, enable, name, two_regions};
 use crate::cluster::Cluster;
 use crate::{ProcedureState, power_loss_at_every_call};
 
-fn infos(cluster: &Cluster) -> Vec<RegionInfo> {
+pub fn infos(cluster: &Cluster) -> Vec<RegionInfo> {
     cluster.regions(&name()).iter().map(|region| region.info().clone()).collect()
 }
 
-async fn split(cluster: &Cluster, region: &RegionInfo, row: &'static str) -> Answer<Option<u64>> {
+pub async fn split(cluster: &Cluster, region: &RegionInfo, row: &'static str) -> Answer<Option<u64>> {
     let request = proto::SplitTableRegionRequest {
         region_info: region.into(),
         split_row: Some(Bytes::from_static(row.as_bytes())),
@@ -54,7 +54,7 @@ async fn run_janitor(cluster: &Cluster) {
     panic!("parents were not removed");
 }
 
-async fn rows_of_meta(cluster: &Cluster) -> Vec<wire::meta::MetaRow> {
+pub async fn rows_of_meta(cluster: &Cluster) -> Vec<wire::meta::MetaRow> {
     let mut rows = cluster.master.context().meta.read_all().await.unwrap().regions;
     rows.retain(|row| row.region.table == name());
     rows

@@ -53,8 +53,8 @@ pub(super) async fn get(
     Ok((message, cells))
 }
 
-/// Reads the row of `get` into `block`, if that needs no wait and the cells go into the cell block.
-/// Returns the number of cells, or `None` if the row needs [`read`].
+/// Reads the row of `get` into `block`, if that needs no wait and its cells go into the cell block.
+/// Returns the number of cells. `None`: the caller must use [`read`].
 fn try_read(
     server: &RegionServer,
     reader: &mut RowReader<'_>,
@@ -63,7 +63,7 @@ fn try_read(
     block: &mut CellBlock,
 ) -> Answer<Option<usize>> {
     let Some(codec) = cell_block_codec(get, form) else { return Ok(None) };
-    let mut result = RowResult::admitted(codec, block, server.answers());
+    let mut result = RowResult::with_budget(codec, block, server.response_budget());
     let is_read = reader.try_read(&get.row, &mut result).map_err(|error| java_exception(&error))?;
     Ok(is_read.then(|| result.cells()))
 }
@@ -81,8 +81,8 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
     result.cell.iter().map(Message::encoded_len).sum()
 }
 
-/// Reads the row of `get`, and waits where necessary. Appends its cells to `block`, which is
-/// unchanged after an error.
+/// Reads the row of `get`, and waits for blocks if necessary. Appends its cells to `block`, which
+/// is unchanged after an error.
 pub(super) async fn read(
     server: &RegionServer,
     reader: &mut RowReader<'_>,
@@ -93,11 +93,11 @@ pub(super) async fn read(
     let before = block.len();
     let result = match form {
         ResultForm::Block(codec) => {
-            let mut result = RowResult::admitted(codec, block, server.answers());
+            let mut result = RowResult::with_budget(codec, block, server.response_budget());
             reader.read(get, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
-            let mut results = Results::admitted(form, block, server.answers());
+            let mut results = Results::with_budget(form, block, server.response_budget());
             reader.read(get, &mut results).await.map(|()| results.into_single())
         }
     };

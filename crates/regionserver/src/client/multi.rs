@@ -1,13 +1,14 @@
-//! `Multi`: reads and mutations of rows in several regions. Each action gets a separate result.
+//! `Multi`: reads and mutations of rows in several regions. Each action gets a separate result. The
+//! group of actions of one region is called a region action.
 //!
 //! The actions of a region run in order, except that puts and deletes are collected in one batch,
-//! as in HBase. The batch runs before the next increment or append, and at the end. An atomic
-//! region action, or one with a condition, is one change of one row. The mutations take their cells
-//! from the request's cell block in order, so the cells of a mutation that does not run must be
-//! skipped.
+//! as in HBase. The batch runs when it is full, before the next increment or append, and at the
+//! end. A region action that is atomic or has a condition is applied as one change of one row.
+//! Mutations take their cells from the request's cell block in order, so the cells of a mutation
+//! that does not run must be skipped.
 //!
-//! Neither the request nor the response is ever decoded as a whole ([`parts`]). The task yields
-//! between actions, because a batch may be as long as a request can be.
+//! Actions are decoded, and their results encoded, one at a time ([`parts`]). The task yields
+//! between actions, because a request may have very many of them.
 
 #[cfg(fuzzing)]
 pub(super) mod fuzzing;
@@ -48,16 +49,15 @@ use parts::{ActionRange, ActionRanges, MultiAnswer, MultiParts, RegionAnswer, Re
 const ACTIONS_PER_YIELD: usize = 256;
 /// Maximum number of Gets that are read as one batch.
 const BATCH_GETS_MAX: usize = 128;
-/// Typical bytes of a small row in a response. (Responses of 100 rows that grew from empty were
-/// copied four times.)
+/// Bytes allocated in advance for each row of the response, so that it is not copied as it grows.
 const SMALL_ROW_BYTES: usize = 64;
-/// Cells after which the mutations of a batch are published and the task yields. Publishing that
-/// many takes about 1 ms.
-const CELLS_PER_PART: usize = 1000;
+/// Number of cells after which a chunk of a batch of mutations ends. The chunk is submitted to the
+/// region, which takes about 1 ms, and the task yields.
+const CELLS_PER_CHUNK: usize = 1000;
 /// Bytes by which the response grows before the task yields.
 const BYTES_PER_YIELD: usize = 256 << 10;
-/// Maximum number of bytes of mutations in a batch, in addition to the limit on their number. HBase
-/// clients buffer about this many.
+/// Maximum number of bytes of mutations in a batch: about as many as HBase's clients buffer. The
+/// number of mutations is limited too.
 const BATCH_BYTES_MAX: usize = 2 << 20;
 
 /// Serves a `Multi`. Returns the encoded `MultiResponse` and the cells.
@@ -69,11 +69,12 @@ pub(super) async fn multi(
 ) -> Answer<(Bytes, CellBlock)> {
     let request = MultiParts::split(request)?;
     let (region_count, row_count) = check_rows(server, &request)?;
-    // Actions without cells are mostly Gets.
-    let are_in_block = cells.is_empty() && matches!(context.form, ResultForm::Block(_));
-    let rows_read = if are_in_block { row_count } else { 0 };
+    // A request without cells has mostly Gets. Space for their cells in the response's cell block
+    // is allocated in advance.
+    let reads_into_block = cells.is_empty() && matches!(context.form, ResultForm::Block(_));
+    let rows_read = if reads_into_block { row_count } else { 0 };
     let cells = context.codec.read(cells);
-    let mut answer = MultiCall {
+    let mut call = MultiCall {
         server,
         context,
         bytes_max: server.options().result_bytes_max,
@@ -83,15 +84,15 @@ pub(super) async fn multi(
         mutations: Mutations::default(),
         quota: Operation::unlimited(),
         block: CellBlock::with_capacity(rows_read.saturating_mul(SMALL_ROW_BYTES)),
-        share: BudgetShare::of(server.answers()),
+        share: BudgetShare::of(server.response_budget()),
         regions_len: 0,
         message_len: 0,
         actions: 0,
         yield_at_len: BYTES_PER_YIELD,
     };
     let mut response = MultiAnswer::default();
-    let old_condition = request.rest.condition.as_ref();
-    if old_condition.is_some() && region_count != 1 {
+    let request_condition = request.rest.condition.as_ref();
+    if request_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
     }
     for region in request.regions() {
@@ -99,17 +100,17 @@ pub(super) async fn multi(
         let condition = region.rest.condition.as_ref();
         // Clients before 2.4 put the condition on the whole request, and read only the `processed`
         // flag of the whole response.
-        let result = answer.region_action(&region, old_condition.or(condition)).await?;
-        if old_condition.is_some() {
+        let result = call.region_action(&region, request_condition.or(condition)).await?;
+        if request_condition.is_some() {
             response.processed = result.processed;
         } else if condition.is_none() && result.processed == Some(true) {
             response.processed = Some(true);
         }
         response.push(result);
-        answer.regions_len = response.len();
-        answer.admit_message(0)?;
+        call.regions_len = response.len();
+        call.record_message_len(0)?;
     }
-    Ok((response.finish(), answer.block))
+    Ok((response.finish(), call.block))
 }
 
 /// State of a call while its response grows.
@@ -124,10 +125,11 @@ struct MultiCall<'a> {
     // The quotas that apply to the current region action.
     quota: Operation,
     block: CellBlock,
-    // Bytes of the response, as accounted in the server's budget.
+    // Bytes reserved for the response in the server's response budget.
     share: BudgetShare,
-    // Bytes of the response's message without its cells: of earlier regions, and together.
+    // Bytes of the response's message for the earlier regions.
     regions_len: usize,
+    // Bytes of the response's message for all regions so far.
     message_len: usize,
     // Actions since the task last yielded.
     actions: usize,
@@ -135,13 +137,12 @@ struct MultiCall<'a> {
     yield_at_len: usize,
 }
 
-/// Rare actions are boxed. The future of a call is moved, and without the boxes it would be large
-/// for Gets, too.
+/// The futures of rare actions are boxed, so that the future of a call is small and cheap to move.
 impl MultiCall<'_> {
     /// Serves the actions of one region.
     ///
     /// # Errors
-    /// An error that fails the whole call.
+    /// Errors of the whole call. An error of this region alone is part of the result.
     async fn region_action(
         &mut self,
         action: &RegionParts,
@@ -165,14 +166,14 @@ impl MultiCall<'_> {
                 outcome
             }
             Err(exception) => {
-                self.skip_actions(action).await?;
+                self.skip_all(action).await?;
                 Err(exception)
             }
         };
         Ok(outcome.unwrap_or_else(|exception| RegionAnswer::failed(&exception)))
     }
 
-    /// Counts an action, and yields now and then.
+    /// Counts an action. Yields after [`ACTIONS_PER_YIELD`] actions or [`BYTES_PER_YIELD`] bytes.
     async fn pause(&mut self) {
         self.actions += 1;
         if self.actions >= ACTIONS_PER_YIELD || self.block.len() >= self.yield_at_len {
@@ -182,8 +183,8 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Applies all mutations of one row atomically, optionally on a condition. The first entry has
-    /// the results of increments and appends.
+    /// Applies all mutations of one row atomically, if the condition (if any) holds. The first
+    /// entry of the response has the cells of all increments and appends.
     async fn atomic(
         &mut self,
         region: &Region,
@@ -240,7 +241,7 @@ impl MultiCall<'_> {
 
     /// Runs each action separately.
     async fn run_separately(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
-        let mut region_batch = RegionBatch {
+        let mut state = RegionActionState {
             region,
             answer: RegionAnswer::with_capacity(actions.actions),
             gets: None,
@@ -248,30 +249,30 @@ impl MultiCall<'_> {
             batch: MutationBatch::default(),
         };
         let changes_max = self.server.options().minibatch_changes;
-        let mut parts = actions.action_ranges();
-        while let Some(part) = parts.next() {
-            let (position, part) = part?;
-            match part {
+        let mut ranges = actions.action_ranges();
+        while let Some(range) = ranges.next() {
+            let (position, range) = range?;
+            match range {
                 ActionRange::Get(index, at) => {
                     if turns::is_abandoned() {
                         return Err(java_exception(&engine::Error::Abandoned));
                     }
-                    let asked = self.gets.request_kind(actions.bytes(), at).map_err(malformed)?;
-                    self.batch_get(&mut region_batch, actions, index.unwrap_or(position), asked).await;
-                    self.batch_alike_gets(&mut region_batch, &mut parts);
+                    let kind = self.gets.request_kind(actions.bytes(), at).map_err(malformed)?;
+                    self.batch_get(&mut state, actions, index.unwrap_or(position), kind).await;
+                    self.batch_alike_gets(&mut state, &mut ranges);
                 }
                 ActionRange::Mutation(index, at) => {
-                    self.read_batch(&mut region_batch).await;
+                    self.read_batch(&mut state).await;
                     let index = index.unwrap_or(position);
                     match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
                         Ok(mutation) => {
                             self.record_mutation(region, &mutation);
                             match mutation.kind.reads() {
-                                false => region_batch.batch.add(index, mutation),
-                                true => self.run_change(&mut region_batch, index, mutation).await,
+                                false => state.batch.add(index, mutation),
+                                true => self.run_change(&mut state, index, mutation).await,
                             }
                         }
-                        Err(MutationError::Refused(refused)) => region_batch.refuse(index, &refused.into()),
+                        Err(MutationError::Refused(refused)) => state.refuse(index, &refused.into()),
                         Err(MutationError::Undecodable(error)) => return Err(malformed(error)),
                     }
                 }
@@ -280,35 +281,35 @@ impl MultiCall<'_> {
                     let index = action.index.unwrap_or(position);
                     match &action.get {
                         Some(get) => {
-                            let asked = from_proto::get(get).map(GetRequestKind::Other);
-                            self.batch_get(&mut region_batch, actions, index, asked).await;
+                            let kind = from_proto::get(get).map(GetRequestKind::Other);
+                            self.batch_get(&mut state, actions, index, kind).await;
                         }
-                        None => Box::pin(self.run_action(&mut region_batch, index, &action)).await,
+                        None => Box::pin(self.run_action(&mut state, index, &action)).await,
                     }
                 }
             }
-            if region_batch.batch.is_full(changes_max) {
-                self.apply_batch(&mut region_batch).await;
-            } else if region_batch.batch.is_part_full() {
-                self.publish_part(region, &mut region_batch.batch).await;
-                if let Some(exception) = region_batch.refusal() {
-                    self.skip_parts(actions, &mut parts).await?;
+            if state.batch.is_full(changes_max) {
+                self.apply_batch(&mut state).await;
+            } else if state.batch.is_chunk_full() {
+                self.submit_chunk(region, &mut state.batch).await;
+                if let Some(exception) = state.refusal() {
+                    self.skip_remaining(actions, &mut ranges).await?;
                     return Ok(RegionAnswer::failed(&exception));
                 }
                 turns::pause().await;
             }
-            self.admit_message(region_batch.answer.len())?;
+            self.record_message_len(state.answer.len())?;
             self.pause().await;
         }
-        self.read_batch(&mut region_batch).await;
-        self.apply_batch(&mut region_batch).await;
-        Ok(region_batch.answer)
+        self.read_batch(&mut state).await;
+        self.apply_batch(&mut state).await;
+        Ok(state.answer)
     }
 
-    /// Skips the remaining actions of a region, and their cells.
-    async fn skip_parts(&mut self, actions: &RegionParts, parts: &mut ActionRanges) -> Answer<()> {
-        for part in parts {
-            match part?.1 {
+    /// Skips the remaining actions of a region action, and their cells.
+    async fn skip_remaining(&mut self, actions: &RegionParts, ranges: &mut ActionRanges) -> Answer<()> {
+        for range in ranges {
+            match range?.1 {
                 ActionRange::Get(..) => {}
                 ActionRange::Mutation(_, at) => {
                     match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
@@ -323,52 +324,51 @@ impl MultiCall<'_> {
         Ok(())
     }
 
-    /// Adds a Get to the current batch of Gets. If it differs in more than the row, reads that
-    /// batch first and starts a new one.
+    /// Adds a Get to the current batch of Gets. If it differs from the batch in more than the row,
+    /// reads the batch first and starts a new one.
     async fn batch_get(
         &mut self,
-        region_batch: &mut RegionBatch<'_>,
+        state: &mut RegionActionState<'_>,
         actions: &RegionParts,
         index: u32,
-        asked: Result<GetRequestKind, Refused>,
+        kind: Result<GetRequestKind, Refused>,
     ) {
         let joins = |gets: &MultiGet| {
             gets.len() < BATCH_GETS_MAX && self.gets.is_current_selection(&gets.first().selection)
         };
-        if !(matches!(asked, Ok(GetRequestKind::SameSelection(_)))
-            && region_batch.gets.as_ref().is_some_and(joins))
-        {
-            self.read_batch(region_batch).await;
+        if !(matches!(kind, Ok(GetRequestKind::SameSelection(_))) && state.gets.as_ref().is_some_and(joins)) {
+            self.read_batch(state).await;
         }
         let message = actions.bytes();
-        let row = match (asked, &mut region_batch.gets) {
+        let row = match (kind, &mut state.gets) {
             (Ok(GetRequestKind::SameSelection(row)), Some(gets)) => {
                 gets.push(row.clone());
                 &message[row]
             }
-            (Ok(asked), gets) => {
-                let get = match asked {
+            (Ok(kind), gets) => {
+                let get = match kind {
                     GetRequestKind::SameSelection(row) => self.gets.with_last_selection(message.slice(row)),
                     GetRequestKind::Other(get) => get,
                 };
                 &gets.insert(MultiGet::new(get, message.clone())).first().row
             }
-            (Err(refused), _) => return region_batch.refuse(index, &refused.into()),
+            (Err(refused), _) => return state.refuse(index, &refused.into()),
         };
-        self.server.hotspots().record(region_batch.region, row);
-        region_batch.gets_indexes.push(index);
+        self.server.hotspots().record(state.region, row);
+        state.gets_indexes.push(index);
     }
 
-    /// Adds the Gets that follow to the current batch, as long as they differ only in the row.
-    fn batch_alike_gets(&mut self, region_batch: &mut RegionBatch<'_>, parts: &mut ActionRanges) {
-        let RegionBatch { region, gets: Some(gets), gets_indexes, .. } = region_batch else { return };
+    /// Adds the Gets that follow directly to the current batch, while they differ from it only in
+    /// the row.
+    fn batch_alike_gets(&mut self, state: &mut RegionActionState<'_>, ranges: &mut ActionRanges) {
+        let RegionActionState { region, gets: Some(gets), gets_indexes, .. } = state else { return };
         if !self.gets.is_current_selection(&gets.first().selection) {
             return;
         }
         let hotspots = self.server.hotspots();
         while gets.len() < BATCH_GETS_MAX
             && let Some((index, row)) =
-                parts.next_get(|bytes, get| self.gets.row_if_same_selection(bytes, get))
+                ranges.next_get(|bytes, get| self.gets.row_if_same_selection(bytes, get))
         {
             gets.push(row);
             gets_indexes.push(index);
@@ -378,32 +378,32 @@ impl MultiCall<'_> {
     }
 
     /// Runs an action that is not a Get.
-    async fn run_action(&mut self, region_batch: &mut RegionBatch<'_>, index: u32, action: &proto::Action) {
-        self.read_batch(region_batch).await;
+    async fn run_action(&mut self, state: &mut RegionActionState<'_>, index: u32, action: &proto::Action) {
+        self.read_batch(state).await;
         if let Some(call) = &action.service_call {
-            self.apply_batch(region_batch).await;
-            let region = region_batch.region;
+            self.apply_batch(state).await;
+            let region = state.region;
             let called = endpoints::call(self.server, region, call, self.context.timeout).await;
-            region_batch.answer.push(&service_entry(index, called));
+            state.answer.push(&service_entry(index, called));
             return;
         }
-        match self.mutation(region_batch.region, action) {
-            Ok(mutation) if mutation.kind.reads() => self.run_change(region_batch, index, mutation).await,
-            Ok(mutation) => region_batch.batch.add(index, mutation),
-            Err(exception) => region_batch.refuse(index, &exception),
+        match self.mutation(state.region, action) {
+            Ok(mutation) if mutation.kind.reads() => self.run_change(state, index, mutation).await,
+            Ok(mutation) => state.batch.add(index, mutation),
+            Err(exception) => state.refuse(index, &exception),
         }
     }
 
     /// Reads the current batch of Gets and adds an entry for each.
     #[inline]
-    async fn read_batch(&mut self, region_batch: &mut RegionBatch<'_>) {
-        if let Some(gets) = region_batch.gets.take() {
-            self.read_gets(&gets, region_batch).await;
+    async fn read_batch(&mut self, state: &mut RegionActionState<'_>) {
+        if let Some(gets) = state.gets.take() {
+            self.read_gets(&gets, state).await;
         }
     }
 
-    async fn read_gets(&mut self, gets: &MultiGet, region_batch: &mut RegionBatch<'_>) {
-        let RegionBatch { region, answer, gets_indexes, .. } = region_batch;
+    async fn read_gets(&mut self, gets: &MultiGet, state: &mut RegionActionState<'_>) {
+        let RegionActionState { region, answer, gets_indexes, .. } = state;
         debug_assert_eq!(gets_indexes.len(), gets.len(), "each Get of a batch has its index");
         let clock = &self.server.env().clock;
         let begun = clock.monotonic();
@@ -433,15 +433,15 @@ impl MultiCall<'_> {
     }
 
     /// Reads the row of the Get at index `at`, if that needs no wait and its cells go into the cell
-    /// block. Returns their number.
+    /// block. Returns the number of cells. `None`: the caller must use [`get`](Self::get).
     fn try_get(&mut self, reader: &mut BatchReader<'_>, at: usize, existence_only: bool) -> Option<usize> {
         let ResultForm::Block(codec) = self.context.form else { return None };
         if existence_only || self.check_space().is_err() {
             return None;
         }
         let before = self.block.len();
-        let mut result = RowResult::admitted(codec, &mut self.block, self.server.answers());
-        // `get` reports an error, as it reads the row again.
+        let mut result = RowResult::with_budget(codec, &mut self.block, self.server.response_budget());
+        // After an error the caller uses `get`, which reports the error.
         let is_read = reader.try_read(at, &mut result).unwrap_or(false);
         let cells = result.cells();
         if !is_read {
@@ -452,10 +452,10 @@ impl MultiCall<'_> {
     }
 
     /// Runs an increment or append, after the mutations that were collected before it.
-    async fn run_change(&mut self, region_batch: &mut RegionBatch<'_>, index: u32, mutation: Mutation) {
-        self.apply_batch(region_batch).await;
-        let changed = Box::pin(self.change_result(region_batch.region, mutation)).await;
-        region_batch.answer.push_outcome(index, changed);
+    async fn run_change(&mut self, state: &mut RegionActionState<'_>, index: u32, mutation: Mutation) {
+        self.apply_batch(state).await;
+        let changed = Box::pin(self.change_result(state.region, mutation)).await;
+        state.answer.push_outcome(index, changed);
     }
 
     async fn change_result(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
@@ -479,9 +479,10 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Admits the response's message, of which the current region has `region_len` bytes. Returns an
-    /// error if the response is too large: entries without cells are small, but may be very many.
-    fn admit_message(&mut self, region_len: usize) -> Answer<()> {
+    /// Updates the size of the response's message, which excludes the cell block. The results of
+    /// the current region take `region_len` bytes of it. Returns an error if the response is too
+    /// large, which is possible even without cells.
+    fn record_message_len(&mut self, region_len: usize) -> Answer<()> {
         self.message_len = self.regions_len + region_len;
         self.check_space()
     }
@@ -518,25 +519,31 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Publishes the collected mutations. They are not durable or visible before
-    /// [`apply_batch`](Self::apply_batch) returns.
-    async fn publish_part(&mut self, region: &Region, batch: &mut MutationBatch) {
-        let BatchPart { indexes, mutations, .. } = std::mem::take(&mut batch.part);
+    /// Submits the collected mutations to the region, which adds them to the memstore and the log's
+    /// queue. They are neither durable nor visible before [`apply_batch`](Self::apply_batch)
+    /// returns.
+    async fn submit_chunk(&mut self, region: &Region, batch: &mut MutationBatch) {
+        let BatchChunk { indexes, mutations, .. } = std::mem::take(&mut batch.chunk);
         if mutations.is_empty() {
             return;
         }
         batch.begun.get_or_insert_with(|| self.server.env().clock.monotonic());
         batch.kinds |= MutationKinds::in_batch(&mutations);
         let pending = Box::pin(region.begin_batch(mutations)).await;
-        batch.published.push((indexes, pending));
+        batch.submitted.push((indexes, pending));
     }
 
     /// Applies the collected mutations and adds an entry for each.
-    async fn apply_batch(&mut self, RegionBatch { region, answer, batch, .. }: &mut RegionBatch<'_>) {
-        self.publish_part(region, batch).await;
-        let MutationBatch { published, kinds, begun: Some(begun), .. } = std::mem::take(batch) else { return };
-        let mut outcomes = Vec::with_capacity(published.len());
-        for (indexes, pending) in published {
+    async fn apply_batch(
+        &mut self,
+        RegionActionState { region, answer, batch, .. }: &mut RegionActionState<'_>,
+    ) {
+        self.submit_chunk(region, batch).await;
+        let MutationBatch { submitted, kinds, begun: Some(begun), .. } = std::mem::take(batch) else {
+            return;
+        };
+        let mut outcomes = Vec::with_capacity(submitted.len());
+        for (indexes, pending) in submitted {
             outcomes.push((indexes, Box::pin(region.end_batch(pending)).await));
         }
         CallTimer::since(begun, self.server, region, self.context.client.as_deref()).end_batch(kinds);
@@ -551,8 +558,8 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Skips the actions of a region that cannot be served, and their cells.
-    async fn skip_actions(&mut self, action: &RegionParts) -> Answer<()> {
+    /// Skips all actions of a region action that cannot be served, and their cells.
+    async fn skip_all(&mut self, action: &RegionParts) -> Answer<()> {
         for action in action.actions() {
             from_proto::skip_action(&action?, &mut self.cells);
             self.pause().await;
@@ -571,26 +578,27 @@ fn planned(action: &RegionParts) -> PlannedWork {
     planned
 }
 
-/// A region action with separate actions: what is collected of them, and its response as it grows.
-struct RegionBatch<'r> {
+/// State of a region action whose actions run separately: the collected Gets and mutations, and the
+/// results so far.
+struct RegionActionState<'r> {
     region: &'r Arc<Region>,
     answer: RegionAnswer,
     gets: Option<MultiGet>,
-    // The index of each collected Get in the response.
+    // For each collected Get: its index in the response.
     gets_indexes: Vec<u32>,
     batch: MutationBatch,
 }
 
-impl RegionBatch<'_> {
+impl RegionActionState<'_> {
     fn refuse(&mut self, index: u32, exception: &JavaException) {
         self.answer.push(&failed_entry(index, exception));
     }
 
-    /// Why the region refused the first part of a long batch, if nothing else was done for the
-    /// region action. The rest would be refused for the same reason, and a response with an
-    /// exception for each mutation is many times longer than the request.
+    /// The error with which the region refused the first chunk of a batch, if the region action has
+    /// no other results yet. The region would refuse the later chunks for the same reason. One
+    /// exception for the region action is much shorter than one for each mutation.
     fn refusal(&self) -> Option<JavaException> {
-        match &self.batch.published[..] {
+        match &self.batch.submitted[..] {
             [(_, pending)] if self.answer.len() == 0 && self.gets.is_none() => {
                 pending.refusal().map(java_exception)
             }
@@ -599,25 +607,25 @@ impl RegionBatch<'_> {
     }
 }
 
-/// Puts and deletes of a region that are applied together. They are published in parts while the
-/// request is decoded, because decoded mutations need several times the memory of the request. All
-/// parts are waited for at the end.
+/// Puts and deletes of a region that are applied together. They are submitted in chunks while the
+/// request is decoded, because decoded mutations need several times the memory of the request. At
+/// the end, the call waits for all chunks.
 #[derive(Default)]
 struct MutationBatch {
-    // What is not published yet.
-    part: BatchPart,
-    // What is not known to be durable: the index of each mutation in the response, and their part.
-    published: Vec<(Vec<u32>, PendingBatch)>,
-    // Number and bytes of all mutations, published or not.
+    // The mutations that are not submitted yet.
+    chunk: BatchChunk,
+    // The submitted chunks, each with the indexes of its mutations in the response.
+    submitted: Vec<(Vec<u32>, PendingBatch)>,
+    // Number and bytes of all mutations, submitted or not.
     len: usize,
     bytes: usize,
     kinds: MutationKinds,
-    // When the first part was published.
+    // When the first chunk was submitted.
     begun: Option<Duration>,
 }
 
 #[derive(Default)]
-struct BatchPart {
+struct BatchChunk {
     indexes: Vec<u32>,
     mutations: Vec<Mutation>,
     cells: usize,
@@ -627,22 +635,22 @@ impl MutationBatch {
     fn add(&mut self, index: u32, mutation: Mutation) {
         self.len += 1;
         self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
-        self.part.cells += mutation.cells.len().max(1);
-        self.part.indexes.push(index);
-        self.part.mutations.push(mutation);
+        self.chunk.cells += mutation.cells.len().max(1);
+        self.chunk.indexes.push(index);
+        self.chunk.mutations.push(mutation);
     }
 
     fn is_full(&self, changes_max: usize) -> bool {
         self.len >= changes_max || self.bytes >= BATCH_BYTES_MAX
     }
 
-    fn is_part_full(&self) -> bool {
-        self.part.cells >= CELLS_PER_PART
+    fn is_chunk_full(&self) -> bool {
+        self.chunk.cells >= CELLS_PER_CHUNK
     }
 }
 
-/// Warns about a request for very many rows or refuses it, depending on the options. Returns the
-/// numbers of regions and rows.
+/// Warns about a request with very many rows, or refuses it if the options require that. Returns
+/// the numbers of regions and rows.
 fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<(usize, usize)> {
     let (mut regions, mut rows, mut first) = (0, 0, Bytes::new());
     for region in request.regions() {

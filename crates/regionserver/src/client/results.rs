@@ -75,7 +75,7 @@ impl<'a> Results<'a> {
     }
 
     /// Like `new`, but the growing response is admitted against `budget`.
-    pub(super) fn admitted(
+    pub(super) fn with_budget(
         form: ResultForm,
         block: &'a mut CellBlock,
         budget: &'a Arc<Budget>,
@@ -234,7 +234,11 @@ pub(super) struct RowResult<'a> {
 impl<'a> RowResult<'a> {
     /// Starts without cells. They are appended to `block` and admitted against `budget` as they
     /// grow.
-    pub(super) fn admitted(codec: Codec, block: &'a mut CellBlock, budget: &'a Arc<Budget>) -> RowResult<'a> {
+    pub(super) fn with_budget(
+        codec: Codec,
+        block: &'a mut CellBlock,
+        budget: &'a Arc<Budget>,
+    ) -> RowResult<'a> {
         RowResult { codec, start: block.len(), block, cells: 0, admission: Admission::new(budget) }
     }
 
@@ -298,8 +302,8 @@ mod tests {
         for codec in [Codec::KeyValue, Codec::KeyValueWithTags] {
             let (mut copied, mut kept, mut of_scan) = (CellBlock::new(), CellBlock::new(), CellBlock::new());
             let value = Bytes::copy_from_slice(large.view(0).value);
-            let mut copying = RowResult::admitted(codec, &mut copied, &budget);
-            let mut keeping = RowResult::admitted(codec, &mut kept, &budget);
+            let mut copying = RowResult::with_budget(codec, &mut copied, &budget);
+            let mut keeping = RowResult::with_budget(codec, &mut kept, &budget);
             let mut scanning = Results::new(ResultForm::Block(codec), &mut of_scan);
             scanning.begin_result(false);
             for cell in [&small, &large, &small] {

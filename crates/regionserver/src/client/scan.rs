@@ -63,7 +63,7 @@ impl OpenScanner {
 
     /// Releases the memstores and files that it pins, if the region has replaced them.
     pub fn release_if_outdated(&mut self) -> Option<ReleasedViews> {
-        self.region.is_pinned_by(&self.scanner).then(|| self.scanner.rest())
+        self.region.should_rest(&self.scanner).then(|| self.scanner.rest())
     }
 }
 
@@ -235,7 +235,7 @@ async fn fetch(
         open.region.wake(&mut open.scanner);
         let mut limits = limits(server, &open, request, rows, context.timeout);
         limits.bytes = limits.bytes.min(quota.read_available().max(1));
-        let mut results = Results::admitted(context.form, &mut cells, server.answers());
+        let mut results = Results::with_budget(context.form, &mut cells, server.response_budget());
         let before = open.scanner.rows_read_and_returned();
         let clock = &server.env().clock;
         let begun = clock.monotonic();

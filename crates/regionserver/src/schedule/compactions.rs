@@ -333,7 +333,9 @@ impl Compactions {
             return None;
         }
         let (position, entry) = queue.waiting.pop_first()?;
-        queue.requested.remove(&(entry.region.encoded_name().clone(), entry.family.clone()));
+        if entry.compaction.is_none() {
+            queue.requested.remove(&(entry.region.encoded_name().clone(), entry.family.clone()));
+        }
         queue.running += 1;
         Some((position, entry))
     }

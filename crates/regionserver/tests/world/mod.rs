@@ -103,7 +103,7 @@ fn options() -> RegionServerOptions {
         quotas: None,
         unit_bytes: (1024, 1024),
         hotspots_period: Duration::from_secs(10),
-        times_users: true,
+        measures_user_latencies: true,
         slow_log: SlowLogOptions {
             slow: Some(SECOND / 2),
             slow_scan: Some(SECOND / 2),
@@ -120,12 +120,12 @@ pub fn server_name(start_code: u64) -> ServerName {
     ServerName { host: "host".into(), port: 16020, start_code }
 }
 
-/// Starts a server that takes over the logs in `dead_logs`. It has no regions yet.
+/// Starts a server that takes over the logs in `dead_log_dirs`. It has no regions yet.
 pub async fn start_server(
     env: &Env,
     fs: Arc<dyn FileSystem>,
     name: ServerName,
-    dead_logs: Vec<FilePath>,
+    dead_log_dirs: Vec<FilePath>,
 ) -> Arc<RegionServer> {
     let started = RegionServer::start(RegionServerParts {
         env: env.clone(),
@@ -133,10 +133,10 @@ pub async fn start_server(
         disk: regionserver::Disk::default(),
         root: RootDir::new(FilePath::root()),
         name,
-        dead_logs,
+        dead_log_dirs,
         info_port: 16030,
         options: options(),
-        answers: rpc::server::Shared::new(&ServerOptions::default()).answers().clone(),
+        response_budget: rpc::server::Shared::new(&ServerOptions::default()).response_budget().clone(),
         on_fatal: Arc::new(|why| panic!("{why}")),
         on_stop: Arc::new(|_| ()),
     });
@@ -174,8 +174,8 @@ impl World {
         root.write_table_descriptor(&*fs, &table).await.unwrap();
         root.write_region_info(&*fs, &info).await.unwrap();
         let own_name = server_name(start_code);
-        let dead_logs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
-        let server = start_server(&env, fs, own_name, dead_logs).await;
+        let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
+        let server = start_server(&env, fs, own_name, dead_log_dirs).await;
         server.register(Arc::new(AcceptingMaster)).await.unwrap();
         let open =
             proto::open_region_request::RegionOpenInfo { region: (&info).into(), ..Default::default() };

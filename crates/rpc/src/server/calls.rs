@@ -29,8 +29,9 @@ thread_local! {
     static SLICE_END: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Running calls. Most connections have one at a time, which needs no list: it wakes the connection
-/// itself, and is polled once per wake-up. If there are several, only the woken ones are polled.
+/// The running calls of a connection, usually one at most. A sole call needs no list: it wakes the
+/// connection's task, and is polled at each wake-up. Of several calls, only the woken ones are
+/// polled.
 #[derive(Default)]
 pub(super) struct Calls {
     sole: Option<RunningCall>,
@@ -45,8 +46,8 @@ impl Calls {
         self.woken = true;
     }
 
-    /// Starts a call, whose account is open. Returns its outcome if it is ready immediately,
-    /// otherwise the time at which it started to wait.
+    /// Polls a new call for the first time. Returns its outcome if it is ready, otherwise the time
+    /// at which it started to wait. The call's account ([`base::spent`]) must be open.
     pub(super) fn begin(
         &mut self,
         mut work: CallWork,
@@ -74,8 +75,8 @@ impl Calls {
         BeginOutcome::Waits(now)
     }
 
-    /// The next call that has ended. Calls that request another turn are queued after all others.
-    /// No call is polled after `slice_end`, a time on the monotonic clock.
+    /// Polls the woken calls until one ends or yields. A call that yields is polled again after all
+    /// others. No call is polled after `slice_end`, a time on the monotonic clock.
     pub(super) fn poll_next(
         &mut self,
         env: &Env,
@@ -156,7 +157,7 @@ pub(super) enum PollOutcome {
     Continues,
     /// No call can continue now.
     Idle,
-    /// Some calls may be able to continue, but the time slice is used up.
+    /// The time slice has ended, and some calls may still be able to continue.
     SliceOver,
 }
 
@@ -169,15 +170,15 @@ pub(super) enum BeginOutcome {
     Waits(Duration),
 }
 
-/// The properties of a call before it is done.
+/// The properties of a call that has started.
 pub(super) struct BegunCall {
     pub(super) call_id: u32,
     pub(super) method: Method,
-    /// Its message.
+    /// The request message.
     pub(super) param: Bytes,
     /// Bytes reserved from the request budget.
     pub(super) cost: usize,
-    /// Size in bytes of message and cells.
+    /// Size in bytes of the request's message and cells.
     pub(super) request_len: usize,
     /// When it was read, on the monotonic clock.
     pub(super) received: Duration,
@@ -186,7 +187,7 @@ pub(super) struct BegunCall {
 }
 
 impl BegunCall {
-    /// The call's total time until `now`, and the nanoseconds of it before the call was started.
+    /// The call's total time until `now`, and its queue time in nanoseconds.
     pub(super) fn took_until(&self, now: Duration) -> (RecordedDuration, u64) {
         let queued = nanos(self.begun).saturating_sub(nanos(self.received));
         (RecordedDuration::between(self.received, now), queued)
@@ -215,23 +216,23 @@ struct RunningCall {
 #[allow(clippy::large_enum_variant, reason = "handled immediately, and stored nowhere")]
 enum RunOutcome {
     Done(FinishedCall),
-    /// It continues later, with its scheduling request.
+    /// The call continues later, as its scheduling request requires.
     Again(RunningCall, Option<Request>),
 }
 
-/// A call that is done. Its account is the thread's current one until another call is polled on
+/// A call that is done. Its account stays the thread's current one until the next call is polled on
 /// this thread.
 pub(super) struct FinishedCall {
     pub(super) call: BegunCall,
     pub(super) outcome: Result<Reply, JavaException>,
-    /// Whether it was done as soon as it was started. Then all its time is work, which is not in
-    /// its account.
+    /// Whether it was done at its first poll. Then all its time is work, which is not in its
+    /// account yet.
     pub(super) was_ready: bool,
 }
 
 impl CallWork {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, JavaException>> {
-        // Discard a request that another task of this thread left.
+        // Discard the scheduling request of another task of this thread, if any.
         turns::take_request();
         poll_caught(&mut self.answer, &self.call.method, cx)
     }
@@ -249,12 +250,12 @@ fn poll_caught(
 }
 
 impl RunningCall {
-    /// Moves the rest of the call out, to be polled as another future.
+    /// Moves the call out of this future into a new one.
     fn take(&mut self) -> RunningCall {
         RunningCall { work: self.work.take(), spent: self.spent, clock: Arc::clone(&self.clock) }
     }
 
-    /// Moves the rest of the call, and its account, to a thread of low priority.
+    /// Continues the call on a thread of low priority.
     fn move_to_background(&mut self, env: &Env, connection: &Arc<ConnectionInfo>) {
         let Some(work) = &mut self.work else { return };
         let (send, receive) = oneshot::channel();

@@ -1,10 +1,10 @@
 //! Calls of connections with compressed cell blocks: the request's block is decompressed before the
-//! call, the response's block is compressed after it.
+//! call, and the response's block is compressed after it.
 //!
-//! A few bytes can expand to very many. So only the first [`INLINE_BYTES`] are decompressed on the
-//! connection's thread. The rest is decompressed step by step on threads of low priority, one block
-//! per connection at a time. The output of each step is admitted before the next step: it counts as
-//! bytes of requests until the call ends.
+//! A short block can be very long when it is decompressed. So only the first [`INLINE_BYTES`] are
+//! decompressed on the connection's thread. The rest is decompressed step by step on threads of low
+//! priority, one block per connection at a time. The output of each step is admitted before the
+//! next step: it counts as bytes of requests until the call ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ impl Expanding {
     }
 }
 
-/// Ends a decompression when dropped, even if its call is dropped.
+/// Clears the flag of a decompression when it is dropped, even if the call is dropped.
 struct ExpandingGuard(Expanding);
 
 impl Drop for ExpandingGuard {
@@ -66,7 +66,7 @@ pub(super) struct Compressed {
 }
 
 impl Compressed {
-    /// Answers `call` through `service`, which sees its cells uncompressed.
+    /// Calls `service` with uncompressed cells, and compresses the cells of its response.
     pub(super) async fn call(
         self,
         service: Arc<dyn Service>,

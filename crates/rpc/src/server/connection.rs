@@ -4,11 +4,12 @@
 //! available responses together. A call that is ready at its first poll never becomes a task.
 //! Invariants:
 //!
-//! * no request is started while the unread responses exceed the soft limit, and no call is polled
-//!   above the hard limit;
-//! * unread bytes are counted in the server's response budget until they are written to the socket;
-//! * a call that has started runs to completion even if its client disconnects, so that a lost
-//!   socket leaves no write half done;
+//! * no request is started while the unsent responses exceed the soft limit, and no call is polled
+//!   while they exceed the hard limit;
+//! * the bytes of a response are counted in the server's response budget until they are written to
+//!   the socket;
+//! * a call that has started is polled until it ends, even if its client disconnects, so a write is
+//!   never left half done. After a disconnect, a read ends at its next pause;
 //! * the thread yields after [`TIME_SLICE`] of computing and after [`TURNS_PER_POLL`] turns, even
 //!   if there is more to do. The runtime then polls the sockets of other connections before this
 //!   one continues.
@@ -45,15 +46,16 @@ use base::budget::BudgetShare;
 use proto::exception::{JavaException, class};
 
 /// Divisor of the stall limit under memory pressure.
-const SHORT_MEMORY_DIVISOR: u32 = 12;
+const PRESSURE_DIVISOR: u32 = 12;
 /// Maximum number of turns before other connections of the thread run.
 const TURNS_PER_POLL: usize = 8;
 /// The shortest timeout that a client can set (HBase: `MIN_CALL_TIMEOUT`).
 const MIN_TIMEOUT: Duration = Duration::from_millis(20);
-/// Maximum bytes and time to drain from a client before its connection is closed. The time is
-/// longer if the client was rejected in the middle of its data.
+/// Maximum number of bytes to drain from a client before its connection is closed.
 const LINGER_BYTES_MAX: u64 = 16 << 20;
+/// Maximum time to drain them.
 const LINGER_LIMIT: Duration = Duration::from_millis(200);
+/// The same for a client that was rejected while it was sending.
 const LINGER_LIMIT_REFUSED: Duration = Duration::from_secs(2);
 
 /// Serves `stream` until it closes or the server stops.
@@ -65,7 +67,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let stopped = Box::pin(async move {
-        // An error means that the server is gone, which also is a stop.
+        // An error means that the server was dropped, which also stops the connection.
         let _ = stop.wait_for(|stop| *stop).await;
     });
     let service = service.of_connection(&info).unwrap_or(service);
@@ -74,11 +76,11 @@ pub(super) async fn serve(
         options: &server.options,
         stream,
         service,
-        inbox: Inbox::new(server.options.max_request_bytes, server.shared.requests()),
+        inbox: Inbox::new(server.options.max_request_bytes, server.shared.request_budget()),
         outbox: Outbox::default(),
-        unsent_responses: UnsentLargeResponses::default(),
+        unsent_large_responses: UnsentLargeResponses::default(),
         bounds: server.options.watch.as_ref().map_or(WatchBounds::NONE, Watch::bounds),
-        unread: BudgetShare::of(server.shared.answers()),
+        unsent_share: BudgetShare::of(server.shared.response_budget()),
         shared: &server.shared,
         instruments: &server.instruments,
         running: Calls::default(),
@@ -106,14 +108,14 @@ pub(super) async fn serve(
 enum Phase {
     /// Requests are read.
     Open,
-    /// No more requests are read; calls that have started are finished and answered.
+    /// No more requests are read. Calls that have started end, and their responses are sent.
     Closing,
 }
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CloseReason {
-    /// All calls are answered.
+    /// All responses were sent.
     Finished,
     /// The socket failed.
     Lost,
@@ -132,11 +134,11 @@ struct Connection<'a> {
     inbox: Inbox,
     outbox: Outbox,
     // Calls with large responses that have not been sent completely.
-    unsent_responses: UnsentLargeResponses,
+    unsent_large_responses: UnsentLargeResponses,
     // Thresholds above which calls are reported.
     bounds: WatchBounds,
-    // The size of `outbox`, reserved from the server's budget.
-    unread: BudgetShare,
+    // The size of `outbox`, reserved from the server's response budget.
+    unsent_share: BudgetShare,
     running: Calls,
     // Whether a cell block is being decompressed on another thread.
     expanding: Expanding,
@@ -151,10 +153,11 @@ struct Connection<'a> {
     ended: Option<Duration>,
     // When the socket last sent or received anything.
     moved_at: Duration,
-    // Whether the client reads its responses, and continues a partial frame.
+    // The pace at which the client reads its responses.
     sending: PacePair,
+    // The pace at which the client sends the rest of a partial frame.
     receiving: PacePair,
-    // Wakes this task when the client may have stalled; only armed while that is possible.
+    // Wakes this task at the next check of the client's pace. Set only while a check is due.
     alarm: Option<BoxFuture<'static, ()>>,
     // How long to wait for the client when closing.
     linger: Duration,
@@ -172,9 +175,8 @@ enum TurnOutcome {
     Idle,
 }
 
-/// Polls this task again after the runtime has polled the sockets of all other connections. Waking
-/// the task directly would queue it after the tasks that are ready already, and the runtime polls
-/// sockets only once in dozens of tasks.
+/// Polls this task again after the runtime has polled all sockets. If the task only woke itself, it
+/// could run dozens of times before that, and requests on other connections would wait.
 fn yield_to_io<T>(cx: &mut Context<'_>) -> Poll<T> {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
     Poll::Pending
@@ -194,14 +196,14 @@ impl PacePair {
         &mut self,
         now: Duration,
         limit: Duration,
-        is_short: bool,
+        under_pressure: bool,
         (moved, left): (u64, u64),
     ) -> Option<Duration> {
         let long = self.long.check(now, limit, moved, left)?;
-        let short_limit = limit / SHORT_MEMORY_DIVISOR;
+        let short_limit = limit / PRESSURE_DIVISOR;
         let short = match self.short.check(now, short_limit, moved, left) {
             Some(short) => short,
-            None if is_short => return None,
+            None if under_pressure => return None,
             None => {
                 self.short.reset();
                 self.short.check(now, short_limit, moved, left)?
@@ -239,38 +241,42 @@ impl Connection<'_> {
     /// Runs one turn: reads, runs calls, and writes once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<TurnOutcome, CloseReason> {
         let was_expanding = self.expanding.is_active();
-        let (read, begins_over) = match self.phase {
+        let (read, has_more_requests) = match self.phase {
             Phase::Open => self.read_requests(cx)?,
             Phase::Closing => (false, false),
         };
-        let (finished, calls_over) = self.finish_calls(begins_over, cx);
-        // Requests that waited for the decompression can be started.
+        let (finished, has_more_calls) = self.finish_calls(has_more_requests, cx);
+        // The end of a decompression counts as progress: requests may have waited for it.
         let expanded = was_expanding && !self.expanding.is_active();
         let sent_before = self.outbox.sent_bytes();
         let sent = self.outbox.poll_send(&mut self.stream, cx).map_err(|_| CloseReason::Lost)?;
         if sent {
             self.instruments.sent.add(self.outbox.sent_bytes() - sent_before);
         }
-        self.unread.set(self.outbox.unsent());
+        self.unsent_share.set(self.outbox.unsent());
         let ended = self.ended.take();
         if read || sent {
-            // The end of a call is precise enough for pacing, which counts in seconds. For large
-            // responses the exact send time is reported.
+            // Pacing counts in seconds, so the end of the last call is precise enough. The send
+            // time of a large response is reported, so the clock is read again.
             self.moved_at = match ended {
-                Some(ended) if self.unsent_responses.is_empty() => ended,
+                Some(ended) if self.unsent_large_responses.is_empty() => ended,
                 _ => self.env.clock.monotonic(),
             };
-            self.unsent_responses.sent(self.outbox.sent_bytes(), self.moved_at, self.options.watch.as_ref());
+            self.unsent_large_responses.sent(
+                self.outbox.sent_bytes(),
+                self.moved_at,
+                self.options.watch.as_ref(),
+            );
         }
         Ok(match read || finished || sent || expanded {
-            _ if begins_over || calls_over => TurnOutcome::SliceOver,
+            _ if has_more_requests || has_more_calls => TurnOutcome::SliceOver,
             true => TurnOutcome::Progress,
             false => TurnOutcome::Idle,
         })
     }
 
-    /// No progress is possible: waits for the server to stop and, if the client can stall, for the
-    /// stall limit.
+    /// Handles a turn without progress: closes the connection if it is done, otherwise waits for
+    /// the server to stop and for the next check of the client's pace.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         if self.phase == Phase::Closing && self.running.is_empty() && self.outbox.unsent() == 0 {
             return Poll::Ready(CloseReason::Finished);
@@ -301,26 +307,25 @@ impl Connection<'_> {
         }
     }
 
-    /// How long to wait until the client's pace is checked again; `None` if nothing needs to be
-    /// transferred now.
+    /// Time until the next check of the client's pace; `None` if nothing is to be transferred now.
     fn check_pace(&mut self) -> Result<Option<Duration>, CloseReason> {
         let limit = self.options.stall_limit;
         let unsent = self.outbox.unsent() as u64;
         let in_frame = self.phase == Phase::Open && self.inbox.in_frame();
         if unsent > 0 {
-            // The server may not be reading from the client meanwhile, so its sending pace is not
-            // judged.
+            // While responses are unsent, the server may have stopped reading. So the pace at which
+            // the client sends is not checked.
             self.receiving.reset();
-            let is_short = self.shared.answers().is_short();
+            let under_pressure = self.shared.response_budget().is_short();
             let moved = (self.outbox.sent_bytes(), unsent);
-            return self.check_pace_now(|it, now| it.sending.check(now, limit, is_short, moved));
+            return self.check_pace_now(|it, now| it.sending.check(now, limit, under_pressure, moved));
         }
         self.sending.reset();
         // Nothing is read while a block is decompressed.
         if in_frame && !self.expanding.is_active() {
-            let is_short = self.shared.requests().is_short();
+            let under_pressure = self.shared.request_budget().is_short();
             let moved = (self.inbox.read_bytes(), self.inbox.missing_bytes());
-            return self.check_pace_now(|it, now| it.receiving.check(now, limit, is_short, moved));
+            return self.check_pace_now(|it, now| it.receiving.check(now, limit, under_pressure, moved));
         }
         self.receiving.reset();
         if self.phase == Phase::Open {
@@ -345,23 +350,24 @@ impl Connection<'_> {
         }
     }
 
-    /// Starts the requests that were read before, then reads once and starts those. Returns whether
-    /// any of that happened, and whether the time slice ended before all requests were started.
+    /// Starts the requests that are in memory, then reads once and starts the requests that
+    /// arrived. Returns whether there was any progress, and whether the time slice ended before all
+    /// requests were started.
     fn read_requests(&mut self, cx: &mut Context<'_>) -> Result<(bool, bool), CloseReason> {
-        // These were in memory while the client did not read its responses: it may have given up on
-        // them.
-        let (begun, is_over) = match self.inbox.in_frame() {
+        // Read the clock, because these requests may have waited long. A request whose client has
+        // stopped waiting is not started.
+        let (begun, has_more) = match self.inbox.in_frame() {
             true => self.begin_requests(self.env.clock.monotonic(), cx),
             false => (false, false),
         };
-        if is_over || self.phase == Phase::Closing || self.is_congested() {
-            return Ok((begun, is_over));
+        if has_more || self.phase == Phase::Closing || self.is_congested() {
+            return Ok((begun, has_more));
         }
         match self.inbox.poll_read(&mut self.stream, cx) {
             Poll::Pending => Ok((begun, false)),
             Poll::Ready(Err(_)) => Err(CloseReason::Lost),
             Poll::Ready(Ok(0)) => {
-                // Like HBase's server, which abandons calls after the client has closed its side.
+                // The client has closed its side. As in HBase, running reads may end early.
                 self.info.presence.leave();
                 self.phase = Phase::Closing;
                 Ok((true, false))
@@ -369,19 +375,20 @@ impl Connection<'_> {
             Poll::Ready(Ok(read)) => {
                 self.instruments.received.add(read as u64);
                 self.read_at = self.env.clock.monotonic();
-                let (_, is_over) = self.begin_requests(self.read_at, cx);
-                Ok((true, is_over))
+                let (_, has_more) = self.begin_requests(self.read_at, cx);
+                Ok((true, has_more))
             }
         }
     }
 
-    /// Whether no more requests may be started: too many unread responses, or a block is being
-    /// decompressed.
+    /// Whether no more requests may be started, because too many bytes of responses are unsent or a
+    /// cell block is being decompressed.
     fn is_congested(&self) -> bool {
         self.outbox.unsent() > self.options.unsent_bytes_soft_max || self.expanding.is_active()
     }
 
-    /// Returns whether any request was started, and whether the time slice ended before all were.
+    /// Starts the complete requests. Returns whether any was started, and whether the time slice
+    /// ended before all were started.
     fn begin_requests(&mut self, now: Duration, cx: &mut Context<'_>) -> (bool, bool) {
         let mut any = false;
         self.now = now;
@@ -426,7 +433,7 @@ impl Connection<'_> {
             // The client no longer waits for the response.
             return self.inbox.done(cost);
         }
-        let slot = match self.shared.answers().available() {
+        let slot = match self.shared.response_budget().available() {
             0 => Err(overloaded::queue_too_big(&self.info)),
             _ => {
                 let slot = self.shared.admit_call(self.options.calls_max);
@@ -473,7 +480,7 @@ impl Connection<'_> {
         let work = CallWork { call: begun, answer, _slot: slot };
         match self.running.begin(work, self.env, &self.info, cx) {
             BeginOutcome::Done(done) => self.finish(done),
-            // The next call of the same read starts now, not when this one did.
+            // The next request starts now, not when this call started.
             BeginOutcome::Waits(now) => self.now = now,
         }
     }
@@ -483,22 +490,22 @@ impl Connection<'_> {
         let compressed = Compressed {
             env: self.env.clone(),
             compressor,
-            requests: self.shared.requests().clone(),
+            requests: self.shared.request_budget().clone(),
             limit: self.options.max_request_bytes as usize,
             expanding: self.expanding.clone(),
         };
         Box::pin(compressed.call(self.service.clone(), call))
     }
 
-    /// Returns whether any call ended or ran, and whether the time slice ended before all of them
-    /// ran. If starting requests used the entire slice, calls get half a slice more: a client that
-    /// never stops sending must not keep its own calls from ending.
-    fn finish_calls(&mut self, begins_over: bool, cx: &mut Context<'_>) -> (bool, bool) {
+    /// Polls the running calls. Returns whether any of them ran, and whether the time slice ended
+    /// before all of them ran. If starting requests used up the slice, calls get half a slice more,
+    /// so that they end even if their client never stops sending requests.
+    fn finish_calls(&mut self, has_more_requests: bool, cx: &mut Context<'_>) -> (bool, bool) {
         if self.running.is_empty() {
             return (false, false);
         }
         let env = self.env;
-        let slice_end = match begins_over {
+        let slice_end = match has_more_requests {
             true => self.now + TIME_SLICE / 2,
             false => self.slice_end(|| env.clock.monotonic()),
         };
@@ -524,25 +531,25 @@ impl Connection<'_> {
         }
         let unsent_before = self.outbox.unsent();
         self.outbox.push(call.call_id, outcome);
-        // Immediately: the service has released its reservation, and no other call may reserve the
-        // same bytes.
-        self.unread.set(self.outbox.unsent());
+        // Reserve the bytes now: the service has released its reservation, and another call could
+        // take them.
+        self.unsent_share.set(self.outbox.unsent());
         if !COUNTING {
             return;
         }
         let end = spent::reported_end();
-        // The next call of the same read starts now.
+        // The next request starts now.
         self.now = end.map_or_else(|| self.env.clock.monotonic(), |end| end.at);
         self.ended = Some(self.now);
         let (took, queued_nanos) = match end {
-            // The time since its start is its total time.
+            // The call was not queued, so its total time is the time since its start.
             Some(end) if call.begun == call.received => (end.took, 0),
             _ => call.took_until(self.now),
         };
         let response_len = self.outbox.unsent() - unsent_before;
         let request_len = call.request_len;
         self.instruments.record(&CallSpan { queued_nanos, took, request_len, response_len });
-        if self.bounds.are_passed(took.nanos(), response_len)
+        if self.bounds.are_exceeded(took.nanos(), response_len)
             && let Some(watch) = &self.options.watch
         {
             self.report(watch, call, was_ready, response_len, failure);
@@ -578,7 +585,9 @@ impl Connection<'_> {
             failure,
         };
         match EndedCall::is_tracked(response_len) {
-            true => self.unsent_responses.push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
+            true => self
+                .unsent_large_responses
+                .push(self.outbox.sent_bytes() + self.outbox.unsent() as u64, ended),
             false => watch.observer.ended(&ended),
         }
     }
@@ -611,14 +620,15 @@ impl Connection<'_> {
             self.info.peer.ip(),
             self.options.max_request_bytes
         );
-        // Older clients do not have the class.
+        // Older clients do not know the exception class.
         match self.info.version_at_least(1, 3) {
             true => JavaException::new(class::REQUEST_TOO_BIG, message),
             false => JavaException::do_not_retry(message),
         }
     }
 
-    /// Ends the running calls, and closes the socket so that the client receives what was written.
+    /// Closes the socket. After [`CloseReason::Finished`], first drains the client's bytes, so that
+    /// the client receives the last response. Otherwise polls the running calls until they end.
     async fn close(mut self, end: CloseReason) {
         if end == CloseReason::Finished {
             let linger = async {
@@ -632,7 +642,7 @@ impl Connection<'_> {
             return;
         }
         drop(self.stream);
-        self.unsent_responses.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
+        self.unsent_large_responses.lost(self.env.clock.monotonic(), self.options.watch.as_ref());
         self.info.presence.leave();
         let (running, env, info) = (&mut self.running, self.env, &self.info);
         let drained = poll_fn(|cx| {
@@ -648,7 +658,7 @@ impl Connection<'_> {
             }
         });
         if self.env.timeout(self.options.drain_limit, drained).await.is_none() {
-            error!(peer = %self.info.peer, calls = self.running.len(), "dropping calls of a closed connection that did not finish in time");
+            error!(peer = %self.info.peer, calls = self.running.len(), "connection closed; dropping calls that did not end in time");
         }
     }
 }

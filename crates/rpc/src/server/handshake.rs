@@ -1,7 +1,8 @@
-//! Opens a connection: reads its preamble and header, or answers other requests.
+//! Opens a connection: reads its preamble and header. If the preamble only requests the cluster id,
+//! or is rejected, the client gets a response and the connection is closed.
 //!
-//! Memory use is limited to six bytes at a time and a header of at most 16 KiB. The caller limits
-//! the time.
+//! A handshake holds a preamble of six bytes or a header of at most 16 KiB in memory. The caller
+//! limits its time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,10 +19,9 @@ use crate::preamble::{self, PREAMBLE_LEN, Preamble};
 
 /// Maximum size in bytes of a SASL token that is skipped.
 const TOKEN_LEN_MAX: u32 = 32 * 1024;
-/// Maximum number of security preambles before an ordinary one; clients send one for each candidate
-/// of the server's principal.
+/// Maximum number of security preambles before an ordinary one.
 const SECURITY_PREAMBLES_MAX: usize = 16;
-/// Maximum bytes to drain from a rejected client, so that the close does not destroy the response.
+/// Maximum bytes to drain before a close, so that the client does not lose the response.
 const LEFTOVER_MAX: u64 = 64 * 1024;
 
 /// The result of a handshake.
@@ -33,17 +33,18 @@ pub(super) enum HandshakeOutcome {
         /// The client and the negotiated parameters.
         info: Arc<ConnectionInfo>,
     },
-    /// The request was answered; the connection is to be closed.
+    /// The client got a response to its preamble, and the connection is to be closed.
     Answered,
 }
 
-/// Why a connection was closed. A header that requests something unavailable gets a response first.
+/// Why a handshake failed. If the header requests an unknown service, codec or compressor, the
+/// client gets a response before the connection is closed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HandshakeError {
     #[error("connection lost: {0}")]
     Lost(#[from] io::Error),
     #[error("{0}")]
-    Header(#[from] crate::fields::Malformed),
+    Invalid(#[from] crate::fields::Malformed),
     #[error("unknown service {0:?}")]
     Service(Option<String>),
     #[error("unknown codec {0}")]
@@ -88,7 +89,7 @@ pub(super) async fn open(
             }
         }
     }
-    Err(HandshakeError::Header(crate::fields::Malformed("too many security preambles")))
+    Err(HandshakeError::Invalid(crate::fields::Malformed("too many security preambles")))
 }
 
 async fn answer_and_close(
@@ -103,12 +104,11 @@ async fn answer_and_close(
     Ok(HandshakeOutcome::Answered)
 }
 
-/// Skips the token of a client that was switched to SIMPLE but has already sent its first SASL
-/// token.
+/// Skips the first SASL token, which the client sends before it reads the switch to SIMPLE.
 async fn skip_token(stream: &mut Box<dyn Stream>) -> Result<(), HandshakeError> {
     let len = stream.read_u32().await?;
     if len > TOKEN_LEN_MAX {
-        return Err(HandshakeError::Header(crate::fields::Malformed("SASL token too long")));
+        return Err(HandshakeError::Invalid(crate::fields::Malformed("SASL token too long")));
     }
     let mut token = (&mut **stream).take(u64::from(len));
     let skipped = tokio::io::copy(&mut token, &mut tokio::io::sink()).await?;
@@ -126,11 +126,11 @@ async fn read_header(
 ) -> Result<HandshakeOutcome, HandshakeError> {
     let len = stream.read_u32().await? as usize;
     if len > HEADER_LEN_MAX {
-        return Err(HandshakeError::Header(crate::fields::Malformed("connection header too long")));
+        return Err(HandshakeError::Invalid(crate::fields::Malformed("connection header too long")));
     }
     let mut bytes = vec![0; len];
     stream.read_exact(&mut bytes).await?;
-    // As in HBase, which does not count the preamble.
+    // The preamble is not counted, as in HBase.
     server.instruments().received.add((size_of::<u32>() + len) as u64);
     let accepted = accept_header(server, ConnectionHeader::decode(&bytes)?, peer, local);
     let answer = match &accepted {

@@ -1,10 +1,10 @@
-//! Bytes in, frames out, and the admission between them.
+//! Reads the requests of a connection, and admits them against the server's budget.
 //!
 //! One read takes all bytes that the socket has (up to [`READ_LEN`]) into a stack buffer, so that a
 //! connection without a partial frame holds no memory. Frames are slices of the bytes of their
-//! read. A frame larger than a read is admitted against the server's budget as its bytes arrive; a
-//! length that it only claims costs nothing. The bytes of a frame that is not admitted are skipped
-//! as they arrive, and its call is answered from its header.
+//! read. A frame that is larger than a read is admitted as its bytes arrive: the length that it
+//! claims costs nothing. If a frame is not admitted, its bytes are skipped as they arrive, and its
+//! call fails. This needs only the frame's header.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -118,8 +118,8 @@ impl Inbox {
         InboxEvent::Request { request: frame::parse_request(&frame), cost }
     }
 
-    /// Handles an incomplete frame. Beyond one read's length, its bytes are admitted before memory
-    /// is reserved for them.
+    /// Handles an incomplete frame. If it is longer than one read, its bytes are admitted before
+    /// memory is reserved for them.
     fn next_partial(&mut self, total: usize) -> InboxEvent {
         if self.bytes.len() < READ_LEN {
             return InboxEvent::NeedBytes;
@@ -132,7 +132,8 @@ impl Inbox {
         InboxEvent::NeedBytes
     }
 
-    /// Raises the reservation of the current frame. Large frames leave budget for small ones.
+    /// Raises the reservation of the current frame to `cost`. Large frames cannot take the last
+    /// quarter of the budget.
     fn admit(&mut self, cost: usize) -> bool {
         let more = cost.saturating_sub(self.partial_cost);
         let admitted = if cost > 2 * READ_LEN { self.share.take_large(more) } else { self.share.take(more) };
@@ -152,7 +153,7 @@ impl Inbox {
         next
     }
 
-    /// Rejects the current frame based on its header alone.
+    /// Rejects the current frame. This needs only the frame's header.
     fn refuse(&self, total: usize, answer: impl FnOnce(RequestHeader) -> InboxEvent) -> InboxEvent {
         let end = total.min(LENGTH_LEN + frame::REQUEST_HEADER_LEN_MAX + VARINT_LEN_MAX);
         let here = end.min(self.bytes.len());
@@ -176,7 +177,7 @@ impl Inbox {
         stream: &mut Box<dyn Stream>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        debug_assert!(self.skipping == 0 || self.bytes.is_empty(), "a rejected frame precedes kept bytes");
+        debug_assert!(self.skipping == 0 || self.bytes.is_empty(), "skipped bytes are not in memory");
         let spare = self.bytes.capacity() - self.bytes.len();
         if self.bytes.len() >= READ_LEN && spare > 0 {
             // Memory was reserved for the rest of a large frame: read directly into it.

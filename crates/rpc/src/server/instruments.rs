@@ -1,9 +1,8 @@
 //! Metrics of a server's calls, under HBase's names.
 //!
-//! All of them are counted in one place: when a call has ended ([`CallCounts::record`], called by
-//! [`connection`](super::connection)) or was rejected before its start. Most calls are started as
-//! soon as they are read. The time of such a call is recorded once and shown in three histograms:
-//! as processing time, as total time, and as a queue time of zero.
+//! A call is counted when it has ended ([`CallCounts::record`]) or was rejected before its start.
+//! Most calls are started as soon as they are read. The time of such a call is recorded once and
+//! shown in three histograms: as processing time, as total time, and as a queue time of zero.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -66,8 +65,8 @@ base::instruments! {
 /// The metrics of a server's calls, and the histogram from which several of them are derived.
 pub struct CallCounts {
     instruments: CallInstruments,
-    // Time of calls that were started without waiting.
-    at_once: Arc<Times>,
+    // Time of calls that were not queued.
+    unqueued: Arc<Times>,
 }
 
 /// The measurements of a call that ended.
@@ -83,14 +82,14 @@ pub(super) struct CallSpan {
 impl CallCounts {
     /// Starts all metrics at zero; `now` is a time on the monotonic clock.
     pub(super) fn begin(now: Duration) -> CallCounts {
-        let (instruments, at_once) = (CallInstruments::begin(now), Arc::new(Times::default()));
+        let (instruments, unqueued) = (CallInstruments::begin(now), Arc::new(Times::default()));
         for times in [&instruments.process_time, &instruments.total_time] {
-            let of = at_once.clone();
+            let of = unqueued.clone();
             times.micros().include(move |visit| visit(Contribution::Of(of.micros())));
         }
-        let of = at_once.clone();
+        let of = unqueued.clone();
         instruments.queue_time.micros().include(move |visit| visit(Contribution::ZerosFor(of.micros())));
-        CallCounts { instruments, at_once }
+        CallCounts { instruments, unqueued }
     }
 
     /// Records a call that ended, successfully or not.
@@ -101,7 +100,7 @@ impl CallCounts {
         }
         let area = OwnArea::get();
         match call.queued_nanos {
-            0 => self.at_once.record_in(call.took, area),
+            0 => self.unqueued.record_in(call.took, area),
             queued => {
                 self.queue_time.record_in(RecordedDuration::of_nanos(queued), area);
                 self.process_time
@@ -128,7 +127,7 @@ impl Source for CallCounts {
 
     fn roll(&self) {
         self.instruments.roll();
-        self.at_once.micros().roll();
+        self.unqueued.micros().roll();
     }
 }
 

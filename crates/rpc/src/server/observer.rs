@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 use crate::call::{ConnectionInfo, Method};
 
-/// Minimum size of responses that are tracked until they are sent completely: smaller ones fit into
+/// Minimum size of responses that are tracked until they are sent completely. Smaller ones fit into
 /// a socket's buffer.
 const TRACKED_LEN: usize = 64 << 10;
-/// Maximum size of a call's message that is kept while its response is being sent.
+/// Maximum size of a request message that is kept while its response is sent.
 const PARAM_LEN_MAX: usize = 4 << 10;
 
 /// Observes calls. It is called on connections' threads and must be fast.
@@ -119,7 +119,7 @@ impl WatchBounds {
     /// Whether a call was slow or had a large response, or may become slow while its response is
     /// sent.
     #[inline]
-    pub(super) fn are_passed(self, took_nanos: u64, response_len: usize) -> bool {
+    pub(super) fn are_exceeded(self, took_nanos: u64, response_len: usize) -> bool {
         took_nanos > self.nanos || response_len > self.response_len
     }
 }
@@ -127,7 +127,7 @@ impl WatchBounds {
 /// Calls whose large responses are being sent.
 #[derive(Default)]
 pub(super) struct UnsentLargeResponses {
-    // Each with the total of sent bytes at which its response is complete.
+    // Each call with the total number of sent bytes at which its response is complete.
     calls: VecDeque<(u64, EndedCall)>,
 }
 
@@ -137,7 +137,7 @@ impl UnsentLargeResponses {
         self.calls.is_empty()
     }
 
-    /// Adds `call`, whose response ends at the total `end` of sent bytes.
+    /// Adds `call`, whose response is complete when `end` bytes have been sent in total.
     pub(super) fn push(&mut self, end: u64, mut call: EndedCall) {
         debug_assert!(self.calls.back().is_none_or(|(last, _)| *last <= end), "responses are sent in order");
         // Copies: slices would keep the whole request in memory, while the server's budget counts
@@ -148,7 +148,8 @@ impl UnsentLargeResponses {
         self.calls.push_back((end, call));
     }
 
-    /// Reports the calls whose responses are complete; `sent_bytes` is the total of sent bytes.
+    /// Reports the calls whose responses are complete. `sent_bytes` is the total number of sent
+    /// bytes.
     #[inline]
     pub(super) fn sent(&mut self, sent_bytes: u64, now: Duration, watch: Option<&Watch>) {
         while self.calls.front().is_some_and(|(end, _)| *end <= sent_bytes) {
@@ -156,7 +157,7 @@ impl UnsentLargeResponses {
         }
     }
 
-    /// Reports the remaining calls, because the client reads no more.
+    /// Reports the remaining calls, because the client has disconnected.
     pub(super) fn lost(&mut self, now: Duration, watch: Option<&Watch>) {
         while !self.calls.is_empty() {
             self.report_first(now, watch);

@@ -1,7 +1,7 @@
 //! Outgoing responses: batched, then written with as few system calls as possible.
 //!
-//! Headers, messages and small cells are copied together; large pieces are written from where they
-//! are.
+//! Headers, messages and small cells are copied into one buffer. Large pieces are written without a
+//! copy.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -17,8 +17,8 @@ use crate::frame::{self, ExceptionResponse};
 use crate::pieces;
 use proto::exception::JavaException;
 
-/// Minimum size of a piece that is not copied: an entry in a vectored write costs about as much as
-/// copying this many bytes.
+/// Minimum size of a piece that is not copied. Copying this many bytes costs about as much as
+/// another entry in a vectored write.
 const COPY_BELOW: usize = 2048;
 /// Maximum number of pieces in one vectored write.
 const PIECES_MAX: usize = 64;

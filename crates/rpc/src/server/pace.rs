@@ -1,35 +1,36 @@
-//! Whether a client progresses fast enough for the memory that it pins: a partial frame, or unread
+//! Checks whether a client makes progress while it pins memory: a partial frame, or unsent
 //! responses.
 //!
-//! An occasional byte is not enough. In each period the client must transfer what was pending at
-//! its start, or [`ENOUGH_BYTES`] of it. This limits both the memory that a client can pin and the
-//! time.
+//! An occasional byte is not enough. In each period the client must transfer all bytes that were
+//! pending at the start of the period, or [`ENOUGH_BYTES`] of them. So a client cannot pin memory
+//! for long.
 
 use std::time::Duration;
 
-/// Transferring this many bytes in a period counts as progress.
+/// Number of bytes in a period that are always enough.
 const ENOUGH_BYTES: u64 = 1 << 20;
 
 /// One direction of a connection over one period.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    // When the period started and the bytes transferred until then; `None` while nothing is
-    // pending.
+    // `None` while nothing is pending.
     period: Option<Period>,
 }
 
 #[derive(Debug)]
 struct Period {
     began: Duration,
+    // Total bytes transferred on the connection when the period began.
     moved: u64,
+    // Bytes to transfer in the period.
     due: u64,
 }
 
 impl Pace {
     /// How long to wait from `now` until the next check; `None` if the client was too slow.
     ///
-    /// `moved` is the total of bytes transferred on the connection, `left` the number of pending
-    /// bytes.
+    /// `moved` is the total number of bytes transferred on the connection, and `left` the number of
+    /// pending bytes.
     pub(super) fn check(
         &mut self,
         now: Duration,
@@ -50,7 +51,7 @@ impl Pace {
         Some(limit)
     }
 
-    /// Nothing is pending: the next period starts when something is.
+    /// Records that nothing is pending. The next period starts when bytes are pending again.
     pub(super) fn reset(&mut self) {
         self.period = None;
     }

@@ -11,8 +11,8 @@ use base::budget::Budget;
 /// connections.
 #[derive(Debug)]
 pub struct Shared {
-    requests: Arc<Budget>,
-    answers: Arc<Budget>,
+    request_budget: Arc<Budget>,
+    response_budget: Arc<Budget>,
     connections: AtomicUsize,
     calls: AtomicUsize,
     calls_refused: AtomicU64,
@@ -24,8 +24,8 @@ impl Shared {
     /// Creates unused limits with the budgets of `options`.
     pub fn new(options: &ServerOptions) -> Arc<Shared> {
         Arc::new(Shared {
-            requests: Budget::new(options.queued_bytes_max),
-            answers: Budget::new(options.answer_bytes_max),
+            request_budget: Budget::new(options.queued_bytes_max),
+            response_budget: Budget::new(options.answer_bytes_max),
             connections: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             calls_refused: AtomicU64::new(0),
@@ -35,13 +35,13 @@ impl Shared {
     }
 
     /// Budget for bytes of requests that have been read or are being processed.
-    pub fn requests(&self) -> &Arc<Budget> {
-        &self.requests
+    pub fn request_budget(&self) -> &Arc<Budget> {
+        &self.request_budget
     }
 
     /// Budget for bytes of responses that are being built or have not been sent.
-    pub fn answers(&self) -> &Arc<Budget> {
-        &self.answers
+    pub fn response_budget(&self) -> &Arc<Budget> {
+        &self.response_budget
     }
 
     /// Current number of connections.
@@ -74,8 +74,8 @@ impl Shared {
         debug_assert!(before > 0, "a connection is counted until it has gone");
     }
 
-    /// A slot among at most `max` running calls; `None` if all are in use. Not counted without a
-    /// `max`, because counting would cost all cores a write to the same memory.
+    /// A slot among at most `max` running calls; `None` if all are in use. Without a `max`, calls
+    /// are not counted, so that the cores do not all write to the same memory.
     pub(super) fn admit_call(self: &Arc<Shared>, max: Option<usize>) -> Option<CallSlot> {
         let Some(max) = max else { return Some(CallSlot(None)) };
         let add = |count: usize| (count < max).then_some(count + 1);

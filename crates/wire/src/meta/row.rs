@@ -221,6 +221,14 @@ pub fn delete_region(region: &RegionInfo) -> Mutation {
     Mutation::delete(region_row(region), Vec::new())
 }
 
+/// Deletes what a split recorded in the row of its parent, which exists again.
+pub fn delete_daughters(parent: &RegionInfo) -> Mutation {
+    let row = region_row(parent);
+    let delete = |column| KeyValue::new(&row, INFO, column, LATEST_TIMESTAMP, CellType::DeleteColumn, b"");
+    let cells = [SPLIT_A, SPLIT_B].map(delete).into();
+    Mutation::delete(row, cells)
+}
+
 /// Writes the table's state.
 pub fn put_table_state(table: &TableName, state: TableState) -> Mutation {
     let row = table_row(table);

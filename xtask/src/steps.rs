@@ -24,12 +24,6 @@ pub fn test() -> Result<(), String> {
         &["cargo", "test", "-p", "sinks", "--features", "otlp", "--locked"],
     )?;
     step(
-        "tests of a server with metrics sinks",
-        &"cargo test -p server --features otlp --test sinks --test otlp --test start --locked"
-            .split(' ')
-            .collect::<Vec<_>>(),
-    )?;
-    step(
         "the shell against recorded output of HBase's shell",
         &["compat/shell/run", "--grampus", "target/debug/grampus"],
     )?;
@@ -37,7 +31,16 @@ pub fn test() -> Result<(), String> {
         "stock Java clients against recorded responses of HBase",
         &["compat/run", "--grampus", "target/debug/grampus"],
     )?;
-    sql::test()
+    step("the coordination interface over ZooKeeper", &["compat/zookeeper/run"])?;
+    sql::test()?;
+    // The last step, because it builds target/debug/grampus with other features. The features are
+    // those of the workspace, so that only the server and the sinks are built again.
+    step(
+        "tests of a server with metrics sinks",
+        &"cargo test --workspace --features server/otlp --test sinks --test otlp --test start --locked"
+            .split(' ')
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Runs `test`, and checks that a reviewer would otherwise have to do.

@@ -525,7 +525,7 @@ impl RegionServer {
     }
 
     /// The memory budget of responses that are being built or sent.
-    pub(crate) fn response_budget(&self) -> &Arc<Budget> {
+    pub fn response_budget(&self) -> &Arc<Budget> {
         &self.response_budget
     }
 

@@ -110,7 +110,7 @@ fn mutations(world: &World, groups: &[(MutationType, &[String])]) -> (Bytes, Byt
 }
 
 #[test]
-fn a_long_batch_is_published_in_parts_or_refused_as_a_whole() {
+fn a_long_batch_is_published_in_chunks_or_refused_as_a_whole() {
     run(async {
         let world = World::begin().await;
         let rows: Vec<String> = (0..2500).map(|at| format!("r{at:04}")).collect();
@@ -136,5 +136,22 @@ fn a_long_batch_is_published_in_parts_or_refused_as_a_whole() {
         assert_eq!(puts.result_or_exception, []);
         assert!(deletes.result_or_exception[0].exception.is_none(), "the cells of the puts are skipped");
         assert_eq!(cell_counts(&world, &[action(0, &get("r2499", None), true)]).await, [0]);
+    });
+}
+
+#[test]
+fn a_batch_of_puts_needs_no_free_memory_for_its_small_response() {
+    run(async {
+        let world = World::begin().await;
+        let rows: Vec<String> = (0..100).map(|at| format!("r{at:04}")).collect();
+        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)]);
+        let budget = world.server.response_budget();
+        let held: Vec<_> = std::iter::from_fn(|| budget.hold(60_000)).collect();
+        assert!(budget.available() < 60_000, "{}", held.len());
+        let answer = world.call_raw("Multi", request, cells).await;
+        let response = proto::MultiResponse::decode(answer.message).unwrap();
+        let entries = &response.region_action_result[0].result_or_exception;
+        assert!(entries.len() == 100 && entries.iter().all(|entry| entry.exception.is_none()));
+        drop(held);
     });
 }

@@ -13,8 +13,6 @@ pub struct Selection {
     pub is_major: bool,
     /// Whether all files of the store are selected, so that deleted cells can be dropped.
     pub is_all: bool,
-    /// Whether a file that could be selected is a reference to a file of a split region.
-    pub has_references: bool,
     /// Whether the files were selected with the off-peak settings.
     pub is_off_peak: bool,
     /// The lower bound of the timestamps in each output file, ascending; the first is `i64::MIN`.
@@ -96,7 +94,6 @@ pub fn select(
         files: selected,
         is_major: selects_major && is_all,
         is_all,
-        has_references: candidates_have_references,
         is_off_peak: run.count > 0 && !is_all && request.off_peak,
         boundaries: run.boundaries,
     }

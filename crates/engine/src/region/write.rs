@@ -42,17 +42,9 @@ pub struct PendingBatch {
 }
 
 impl PendingBatch {
-    /// The error with which the whole batch failed, or with which every mutation failed if that is
-    /// [`Error::TooBusy`]. No mutation was then published.
+    /// The error with which the whole batch failed.
     pub fn refusal(&self) -> Option<&Error> {
-        let is_busy = |error: &Error| matches!(error, Error::TooBusy { .. });
-        match &self.published {
-            Err(error) => Some(error),
-            Ok(_) if self.failed.len() == self.len && self.failed.values().all(is_busy) => {
-                self.failed.values().next()
-            }
-            Ok(_) => None,
-        }
+        self.published.as_ref().err()
     }
 
     /// The result of each mutation. `published` is the result of all mutations that passed their

@@ -54,6 +54,8 @@ const SMALL_ROW_BYTES: usize = 64;
 /// Number of cells after which a chunk of a batch of mutations ends. The chunk is submitted to the
 /// region, which takes about 1 ms, and the task yields.
 const CELLS_PER_CHUNK: usize = 1000;
+/// Length of a message that is always admitted: more than that of usual batches.
+const SMALL_MESSAGE_LEN: usize = 64 << 10;
 /// Bytes by which the response grows before the task yields.
 const BYTES_PER_YIELD: usize = 256 << 10;
 /// Maximum number of bytes of mutations in a batch: about as many as HBase's clients buffer. The
@@ -87,6 +89,7 @@ pub(super) async fn multi(
         share: BudgetShare::of(server.response_budget()),
         regions_len: 0,
         message_len: 0,
+        ran_change: false,
         actions: 0,
         yield_at_len: BYTES_PER_YIELD,
     };
@@ -131,6 +134,8 @@ struct MultiCall<'a> {
     regions_len: usize,
     // Bytes of the response's message for all regions so far.
     message_len: usize,
+    // Whether an increment or append ran.
+    ran_change: bool,
     // Actions since the task last yielded.
     actions: usize,
     // Size of the response at which the task yields next.
@@ -208,6 +213,7 @@ impl MultiCall<'_> {
         let checked = condition.map(from_proto::condition).transpose()?;
         let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
         let kinds = MutationKinds::in_batch(&mutations);
+        self.ran_change = true;
         let changed = region.change(checked.as_ref(), mutations).await;
         match condition {
             Some(_) => timed.end_checked(&changed, None, kinds),
@@ -462,6 +468,7 @@ impl MultiCall<'_> {
         self.check_space()?;
         let (timed, kind) =
             (CallTimer::begin(self.server, region, self.context.client.as_deref()), mutation.kind);
+        self.ran_change = true;
         let changed = region.change(None, vec![mutation]).await;
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
@@ -471,20 +478,32 @@ impl MultiCall<'_> {
 
     /// Returns an error if the response may not grow by another result.
     fn check_space(&mut self) -> Answer<()> {
-        let bytes = self.block.len() + self.message_len;
-        let lacking = bytes.saturating_sub(self.share.used());
+        let bytes = self.block.len();
+        let lacking = (bytes + self.message_len).saturating_sub(self.share.used());
         match (bytes as u64) < self.bytes_max && (lacking == 0 || self.share.take_large(lacking)) {
             true => Ok(()),
             false => Err(self.too_large()),
         }
     }
 
-    /// Updates the size of the response's message, which excludes the cell block. The results of
-    /// the current region take `region_len` bytes of it. Returns an error if the response is too
-    /// large, which is possible even without cells.
+    /// Counts the growth of the response's message, which excludes the cell block. The results of
+    /// the current region take `region_len` bytes of it. Returns an error if the message is too
+    /// large.
+    ///
+    /// The client repeats a call that fails. So a call does not fail for lack of memory if its
+    /// message is small, or after an increment or append, which must not run twice.
     fn record_message_len(&mut self, region_len: usize) -> Answer<()> {
-        self.message_len = self.regions_len + region_len;
-        self.check_space()
+        let message_len = self.regions_len + region_len;
+        let growth = message_len.saturating_sub(self.message_len);
+        self.message_len = message_len;
+        if message_len as u64 > self.bytes_max {
+            return Err(self.too_large());
+        }
+        if message_len <= SMALL_MESSAGE_LEN || self.ran_change {
+            self.share.force(growth);
+            return Ok(());
+        }
+        if self.share.take_large(growth) { Ok(()) } else { Err(self.too_large()) }
     }
 
     fn too_large(&self) -> JavaException {

@@ -162,11 +162,10 @@ fn the_pages_show_recent_events() {
     for heading in ["History", "Memory", "Flushes and compactions", "Tables", "Regions"] {
         assert!(page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
     }
-    assert!(
-        page.contains("Nothing needs attention."),
-        "{}",
-        between(&page, "class=\"findings\"", "</section>")
-    );
+    // The disk of the machine that runs this test may be nearly full.
+    let findings = between(&page, "class=\"findings\"", "</section>");
+    let other = findings.matches("class=\"finding ").count() - findings.matches("disk is low on space").count();
+    assert!(page.contains("Nothing needs attention.") || other == 0, "{findings}");
     let carts = row(&page, "table=shop:carts");
     assert_eq!(
         carts[..4],

@@ -107,7 +107,8 @@ const SHARD_BYTES_MIN: u64 = 16 << 20;
 const SHARDS_PER_CORE: usize = 4;
 // Estimated average size of a block. HBase's default is 64 KiB, but some blocks are smaller.
 const TYPICAL_BLOCK_BYTES: u64 = 32 << 10;
-// An epoch ends when 1/N of the values that fit in the cache have been evicted.
+// An epoch (see `BlockCache::epoch`) ends after as many evictions as 1/16 of the values that fit in
+// the cache.
 const EPOCH_DIVISOR: usize = 16;
 
 #[derive(Clone)]

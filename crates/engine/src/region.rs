@@ -366,7 +366,7 @@ impl Region {
             nonce,
             scopes: self.scopes.clone(),
             logged,
-            committed: self.mvcc.clone(),
+            listener: self.mvcc.clone(),
         });
     }
 

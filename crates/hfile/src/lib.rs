@@ -6,9 +6,10 @@
 //!   nothing;
 //! * [`Outline`]: iterates over the data blocks of a file using only its index;
 //! * [`RowLocator`]: finds a row within one block without a cursor;
-//! * [`RowSlice`]: whole rows of one block, read without checks beyond the block;
-//! * [`Catalog`], [`Directory`], [`Strip`]: the column sidecar, a second, column-wise copy of the
-//!   cells that some files have;
+//! * [`RowSlice`]: whole rows within one block, read cell by cell without a cursor;
+//! * [`Catalog`], [`Directory`], [`Strip`]: the column sidecar, a second copy of a file's cells,
+//!   column by column. Not every file has one. The catalog divides the file into ranges of rows, a
+//!   directory lists the columns of a range, and a strip has the values of one column;
 //! * [`Block`]: a block in memory: checked, decompressed, searchable;
 //! * [`Writer`]: writes a file front to back, byte for byte as HBase's writer does.
 //!

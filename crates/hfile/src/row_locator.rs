@@ -149,7 +149,7 @@ impl RowLocator {
     }
 }
 
-/// Whether `key` sorts before all cells that `row` can have.
+/// Whether `key` is at most the smallest key that `row` can have.
 #[inline]
 fn is_at_or_before_row_start(order: CellOrder, key: &[u8], row: &[u8]) -> bool {
     match order.compare_rows(key::row(key), row) {

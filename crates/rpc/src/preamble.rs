@@ -85,7 +85,7 @@ pub fn simple() -> [u8; PREAMBLE_LEN] {
     [m0, m1, m2, m3, VERSION, AUTH_SIMPLE]
 }
 
-/// The frame that rejects a bad preamble; `None` for valid ones.
+/// The frame that refuses a preamble; `None` if the preamble is accepted.
 pub fn refusal(preamble: Preamble, peer: SocketAddr) -> Option<Bytes> {
     let (class, text) = match preamble {
         Preamble::Simple | Preamble::Sasl | Preamble::Registry => return None,

@@ -57,7 +57,7 @@ pub struct ServerOptions {
     pub queued_bytes_max: usize,
     /// Maximum total size in bytes of responses that are being built or are unsent; further calls
     /// fail with `CallQueueTooBigException`.
-    pub answer_bytes_max: usize,
+    pub response_bytes_max: usize,
     /// Maximum number of concurrent calls; further ones fail with `CallQueueTooBigException`
     /// (`hbase.ipc.server.max.callqueue.length`). `None`: limited only by their bytes.
     pub calls_max: Option<usize>,
@@ -88,7 +88,7 @@ impl Default for ServerOptions {
         ServerOptions {
             max_request_bytes: 256 << 20,
             queued_bytes_max: 1 << 30,
-            answer_bytes_max: 1 << 30,
+            response_bytes_max: 1 << 30,
             calls_max: None,
             connections_max: 10_000,
             handshakes_per_address_max: 2_000,

@@ -455,7 +455,7 @@ async fn occasional_bytes_are_not_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn unread_responses_are_counted_and_their_connection_is_closed_under_pressure() {
-    let options = ServerOptions { answer_bytes_max: 1 << 20, ..ServerOptions::default() };
+    let options = ServerOptions { response_bytes_max: 1 << 20, ..ServerOptions::default() };
     let harness = Harness::new(options).await;
     let mut other = harness.open().await;
     let mut holder = harness.open().await;

@@ -34,8 +34,9 @@ use crate::{Edit, Error, Result, marker};
 
 /// Idle time after which a durability mark for the last group is written ([`crate::mark`]).
 const IDLE: Duration = Duration::from_millis(20);
-/// Maximum of [`LogOptions::roll_bytes`]. A file below this length may get one more entry of 1 GiB.
-/// It must then still be shorter than the entry that an end mark claims, 2 GiB ([`crate::mark`]).
+/// Maximum of [`LogOptions::roll_bytes`]. A file that has almost this length may get one more
+/// entry, of at most 1 GiB. Its length must stay below 2 GiB, the length that an end mark states
+/// ([`crate::mark`]).
 const ROLL_BYTES_MAX: u64 = 1000 << 20;
 const _: () =
     assert!(ROLL_BYTES_MAX + CELLS_LEN_MAX as u64 + KEY_LEN_MAX as u64 <= i32::MAX as u64 - (1 << 20));
@@ -84,7 +85,7 @@ impl Committer {
         let mut file_number = 0;
         let segment = create(&env, &*fs, &options, &mut file_number, Previous::NONE).await;
         let segment = segment.map_err(|(_, error)| error)?;
-        info!(path = %segment.path(), "opened a new log");
+        info!(path = %segment.path(), "opened a new log file");
         locked(&shared.retention).set_open(Some(segment.path().clone()));
         Ok(Committer {
             env,
@@ -123,7 +124,7 @@ impl Committer {
                 let began = self.env.clock.monotonic();
                 self.commit_all(&edits).await;
                 let took = self.env.clock.monotonic().saturating_sub(began);
-                self.group_delay.record_commit(edits.len(), took, self.shared.queued_edits());
+                self.group_delay.record_commit(edits.len(), took, self.shared.queued_edit_count());
                 edits.clear();
             }
             // Lets the notified writers run now, so that their next edits join the next group.
@@ -137,34 +138,34 @@ impl Committer {
 
     /// Waits for more edits if [`GroupDelay`] expects them.
     async fn delay_group(&mut self) {
-        let Some(wait) = self.group_delay.delay_limit(self.shared.queued_edits()) else { return };
+        let Some(wait) = self.group_delay.delay_limit(self.shared.queued_edit_count()) else { return };
         let began = self.env.clock.monotonic();
         tokio::select! {
             biased;
-            () = self.shared.queued_at_least(wait.edits) => {}
+            () = self.shared.wait_queued_at_least(wait.edits) => {}
             () = self.env.clock.sleep(wait.duration) => {}
         }
         self.shared.wake_at_first_edit();
         let took = self.env.clock.monotonic().saturating_sub(began);
-        self.group_delay.record_delay(self.shared.queued_edits() >= wait.edits, took);
+        self.group_delay.record_delay(self.shared.queued_edit_count() >= wait.edits, took);
     }
 
-    /// Waits until something is queued. An idle log gets a durability mark, and rolls at its
-    /// maximum age.
+    /// Waits until an edit or a command is queued. An idle log gets a durability mark, and rolls at
+    /// its maximum age.
     async fn wait_for_work(&mut self) {
         let sleep = match (&self.state, self.mark_due) {
             (State::Stopped(_), _) => None,
             (State::Open(_), true) => Some(IDLE),
             (State::Open(segment), false) => self.age_left(segment),
         };
-        let Some(sleep) = sleep else { return self.shared.queued().await };
+        let Some(sleep) = sleep else { return self.shared.wait_queued().await };
         let timed_out = tokio::select! {
             biased;
-            () = self.shared.queued() => false,
+            () = self.shared.wait_queued() => false,
             () = self.env.clock.sleep(sleep) => true,
         };
         if timed_out && self.mark_due {
-            self.mark_idle().await;
+            self.write_durability_mark().await;
         } else if timed_out {
             self.roll_if_due().await;
         }
@@ -178,15 +179,15 @@ impl Committer {
         Some(period.saturating_sub(age).max(Duration::from_secs(1)))
     }
 
-    async fn mark_idle(&mut self) {
+    async fn write_durability_mark(&mut self) {
         self.mark_due = false;
         let State::Open(segment) = &mut self.state else { return };
-        let marked = segment.mark_idle().await;
+        let marked = segment.write_durability_mark().await;
         // On a full disk the mark is omitted: the next group contains the same mark.
         if let Err(error) = marked
             && !is_full(&error)
         {
-            warn!(path = %segment.path(), %error, "cannot write to a log; opening a new one");
+            warn!(path = %segment.path(), %error, "cannot write to a log file; opening a new one");
             let outcome = self.abandon_file().await;
             if let Err(cause) = outcome {
                 self.stop(cause);
@@ -224,7 +225,7 @@ impl Committer {
             return Ok(());
         }
         let Err(first) = self.write_when_space(group).await else { return Ok(()) };
-        warn!(error = %first, edits = group.len(), "cannot write to a log; retrying the group in a new one");
+        warn!(error = %first, edits = group.len(), "cannot write to a log file; retrying in a new one");
         let second = match self.abandon_file().await {
             Ok(()) => match self.write_when_space(group).await {
                 Ok(()) => return Ok(()),
@@ -332,17 +333,17 @@ impl Committer {
     fn notify(&self, group: &[Edit], outcome: Result<()>) {
         let is_too_large = |edit: &Edit| edit.logged && !fits_entry(edit);
         let is_notified_together = |edit: &Edit, next: &Edit| {
-            Arc::ptr_eq(&edit.committed, &next.committed) && !is_too_large(edit) && !is_too_large(next)
+            Arc::ptr_eq(&edit.listener, &next.listener) && !is_too_large(edit) && !is_too_large(next)
         };
         for edits in group.chunk_by(is_notified_together) {
             let queued_bytes = edits.iter().map(Edit::queued_bytes).sum();
             match &outcome {
                 Ok(()) if is_too_large(&edits[0]) => {
                     let error = Error::TooLarge { bytes: edits[0].cells.len() as u64 };
-                    edits[0].committed.failed(edits[0].seq_id, &error);
+                    edits[0].listener.failed(edits[0].seq_id, &error);
                 }
-                Ok(()) => edits[0].committed.committed_together(edits),
-                Err(error) => edits.iter().for_each(|edit| edit.committed.failed(edit.seq_id, error)),
+                Ok(()) => edits[0].listener.committed_together(edits),
+                Err(error) => edits.iter().for_each(|edit| edit.listener.failed(edit.seq_id, error)),
             }
             let before = self.shared.counts.queued_bytes.fetch_sub(queued_bytes, Ordering::Relaxed);
             debug_assert!(before >= queued_bytes, "only queued edits leave the queue");
@@ -397,7 +398,7 @@ impl Committer {
         }
         if let Err(error) = self.roll().await {
             self.retry_roll_at = len + limit / 8;
-            warn!(%error, len, "cannot create a new log; the old one stays in use");
+            warn!(%error, len, "cannot create a new log file; the old one stays in use");
             if len > ROLL_BYTES_MAX {
                 self.roll_oversized(error).await;
             }

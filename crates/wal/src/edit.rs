@@ -56,7 +56,7 @@ pub struct Edit {
     /// False for `SKIP_WAL`: the edit passes through the queue but is not written.
     pub logged: bool,
     /// Listener for the outcome.
-    pub committed: Arc<dyn Committed>,
+    pub listener: Arc<dyn Committed>,
 }
 
 // Approximate size of an edit without its cells.

@@ -41,8 +41,8 @@ pub struct LogOptions {
     pub group_bytes: u64,
     /// Guarantee that an edit must have before it is reported as committed.
     pub durability: SyncLevel,
-    /// File that lists the retained log files (see [`crate::record`]). `None`: there is no such
-    /// list.
+    /// Path of the file that lists the retained log files (see [`crate::record`]). `None`: there is
+    /// no such file.
     pub record: Option<FilePath>,
     /// Metrics, which several [`Log`]s can share. `None`: new ones.
     pub instruments: Option<Arc<Instruments>>,
@@ -92,8 +92,8 @@ pub struct LogStatistics {
 /// The log of a server, or of `hbase:meta`: a sequence of log files. Takes edits, commits them in
 /// groups, and tracks which log files are still needed.
 ///
-/// Dropping it commits the queued edits but writes no trailer, as if the process had been killed.
-/// [`Log::close`] writes the trailer.
+/// [`Log::close`] commits the queued edits and ends the open file with a trailer. Dropping the
+/// `Log` also commits the queued edits, but the file gets no trailer.
 pub struct Log {
     shared: Arc<Shared>,
 }
@@ -154,18 +154,18 @@ impl Shared {
     }
 
     /// Waits until an edit or a command is queued, or the log is dropped.
-    pub(crate) async fn queued(&self) {
+    pub(crate) async fn wait_queued(&self) {
         self.wake.notified().await;
     }
 
-    pub(crate) fn queued_edits(&self) -> usize {
+    pub(crate) fn queued_edit_count(&self) -> usize {
         locked(&self.queue).edits.len()
     }
 
     /// Waits until at least `edits` edits or a command are queued, or the log is dropped. Until
     /// [`wake_at_first_edit`](Self::wake_at_first_edit) is called, fewer edits do not wake the
     /// committer.
-    pub(crate) async fn queued_at_least(&self, edits: usize) {
+    pub(crate) async fn wait_queued_at_least(&self, edits: usize) {
         while self.needs_more(edits) {
             self.wake.notified().await;
         }
@@ -252,7 +252,7 @@ impl Log {
         Ok(Arc::new(Log { shared }))
     }
 
-    /// Queues an edit and returns immediately. `edit.committed` is notified once the edit is
+    /// Queues an edit and returns immediately. `edit.listener` is notified once the edit is
     /// durable or has failed.
     ///
     /// The order of the calls is the order in the log. So a region must call this under the lock

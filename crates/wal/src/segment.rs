@@ -121,7 +121,7 @@ impl Segment {
     }
 
     /// Writes a durability mark for the last group, without a sync.
-    pub(crate) async fn mark_idle(&mut self) -> fs::Result<()> {
+    pub(crate) async fn write_durability_mark(&mut self) -> fs::Result<()> {
         self.writer.append_with_end(idle_end_mark(self.salt, self.durable), 0).await
     }
 

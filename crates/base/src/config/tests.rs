@@ -62,7 +62,7 @@ fn the_defaults() {
     let parts = config.memory_parts(10 << 30);
     assert_eq!(parts.total, 4 << 30);
     assert_eq!((parts.memstores, parts.cache), (1_717_986_918, 1_717_986_918));
-    assert_eq!((parts.requests, parts.answers), (286_331_153, 286_331_153), "thirds of the rest");
+    assert_eq!((parts.requests, parts.responses), (286_331_153, 286_331_153), "thirds of the rest");
     assert_eq!(config.request_bytes_max_of(1 << 30), 256 << 20);
     assert_eq!(config.request_bytes_max_of(64 << 20), (48 << 20) - (64 << 10), "at least one request fits");
     assert_eq!((config.calls_max(), config.connections_max_of(20_000)), (None, 15_000 - 2 * 512 - 1250));
@@ -255,7 +255,7 @@ fn limits_are_set_or_derived() {
     let config = given(&["grampus.memory=1 GiB", "hbase.ipc.server.max.callqueue.size=1 MiB"]);
     let parts = config.memory_parts(1 << 40);
     assert_eq!((parts.total, parts.requests), (1 << 30, 1 << 20));
-    assert!(parts.memstores + parts.cache + parts.requests + parts.answers < parts.total);
+    assert!(parts.memstores + parts.cache + parts.requests + parts.responses < parts.total);
     assert_eq!(
         config.memory_parts(1 << 40).to_string(),
         "1024 MiB: memstores 409 MiB, block cache 409 MiB, requests 1 MiB, responses 68 MiB, other 135 MiB"

@@ -107,9 +107,9 @@ impl Histogram {
     /// Records a value that often equals the previous one. In that case it is cheaper than
     /// [`record_in`](Self::record_in).
     #[inline]
-    pub fn record_repeated(&self, value: u64, area: OwnArea) {
+    pub fn record_likely_repeat(&self, value: u64, area: OwnArea) {
         if COUNTING {
-            self.parts.within(area).record_repeated(value);
+            self.parts.within(area).record_likely_repeat(value);
         }
     }
 
@@ -410,25 +410,25 @@ mod tests {
     fn repeated_values_are_recorded_like_others() {
         let (repeated, plain) = (Histogram::new(), Histogram::new());
         for value in [7, 7, 7, 0, 0, 900, 7, 900, 900, u64::MAX, u64::MAX] {
-            repeated.record_repeated(value, OwnArea::get());
+            repeated.record_likely_repeat(value, OwnArea::get());
             plain.record(value);
         }
         assert_eq!(repeated.snapshot(), plain.snapshot());
         [&repeated, &plain].into_iter().for_each(Histogram::roll);
         assert_eq!(repeated.interval(), plain.interval());
         // Equal to the previous value, in the next interval.
-        repeated.record_repeated(u64::MAX, OwnArea::get());
-        repeated.record_repeated(900, OwnArea::get());
+        repeated.record_likely_repeat(u64::MAX, OwnArea::get());
+        repeated.record_likely_repeat(900, OwnArea::get());
         repeated.roll();
-        repeated.record_repeated(900, OwnArea::get());
+        repeated.record_likely_repeat(900, OwnArea::get());
         repeated.roll();
         let summary = || (repeated.interval().count(), repeated.interval().min(), repeated.interval().max());
         assert_eq!(summary(), (1, 900, 900));
         // Repeated before a different value comes, and absent in the interval after that.
-        [900, 900, 7].into_iter().for_each(|value| repeated.record_repeated(value, OwnArea::get()));
+        [900, 900, 7].into_iter().for_each(|value| repeated.record_likely_repeat(value, OwnArea::get()));
         repeated.roll();
         assert_eq!(summary(), (3, 7, 900));
-        repeated.record_repeated(7, OwnArea::get());
+        repeated.record_likely_repeat(7, OwnArea::get());
         repeated.roll();
         assert_eq!(summary(), (1, 7, 7));
         repeated.roll();
@@ -447,7 +447,7 @@ mod tests {
             max = max.max(interval.max());
         };
         std::thread::scope(|scope| {
-            let record = |at: u64| histogram.record_repeated(100 + at / 3 % 2, OwnArea::get());
+            let record = |at: u64| histogram.record_likely_repeat(100 + at / 3 % 2, OwnArea::get());
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(move || (0..60_000).for_each(record))).collect();
             while threads.iter().any(|thread| !thread.is_finished()) {
                 read();

@@ -163,7 +163,7 @@ impl Sizes {
     #[inline]
     pub fn record_in(&self, bytes: u64, area: OwnArea) {
         // Repeated requests have equal sizes.
-        self.0.record_repeated(bytes, area);
+        self.0.record_likely_repeat(bytes, area);
     }
 
     /// The sizes in bytes.

@@ -410,7 +410,7 @@ fn memory_limits(limits: &MemoryParts, shared: &Shared) -> MemoryLimits {
         memstores_limit: limits.memstores.into(),
         cache_limit: limits.cache.into(),
         requests_limit: limits.requests.into(),
-        answers_limit: limits.answers.into(),
+        answers_limit: limits.responses.into(),
     }
 }
 

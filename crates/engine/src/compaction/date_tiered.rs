@@ -28,7 +28,7 @@ pub fn minor(
     settings: &Settings,
     files: &[FileFacts],
     off_peak: bool,
-    may_be_stuck: bool,
+    blocks_flushes: bool,
     time: SelectionTime,
 ) -> FileRun {
     let oldest = time.now_ms.checked_sub(settings.windows.file_age_max_ms).unwrap_or(i64::MIN);
@@ -45,7 +45,7 @@ pub fn minor(
         let is_older = |newest: &i64| window.compared_to(*newest) == Ordering::Greater;
         let start = newest_so_far[..end].iter().rposition(is_older).map_or(0, |older| older + 1);
         if end - start >= files_min {
-            let run = of_window(settings, &files[start..end], files_min, off_peak, may_be_stuck, window);
+            let run = of_window(settings, &files[start..end], files_min, off_peak, blocks_flushes, window);
             if run.count > 0 {
                 debug_assert!(start + run.start + run.count <= end, "a run lies within its window");
                 return FileRun { start: start + run.start, ..run };
@@ -73,10 +73,10 @@ fn of_window(
     files: &[FileFacts],
     files_min: usize,
     off_peak: bool,
-    may_be_stuck: bool,
+    blocks_flushes: bool,
     window: Window,
 ) -> FileRun {
-    let run = match may_be_stuck {
+    let run = match blocks_flushes {
         true => FileRun { start: 0, count: files.len(), boundaries: Vec::new() },
         false => exploring::select(settings, files, files_min, off_peak, false),
     };

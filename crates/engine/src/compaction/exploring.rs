@@ -5,19 +5,18 @@ use crate::compaction::facts::{FileFacts, bytes_of};
 use crate::compaction::select::FileRun;
 use crate::compaction::settings::Settings;
 
-/// If the store may be stuck, a run replaces the best one so far only if it is better by this
-/// factor, because its files have to be rewritten.
+/// If the store blocks flushes, a run replaces the best one so far only if it removes more files
+/// per byte by this factor, because its files have to be rewritten.
 const BETTER_BY: f64 = 1.05;
 
-/// Selects a run of at least `files_min` of `files`. A store may be stuck if flushes wait because
-/// of its number of files. It then gets the run that removes the most files per byte, or else the
-/// smallest one.
+/// Selects a run of at least `files_min` of `files`. If the store `blocks_flushes`, because it has
+/// too many files, this is the run that removes the most files per byte, or else the smallest one.
 pub fn select(
     settings: &Settings,
     files: &[FileFacts],
     files_min: usize,
     off_peak: bool,
-    may_be_stuck: bool,
+    blocks_flushes: bool,
 ) -> FileRun {
     let (mut best, mut smallest): (Option<Candidate>, Option<Candidate>) = (None, None);
     for start in 0..files.len() {
@@ -33,12 +32,12 @@ pub fn select(
             if candidate.bytes >= settings.bytes_min && !is_in_ratio(run, settings.ratio(off_peak)) {
                 continue;
             }
-            if best.is_none_or(|best| candidate.is_better_than(best, may_be_stuck)) {
+            if best.is_none_or(|best| candidate.is_better_than(best, blocks_flushes)) {
                 best = Some(candidate);
             }
         }
     }
-    let chosen = best.or(if may_be_stuck { smallest } else { None });
+    let chosen = best.or(if blocks_flushes { smallest } else { None });
     chosen.map_or_else(FileRun::default, |chosen| FileRun {
         start: chosen.start,
         count: chosen.count,
@@ -54,8 +53,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn is_better_than(self, best: Candidate, may_be_stuck: bool) -> bool {
-        if may_be_stuck && best.bytes > 0 && self.bytes > 0 {
+    fn is_better_than(self, best: Candidate, blocks_flushes: bool) -> bool {
+        if blocks_flushes && best.bytes > 0 && self.bytes > 0 {
             let files_a_byte = |run: Candidate| run.count as f64 / run.bytes as f64;
             return files_a_byte(best) * BETTER_BY < files_a_byte(self);
         }

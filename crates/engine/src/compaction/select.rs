@@ -56,7 +56,9 @@ pub fn select(
         return Selection { files: fifo::select(files, compacting, time), ..Selection::none() };
     }
     let running = usize::from(!compacting.is_empty());
-    let may_be_stuck = files.len() - compacting.len() + running >= settings.blocking_files;
+    // Flushes wait if the store has too many files. A running compaction counts as one file, its
+    // output.
+    let blocks_flushes = files.len() - compacting.len() + running >= settings.blocking_files;
     // The candidates start after the newest file that is being compacted, because a run has no
     // gaps.
     let mut first = compacting.last().map_or(0, |last| last + 1);
@@ -72,11 +74,13 @@ pub fn select(
         Policy::DateTiered if selects_major || candidates_have_references => {
             date_tiered::major(settings, candidates, time)
         }
-        Policy::DateTiered => date_tiered::minor(settings, candidates, request.off_peak, may_be_stuck, time),
+        Policy::DateTiered => {
+            date_tiered::minor(settings, candidates, request.off_peak, blocks_flushes, time)
+        }
         _ if selects_major || candidates_have_references => {
             FileRun { start: 0, count: candidates.len(), boundaries: Vec::new() }
         }
-        policy => select_by_size(policy, settings, candidates, request.off_peak, may_be_stuck),
+        policy => select_by_size(policy, settings, candidates, request.off_peak, blocks_flushes),
     };
     if !(selects_major && request.by_user) {
         run.count = run.count.min(settings.files_max);
@@ -116,13 +120,13 @@ fn select_by_size(
     settings: &Settings,
     candidates: &[FileFacts],
     off_peak: bool,
-    may_be_stuck: bool,
+    blocks_flushes: bool,
 ) -> FileRun {
     let minor_candidates: Vec<FileFacts> =
         candidates.iter().filter(|file| allows_minor(file)).cloned().collect();
     let run = match policy {
         Policy::RatioBased => ratio::select(settings, &minor_candidates, off_peak),
-        _ => exploring::select(settings, &minor_candidates, settings.files_min, off_peak, may_be_stuck),
+        _ => exploring::select(settings, &minor_candidates, settings.files_min, off_peak, blocks_flushes),
     };
     if run.count < settings.files_min { FileRun::default() } else { run }
 }

@@ -188,7 +188,7 @@ impl Tree {
 
     /// A predicate that holds for the entries before the cell with the target's key and `seq_id`.
     #[inline]
-    fn before(&self, target: &SearchTarget<'_>, seq_id: u64) -> impl SortsBefore {
+    fn predicate_before(&self, target: &SearchTarget<'_>, seq_id: u64) -> impl SortsBefore {
         move |row_head, entry| self.compare(row_head, entry, target, seq_id) == Ordering::Less
     }
 
@@ -305,7 +305,8 @@ impl Writer<'_> {
     fn prefetch_leaves(&self, cells: &[Cell<'_>]) -> [Option<PageRef>; GROUP_LEN] {
         let none = [None; GROUP_LEN];
         let (Some(root), Some(first)) = (self.tree.root(), cells.first()) else { return none };
-        if self.hinted_leaf(&self.tree.before(&self.tree.target(first.key), first.seq_id)).is_some() {
+        if self.hinted_leaf(&self.tree.predicate_before(&self.tree.target(first.key), first.seq_id)).is_some()
+        {
             // Cells usually arrive in order, so the other cells belong there too.
             return none;
         }
@@ -313,7 +314,9 @@ impl Writer<'_> {
         for level in (0..root.level()).rev() {
             for (page, cell) in pages.iter_mut().zip(cells) {
                 let target = self.tree.target(cell.key);
-                if let SearchStep::To(below) = page.search_step(&self.tree.before(&target, cell.seq_id)) {
+                if let SearchStep::To(below) =
+                    page.search_step(&self.tree.predicate_before(&target, cell.seq_id))
+                {
                     below.prefetch(level);
                     *page = below;
                 }
@@ -362,7 +365,7 @@ impl Writer<'_> {
         seq_id: u64,
     ) {
         let tree = self.tree;
-        let is_before = tree.before(target, seq_id);
+        let is_before = tree.predicate_before(target, seq_id);
         let leaf = self.leaf_for(start, &is_before);
         let index = leaf.index_of(&is_before);
         // The entry after the insert position may be the first one of the next page.

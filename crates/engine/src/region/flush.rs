@@ -144,8 +144,8 @@ impl Region {
         let has_cells = |at: usize| !view.stores[at].active.is_empty();
         let is_partial = (0..wanted.len()).any(|at| !wanted[at] && has_cells(at));
         if !(0..wanted.len()).any(|at| wanted[at] && has_cells(at)) {
-            // If the other families have no cells in memory either, the log needs no edit up to
-            // this sequence id.
+            // If no family has cells in memory, all edits up to this sequence id are in files. Then
+            // the log may forget them.
             let written = self.mvcc.write_point();
             drop(publish);
             if !is_partial {

@@ -171,8 +171,9 @@ impl Region {
         Ok(list)
     }
 
-    /// The newest view, and a registered read point: `wanted`, but at most the newest read point;
-    /// the newest one if `wanted` is `None`. The view has all writes up to the read point.
+    /// The newest view, and a read point that is registered for this reader. The read point is the
+    /// smaller one of `wanted` and the newest read point. If `wanted` is `None`, it is the newest
+    /// read point. The view has all writes up to the read point.
     pub(super) fn view_at(&self, wanted: Option<u64>) -> (Arc<RegionView>, ReadGuard) {
         loop {
             let view = self.view.load_full();

@@ -142,8 +142,8 @@ impl Region {
         if self.read_only {
             return Err(Error::ReadOnly { region: self.name.clone() });
         }
-        // Writes to `hbase:meta` are never refused for lack of space. Without them, no region can
-        // be assigned.
+        // The limits below do not apply to `hbase:meta`: without writes to it, no region can be
+        // assigned.
         if self.info.table.is_meta() {
             return Ok(());
         }
@@ -293,9 +293,9 @@ impl Region {
     }
 }
 
-/// Maximum backward step of the clock that timestamps do not follow: cells get the last timestamp
-/// until the clock has caught up. Steps of time services such as NTP are smaller; a larger step
-/// corrects a wrong clock.
+/// If the clock is set back by at most this much, cells get the last timestamp until the clock has
+/// caught up. After a larger step, cells get the time of the clock. Time services such as NTP make
+/// smaller steps; a larger step corrects a wrong clock.
 const BACKWARD_STEP_MS_MAX: i64 = 10_000;
 
 impl PublishState {

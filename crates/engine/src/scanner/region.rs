@@ -13,9 +13,9 @@
 //! after the filter has accepted the row. Clients can see that too: a row that has cells only in
 //! on-demand families is not returned.
 //!
-//! A move of a store is first requested, then performed when the store *settles*. Only settling can
-//! miss blocks. The blocks that were loaded after a miss are released when the step that needed
-//! them has succeeded (`release_taken`).
+//! A store moves in two steps: a seek only records the target, and the store moves there when it
+//! *settles*. So only settling can miss blocks. The blocks that were loaded after a miss are
+//! released when the step that needed them has succeeded (`release_taken`).
 
 mod rest;
 mod walk;
@@ -51,7 +51,7 @@ pub use rest::ReleasedViews;
 const SLICE_COST: usize = 64 << 10;
 /// Cost of a cell in addition to its bytes.
 const CELL_COST: usize = 32;
-/// Cost between two checks of the clock.
+/// Cost after which the deadline is checked again.
 const CLOCK_COST: usize = 4 << 10;
 
 /// HBase's message for a limit that would cut a row which a filter must see whole.
@@ -79,8 +79,9 @@ pub struct RegionScanner {
     row: Vec<u8>,
     // Whether the current row gave a result, in this call or an earlier one.
     row_returned: bool,
-    // The last row gave only partial results: after the last of them, no cell of the row passed.
-    // As in HBase, such a row is counted against the row limit when the next row is found.
+    // Whether the last row is still to be subtracted from the row limit. It has only partial
+    // results, because no cell after them passed. As in HBase, such a row is subtracted when the
+    // next row is found.
     row_uncounted: bool,
     // Totals since the scan began.
     rows_read: u64,
@@ -93,8 +94,8 @@ pub struct RegionScanner {
     fast_path_allowed: bool,
     // The error that ended the scan.
     failure: Option<Error>,
-    // A limit that was reached at the end of a row and is still to be reported: a limit of time or
-    // rows before the search for the next row, any other limit after it.
+    // A limit that was reached at the end of a row. It ends the call later: a limit of time or rows
+    // before the search for the next row, any other limit after the next row was found.
     pending_stop: Option<Stopped>,
     // Cost that remains until the slice ends, and until the clock is checked.
     slice_left: usize,
@@ -124,8 +125,8 @@ enum Phase {
     BeginRow,
     /// The cells of the store with this index are next.
     Row(usize),
-    /// A limit was reached at a cell of the store with this index. Whether the row continues is not
-    /// known yet.
+    /// A limit was reached at a cell of the store with this index; [`Stopped::Results`] if it is
+    /// that of cells in a result (the batch). Whether the row continues is not known yet.
     LimitReached(usize, Stopped),
     /// No more rows.
     Done,
@@ -279,7 +280,7 @@ impl RegionScanner {
     /// Returns `false` if the scan cannot stop here.
     pub(crate) fn stop_early(&mut self, limits: &mut Limits) -> bool {
         let may_split_row = self.filter.as_ref().is_none_or(RowFilter::may_split_row);
-        // If the limit of bytes is reached, the scan continues only because it cannot stop here.
+        // A scan that has used up its bytes and still runs cannot stop here.
         if !limits.partials || !may_split_row || limits.bytes == 0 {
             return false;
         }
@@ -479,7 +480,7 @@ impl RegionScanner {
                 Ok(RowKeyVerdict::Passes) => {}
                 Ok(RowKeyVerdict::Filtered) => return self.skip_row(),
                 Ok(RowKeyVerdict::FilteredButEvaluated) => {}
-                Ok(RowKeyVerdict::Last) => {
+                Ok(RowKeyVerdict::EndsScan) => {
                     filter.end_row();
                     self.phase = Phase::Done;
                     return None;
@@ -620,8 +621,8 @@ impl RegionScanner {
         Error::RowTooBig { what }
     }
 
-    /// Subtracts a cell that passed from the limit of bytes, unless the filter holds it back until
-    /// the end of the row.
+    /// Subtracts the bytes of a cell that passed from the limit of bytes, unless the cell is
+    /// buffered until the filter has judged the whole row.
     #[inline]
     fn subtract_bytes(&mut self, bytes: usize, limits: &mut Limits) {
         let bytes = bytes as u64 + 4;
@@ -644,7 +645,8 @@ impl RegionScanner {
         limits.deadline.as_ref().is_some_and(|deadline| deadline.has_passed())
     }
 
-    /// The limit that ends the result within its row, if one does.
+    /// The limit that ends the result within its row, if one does. [`Stopped::Results`] is returned
+    /// for a full batch.
     fn reached_limit(
         &self,
         deadline_passed: bool,

@@ -42,7 +42,7 @@ pub(crate) enum RowKeyVerdict {
     /// The row is skipped, but the filter must see its cells.
     FilteredButEvaluated,
     /// The row is skipped, and so are all later rows.
-    Last,
+    EndsScan,
 }
 
 /// When a family of a row is read.
@@ -105,7 +105,7 @@ impl RowFilter {
             return Ok(RowKeyVerdict::Passes);
         }
         if self.scan.is_done() {
-            return Ok(RowKeyVerdict::Last);
+            return Ok(RowKeyVerdict::EndsScan);
         }
         self.skipping = self.scan.sees_skipped_rows();
         Ok(if self.skipping { RowKeyVerdict::FilteredButEvaluated } else { RowKeyVerdict::Filtered })

@@ -1,4 +1,5 @@
-//! Locates a row in a store that has only one file.
+//! Locates a row in a store. If the store has only one file, the row can be located in advance, in
+//! stages that prefetch memory ([`hfile::RowLocator`]).
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use hfile::{BlockSource, LocatedRow};
 
 use crate::store::{StoreFile, StoreView};
 
-/// A [`hfile::RowLocator`] in the only file of a store. Empty if the store has several files.
+/// A [`hfile::RowLocator`] for the only file of a store. Empty if the store has several files.
 #[derive(Default)]
 pub(crate) struct StoreRowLocator {
     in_file: Option<hfile::RowLocator>,
@@ -35,7 +36,8 @@ impl StoreRowLocator {
         self.in_file.as_ref().map(hfile::RowLocator::file_id)
     }
 
-    /// Finds the cells of `row` in `file`. Consumes the locator if it is for this file.
+    /// Finds the cells of `row` in `file`, which may be any file of the store. Uses what was
+    /// located in advance if that is in this file.
     pub(crate) fn row(&mut self, row: &[u8], file: &StoreFile, blocks: &dyn BlockSource) -> LocatedRow {
         let reader: &Arc<hfile::Reader> = file.reader();
         let prepared = self.in_file.take_if(|locator| locator.file_id() == reader.file_id());

@@ -53,17 +53,17 @@ pub(super) async fn get(
     Ok((message, cells))
 }
 
-/// Reads the row of `get` into `block`, if that needs no wait and its cells go into the cell block.
-/// Returns the number of cells. `None`: the caller must use [`read`].
+/// Reads the row of `get` if that needs no wait and its cells go into the cell block. Appends them
+/// to `cell_block` and returns their number. `None`: the caller must use [`read`].
 fn try_read(
     server: &RegionServer,
     reader: &mut RowReader<'_>,
     get: &Get,
     form: ResultForm,
-    block: &mut CellBlock,
+    cell_block: &mut CellBlock,
 ) -> Answer<Option<usize>> {
     let Some(codec) = cell_block_codec(get, form) else { return Ok(None) };
-    let mut result = RowResult::with_budget(codec, block, server.response_budget());
+    let mut result = RowResult::with_budget(codec, cell_block, server.response_budget());
     let is_read = reader.try_read(&get.row, &mut result).map_err(|error| java_exception(&error))?;
     Ok(is_read.then(|| result.cells()))
 }
@@ -81,28 +81,29 @@ pub(super) fn result_bytes(result: &proto::Result) -> usize {
     result.cell.iter().map(Message::encoded_len).sum()
 }
 
-/// Reads the row of `get`, and waits for blocks if necessary. Appends its cells to `block`, which
-/// is unchanged after an error.
+/// Reads the row of `get`, and waits for file blocks that are not cached. The cells are appended to
+/// `cell_block`, or are part of the result if `form` is `Inline`. After an error, `cell_block` is
+/// unchanged.
 pub(super) async fn read(
     server: &RegionServer,
     reader: &mut RowReader<'_>,
     get: &Get,
     form: ResultForm,
-    block: &mut CellBlock,
+    cell_block: &mut CellBlock,
 ) -> Answer<proto::Result> {
-    let before = block.len();
+    let before = cell_block.len();
     let result = match form {
         ResultForm::Block(codec) => {
-            let mut result = RowResult::with_budget(codec, block, server.response_budget());
+            let mut result = RowResult::with_budget(codec, cell_block, server.response_budget());
             reader.read(get, &mut result).await.map(|()| result.finish())
         }
         ResultForm::Inline => {
-            let mut results = Results::with_budget(form, block, server.response_budget());
+            let mut results = Results::with_budget(form, cell_block, server.response_budget());
             reader.read(get, &mut results).await.map(|()| results.into_single())
         }
     };
     if result.is_err() || get.existence_only {
-        block.truncate(before);
+        cell_block.truncate(before);
     }
     let result = result.map_err(|error| java_exception(&error))?;
     if !get.existence_only {

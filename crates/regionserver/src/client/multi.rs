@@ -54,7 +54,8 @@ const SMALL_ROW_BYTES: usize = 64;
 /// Number of cells after which a chunk of a batch of mutations ends. The chunk is submitted to the
 /// region, which takes about 1 ms, and the task yields.
 const CELLS_PER_CHUNK: usize = 1000;
-/// Length of a message that is always admitted: more than that of usual batches.
+/// A response message of at most this length is admitted even without free memory. The messages of
+/// usual batches are shorter.
 const SMALL_MESSAGE_LEN: usize = 64 << 10;
 /// Bytes by which the response grows before the task yields.
 const BYTES_PER_YIELD: usize = 256 << 10;
@@ -87,9 +88,9 @@ pub(super) async fn multi(
         quota: Operation::unlimited(),
         block: CellBlock::with_capacity(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: BudgetShare::of(server.response_budget()),
-        regions_len: 0,
+        earlier_regions_len: 0,
         message_len: 0,
-        ran_change: false,
+        ran_non_idempotent: false,
         actions: 0,
         yield_at_len: BYTES_PER_YIELD,
     };
@@ -98,19 +99,19 @@ pub(super) async fn multi(
     if request_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
     }
-    for region in request.regions() {
-        let region = region?;
-        let condition = region.rest.condition.as_ref();
+    for region_action in request.regions() {
+        let region_action = region_action?;
+        let condition = region_action.rest.condition.as_ref();
         // Clients before 2.4 put the condition on the whole request, and read only the `processed`
         // flag of the whole response.
-        let result = call.region_action(&region, request_condition.or(condition)).await?;
+        let result = call.region_action(&region_action, request_condition.or(condition)).await?;
         if request_condition.is_some() {
             response.processed = result.processed;
         } else if condition.is_none() && result.processed == Some(true) {
             response.processed = Some(true);
         }
         response.push(result);
-        call.regions_len = response.len();
+        call.earlier_regions_len = response.len();
         call.record_message_len(0)?;
     }
     Ok((response.finish(), call.block))
@@ -130,12 +131,12 @@ struct MultiCall<'a> {
     block: CellBlock,
     // Bytes reserved for the response in the server's response budget.
     share: BudgetShare,
-    // Bytes of the response's message for the earlier regions.
-    regions_len: usize,
-    // Bytes of the response's message for all regions so far.
+    // Bytes of the response's message for the regions before the current one.
+    earlier_regions_len: usize,
+    // Bytes of the response's message so far.
     message_len: usize,
-    // Whether an increment or append ran.
-    ran_change: bool,
+    // Whether an increment, append or atomic change ran. It must not run twice.
+    ran_non_idempotent: bool,
     // Actions since the task last yielded.
     actions: usize,
     // Size of the response at which the task yields next.
@@ -150,28 +151,28 @@ impl MultiCall<'_> {
     /// Errors of the whole call. An error of this region alone is part of the result.
     async fn region_action(
         &mut self,
-        action: &RegionParts,
+        region_action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
         let begun = self.server.env().clock.monotonic();
         let charge = Charge::from(begun);
-        let found = self.server.regions().find(&action.rest.region.value);
+        let found = self.server.regions().find(&region_action.rest.region.value);
         let found = found.and_then(|region| {
-            self.quota = self.server.admit(&self.context, &region, || planned(action))?;
+            self.quota = self.server.admit(&self.context, &region, || planned(region_action))?;
             Ok(region)
         });
         let outcome = match found {
             Ok(region) => {
-                let outcome = match action.rest.atomic() || condition.is_some() {
-                    true => Box::pin(self.atomic(&region, action, condition)).await,
-                    false => Ok(self.run_separately(&region, action).await?),
+                let outcome = match region_action.rest.atomic() || condition.is_some() {
+                    true => Box::pin(self.atomic(&region, region_action, condition)).await,
+                    false => Ok(self.run_separately(&region, region_action).await?),
                 };
                 let now = self.server.env().clock.monotonic();
                 charge.end((self.server, &region), &self.context, &self.quota, now);
                 outcome
             }
             Err(exception) => {
-                self.skip_all(action).await?;
+                self.skip_all(region_action).await?;
                 Err(exception)
             }
         };
@@ -179,7 +180,7 @@ impl MultiCall<'_> {
     }
 
     /// Counts an action. Yields after [`ACTIONS_PER_YIELD`] actions or [`BYTES_PER_YIELD`] bytes.
-    async fn pause(&mut self) {
+    async fn count_action(&mut self) {
         self.actions += 1;
         if self.actions >= ACTIONS_PER_YIELD || self.block.len() >= self.yield_at_len {
             self.actions = 0;
@@ -193,27 +194,27 @@ impl MultiCall<'_> {
     async fn atomic(
         &mut self,
         region: &Region,
-        action: &RegionParts,
+        region_action: &RegionParts,
         condition: Option<&proto::Condition>,
     ) -> Answer<RegionAnswer> {
         // All actions are converted even after an error, so that the cells of each one are
         // consumed.
         let mut mutations = Ok(Vec::new());
-        for action in action.actions() {
+        for action in region_action.actions() {
             let mutation = action.and_then(|action| self.atomic_mutation(region, &action));
             match (&mut mutations, mutation) {
                 (Ok(mutations), Ok(mutation)) => mutations.push(mutation),
                 (Ok(_), Err(exception)) => mutations = Err(exception),
                 (Err(_), _) => {}
             }
-            self.pause().await;
+            self.count_action().await;
         }
         let mutations = mutations?;
         let count = mutations.len();
         let checked = condition.map(from_proto::condition).transpose()?;
         let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
         let kinds = MutationKinds::in_batch(&mutations);
-        self.ran_change = true;
+        self.ran_non_idempotent = true;
         let changed = region.change(checked.as_ref(), mutations).await;
         match condition {
             Some(_) => timed.end_checked(&changed, None, kinds),
@@ -246,16 +247,20 @@ impl MultiCall<'_> {
     }
 
     /// Runs each action separately.
-    async fn run_separately(&mut self, region: &Arc<Region>, actions: &RegionParts) -> Answer<RegionAnswer> {
+    async fn run_separately(
+        &mut self,
+        region: &Arc<Region>,
+        region_action: &RegionParts,
+    ) -> Answer<RegionAnswer> {
         let mut state = RegionActionState {
             region,
-            answer: RegionAnswer::with_capacity(actions.actions),
+            answer: RegionAnswer::with_capacity(region_action.actions),
             gets: None,
             gets_indexes: Vec::new(),
             batch: MutationBatch::default(),
         };
-        let changes_max = self.server.options().minibatch_changes;
-        let mut ranges = actions.action_ranges();
+        let mutations_max = self.server.options().minibatch_changes;
+        let mut ranges = region_action.action_ranges();
         while let Some(range) = ranges.next() {
             let (position, range) = range?;
             match range {
@@ -263,19 +268,19 @@ impl MultiCall<'_> {
                     if turns::is_abandoned() {
                         return Err(java_exception(&engine::Error::Abandoned));
                     }
-                    let kind = self.gets.request_kind(actions.bytes(), at).map_err(malformed)?;
-                    self.batch_get(&mut state, actions, index.unwrap_or(position), kind).await;
-                    self.batch_alike_gets(&mut state, &mut ranges);
+                    let kind = self.gets.request_kind(region_action.bytes(), at).map_err(malformed)?;
+                    self.collect_get(&mut state, region_action, index.unwrap_or(position), kind).await;
+                    self.collect_alike_gets(&mut state, &mut ranges);
                 }
                 ActionRange::Mutation(index, at) => {
-                    self.read_batch(&mut state).await;
+                    self.read_collected_gets(&mut state).await;
                     let index = index.unwrap_or(position);
-                    match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
+                    match self.mutations.read(region_action.bytes(), at, &mut self.cells, self.nonce_group) {
                         Ok(mutation) => {
                             self.record_mutation(region, &mutation);
                             match mutation.kind.reads() {
                                 false => state.batch.add(index, mutation),
-                                true => self.run_change(&mut state, index, mutation).await,
+                                true => self.run_read_modify_write(&mut state, index, mutation).await,
                             }
                         }
                         Err(MutationError::Refused(refused)) => state.refuse(index, &refused.into()),
@@ -283,59 +288,61 @@ impl MultiCall<'_> {
                     }
                 }
                 ActionRange::Other(at) => {
-                    let action = actions.action(at)?;
+                    let action = region_action.action(at)?;
                     let index = action.index.unwrap_or(position);
                     match &action.get {
                         Some(get) => {
                             let kind = from_proto::get(get).map(GetRequestKind::Other);
-                            self.batch_get(&mut state, actions, index, kind).await;
+                            self.collect_get(&mut state, region_action, index, kind).await;
                         }
                         None => Box::pin(self.run_action(&mut state, index, &action)).await,
                     }
                 }
             }
-            if state.batch.is_full(changes_max) {
+            if state.batch.is_full(mutations_max) {
                 self.apply_batch(&mut state).await;
             } else if state.batch.is_chunk_full() {
                 self.submit_chunk(region, &mut state.batch).await;
                 if let Some(exception) = state.refusal() {
-                    self.skip_remaining(actions, &mut ranges).await?;
+                    self.skip_remaining(region_action, &mut ranges).await?;
                     return Ok(RegionAnswer::failed(&exception));
                 }
                 turns::pause().await;
             }
             self.record_message_len(state.answer.len())?;
-            self.pause().await;
+            self.count_action().await;
         }
-        self.read_batch(&mut state).await;
+        self.read_collected_gets(&mut state).await;
         self.apply_batch(&mut state).await;
         Ok(state.answer)
     }
 
     /// Skips the remaining actions of a region action, and their cells.
-    async fn skip_remaining(&mut self, actions: &RegionParts, ranges: &mut ActionRanges) -> Answer<()> {
+    async fn skip_remaining(&mut self, region_action: &RegionParts, ranges: &mut ActionRanges) -> Answer<()> {
         for range in ranges {
             match range?.1 {
                 ActionRange::Get(..) => {}
                 ActionRange::Mutation(_, at) => {
-                    match self.mutations.read(actions.bytes(), at, &mut self.cells, self.nonce_group) {
+                    match self.mutations.read(region_action.bytes(), at, &mut self.cells, self.nonce_group) {
                         Ok(_) | Err(MutationError::Refused(_)) => {}
                         Err(MutationError::Undecodable(error)) => return Err(malformed(error)),
                     }
                 }
-                ActionRange::Other(at) => from_proto::skip_action(&actions.action(at)?, &mut self.cells),
+                ActionRange::Other(at) => {
+                    from_proto::skip_action(&region_action.action(at)?, &mut self.cells)
+                }
             }
-            self.pause().await;
+            self.count_action().await;
         }
         Ok(())
     }
 
-    /// Adds a Get to the current batch of Gets. If it differs from the batch in more than the row,
-    /// reads the batch first and starts a new one.
-    async fn batch_get(
+    /// Adds a Get to the collected Gets. If it differs from them in more than the row, or if there
+    /// are [`BATCH_GETS_MAX`] of them, reads them first.
+    async fn collect_get(
         &mut self,
         state: &mut RegionActionState<'_>,
-        actions: &RegionParts,
+        region_action: &RegionParts,
         index: u32,
         kind: Result<GetRequestKind, Refused>,
     ) {
@@ -343,9 +350,9 @@ impl MultiCall<'_> {
             gets.len() < BATCH_GETS_MAX && self.gets.is_current_selection(&gets.first().selection)
         };
         if !(matches!(kind, Ok(GetRequestKind::SameSelection(_))) && state.gets.as_ref().is_some_and(joins)) {
-            self.read_batch(state).await;
+            self.read_collected_gets(state).await;
         }
-        let message = actions.bytes();
+        let message = region_action.bytes();
         let row = match (kind, &mut state.gets) {
             (Ok(GetRequestKind::SameSelection(row)), Some(gets)) => {
                 gets.push(row.clone());
@@ -364,9 +371,9 @@ impl MultiCall<'_> {
         state.gets_indexes.push(index);
     }
 
-    /// Adds the Gets that follow directly to the current batch, while they differ from it only in
-    /// the row.
-    fn batch_alike_gets(&mut self, state: &mut RegionActionState<'_>, ranges: &mut ActionRanges) {
+    /// Adds the next actions to the collected Gets, as long as they are Gets that differ from them
+    /// only in the row.
+    fn collect_alike_gets(&mut self, state: &mut RegionActionState<'_>, ranges: &mut ActionRanges) {
         let RegionActionState { region, gets: Some(gets), gets_indexes, .. } = state else { return };
         if !self.gets.is_current_selection(&gets.first().selection) {
             return;
@@ -385,7 +392,7 @@ impl MultiCall<'_> {
 
     /// Runs an action that is not a Get.
     async fn run_action(&mut self, state: &mut RegionActionState<'_>, index: u32, action: &proto::Action) {
-        self.read_batch(state).await;
+        self.read_collected_gets(state).await;
         if let Some(call) = &action.service_call {
             self.apply_batch(state).await;
             let region = state.region;
@@ -394,15 +401,15 @@ impl MultiCall<'_> {
             return;
         }
         match self.mutation(state.region, action) {
-            Ok(mutation) if mutation.kind.reads() => self.run_change(state, index, mutation).await,
+            Ok(mutation) if mutation.kind.reads() => self.run_read_modify_write(state, index, mutation).await,
             Ok(mutation) => state.batch.add(index, mutation),
             Err(exception) => state.refuse(index, &exception),
         }
     }
 
-    /// Reads the current batch of Gets and adds an entry for each.
+    /// Reads the collected Gets and adds an entry for each.
     #[inline]
-    async fn read_batch(&mut self, state: &mut RegionActionState<'_>) {
+    async fn read_collected_gets(&mut self, state: &mut RegionActionState<'_>) {
         if let Some(gets) = state.gets.take() {
             self.read_gets(&gets, state).await;
         }
@@ -458,17 +465,22 @@ impl MultiCall<'_> {
     }
 
     /// Runs an increment or append, after the mutations that were collected before it.
-    async fn run_change(&mut self, state: &mut RegionActionState<'_>, index: u32, mutation: Mutation) {
+    async fn run_read_modify_write(
+        &mut self,
+        state: &mut RegionActionState<'_>,
+        index: u32,
+        mutation: Mutation,
+    ) {
         self.apply_batch(state).await;
-        let changed = Box::pin(self.change_result(state.region, mutation)).await;
+        let changed = Box::pin(self.read_modify_write(state.region, mutation)).await;
         state.answer.push_outcome(index, changed);
     }
 
-    async fn change_result(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
+    async fn read_modify_write(&mut self, region: &Region, mutation: Mutation) -> Answer<proto::Result> {
         self.check_space()?;
         let (timed, kind) =
             (CallTimer::begin(self.server, region, self.context.client.as_deref()), mutation.kind);
-        self.ran_change = true;
+        self.ran_non_idempotent = true;
         let changed = region.change(None, vec![mutation]).await;
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
@@ -488,18 +500,18 @@ impl MultiCall<'_> {
 
     /// Counts the growth of the response's message, which excludes the cell block. The results of
     /// the current region take `region_len` bytes of it. Returns an error if the message is too
-    /// large.
+    /// large, or if there is no memory for it.
     ///
-    /// The client repeats a call that fails. So a call does not fail for lack of memory if its
-    /// message is small, or after an increment or append, which must not run twice.
+    /// A lack of memory is ignored in two cases, because the client would retry the failed call: if
+    /// the message is small, and if an action has run that must not run twice.
     fn record_message_len(&mut self, region_len: usize) -> Answer<()> {
-        let message_len = self.regions_len + region_len;
+        let message_len = self.earlier_regions_len + region_len;
         let growth = message_len.saturating_sub(self.message_len);
         self.message_len = message_len;
         if message_len as u64 > self.bytes_max {
             return Err(self.too_large());
         }
-        if message_len <= SMALL_MESSAGE_LEN || self.ran_change {
+        if message_len <= SMALL_MESSAGE_LEN || self.ran_non_idempotent {
             self.share.force(growth);
             return Ok(());
         }
@@ -539,8 +551,7 @@ impl MultiCall<'_> {
     }
 
     /// Submits the collected mutations to the region, which adds them to the memstore and the log's
-    /// queue. They are neither durable nor visible before [`apply_batch`](Self::apply_batch)
-    /// returns.
+    /// queue. [`apply_batch`](Self::apply_batch) waits until they are durable and visible.
     async fn submit_chunk(&mut self, region: &Region, batch: &mut MutationBatch) {
         let BatchChunk { indexes, mutations, .. } = std::mem::take(&mut batch.chunk);
         if mutations.is_empty() {
@@ -578,19 +589,19 @@ impl MultiCall<'_> {
     }
 
     /// Skips all actions of a region action that cannot be served, and their cells.
-    async fn skip_all(&mut self, action: &RegionParts) -> Answer<()> {
-        for action in action.actions() {
+    async fn skip_all(&mut self, region_action: &RegionParts) -> Answer<()> {
+        for action in region_action.actions() {
             from_proto::skip_action(&action?, &mut self.cells);
-            self.pause().await;
+            self.count_action().await;
         }
         Ok(())
     }
 }
 
 /// Counts the actions of a region; called only if quotas are enabled.
-fn planned(action: &RegionParts) -> PlannedWork {
+fn planned(region_action: &RegionParts) -> PlannedWork {
     let mut planned = PlannedWork::default();
-    for action in action.actions().flatten() {
+    for action in region_action.actions().flatten() {
         planned.writes += usize::from(action.mutation.is_some());
         planned.gets += usize::from(action.get.is_some());
     }
@@ -659,8 +670,8 @@ impl MutationBatch {
         self.chunk.mutations.push(mutation);
     }
 
-    fn is_full(&self, changes_max: usize) -> bool {
-        self.len >= changes_max || self.bytes >= BATCH_BYTES_MAX
+    fn is_full(&self, mutations_max: usize) -> bool {
+        self.len >= mutations_max || self.bytes >= BATCH_BYTES_MAX
     }
 
     fn is_chunk_full(&self) -> bool {
@@ -672,13 +683,13 @@ impl MutationBatch {
 /// the numbers of regions and rows.
 fn check_rows(server: &RegionServer, request: &MultiParts) -> Answer<(usize, usize)> {
     let (mut regions, mut rows, mut first) = (0, 0, Bytes::new());
-    for region in request.regions() {
-        let region = region?;
+    for region_action in request.regions() {
+        let region_action = region_action?;
         if regions == 0 {
-            first = region.rest.region.value;
+            first = region_action.rest.region.value;
         }
         regions += 1;
-        rows += region.actions;
+        rows += region_action.actions;
     }
     let limit = server.options().batch_rows_warning;
     if rows <= limit as usize {

@@ -108,7 +108,8 @@ pub(super) async fn serve(
 enum Phase {
     /// Requests are read.
     Open,
-    /// No more requests are read. Calls that have started end, and their responses are sent.
+    /// No more requests are read. Running calls continue until they end, and their responses are
+    /// sent.
     Closing,
 }
 
@@ -157,7 +158,7 @@ struct Connection<'a> {
     sending: PacePair,
     // The pace at which the client sends the rest of a partial frame.
     receiving: PacePair,
-    // Wakes this task at the next check of the client's pace. Set only while a check is due.
+    // Wakes this task at the next check of the client's pace. `None` if no check is needed.
     alarm: Option<BoxFuture<'static, ()>>,
     // How long to wait for the client when closing.
     linger: Duration,
@@ -245,7 +246,7 @@ impl Connection<'_> {
             Phase::Open => self.read_requests(cx)?,
             Phase::Closing => (false, false),
         };
-        let (finished, has_more_calls) = self.finish_calls(has_more_requests, cx);
+        let (finished, has_more_calls) = self.poll_calls(has_more_requests, cx);
         // The end of a decompression counts as progress: requests may have waited for it.
         let expanded = was_expanding && !self.expanding.is_active();
         let sent_before = self.outbox.sent_bytes();
@@ -256,8 +257,8 @@ impl Connection<'_> {
         self.unsent_share.set(self.outbox.unsent());
         let ended = self.ended.take();
         if read || sent {
-            // Pacing counts in seconds, so the end of the last call is precise enough. The send
-            // time of a large response is reported, so the clock is read again.
+            // The end time of the last call is precise enough for the checks of the client's pace.
+            // The send time of a large response is reported, so it is read from the clock.
             self.moved_at = match ended {
                 Some(ended) if self.unsent_large_responses.is_empty() => ended,
                 _ => self.env.clock.monotonic(),
@@ -500,7 +501,7 @@ impl Connection<'_> {
     /// Polls the running calls. Returns whether any of them ran, and whether the time slice ended
     /// before all of them ran. If starting requests used up the slice, calls get half a slice more,
     /// so that they end even if their client never stops sending requests.
-    fn finish_calls(&mut self, has_more_requests: bool, cx: &mut Context<'_>) -> (bool, bool) {
+    fn poll_calls(&mut self, has_more_requests: bool, cx: &mut Context<'_>) -> (bool, bool) {
         if self.running.is_empty() {
             return (false, false);
         }

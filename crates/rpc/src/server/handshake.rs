@@ -1,5 +1,5 @@
 //! Opens a connection: reads its preamble and header. If the preamble only requests the cluster id,
-//! or is rejected, the client gets a response and the connection is closed.
+//! or is invalid, the client gets a response and the connection is closed.
 //!
 //! A handshake holds a preamble of six bytes or a header of at most 16 KiB in memory. The caller
 //! limits its time.
@@ -80,10 +80,11 @@ pub(super) async fn open(
             | Preamble::BadMagic(_)
             | Preamble::BadVersion { .. }
             | Preamble::BadAuth { .. } => {
-                let answer = preamble::refusal(preamble, peer).expect("these preambles are rejected");
+                let answer = preamble::refusal(preamble, peer).expect("refusals exist for these preambles");
                 if preamble != Preamble::Security {
                     return answer_and_close(stream, &answer).await;
                 }
+                // The client then sends another preamble, without security.
                 stream.write_all(&answer).await?;
                 stream.flush().await?;
             }

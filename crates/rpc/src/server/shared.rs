@@ -25,7 +25,7 @@ impl Shared {
     pub fn new(options: &ServerOptions) -> Arc<Shared> {
         Arc::new(Shared {
             request_budget: Budget::new(options.queued_bytes_max),
-            response_budget: Budget::new(options.answer_bytes_max),
+            response_budget: Budget::new(options.response_bytes_max),
             connections: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             calls_refused: AtomicU64::new(0),

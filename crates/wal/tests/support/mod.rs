@@ -88,7 +88,7 @@ pub fn region_name(number: usize) -> Arc<str> {
     format!("{number:032x}").into()
 }
 
-pub fn edit(region: &Arc<str>, seq_id: u64, value: &[u8], committed: &Arc<Acks>) -> Edit {
+pub fn edit(region: &Arc<str>, seq_id: u64, value: &[u8], listener: &Arc<Acks>) -> Edit {
     Edit {
         region: region.clone(),
         table: Bytes::from_static(b"t"),
@@ -99,7 +99,7 @@ pub fn edit(region: &Arc<str>, seq_id: u64, value: &[u8], committed: &Arc<Acks>)
         nonce: (0, 0),
         scopes: Arc::default(),
         logged: true,
-        committed: committed.clone(),
+        listener: listener.clone(),
     }
 }
 

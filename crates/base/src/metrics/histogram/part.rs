@@ -20,8 +20,8 @@ pub(super) struct Part {
     max_plus_one: AtomicU64,
     // Non-zero after the first value that was counted in `sum` and `counts`.
     is_used: AtomicU64,
-    // The last value of `record_repeated`, and how often it was repeated. The repetitions are not
-    // in `sum` and `counts` yet.
+    // The last value of `record_likely_repeat`, and how often it was repeated. The repetitions are
+    // not in `sum` and `counts` yet.
     last: AtomicU64,
     repeats: AtomicU64,
     // The value of `repeats` at the last `take_extremes`.
@@ -48,7 +48,7 @@ impl Part {
 
     /// Records a value that often equals the last one recorded with this method.
     #[inline]
-    pub(super) fn record_repeated(&self, value: u64) {
+    pub(super) fn record_likely_repeat(&self, value: u64) {
         match value == self.last.load(Relaxed) {
             true => self.repeats.store(self.repeats.load(Relaxed).wrapping_add(1), Relaxed),
             false => self.record_different(value),
@@ -124,8 +124,8 @@ impl Part {
         Some((least.min(last), greatest.max(last)))
     }
 
-    /// Adds the values of `other`, a part of a histogram that is about to be dropped. Only the
-    /// thread that owns this part may call this.
+    /// Adds the values of `other`, whose histogram is about to be dropped. Only the thread that
+    /// owns `self` may call this.
     pub(super) fn take_over(&self, other: &Part) {
         for (bucket, more) in other.counts().into_iter().enumerate() {
             self.count(bucket, more);

@@ -27,7 +27,7 @@ impl RegionServerPages {
             share(
                 "Responses",
                 self.identity.shared.response_budget().used() as u64,
-                Some(self.identity.memory.answers),
+                Some(self.identity.memory.responses),
             ),
         ];
         let counted: u64 = parts.iter().map(|part| part.used_bytes).sum();

@@ -72,7 +72,9 @@ impl RegionScanner {
         let walked = match key {
             Ok(RowKeyVerdict::Passes) => self.walk_cells(slice, limits, sink),
             Ok(RowKeyVerdict::Filtered) => self.pass_row(slice),
-            Ok(RowKeyVerdict::FilteredButEvaluated | RowKeyVerdict::Last) | Err(_) => WalkOutcome::RolledBack,
+            Ok(RowKeyVerdict::FilteredButEvaluated | RowKeyVerdict::EndsScan) | Err(_) => {
+                WalkOutcome::RolledBack
+            }
         };
         if walked == WalkOutcome::RolledBack {
             slice.return_to(start);

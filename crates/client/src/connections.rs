@@ -190,7 +190,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    async fn call(
+    /// Calls a method of the server with an encoded message and a cell block. Returns the encoded
+    /// response and its cell block.
+    ///
+    /// # Errors
+    /// The server's exception, or an `IOException` if the call failed in transit: it is unknown then
+    /// whether it was executed.
+    pub async fn call(
         &self,
         service: &'static str,
         method: &'static str,

@@ -44,8 +44,8 @@ pub struct RecoveredLogs {
     index: Arc<LogIndex>,
     on_damage: OnDamage,
     corrupt_dir: FilePath,
-    // When this run started. Regions that were created later have no edits in these logs.
-    started_ms: u64,
+    // Regions that were created later have no edits in these logs.
+    until_ms: u64,
     // Encoded names of the regions that were closed since the start.
     closed: Mutex<HashSet<String>>,
     warnings: Vec<String>,
@@ -72,8 +72,9 @@ pub async fn other_servers_log_dirs(
 }
 
 impl RecoveredLogs {
-    /// Scans and checks the logs in `dirs`, to which no process writes any more. `own` is the name
-    /// of the server that is starting.
+    /// Scans and checks the logs in `dirs`, to which no process writes any more. `records` are the
+    /// lists of logs that their servers recorded. Regions that were created after `until_ms`
+    /// (milliseconds since the Unix epoch) have no edits in these logs.
     ///
     /// # Errors
     /// File system errors, and logs of an unsupported format. Damage is reported later, when an
@@ -81,8 +82,8 @@ impl RecoveredLogs {
     pub async fn scan(
         fs: Arc<dyn FileSystem>,
         root: &RootDir,
-        dirs: &[FilePath],
-        own: &ServerName,
+        (dirs, records): (&[FilePath], &[FilePath]),
+        until_ms: u64,
         on_damage: OnDamage,
     ) -> std::result::Result<RecoveredLogs, wal::Error> {
         let mut paths = Vec::new();
@@ -95,12 +96,12 @@ impl RecoveredLogs {
             index: Arc::new(index),
             on_damage,
             corrupt_dir: root.corrupt_dir(),
-            started_ms: own.start_code,
+            until_ms,
             closed: Mutex::default(),
             warnings: Vec::new(),
         };
         recovered.report();
-        recovered.compare_with_records(&*fs, root).await?;
+        recovered.compare_with_records(&*fs, root, records).await?;
         Ok(recovered)
     }
 
@@ -148,11 +149,13 @@ impl RecoveredLogs {
         &mut self,
         fs: &dyn FileSystem,
         root: &RootDir,
+        records: &[FilePath],
     ) -> std::result::Result<(), wal::Error> {
         let mut lost = Vec::new();
-        for record in root.log_records() {
-            for recorded in wal::record::read(fs, &record).await? {
-                match self.index.logs().iter().find(|log| log.path == recorded.path) {
+        for record in records {
+            for recorded in wal::record::read(fs, record).await? {
+                // The names are unique. The directory of a dead server was renamed.
+                match self.index.logs().iter().find(|log| log.path.name() == recorded.path.name()) {
                     // A log is recorded only after its header is durable.
                     Some(log) if log.tail.end == 0 => lost.push(format!(
                         "Log {} is empty or has no header, although the last run wrote to it: edits that were not in \
@@ -258,7 +261,7 @@ impl RecoveredLogs {
         if is_closed {
             return Box::new(crate::replay::NoEntries);
         }
-        let existed_at_start = info.region_id < self.started_ms;
+        let existed_at_start = info.region_id < self.until_ms;
         let damages = self
             .index
             .damaged_parts()
@@ -268,6 +271,39 @@ impl RecoveredLogs {
         let closed_seq_id = self.index.region(&encoded).map_or(0, |region| region.closed_at);
         let reader = wal::recovery::read_region(fs, self.index.clone(), &encoded);
         Box::new(OldLogEntries { reader, encoded, damages, closed_seq_id, on_damage: self.on_damage })
+    }
+}
+
+/// The entries of one region in the logs of several dead servers, one server after the other.
+pub struct EntriesOfServers {
+    parts: Vec<Box<dyn Entries>>,
+    // Index of the part being read.
+    current: usize,
+}
+
+impl EntriesOfServers {
+    /// Joins the entries in the logs of each server. The order does not matter, because entries
+    /// carry sequence ids.
+    pub fn new(parts: Vec<Box<dyn Entries>>) -> EntriesOfServers {
+        EntriesOfServers { parts, current: 0 }
+    }
+}
+
+impl Entries for EntriesOfServers {
+    fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<wal::Entry>>> {
+        Box::pin(async move {
+            while let Some(part) = self.parts.get_mut(self.current) {
+                match part.next().await? {
+                    Some(entry) => return Ok(Some(entry)),
+                    None => self.current += 1,
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn check(&self, flushed: u64) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.check(flushed))
     }
 }
 

@@ -5,6 +5,7 @@
 //! * [`memory`]: an in-memory file system that tracks syncs and can simulate power loss;
 //! * [`faulty`]: a wrapper that injects faults: failing calls, torn writes, delays, a full disk;
 //! * [`measured`]: a wrapper that measures reads and writes;
+//! * [`shared`]: a wrapper that detects that another process took over a log;
 //! * [`reserve`]: a wrapper that reserves part of the disk for writes that must not fail;
 //! * [`space`]: the free space of the disk, and which writes it still admits.
 //!
@@ -16,6 +17,7 @@ pub mod measured;
 pub mod memory;
 mod path;
 pub mod reserve;
+pub mod shared;
 pub mod space;
 
 pub use path::FilePath;
@@ -108,6 +110,12 @@ pub enum Error {
     #[error("{path}: in use by another process")]
     Locked {
         /// The lock file.
+        path: FilePath,
+    },
+    /// Another process has taken over the file, so nothing that this process writes to it counts.
+    #[error("{path}: another process has taken over this file")]
+    TakenOver {
+        /// The file that was written.
         path: FilePath,
     },
     /// Any other error of the operating system. After a failed sync the file must not be synced
@@ -218,7 +226,28 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Afterwards the length is final, and bytes read from a dead process's file still exist after
     /// the next crash.
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+
+    /// Marks an existing directory as used by this process, until the result is dropped or the
+    /// process ends for any reason. The mark follows a renamed directory. Returns `None` if the
+    /// storage cannot show whether a process lives.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process uses the directory.
+    fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {
+        let _ = dir;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Whether a living process has [occupied](FileSystem::occupy) the directory. A missing
+    /// directory is not occupied. Returns `None` if that is unknown.
+    fn is_occupied<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<bool>>> {
+        let _ = dir;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
+
+/// The mark of [`FileSystem::occupy`]; dropping it removes the mark.
+pub type Occupied = Box<dyn std::any::Any + Send + Sync>;
 
 /// An open file that can be read at any offset, also concurrently.
 pub trait FileReader: Send + Sync + 'static {

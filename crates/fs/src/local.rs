@@ -32,7 +32,8 @@ use self::handle::{Handle, error_of};
 use self::reader::LocalReader;
 use self::writer::LocalWriter;
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Result,
 };
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -296,9 +297,28 @@ impl FileSystem for LocalFs {
     }
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        // The lock of the root directory excludes other processes, so only the bytes must be made
-        // durable.
+        // Other processes are excluded by the lock of the root directory, or by the check in
+        // [`shared`](crate::shared). So only the bytes must be made durable.
         Box::pin(async move { self.run(path, sync_file).await })
+    }
+
+    fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {
+        Box::pin(async move {
+            match self.run(dir, try_lock).await? {
+                Some(lock) => Ok(Some(Box::new(lock) as Occupied)),
+                None => Err(Error::Locked { path: dir.clone() }),
+            }
+        })
+    }
+
+    fn is_occupied<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<bool>>> {
+        Box::pin(async move {
+            match self.run(dir, try_lock).await {
+                Ok(lock) => Ok(Some(lock.is_none())),
+                Err(Error::NotFound { .. }) => Ok(Some(false)),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
@@ -318,6 +338,19 @@ impl FileSystem for LocalFs {
 
     fn allocate<'a>(&'a self, path: &'a FilePath, bytes: u64) -> BoxFuture<'a, Result<()>> {
         self.run(path, move |root, path| allocate(root, path, bytes))
+    }
+}
+
+/// Locks a directory for this process; `None` if another process has locked it. The system removes
+/// the lock when the descriptor is closed, also by the end of the process.
+fn try_lock(root: &OwnedFd, dir: &FilePath) -> Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(root, os_path(dir), flags, Mode::empty());
+    let opened = opened.map_err(|errno| error_of(dir, "open", errno))?;
+    match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(error_of(dir, "lock", errno)),
     }
 }
 

@@ -7,7 +7,8 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result,
+    SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -135,6 +136,14 @@ impl FileSystem for Measured {
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         self.inner.fence(path)
+    }
+
+    fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {
+        self.inner.occupy(dir)
+    }
+
+    fn is_occupied<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<bool>>> {
+        self.inner.is_occupied(dir)
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {

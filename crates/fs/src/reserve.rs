@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
-    SyncLevel,
+    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Result, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -206,6 +206,14 @@ impl FileSystem for WithReserve {
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         self.inner.fence(path)
+    }
+
+    fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {
+        self.inner.occupy(dir)
+    }
+
+    fn is_occupied<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<bool>>> {
+        self.inner.is_occupied(dir)
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {

@@ -6,6 +6,10 @@ use fs::FilePath;
 
 use crate::store::dir_name;
 
+/// The end of the name of a directory with the logs of a dead server (HBase
+/// `AbstractFSWALProvider.SPLITTING_EXT`).
+const FENCED_SUFFIX: &str = "-splitting";
+
 /// A root directory: HBase's `hbase.rootdir`, or the master's small one inside it.
 ///
 /// ```text
@@ -18,6 +22,7 @@ use crate::store::dir_name;
 /// .hbase-snapshot/    snapshots
 /// .tmp/data/...       tables being created      archive/data/...    obsolete files
 /// WALs/<server>/      logs                      oldWALs/            obsolete logs
+/// WALs/<server>-splitting/   logs of a dead server
 /// MasterData/         the master's own root directory: data, WALs, oldWALs, archive
 /// ```
 ///
@@ -68,6 +73,17 @@ impl RootDir {
     /// Both log records.
     pub fn log_records(&self) -> [FilePath; 2] {
         [self.log_record(), self.meta_log_record()]
+    }
+
+    /// The log records of one server of a cluster.
+    pub fn log_records_of(&self, server: &ServerName) -> [FilePath; 2] {
+        let dir = self.log_record_dir(server);
+        [dir.join("log"), dir.join("log.meta")]
+    }
+
+    /// The directory of these records.
+    pub fn log_record_dir(&self, server: &ServerName) -> FilePath {
+        self.root.join("grampus.logs").join(&server.to_string())
     }
 
     /// `data`.
@@ -163,6 +179,23 @@ impl RootDir {
         self.wals_dir().join(&server.to_string())
     }
 
+    /// The directory of the logs of a dead server. The master renames the server's
+    /// [`wal_dir`](RootDir::wal_dir) to it, so that the server can create no more logs.
+    pub fn fenced_wal_dir(&self, server: &ServerName) -> FilePath {
+        self.wals_dir().join(&format!("{server}{FENCED_SUFFIX}"))
+    }
+
+    /// The server whose logs are in the directory of this name below [`wals_dir`], and whether they
+    /// are fenced; `None` if the name is not that of a directory of logs.
+    ///
+    /// [`wals_dir`]: RootDir::wals_dir
+    pub fn server_of_wal_dir(name: &str) -> Option<(ServerName, bool)> {
+        match name.strip_suffix(FENCED_SUFFIX) {
+            Some(server) => Some((ServerName::parse(server)?, true)),
+            None => Some((ServerName::parse(name)?, false)),
+        }
+    }
+
     /// The directory of obsolete logs.
     pub fn old_wals_dir(&self) -> FilePath {
         self.root.join("oldWALs")
@@ -206,12 +239,16 @@ mod tests {
             (root.archive_family_dir(&region, b"cf"), format!("r/archive/data/ns1/tbl/{encoded}/cf")),
             (root.region_dir(&RegionInfo::meta()), "r/data/hbase/meta/1588230740".to_string()),
             (root.wal_dir(&server), "r/WALs/h1,16020,7".to_string()),
+            (root.fenced_wal_dir(&server), "r/WALs/h1,16020,7-splitting".to_string()),
             (root.master_data().old_wals_dir(), "r/MasterData/oldWALs".to_string()),
             (root.staged_table_dir(&table), "r/.tmp/data/ns1/tbl".to_string()),
         ];
         for (path, expected) in cases {
             assert_eq!(path.as_str(), expected);
         }
+        assert_eq!(RootDir::server_of_wal_dir("h1,16020,7"), Some((server.clone(), false)));
+        assert_eq!(RootDir::server_of_wal_dir("h1,16020,7-splitting"), Some((server, true)));
+        assert_eq!(RootDir::server_of_wal_dir("other"), None);
         let replica = RegionInfo { replica_id: 1, ..region.clone() };
         assert_eq!(root.region_dir(&replica), root.region_dir(&region));
     }

@@ -1,40 +1,67 @@
 //! The assignment of regions to servers.
 //!
-//! The master requests that a server open or close regions (`AdminService.ExecuteProcedures`). The
+//! The master orders a server to open or close regions (`AdminService.ExecuteProcedures`). The
 //! server responds immediately, does the work, and then reports each region
 //! (`RegionServerStatusService.ReportRegionStateTransition`). The master writes the report to
 //! `hbase:meta` before it responds, and only then wakes the tasks that wait for the region.
+//!
+//! Each order has a number. Numbers only grow, also from one master to the next. A server ignores
+//! an order that is older than another one for the same region, and the master ignores reports
+//! about orders that it has replaced. So late and repeated messages change nothing.
+//!
+//! A region is never opened on a second server because the first one does not respond. That happens
+//! only after the first server was fenced ([`crash`](crate::crash)).
+//!
+//! * [`dispatch`]: sends orders to servers until they are accepted;
+//! * [`reports`]: the reports of servers;
+//! * [`failures`]: regions that cannot be opened;
+//! * [`placement`]: the choice of servers;
+//! * [`loading`]: the states at the start of a master;
+//! * [`views`]: queries.
+
+mod dispatch;
+mod failures;
+mod loading;
+mod placement;
+mod reports;
+mod views;
+
+pub use failures::Failure;
+pub use reports::Report;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base::env::Clock;
+use base::env::Env;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
-use proto::exception::{JavaException, class};
-use proto::region_state_transition::TransitionCode;
-use tokio::sync::Notify;
-use tracing::{error, info};
+use proto::exception::JavaException;
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 use wire::meta::MetaRegionState;
 
 use crate::connections::Connections;
 use crate::instruments::AssignmentInstruments;
 use crate::meta::MetaTable;
+use crate::recoveries::Recoveries;
 use crate::servers::Servers;
 
 /// The state of a region as the master knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegionState {
-    /// Offline. No server was requested to open it.
+    /// Offline. No server was ordered to open it.
     Closed,
-    /// This server was requested to open it.
+    /// This server was ordered to open it.
     Opening(ServerName),
     /// Online on this server.
     Open(ServerName),
-    /// This server was requested to close it.
+    /// This server was ordered to close it.
     Closing(ServerName),
+    /// This server died while it had the region. The region is opened elsewhere after the logs of
+    /// the server are fenced.
+    Crashed(ServerName),
     /// It could not be opened. The master retries with increasing pauses.
     FailedOpen,
     /// Split. Its daughters serve its rows.
@@ -42,15 +69,21 @@ pub enum RegionState {
 }
 
 impl RegionState {
-    /// Whether the region is not in transition: it keeps this state until a new request.
+    /// Whether the region is not in transition: it keeps this state until a new order.
     pub fn is_settled(&self) -> bool {
         matches!(self, RegionState::Open(_) | RegionState::Closed | RegionState::Split)
     }
-}
 
-impl TrackedRegion {
-    fn info_and_state(&self) -> (RegionInfo, RegionState) {
-        (self.region.clone(), self.state.clone())
+    /// The living server that has the region or is to open it.
+    pub fn server(&self) -> Option<&ServerName> {
+        match self {
+            RegionState::Opening(server) | RegionState::Open(server) | RegionState::Closing(server) => {
+                Some(server)
+            }
+            RegionState::Closed | RegionState::Crashed(_) | RegionState::FailedOpen | RegionState::Split => {
+                None
+            }
+        }
     }
 }
 
@@ -62,20 +95,44 @@ impl fmt::Display for RegionState {
             RegionState::Opening(_) => "OPENING",
             RegionState::Open(_) => "OPEN",
             RegionState::Closing(_) => "CLOSING",
+            RegionState::Crashed(_) => "ABNORMALLY_CLOSED",
             RegionState::FailedOpen => "FAILED_OPEN",
             RegionState::Split => "SPLIT",
         })
     }
 }
 
-/// The states of all regions, and the requests that change them.
+/// The dependencies of [`Assignment`].
+pub struct AssignmentParts {
+    /// Clock, randomness, tasks.
+    pub env: Env,
+    /// Live region servers.
+    pub servers: Arc<Servers>,
+    /// Connections to region servers.
+    pub connections: Arc<dyn Connections>,
+    /// The rows of `hbase:meta`.
+    pub meta: Arc<MetaTable>,
+    /// The dead servers whose logs regions still need.
+    pub recoveries: Arc<Recoveries>,
+    /// When this master became active, in milliseconds since the Unix epoch; later than for all
+    /// earlier masters.
+    pub active_since_ms: u64,
+    /// Metrics.
+    pub instruments: Arc<AssignmentInstruments>,
+}
+
+/// The states of all regions, and the orders that change them.
 pub struct Assignment {
+    env: Env,
     servers: Arc<Servers>,
     connections: Arc<dyn Connections>,
     meta: Arc<MetaTable>,
+    recoveries: Arc<Recoveries>,
+    // By encoded name.
     states: Mutex<HashMap<String, TrackedRegion>>,
     changed: Notify,
-    clock: Arc<dyn Clock>,
+    active_since_ms: u64,
+    last_order: AtomicI64,
     instruments: Arc<AssignmentInstruments>,
 }
 
@@ -87,50 +144,67 @@ struct TrackedRegion {
     since: Duration,
     // The last failure to open it, kept until the region is open or closed.
     failure: Option<Failure>,
+    // The number of the last order; 0 if this master gave none.
+    order: i64,
+    // The open sequence id that its server reported.
+    open_seq_num: u64,
+    // The host and port of the server that had it last.
+    last_address: Option<(String, u16)>,
+    // Held during a change of the state and the write of that change to `hbase:meta`, so that the
+    // rows of `hbase:meta` change in the same order.
+    transition: Arc<AsyncMutex<()>>,
 }
 
-/// Why a region could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The error message.
-    pub reason: String,
-    /// Consecutive failed attempts.
-    pub attempts: u32,
-    /// Whether files of the region are damaged, so that another attempt alone will not help.
-    pub is_damage: bool,
-}
+impl TrackedRegion {
+    fn new(region: RegionInfo, state: RegionState, since: Duration) -> TrackedRegion {
+        TrackedRegion {
+            region,
+            state,
+            since,
+            failure: None,
+            order: 0,
+            open_seq_num: 0,
+            last_address: None,
+            transition: Arc::default(),
+        }
+    }
 
-impl Failure {
-    /// The pause before the next attempt.
-    fn pause(&self) -> Duration {
-        debug_assert!(self.attempts > 0, "a failure has at least one attempt");
-        RETRY_PAUSE_MIN.saturating_mul(1 << self.attempts.saturating_sub(1).min(16)).min(RETRY_PAUSE_MAX)
+    fn info_and_state(&self) -> (RegionInfo, RegionState) {
+        (self.region.clone(), self.state.clone())
     }
 }
 
-/// The pause after the first failure to open a region. It doubles with each further failure.
-const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest pause between two attempts to open a region.
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Orders that one master can give in a millisecond of its start time. The numbers of the next
+/// master, which starts later, are higher.
+const ORDERS_PER_MS: i64 = 1000;
 
 impl Assignment {
     /// Creates an assignment without regions.
-    pub fn new(
-        servers: Arc<Servers>,
-        connections: Arc<dyn Connections>,
-        meta: Arc<MetaTable>,
-        (clock, instruments): (Arc<dyn Clock>, Arc<AssignmentInstruments>),
-    ) -> Assignment {
-        let (states, changed) = (Mutex::default(), Notify::new());
-        Assignment { servers, connections, meta, states, changed, clock, instruments }
+    pub fn new(parts: AssignmentParts) -> Arc<Assignment> {
+        let first = i64::try_from(parts.active_since_ms).unwrap_or(i64::MAX).saturating_mul(ORDERS_PER_MS);
+        Arc::new(Assignment {
+            env: parts.env,
+            servers: parts.servers,
+            connections: parts.connections,
+            meta: parts.meta,
+            recoveries: parts.recoveries,
+            states: Mutex::default(),
+            changed: Notify::new(),
+            active_since_ms: parts.active_since_ms,
+            last_order: AtomicI64::new(first),
+            instruments: parts.instruments,
+        })
+    }
+
+    fn next_order(&self) -> i64 {
+        self.last_order.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Opens regions. Returns when all of them are open, also according to `hbase:meta`.
     ///
     /// # Errors
-    /// The exception of a server that cannot be reached, or an `IOException` that names a region
-    /// that failed to open.
-    pub async fn open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+    /// The error of `hbase:meta`, or an `IOException` that names a region that failed to open.
+    pub async fn open(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.begin_open(regions).await?;
         self.wait_for_open(regions).await
     }
@@ -139,172 +213,165 @@ impl Assignment {
     /// shown on the status page, and [`Assignment::retry_failed`] retries it.
     ///
     /// # Errors
-    /// The exception of a server that cannot be reached.
-    pub async fn open_or_retry_later(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
+    /// The error of `hbase:meta`.
+    pub async fn open_or_retry_later(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.begin_open(regions).await?;
         self.wait_while_opening(regions).await;
         Ok(())
     }
 
-    /// Retries the regions that failed to open, if their pauses have passed and `is_enabled`
-    /// returns true for their tables.
-    pub async fn retry_failed(&self, is_enabled: impl Fn(&TableName) -> bool) {
-        let now = self.clock.monotonic();
-        let is_due = |tracked: &TrackedRegion| {
-            let pause = tracked.failure.as_ref().map_or(RETRY_PAUSE_MIN, Failure::pause);
-            tracked.state == RegionState::FailedOpen
-                && now.saturating_sub(tracked.since) >= pause
-                && is_enabled(&tracked.region.table)
-        };
-        let due: Vec<RegionInfo> = self
-            .lock()
-            .values()
-            .filter(|tracked| is_due(tracked))
-            .map(|tracked| tracked.region.clone())
-            .collect();
-        for region in due {
-            let server = self.servers.pick().await;
-            // Meanwhile, a procedure may have closed the region; then it is not retried. Once the
-            // region is opening, a procedure that closes it waits until it has been opened.
-            if !self.begin_retry(&region, &server) {
-                continue;
-            }
-            let one = std::slice::from_ref(&region);
-            let begun = match self.meta.set_opening(one, &server).await {
-                Ok(()) => self.request_open(&server, one).await,
-                failed => failed,
-            };
-            if let Err(error) = begun {
-                self.set_failed(one, &error.to_string(), false);
-            }
-        }
-    }
-
-    /// If the region has failed to open, changes its state to opening on `server`. Returns whether
-    /// it did.
-    fn begin_retry(&self, region: &RegionInfo, server: &ServerName) -> bool {
-        let now = self.clock.monotonic();
-        let mut states = self.lock();
-        let Some(tracked) = states.get_mut(&region.encoded_name()) else { return false };
-        if tracked.state != RegionState::FailedOpen {
-            return false;
-        }
-        tracked.state = RegionState::Opening(server.clone());
-        tracked.since = now;
-        self.instruments.record_opening();
-        true
-    }
-
-    /// Records that regions could not be opened, and why.
-    pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
-        self.set_states(regions, &RegionState::FailedOpen);
-        let mut states = self.lock();
-        for region in regions {
-            let Some(tracked) = states.get_mut(&region.encoded_name()) else { continue };
-            let before = tracked.failure.take();
-            let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
-            // Repeated failures with the same reason are logged only once.
-            if before.is_none_or(|before| before.reason != reason) {
-                error!(
-                    region = %region.encoded_name(), table = %region.table, reason,
-                    "cannot open region; it is retried, and other regions are served"
-                );
-            }
-            tracked.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
-        }
-    }
-
-    /// Why the last attempt to open a region failed. `None` if the region is open or closed.
-    pub fn failure(&self, region: &RegionInfo) -> Option<Failure> {
-        let states = self.lock();
-        states.get(&region.encoded_name()).and_then(|tracked| tracked.failure.clone())
-    }
-
-    /// The regions that could not be opened, sorted by table and key.
-    pub fn failures(&self) -> Vec<(RegionInfo, Failure)> {
-        let states = self.lock();
-        let failed =
-            states.values().filter_map(|tracked| Some((tracked.region.clone(), tracked.failure.clone()?)));
-        let mut failed: Vec<_> = failed.collect();
-        failed.sort_by(|(one, _), (other, _)| {
-            (&one.table, &one.start_key, one.region_id).cmp(&(
-                &other.table,
-                &other.start_key,
-                other.region_id,
-            ))
-        });
-        failed
-    }
-
-    /// Requests that `regions` be opened, and does not wait for them. [`Assignment::close`] waits
-    /// for regions that are being opened.
+    /// Orders that `regions` be opened, and does not wait for them. Waits only for regions that are
+    /// closing. Regions that are open or opening are skipped, and regions of a crashed server are
+    /// opened by its recovery.
     ///
     /// # Errors
-    /// The exception of a server that cannot be reached.
-    pub async fn begin_open(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        for (server, regions) in self.assign_servers(regions).await {
-            self.begin_open_at(&server, &regions).await?;
+    /// The error of `hbase:meta`.
+    pub async fn begin_open(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
+        self.wait_until(|| !regions.iter().any(is_closing)).await;
+        let may_open = |state: &RegionState| matches!(state, RegionState::Closed | RegionState::FailedOpen);
+        self.begin_open_from(regions, may_open).await
+    }
+
+    /// Like `begin_open`, but [`Assignment::retry_failed`] retries the regions for which the order
+    /// cannot be recorded.
+    pub(crate) async fn begin_open_or_retry_later(self: &Arc<Self>, regions: &[RegionInfo]) {
+        if let Err(error) = self.begin_open(regions).await {
+            let closed = |region: &&RegionInfo| self.state(region) == Some(RegionState::Closed);
+            let closed: Vec<RegionInfo> = regions.iter().filter(closed).cloned().collect();
+            self.set_failed(&closed, &error.to_string(), false);
+        }
+    }
+
+    /// Orders that those of `regions` be opened whose state `may_open` accepts.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`. Regions whose order could not be recorded have their old state.
+    async fn begin_open_from(
+        self: &Arc<Self>,
+        regions: &[RegionInfo],
+        may_open: impl Fn(&RegionState) -> bool,
+    ) -> Result<(), JavaException> {
+        self.track(regions);
+        let mut outcome = Ok(());
+        loop {
+            let is_due = |region: &&RegionInfo| self.state(region).is_some_and(|state| may_open(&state));
+            let due: Vec<RegionInfo> = regions.iter().filter(is_due).cloned().collect();
+            if due.is_empty() {
+                return outcome;
+            }
+            let mut is_repeated = false;
+            for (server, regions) in self.place(&due).await {
+                match self.begin_open_at(&server, &regions, &may_open).await {
+                    Ok(()) => {}
+                    // The server died since it was chosen: choose again.
+                    Err(_) if !self.servers.is_live(&server) => is_repeated = true,
+                    Err(error) => outcome = Err(error),
+                }
+            }
+            if !is_repeated {
+                return outcome;
+            }
+        }
+    }
+
+    /// Adds unknown regions as closed ones.
+    fn track(&self, regions: &[RegionInfo]) {
+        self.add_new(regions);
+    }
+
+    async fn begin_open_at(
+        self: &Arc<Self>,
+        server: &ServerName,
+        regions: &[RegionInfo],
+        may_open: &impl Fn(&RegionState) -> bool,
+    ) -> Result<(), JavaException> {
+        let _transitions = self.lock_transitions(regions).await;
+        let opening = RegionState::Opening(server.clone());
+        let changed = self.begin_change(regions, &opening, |state| may_open(state))?;
+        let regions: Vec<RegionInfo> = changed.iter().map(|change| change.region.clone()).collect();
+        if let Err(error) = self.meta.set_opening(&regions, server).await {
+            self.undo(&changed, &opening);
+            return Err(error);
+        }
+        self.dispatch_open(server, changed);
+        Ok(())
+    }
+
+    /// Closes regions. Returns when all of them are offline, also according to `hbase:meta`. If the
+    /// server of a region dies meanwhile, the region is first opened elsewhere, so that its edits
+    /// in the logs of that server get into its files.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`.
+    pub async fn close(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.close_toward(regions, None).await
+    }
+
+    /// Like `close`; clients that ask the old server are referred to `destination`.
+    pub(crate) async fn close_toward(
+        self: &Arc<Self>,
+        regions: &[RegionInfo],
+        destination: Option<&ServerName>,
+    ) -> Result<(), JavaException> {
+        let is_closed = |region: &RegionInfo| {
+            matches!(self.state(region), Some(RegionState::Closed | RegionState::Split))
+        };
+        loop {
+            // A server ignores an order to close a region that it is still opening, and would then
+            // report the region as open.
+            self.wait_while_opening(regions).await;
+            self.begin_close(regions, destination).await?;
+            let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
+            self.wait_until(|| !regions.iter().any(is_closing)).await;
+            if regions.iter().all(is_closed) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn begin_close(
+        self: &Arc<Self>,
+        regions: &[RegionInfo],
+        destination: Option<&ServerName>,
+    ) -> Result<(), JavaException> {
+        self.track(regions);
+        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
+        for region in regions {
+            match self.state(region) {
+                Some(RegionState::Open(server)) => by_server.entry(server).or_default().push(region.clone()),
+                Some(RegionState::FailedOpen) => {
+                    self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
+                    self.set_states(std::slice::from_ref(region), &RegionState::Closed);
+                }
+                Some(RegionState::Closed) => {
+                    self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
+                }
+                _ => {}
+            }
+        }
+        for (server, regions) in by_server {
+            self.begin_close_at(&server, &regions, destination).await?;
         }
         Ok(())
     }
 
-    /// Like `begin_open`, but [`Assignment::retry_failed`] retries the regions for which the
-    /// request fails.
-    pub(crate) async fn begin_open_or_retry_later(&self, regions: &[RegionInfo]) {
-        for (server, regions) in self.assign_servers(regions).await {
-            if let Err(error) = self.begin_open_at(&server, &regions).await {
-                self.set_failed(&regions, &error.to_string(), false);
-            }
+    async fn begin_close_at(
+        self: &Arc<Self>,
+        server: &ServerName,
+        regions: &[RegionInfo],
+        destination: Option<&ServerName>,
+    ) -> Result<(), JavaException> {
+        let _transitions = self.lock_transitions(regions).await;
+        let (open, closing) = (RegionState::Open(server.clone()), RegionState::Closing(server.clone()));
+        // If the server has died, its regions are no longer open there.
+        let Ok(changed) = self.begin_change(regions, &closing, |state| *state == open) else { return Ok(()) };
+        let regions: Vec<RegionInfo> = changed.iter().map(|change| change.region.clone()).collect();
+        if let Err(error) = self.meta.set_state(&regions, MetaRegionState::Closing).await {
+            self.undo(&changed, &closing);
+            return Err(error);
         }
-    }
-
-    /// Chooses a server for each of `regions` that is not open.
-    async fn assign_servers(&self, regions: &[RegionInfo]) -> HashMap<ServerName, Vec<RegionInfo>> {
-        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
-        for region in regions {
-            if !matches!(self.state(region), Some(RegionState::Open(_))) {
-                by_server.entry(self.servers.pick().await).or_default().push(region.clone());
-            }
-        }
-        by_server
-    }
-
-    async fn begin_open_at(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        self.meta.set_opening(regions, server).await?;
-        self.set_states(regions, &RegionState::Opening(server.clone()));
-        self.request_open(server, regions).await
-    }
-
-    /// Closes regions. Returns when all of them are offline, also according to `hbase:meta`.
-    ///
-    /// # Errors
-    /// The exception of a server that cannot be reached.
-    pub async fn close(&self, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        // A server ignores a request to close a region that it is still opening, and would then
-        // report the region as open.
-        self.wait_while_opening(regions).await;
-        let mut by_server: HashMap<ServerName, Vec<RegionInfo>> = HashMap::new();
-        for region in regions {
-            match self.state(region) {
-                Some(
-                    RegionState::Open(server) | RegionState::Closing(server) | RegionState::Opening(server),
-                ) => {
-                    by_server.entry(server).or_default().push(region.clone());
-                }
-                Some(RegionState::Closed | RegionState::FailedOpen) | None => {
-                    self.set_states(std::slice::from_ref(region), &RegionState::Closed);
-                    self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
-                }
-                Some(RegionState::Split) => {}
-            }
-        }
-        for (server, regions) in by_server {
-            self.meta.set_state(&regions, MetaRegionState::Closing).await?;
-            self.set_states(&regions, &RegionState::Closing(server.clone()));
-            self.request_close(&server, &regions).await?;
-        }
-        let is_closed = |region| matches!(self.state(region), Some(RegionState::Closed | RegionState::Split));
-        self.wait_until(|| regions.iter().all(is_closed)).await;
+        self.dispatch_close(server, changed, destination.cloned());
         Ok(())
     }
 
@@ -327,8 +394,8 @@ impl Assignment {
     ///
     /// # Errors
     /// As for [`Assignment::close`] and [`Assignment::open_or_retry_later`].
-    pub async fn reopen(&self, region: &RegionInfo) -> Result<(), JavaException> {
-        let begun = self.clock.monotonic();
+    pub async fn reopen(self: &Arc<Self>, region: &RegionInfo) -> Result<(), JavaException> {
+        let begun = self.env.clock.monotonic();
         self.instruments.record_reopening();
         let region = std::slice::from_ref(region);
         let reopened = match self.close(region).await {
@@ -336,15 +403,62 @@ impl Assignment {
             failed => failed,
         };
         let is_open = reopened.is_ok() && matches!(self.state(&region[0]), Some(RegionState::Open(_)));
-        self.instruments.record_reopened(is_open, self.clock.monotonic().saturating_sub(begun));
+        self.instruments.record_reopened(is_open, self.env.clock.monotonic().saturating_sub(begun));
         reopened
     }
 
-    /// Adds a region that was read from `hbase:meta`, with the state closed or split.
-    pub fn add_from_meta(&self, region: RegionInfo) {
-        let state = if region.split { RegionState::Split } else { RegionState::Closed };
-        let since = self.clock.monotonic();
-        self.lock().insert(region.encoded_name(), TrackedRegion { region, state, since, failure: None });
+    /// Closes a region and opens it on `target`, or on another server if `target` dies.
+    ///
+    /// # Errors
+    /// As for [`Assignment::close`] and [`Assignment::open_or_retry_later`].
+    pub async fn move_to(
+        self: &Arc<Self>,
+        region: &RegionInfo,
+        target: &ServerName,
+    ) -> Result<(), JavaException> {
+        let region = std::slice::from_ref(region);
+        self.close_toward(region, Some(target)).await?;
+        let is_closed = |state: &RegionState| *state == RegionState::Closed;
+        if self.servers.is_live(target) && self.begin_open_at(target, region, &is_closed).await.is_ok() {
+            self.wait_while_opening(region).await;
+        }
+        self.open_or_retry_later(region).await
+    }
+
+    /// Marks all regions of a server that has died. Its recovery opens them elsewhere.
+    pub(crate) fn mark_crashed(&self, server: &ServerName) {
+        debug_assert!(!self.servers.is_live(server), "a live server keeps its regions");
+        let now = self.env.clock.monotonic();
+        for tracked in self.lock().values_mut() {
+            if tracked.state.server() == Some(server) {
+                tracked.state = RegionState::Crashed(server.clone());
+                tracked.since = now;
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// The regions that a dead server had and that no living server has been ordered to open.
+    pub(crate) fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
+        let crashed = RegionState::Crashed(server.clone());
+        let states = self.lock();
+        let regions = states.values().filter(|tracked| tracked.state == crashed);
+        let mut regions: Vec<RegionInfo> = regions.map(|tracked| tracked.region.clone()).collect();
+        regions.sort_by(|one, other| (&one.table, &one.start_key).cmp(&(&other.table, &other.start_key)));
+        regions
+    }
+
+    /// Orders that those of `regions` be opened that `server` had when it died.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`.
+    pub(crate) async fn begin_recovery(
+        self: &Arc<Self>,
+        server: &ServerName,
+        regions: &[RegionInfo],
+    ) -> Result<(), JavaException> {
+        let crashed = RegionState::Crashed(server.clone());
+        self.begin_open_from(regions, |state| *state == crashed).await
     }
 
     /// Updates the states after the split of `parent` into `daughters` was written to `hbase:meta`.
@@ -370,191 +484,12 @@ impl Assignment {
     }
 
     fn add_new(&self, regions: &[RegionInfo]) {
-        let since = self.clock.monotonic();
+        let since = self.env.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let new =
-                || TrackedRegion { region: region.clone(), state: RegionState::Closed, since, failure: None };
+            let new = || TrackedRegion::new(region.clone(), RegionState::Closed, since);
             states.entry(region.encoded_name()).or_insert_with(new);
         }
-    }
-
-    /// Finds a region and its state by encoded name.
-    pub fn find(&self, encoded: &str) -> Option<(RegionInfo, RegionState)> {
-        self.lock().get(encoded).map(TrackedRegion::info_and_state)
-    }
-
-    /// The state of a region; `None` if it is unknown.
-    pub fn state(&self, region: &RegionInfo) -> Option<RegionState> {
-        self.lock().get(&region.encoded_name()).map(|tracked| tracked.state.clone())
-    }
-
-    /// All regions of `table`, except split ones, with their states, sorted by key.
-    pub fn regions_of(&self, table: &TableName) -> Vec<(RegionInfo, RegionState)> {
-        let mut regions = self.all();
-        regions.retain(|(region, state)| &region.table == table && *state != RegionState::Split);
-        regions.sort_by(|(left, _), (right, _)| {
-            (&left.start_key, left.region_id).cmp(&(&right.start_key, right.region_id))
-        });
-        regions
-    }
-
-    /// The split regions of `table` that still have rows in `hbase:meta`.
-    pub fn split_parents_of(&self, table: &TableName) -> Vec<RegionInfo> {
-        let mut parents = self.all();
-        parents.retain(|(region, state)| &region.table == table && *state == RegionState::Split);
-        parents.sort_by_key(|(region, _)| region.region_id);
-        parents.into_iter().map(|(region, _)| region).collect()
-    }
-
-    /// All regions of `table` that have rows in `hbase:meta`.
-    pub fn regions_in_meta(&self, table: &TableName) -> Vec<RegionInfo> {
-        let regions = self.regions_of(table).into_iter().map(|(region, _)| region);
-        regions.chain(self.split_parents_of(table)).collect()
-    }
-
-    /// All regions and their states.
-    pub fn all(&self) -> Vec<(RegionInfo, RegionState)> {
-        self.lock().values().map(TrackedRegion::info_and_state).collect()
-    }
-
-    /// How long each region in transition has been in its state.
-    pub fn transition_times(&self) -> Vec<Duration> {
-        let now = self.clock.monotonic();
-        let states = self.lock();
-        let moving = states.values().filter(|tracked| !tracked.state.is_settled());
-        moving.map(|tracked| now.saturating_sub(tracked.since)).collect()
-    }
-
-    /// The regions in transition, each with its state and the time since it entered the state. The
-    /// region with the longest time is first.
-    pub fn regions_in_transition(&self) -> Vec<(RegionInfo, RegionState, Duration)> {
-        let now = self.clock.monotonic();
-        let states = self.lock();
-        let moving = states.values().filter(|tracked| !tracked.state.is_settled());
-        let time_in_state = |tracked: &TrackedRegion| now.saturating_sub(tracked.since);
-        let mut moving: Vec<_> = moving
-            .map(|tracked| (tracked.region.clone(), tracked.state.clone(), time_in_state(tracked)))
-            .collect();
-        moving.sort_by_key(|(_, _, time)| std::cmp::Reverse(*time));
-        moving
-    }
-
-    /// The number of regions, except split ones, and the number of regions in transition.
-    pub fn counts(&self) -> (usize, usize) {
-        let states = self.lock();
-        let unsplit = states.values().filter(|tracked| tracked.state != RegionState::Split).count();
-        (unsplit, states.values().filter(|tracked| !tracked.state.is_settled()).count())
-    }
-
-    /// Processes a server's report about regions. Returns when `hbase:meta` has the reported
-    /// states. A repeated report has no effect.
-    ///
-    /// # Errors
-    /// `UnexpectedStateException` for a region that this server was not requested to open or close.
-    /// If `hbase:meta` cannot be written, its error; the server then repeats the report.
-    pub async fn report(
-        &self,
-        server: &ServerName,
-        code: TransitionCode,
-        regions: &[RegionInfo],
-        (open_seq_num, (failure_reason, is_damage)): (u64, (&str, bool)),
-    ) -> Result<(), JavaException> {
-        let mut expected = Vec::with_capacity(regions.len());
-        for region in regions {
-            expected.extend(self.expected_region(server, code, region)?);
-        }
-        let regions = &expected[..];
-        let state = match code {
-            TransitionCode::Opened => {
-                self.meta.set_open(regions, server, open_seq_num).await?;
-                RegionState::Open(server.clone())
-            }
-            TransitionCode::Closed => {
-                self.meta.set_state(regions, MetaRegionState::Closed).await?;
-                RegionState::Closed
-            }
-            TransitionCode::FailedOpen => {
-                self.meta.set_state(regions, MetaRegionState::FailedOpen).await?;
-                self.set_failed(regions, failure_reason, is_damage);
-                return Ok(());
-            }
-            other => {
-                return Err(JavaException::unsupported(format!("region transition {}", other.as_str_name())));
-            }
-        };
-        for region in regions {
-            info!(region = %region.encoded_name(), table = %region.table, %server, ?code, "region transition");
-        }
-        self.set_states(regions, &state);
-        Ok(())
-    }
-
-    /// The region as the master knows it, if the report is expected. `None` if the report was
-    /// processed before.
-    fn expected_region(
-        &self,
-        server: &ServerName,
-        code: TransitionCode,
-        region: &RegionInfo,
-    ) -> Result<Option<RegionInfo>, JavaException> {
-        let encoded = region.encoded_name();
-        let unexpected = |message: String| Err(JavaException::new(class::UNEXPECTED_STATE, message));
-        let Some((tracked, state)) = self.find(&encoded) else {
-            return unexpected(format!(
-                "Unknown region {encoded} reported as {} by {server}",
-                code.as_str_name()
-            ));
-        };
-        match (code, &state) {
-            (TransitionCode::Opened | TransitionCode::FailedOpen, RegionState::Opening(by))
-            | (TransitionCode::Closed, RegionState::Closing(by))
-                if by == server =>
-            {
-                Ok(Some(tracked))
-            }
-            (TransitionCode::Opened, RegionState::Open(by)) if by == server => Ok(None),
-            (TransitionCode::FailedOpen, RegionState::FailedOpen)
-            | (TransitionCode::Closed, RegionState::Closed) => Ok(None),
-            _ => unexpected(format!(
-                "Unexpected report {} by {server}: region {encoded} is {state}",
-                code.as_str_name()
-            )),
-        }
-    }
-
-    async fn request_open(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        let open_info = regions
-            .iter()
-            .map(|region| proto::open_region_request::RegionOpenInfo {
-                region: region.into(),
-                ..proto::open_region_request::RegionOpenInfo::default()
-            })
-            .collect();
-        let open = proto::OpenRegionRequest {
-            open_info,
-            server_start_code: Some(server.start_code),
-            ..proto::OpenRegionRequest::default()
-        };
-        let request = proto::ExecuteProceduresRequest {
-            open_region: vec![open],
-            ..proto::ExecuteProceduresRequest::default()
-        };
-        self.connections.admin(server).execute_procedures(request).await.map(|_| ())
-    }
-
-    async fn request_close(&self, server: &ServerName, regions: &[RegionInfo]) -> Result<(), JavaException> {
-        let close_region = regions
-            .iter()
-            .map(|region| proto::CloseRegionRequest {
-                region: wire::convert::region_specifier(region),
-                server_start_code: Some(server.start_code),
-                ..proto::CloseRegionRequest::default()
-            })
-            .collect();
-        let request =
-            proto::ExecuteProceduresRequest { close_region, ..proto::ExecuteProceduresRequest::default() };
-        self.connections.admin(server).execute_procedures(request).await.map(|_| ())
     }
 
     /// Returns when none of `regions` is opening, also according to `hbase:meta`. Success means
@@ -574,9 +509,10 @@ impl Assignment {
         }
     }
 
-    /// Returns when none of `regions` is opening.
+    /// Returns when none of `regions` is opening or waits for the recovery of its server.
     pub(crate) async fn wait_while_opening(&self, regions: &[RegionInfo]) {
-        let is_opening = |region| matches!(self.state(region), Some(RegionState::Opening(_)));
+        let is_opening =
+            |region| matches!(self.state(region), Some(RegionState::Opening(_) | RegionState::Crashed(_)));
         self.wait_until(|| !regions.iter().any(is_opening)).await;
     }
 
@@ -593,19 +529,92 @@ impl Assignment {
         }
     }
 
+    /// Waits until no other task changes the states of these regions.
+    async fn lock_transitions(&self, regions: &[RegionInfo]) -> Vec<OwnedMutexGuard<()>> {
+        let mut locks: Vec<(String, Arc<AsyncMutex<()>>)> = {
+            let states = self.lock();
+            let known = regions.iter().filter_map(|region| {
+                let encoded = region.encoded_name();
+                let transition = states.get(&encoded)?.transition.clone();
+                Some((encoded, transition))
+            });
+            known.collect()
+        };
+        // All tasks lock in the same order.
+        locks.sort_by(|(one, _), (other, _)| one.cmp(other));
+        locks.dedup_by(|(one, _), (other, _)| one == other);
+        let mut held = Vec::with_capacity(locks.len());
+        for (_, lock) in locks {
+            held.push(lock.lock_owned().await);
+        }
+        held
+    }
+
+    /// Gives those of `regions` whose state `is_expected` accepts the state `new` and the number of
+    /// an order to the server of `new`.
+    ///
+    /// # Errors
+    /// An `IOException` if that server is not live. Nothing was changed then.
+    fn begin_change(
+        &self,
+        regions: &[RegionInfo],
+        new: &RegionState,
+        is_expected: impl Fn(&RegionState) -> bool,
+    ) -> Result<Vec<Change>, JavaException> {
+        let now = self.env.clock.monotonic();
+        let server = new.server().expect("an order goes to a server");
+        let mut states = self.lock();
+        // A server that dies later finds the new state (`mark_crashed`).
+        if !self.servers.is_live(server) {
+            return Err(JavaException::io(format!("{server} is not live")));
+        }
+        let mut changed = Vec::new();
+        for region in regions {
+            let Some(tracked) = states.get_mut(&region.encoded_name()) else { continue };
+            if !is_expected(&tracked.state) {
+                continue;
+            }
+            let order = self.next_order();
+            debug_assert!(order > tracked.order, "the numbers of orders grow");
+            let took = now.saturating_sub(tracked.since);
+            self.record_transition(&tracked.state, new, took);
+            let before = std::mem::replace(&mut tracked.state, new.clone());
+            (tracked.order, tracked.since) = (order, now);
+            tracked.last_address = Some((server.host.clone(), server.port));
+            changed.push(Change { region: tracked.region.clone(), before, order });
+        }
+        drop(states);
+        self.changed.notify_waiters();
+        Ok(changed)
+    }
+
+    /// Takes changes back that could not be recorded. A region whose server died meanwhile stays
+    /// with its recovery.
+    fn undo(&self, changed: &[Change], new: &RegionState) {
+        let mut states = self.lock();
+        for change in changed {
+            if let Some(tracked) = states.get_mut(&change.region.encoded_name())
+                && tracked.order == change.order
+                && tracked.state == *new
+            {
+                tracked.state = change.before.clone();
+            }
+        }
+        drop(states);
+        self.changed.notify_waiters();
+    }
+
     fn set_states(&self, regions: &[RegionInfo], state: &RegionState) {
-        let now = self.clock.monotonic();
+        let now = self.env.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            let tracked =
-                TrackedRegion { region: region.clone(), state: state.clone(), since: now, failure: None };
-            if let Some(before) = states.insert(region.encoded_name(), tracked) {
-                self.record_transition(&before.state, state, now.saturating_sub(before.since));
-                if matches!(state, RegionState::Opening(_) | RegionState::FailedOpen)
-                    && let Some(tracked) = states.get_mut(&region.encoded_name())
-                {
-                    tracked.failure = before.failure;
-                }
+            let tracked = states
+                .entry(region.encoded_name())
+                .or_insert_with(|| TrackedRegion::new(region.clone(), RegionState::Closed, now));
+            self.record_transition(&tracked.state, state, now.saturating_sub(tracked.since));
+            (tracked.state, tracked.since) = (state.clone(), now);
+            if !matches!(state, RegionState::Opening(_) | RegionState::FailedOpen) {
+                tracked.failure = None;
             }
         }
         drop(states);
@@ -627,4 +636,11 @@ impl Assignment {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, TrackedRegion>> {
         self.states.lock().expect("no holder of this lock panics")
     }
+}
+
+/// A region that was given a new state and order.
+struct Change {
+    region: RegionInfo,
+    before: RegionState,
+    order: i64,
 }

@@ -12,4 +12,8 @@ pub trait Connections: Send + Sync + 'static {
     fn admin(&self, server: &ServerName) -> Arc<dyn AdminService>;
     /// The service that reads and writes rows; the master uses it for `hbase:meta`.
     fn client(&self, server: &ServerName) -> Arc<dyn ClientService>;
+    /// Closes the connections to a server that has died. Pending calls fail.
+    fn forget(&self, server: &ServerName) {
+        let _ = server;
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::env::Env;
 use cell::schema::TableName;
 use proto::exception::{JavaException, class};
+use tokio::sync::watch;
 use wire::meta::TableState;
 
 use crate::assignment::Assignment;
@@ -14,6 +15,7 @@ use crate::integrity::Integrity;
 use crate::meta::MetaTable;
 use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::Namespaces;
+use crate::recoveries::Recoveries;
 use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
@@ -31,7 +33,9 @@ pub struct Context {
     /// Known problems of regions and directories.
     pub integrity: Arc<Integrity>,
     /// The assignment of regions to servers.
-    pub assignment: Assignment,
+    pub assignment: Arc<Assignment>,
+    /// The dead servers whose logs regions still need.
+    pub recoveries: Arc<Recoveries>,
     /// Table descriptors and states.
     pub tables: Tables,
     /// The namespaces.
@@ -42,9 +46,17 @@ pub struct Context {
     pub switches: Switches,
     /// Metrics of the master.
     pub instruments: MasterInstruments,
+    /// Whether `hbase:meta` has been loaded.
+    pub(crate) loaded: watch::Sender<bool>,
 }
 
 impl Context {
+    /// Waits until `hbase:meta` has been loaded, so that the states of all regions are known.
+    pub(crate) async fn meta_loaded(&self) {
+        let loaded = self.loaded.subscribe().wait_for(|loaded| *loaded).await.is_ok();
+        debug_assert!(loaded, "the sender lives as long as self");
+    }
+
     /// Sets a table's state in `hbase:meta`, then in memory.
     ///
     /// # Errors

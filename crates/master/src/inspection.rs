@@ -96,7 +96,7 @@ fn busy_tables(master: &Master) -> HashSet<TableName> {
         .filter(|(_, status)| status.progress == Progress::Running)
         .filter_map(|(_, status)| match status.work.subject() {
             Subject::Table(table) => Some(table.clone()),
-            Subject::Namespace(_) => None,
+            Subject::Namespace(_) | Subject::Server(_) => None,
         })
         .collect()
 }

@@ -4,6 +4,7 @@
 //! * [`procedure`]: changes of tables that survive a crash;
 //! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and connections to
 //!   them;
+//! * [`crash`], [`recoveries`]: servers that died, and the regions that still need their logs;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: the state of tables in `hbase:meta`, in
 //!   files and in memory;
 //! * [`sanity`], [`limits`]: validation of tables and names;
@@ -23,6 +24,7 @@ pub mod assignment;
 pub mod chores;
 pub mod connections;
 pub mod context;
+pub mod crash;
 pub mod inspection;
 pub mod instruments;
 pub mod integrity;
@@ -35,6 +37,7 @@ pub mod namespaces;
 pub mod procedure;
 pub mod quotas;
 pub mod rebuild;
+pub mod recoveries;
 pub mod refusal;
 pub mod repair;
 pub mod sanity;
@@ -45,4 +48,4 @@ pub mod switches;
 pub mod tables;
 
 pub use connections::Connections;
-pub use master::{Master, MasterParts};
+pub use master::{Cluster, Master, MasterParts};

@@ -1,7 +1,7 @@
 //! The master of a cluster. At start it opens `hbase:meta`, opens the regions of enabled tables,
 //! and resumes procedures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,32 +9,36 @@ use std::time::Duration;
 use base::env::Env;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use engine::Region;
 use fs::FileSystem;
 use layout::RootDir;
 use proto::exception::{Answer, JavaException};
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 use wire::meta::TableState;
 use zk::Coordinator;
 use zk::names::Names;
 
-use crate::assignment::{Assignment, RegionState};
+use crate::assignment::{Assignment, AssignmentParts, RegionState};
 use crate::chores::cleaner::Cleaner;
 use crate::chores::janitor::Janitor;
 use crate::chores::snapshots::SnapshotCleaner;
 use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
+use crate::crash::{self, KnownServers};
 use crate::inspection;
 use crate::instruments::MasterInstruments;
 use crate::integrity::Integrity;
 use crate::location::MetaLocation;
-use crate::meta::MetaTable;
+use crate::meta::{MetaContent, MetaTable};
 use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
 use crate::procedure::journal::Journal;
 use crate::procedure::{TablePlan, Work};
 use crate::quotas::Quotas;
+use crate::recoveries::Recoveries;
 use crate::repair;
 use crate::servers::Servers;
 use crate::switches::Switches;
@@ -45,6 +49,10 @@ use crate::tables::Tables;
 const META_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The maximum of this pause.
 const META_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// At start, regions are assigned when no further server has registered for this long.
+const SERVERS_STEADY: Duration = Duration::from_millis(1500);
+/// The pause between two checks for new servers at start.
+const SERVERS_POLL_PERIOD: Duration = Duration::from_millis(20);
 
 /// The dependencies of a master.
 pub struct MasterParts {
@@ -54,8 +62,10 @@ pub struct MasterParts {
     pub fs: Arc<dyn FileSystem>,
     /// The layout of the root directory.
     pub root: RootDir,
-    /// The journal of procedures.
-    pub journal: Journal,
+    /// The region of `master:store`.
+    pub store: Arc<Region>,
+    /// The cluster, if region servers are other processes.
+    pub cluster: Option<Cluster>,
     /// Connections to region servers.
     pub connections: Arc<dyn Connections>,
     /// The coordination service in which clients look up the master and `hbase:meta`.
@@ -72,16 +82,27 @@ pub struct MasterParts {
     pub quotas_enabled: bool,
     /// Called with the client's reason when a client requests that the cluster stop.
     pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
-    /// The switches with which an administrator enables and disables operations.
-    pub switches: Switches,
     /// The settings of the chores (periodic work).
     pub chores: ChoreOptions,
+}
+
+/// What a master of several processes needs in addition.
+pub struct Cluster {
+    /// The region servers that had sessions when this master became active.
+    pub live: Vec<ServerName>,
+    /// When this master became active, in milliseconds since the Unix epoch; later than for all
+    /// earlier masters ([`MasterStore::become_active`](crate::store::MasterStore::become_active)).
+    pub active_since_ms: u64,
 }
 
 /// The master of a cluster.
 pub struct Master {
     context: Arc<Context>,
     executor: Arc<Executor>,
+    // The region servers that had sessions at the start; `None` if the only region server is in
+    // this process.
+    live_at_start: Option<Vec<ServerName>>,
+    known_servers: Option<KnownServers>,
     coordinator: Arc<dyn Coordinator>,
     names: Names,
     server_name: ServerName,
@@ -111,17 +132,24 @@ impl Master {
             parts.coordinator.clone(),
             parts.names.clone(),
             writer,
+            parts.cluster.is_some().then(|| parts.store.clone()),
         ));
         let integrity = Arc::new(Integrity::default());
         let meta = Arc::new(MetaTable::new(location, parts.connections.clone(), integrity.clone()));
-        let clock = parts.env.clock.clone();
-        let instruments = MasterInstruments::begin(clock.monotonic());
-        let assignment = Assignment::new(
-            servers.clone(),
-            parts.connections.clone(),
-            meta.clone(),
-            (clock, instruments.assignment.clone()),
-        );
+        let now = parts.env.clock.monotonic();
+        let instruments = MasterInstruments::begin(now);
+        let journal = Arc::new(Journal::new(parts.store.clone()));
+        let recoveries = Arc::new(Recoveries::new(journal.clone()));
+        let now_ms = parts.env.clock.now_ms();
+        let assignment = Assignment::new(AssignmentParts {
+            env: parts.env.clone(),
+            servers: servers.clone(),
+            connections: parts.connections.clone(),
+            meta: meta.clone(),
+            recoveries: recoveries.clone(),
+            active_since_ms: parts.cluster.as_ref().map_or(now_ms, |cluster| cluster.active_since_ms),
+            instruments: instruments.assignment.clone(),
+        });
         let context = Arc::new(Context {
             env: parts.env.clone(),
             servers,
@@ -129,16 +157,21 @@ impl Master {
             meta,
             integrity,
             assignment,
+            recoveries,
             tables: Tables::new(parts.fs, parts.root),
             namespaces: Namespaces::default(),
             namespace_quotas: NamespaceQuotas::new(parts.quotas_enabled),
-            switches: parts.switches,
+            switches: Switches::new(parts.store.clone()),
             instruments,
+            loaded: watch::Sender::new(false),
         });
-        let executor = Executor::new(parts.env, parts.journal, Arc::downgrade(&context));
+        let executor = Executor::new(parts.env, journal, Arc::downgrade(&context));
+        let known_servers = parts.cluster.is_some().then(|| KnownServers::new(parts.store));
         Arc::new(Master {
             context,
             executor,
+            live_at_start: parts.cluster.map(|cluster| cluster.live),
+            known_servers,
             coordinator: parts.coordinator,
             names: parts.names,
             server_name: parts.server_name,
@@ -155,22 +188,36 @@ impl Master {
         })
     }
 
-    /// Publishes the location of the master to clients.
+    /// Publishes the location of the master and the id of the cluster to clients, as the only master
+    /// of the cluster. In a cluster of several masters, the election publishes the location.
     ///
     /// # Errors
     /// The error of the coordination service.
     pub async fn publish(&self) -> Result<(), zk::Error> {
         let random = &*self.context.env.random;
-        let writer = format!("master:{}", self.server_name.port);
-        let nodes = [
-            (self.names.hbaseid(), zk::payload::cluster_id(&writer, random, &self.cluster_id)),
-            (self.names.master(), zk::payload::master(&writer, random, &self.server_name, self.info_port)),
-        ];
-        for (path, data) in nodes {
-            zk::coordinator::publish(&*self.coordinator, &path, data, zk::coordinator::Mode::Persistent)
-                .await?;
-        }
-        Ok(())
+        let master = zk::payload::master(&self.writer(), random, &self.server_name, self.info_port);
+        self.publish_at(&self.names.master(), master).await?;
+        self.publish_cluster_id().await
+    }
+
+    /// Publishes the id of the cluster to clients and region servers.
+    ///
+    /// # Errors
+    /// The error of the coordination service.
+    pub async fn publish_cluster_id(&self) -> Result<(), zk::Error> {
+        let random = &*self.context.env.random;
+        let cluster_id = zk::payload::cluster_id(&self.writer(), random, &self.cluster_id);
+        self.publish_at(&self.names.hbaseid(), cluster_id).await
+    }
+
+    /// The name that signs the znodes of this master.
+    fn writer(&self) -> String {
+        format!("master:{}", self.server_name.port)
+    }
+
+    async fn publish_at(&self, path: &str, data: bytes::Bytes) -> Result<(), zk::Error> {
+        let mode = zk::coordinator::Mode::Persistent;
+        zk::coordinator::publish(&*self.coordinator, path, data, mode).await.map(|_| ())
     }
 
     /// Waits for a region server, opens `hbase:meta` there and reads it, opens the regions of all
@@ -182,14 +229,23 @@ impl Master {
     pub async fn initialize(self: &Arc<Self>) -> Answer<()> {
         let io_exception = |error: engine::Error| JavaException::io(error.to_string());
         self.context.switches.load().await.map_err(io_exception)?;
+        let stored = self.executor.load().await.map_err(io_exception)?;
+        let (crashes, stored): (Vec<_>, Vec<_>) =
+            stored.into_iter().partition(|stored| matches!(stored.record.work, Work::ServerCrash { .. }));
+        self.executor.resume(crashes);
+        if let Some(live) = &self.live_at_start {
+            self.find_dead_servers(live).await?;
+        }
         self.open_meta().await?;
         self.load_tables().await?;
+        self.context.loaded.send_replace(true);
+        self.context.assignment.repeat_orders().await?;
         // The regions must be in transition before procedures resume: a procedure that disables a
         // table then waits until its regions are open, and closes them. In the reverse order, the
         // regions would be opened after the table was disabled.
         let enabled = self.regions_of_enabled_tables();
         self.context.assignment.begin_open_or_retry_later(&enabled).await;
-        self.executor.resume().await.map_err(io_exception)?;
+        self.executor.resume(stored);
         inspection::inspect_regions(self).await;
         repair::merge_overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
@@ -205,6 +261,54 @@ impl Master {
         let failed = self.context.assignment.failures().len();
         info!(regions = enabled.len(), failed, "master initialized");
         Ok(())
+    }
+
+    /// Waits for region servers, and starts the recovery of those that died while no master was
+    /// active. `live` are the servers that have sessions.
+    async fn find_dead_servers(&self, live: &[ServerName]) -> Answer<()> {
+        let Some(known) = &self.known_servers else { return Ok(()) };
+        let io_exception = |error: engine::Error| JavaException::io(error.to_string());
+        let mut earlier = known.list().await.map_err(io_exception)?;
+        earlier.extend(crash::servers_with_logs(&self.context).await?.into_iter().map(|(server, _)| server));
+        for server in live {
+            self.add_server(server).await?;
+        }
+        self.wait_for_servers(&earlier).await;
+        let (servers, recoveries) = (&self.context.servers, &self.context.recoveries);
+        let dead: Vec<&ServerName> = earlier.iter().filter(|server| !servers.is_live(server)).collect();
+        // Nothing is opened on them, and their reports are refused.
+        for server in &dead {
+            servers.remove(server);
+        }
+        let location = self.context.meta.location().load().await?;
+        self.context.assignment.add_meta_region(location);
+        for server in dead.into_iter().filter(|server| !recoveries.is_recovering(server)) {
+            warn!(%server, "region server died while no master was active; recovering it");
+            self.recover(server).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a server lives at each address that `earlier` servers had, but not much longer
+    /// than until the last new server has registered. Otherwise the first server to register would
+    /// get all regions.
+    async fn wait_for_servers(&self, earlier: &BTreeSet<ServerName>) {
+        let clock = &self.context.env.clock;
+        let expected: BTreeSet<_> = earlier.iter().map(|server| (&server.host, server.port)).collect();
+        let (mut seen, mut since) = (0, clock.monotonic());
+        loop {
+            let live = self.context.servers.live_names();
+            let addresses: BTreeSet<_> = live.iter().map(|server| (&server.host, server.port)).collect();
+            let is_complete = !expected.is_empty() && expected.is_subset(&addresses);
+            let now = clock.monotonic();
+            if live.len() != seen {
+                (seen, since) = (live.len(), now);
+            }
+            if !live.is_empty() && (is_complete || now.saturating_sub(since) >= SERVERS_STEADY) {
+                return;
+            }
+            clock.sleep(SERVERS_POLL_PERIOD).await;
+        }
     }
 
     async fn open_meta(&self) -> Answer<()> {
@@ -224,6 +328,8 @@ impl Master {
             .await
             .map_err(|error| lost_meta(&error.message))?;
         self.context.tables.put(table, TableState::Enabled);
+        // The server that should have it answers with a report, so its location is never assumed.
+        self.context.assignment.repeat_open(&region).await?;
         let mut pause = META_PAUSE_MIN;
         loop {
             let opened = self.context.assignment.open(std::slice::from_ref(&region)).await;
@@ -242,7 +348,7 @@ impl Master {
     }
 
     async fn load_tables(&self) -> Answer<()> {
-        let content = self.context.meta.read_all().await.map_err(|error| {
+        let content = self.read_meta().await.map_err(|error| {
             let remedy =
                 "if its files are damaged, stop the server and rebuild it with `grampus repair meta`";
             JavaException::do_not_retry(format!("hbase:meta cannot be read: {error}; {remedy}"))
@@ -263,10 +369,24 @@ impl Master {
                 Err(error) => error!(%table, %error, "cannot read table descriptor"),
             }
         }
-        for region in content.regions {
-            self.context.assignment.add_from_meta(region.region);
+        for row in content.regions {
+            self.context.assignment.add_row(row);
         }
         Ok(())
+    }
+
+    /// Reads `hbase:meta`. In a cluster, its server may die meanwhile; then it is opened elsewhere,
+    /// and read again.
+    async fn read_meta(&self) -> Answer<MetaContent> {
+        loop {
+            match self.context.meta.read_all().await {
+                Err(error) if self.known_servers.is_some() && !error.do_not_retry => {
+                    warn!(%error, "cannot read hbase:meta; retrying");
+                    self.context.env.clock.sleep(META_PAUSE_MIN).await;
+                }
+                read => return read,
+            }
+        }
     }
 
     fn regions_of_enabled_tables(&self) -> Vec<RegionInfo> {
@@ -337,6 +457,11 @@ impl Master {
     /// The state that the master's parts share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    /// The servers that may have logs; `None` if the only region server is in this process.
+    pub(crate) fn known_servers(&self) -> Option<&KnownServers> {
+        self.known_servers.as_ref()
     }
 
     /// The executor of procedures.

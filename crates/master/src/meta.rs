@@ -262,6 +262,9 @@ impl MetaTable {
     /// # Errors
     /// The error of the server of `hbase:meta`.
     pub async fn set_opening(&self, regions: &[RegionInfo], server: &ServerName) -> Answer<()> {
+        if regions.iter().any(|region| region.table.is_meta()) {
+            self.location.record_opening(server).await?;
+        }
         self.write_each(regions, |region| row::put_opening(region, server)).await
     }
 
@@ -276,10 +279,10 @@ impl MetaTable {
         server: &ServerName,
         open_seq_num: u64,
     ) -> Answer<()> {
-        if regions.iter().any(|region| region.table.is_meta()) {
-            self.location.publish(server).await?;
-        }
         let open_seq_num = i64::try_from(open_seq_num).unwrap_or(i64::MAX);
+        if regions.iter().any(|region| region.table.is_meta()) {
+            self.location.publish(server, open_seq_num).await?;
+        }
         self.write_each(regions, |region| row::put_open(region, server, open_seq_num)).await
     }
 

@@ -1,43 +1,74 @@
-//! The registered region servers and their last reports.
+//! The registered region servers and their last reports, and the servers that died.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cell::region::ServerName;
 use tokio::sync::Notify;
 
-/// The live region servers.
+/// The region servers of the cluster.
 #[derive(Default)]
 pub struct Servers {
-    live: Mutex<BTreeMap<ServerName, proto::ServerLoad>>,
+    state: Mutex<State>,
     changed: Notify,
-    next_index: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    live: BTreeMap<ServerName, proto::ServerLoad>,
+    // Servers that count as dead. Their names are never used again.
+    dead: BTreeSet<ServerName>,
 }
 
 impl Servers {
-    /// Records that a server has registered or reported its load.
-    pub fn report(&self, server: ServerName, load: proto::ServerLoad) {
-        self.lock().insert(server, load);
+    /// Records that a server has registered or reported its load. Returns false, and changes
+    /// nothing, if the server counts as dead.
+    pub fn report(&self, server: ServerName, load: proto::ServerLoad) -> bool {
+        let mut state = self.lock();
+        if state.dead.contains(&server) {
+            return false;
+        }
+        state.live.insert(server, load);
+        drop(state);
         self.changed.notify_waiters();
+        true
     }
 
-    /// Removes a server that has stopped.
-    pub fn remove(&self, server: &ServerName) {
-        self.lock().remove(server);
+    /// Counts a server as dead from now on. Returns whether it was live.
+    pub fn remove(&self, server: &ServerName) -> bool {
+        let mut state = self.lock();
+        state.dead.insert(server.clone());
+        let was_live = state.live.remove(server).is_some();
+        debug_assert!(!state.live.contains_key(server), "a server is live or dead");
+        was_live
     }
 
     /// The live servers and their loads, by name.
     pub fn live(&self) -> Vec<(ServerName, proto::ServerLoad)> {
-        self.lock().iter().map(|(server, load)| (server.clone(), load.clone())).collect()
+        self.lock().live.iter().map(|(server, load)| (server.clone(), load.clone())).collect()
+    }
+
+    /// The names of the live servers.
+    pub fn live_names(&self) -> Vec<ServerName> {
+        self.lock().live.keys().cloned().collect()
+    }
+
+    /// The servers that died since this master started, except those whose address a live server
+    /// has again.
+    pub fn dead(&self) -> Vec<ServerName> {
+        let state = self.lock();
+        let is_replaced = |dead: &ServerName| {
+            state.live.keys().any(|live| (&live.host, live.port) == (&dead.host, dead.port))
+        };
+        state.dead.iter().filter(|dead| !is_replaced(dead)).cloned().collect()
     }
 
     /// Numbers of rows read and of mutations in all open regions, and the time of the last report
     /// in milliseconds since the Unix epoch.
     pub fn requests(&self) -> (u64, u64, u64) {
-        let live = self.lock();
-        let reported_ms = live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
-        let regions = live.values().flat_map(|load| &load.region_loads);
+        let state = self.lock();
+        let reported_ms = state.live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
+        let regions = state.live.values().flat_map(|load| &load.region_loads);
         regions.fold((0, 0, reported_ms), |(reads, writes, at), region| {
             (reads + region.read_requests_count(), writes + region.write_requests_count(), at)
         })
@@ -45,32 +76,73 @@ impl Servers {
 
     /// The number of live servers.
     pub fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().live.len()
     }
 
     /// Whether `server` is live.
     pub fn is_live(&self, server: &ServerName) -> bool {
-        self.lock().contains_key(server)
+        self.lock().live.contains_key(server)
     }
 
-    /// Picks the server for the next region, round-robin; waits until a server is live.
-    pub async fn pick(&self) -> ServerName {
+    /// Whether `server` counts as dead.
+    pub fn is_dead(&self, server: &ServerName) -> bool {
+        self.lock().dead.contains(server)
+    }
+
+    /// The live servers at the address of `server` that started before it.
+    pub(crate) fn predecessors(&self, server: &ServerName) -> Vec<ServerName> {
+        let is_earlier = |live: &&ServerName| {
+            (&live.host, live.port) == (&server.host, server.port) && live.start_code < server.start_code
+        };
+        self.lock().live.keys().filter(is_earlier).cloned().collect()
+    }
+
+    /// The live servers; waits until there is one.
+    pub async fn wait_for_live(&self) -> Vec<ServerName> {
         loop {
             let changed = self.changed.notified();
-            if let Some(server) = self.next() {
-                return server;
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let live = self.live_names();
+            if !live.is_empty() {
+                return live;
             }
             changed.await;
         }
     }
 
-    fn next(&self) -> Option<ServerName> {
-        let live = self.lock();
-        let index = self.next_index.fetch_add(1, Ordering::Relaxed).checked_rem(live.len())?;
-        live.keys().nth(index).cloned()
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(port: u16, start_code: u64) -> ServerName {
+        ServerName { host: "h".into(), port, start_code }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, proto::ServerLoad>> {
-        self.live.lock().expect("no holder of this lock panics")
+    #[test]
+    fn a_dead_server_never_lives_again() {
+        let servers = Servers::default();
+        assert!(servers.report(server(1, 5), proto::ServerLoad::default()));
+        assert!(servers.remove(&server(1, 5)));
+        assert!(!servers.remove(&server(1, 5)), "it was dead already");
+        assert!(!servers.report(server(1, 5), proto::ServerLoad::default()));
+        assert_eq!((servers.count(), servers.dead()), (0, vec![server(1, 5)]));
+        assert!(servers.report(server(1, 6), proto::ServerLoad::default()));
+        assert_eq!(servers.dead(), [], "replaced");
+    }
+
+    #[test]
+    fn a_restarted_server_replaces_its_predecessor() {
+        let servers = Servers::default();
+        for (port, start_code) in [(1, 5), (1, 7), (2, 1)] {
+            servers.report(server(port, start_code), proto::ServerLoad::default());
+        }
+        assert_eq!(servers.predecessors(&server(1, 6)), [server(1, 5)]);
+        assert_eq!(servers.predecessors(&server(1, 5)), []);
     }
 }

@@ -5,23 +5,34 @@
 use std::sync::Arc;
 
 use base::env::Env;
+use bytes::Bytes;
+use cell::mutation::Mutation;
+use cell::query::{CellSelection, Get};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
 use engine::instruments::Instruments;
-use engine::recovery::{OnDamage, RecoveredLogs};
+use engine::recovery::{OnDamage, RecoveredLogs, other_servers_log_dirs};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::replay::{Entries, NoEntries};
 use engine::scanner::BlockLoader;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 
+use crate::procedure::fence_dir;
+
 /// The family of procedures.
 pub const PROCEDURES: &[u8] = b"proc";
+/// The family of region servers.
+pub const SERVERS: &[u8] = b"rs";
 /// The family of switches, which HBase has since 2.6.
 pub const STATE: &[u8] = b"state";
+
+/// The row with the time at which the last master became active, 8 bytes. HBase has no such row.
+const ACTIVE_SINCE: &[u8] = b"grampus-active-since";
 
 /// Memstore size in bytes at which the region is flushed; procedures are small and short-lived.
 const FLUSH_BYTES: u64 = 4 << 20;
@@ -135,10 +146,38 @@ impl MasterStore {
         root.create_table(&**fs, &table, std::slice::from_ref(&info))
             .await
             .map_err(|error| engine::Error::bad_request(error.to_string()))?;
-        let recovered = RecoveredLogs::scan(fs.clone(), &root, dead_log_dirs, server, on_damage).await?;
+        let recovered = RecoveredLogs::scan(
+            fs.clone(),
+            &root,
+            (dead_log_dirs, &root.log_records()),
+            server.start_code,
+            on_damage,
+        )
+        .await?;
         let lone =
             LoneRegion::begin(env, fs, (&root, server), (table, info), on_fatal, Some(recovered)).await?;
         Ok(MasterStore(lone))
+    }
+
+    /// Records that a master becomes active. Returns the time in milliseconds since the Unix epoch:
+    /// `now_ms`, or the next one after the time of the previous master if that is later. So the
+    /// orders of a master differ from those of all others, whatever their clocks show.
+    ///
+    /// # Errors
+    /// The region's error. The master must not become active then.
+    pub async fn become_active(&self, now_ms: u64) -> Result<u64, engine::Error> {
+        let get = Get {
+            row: Bytes::from_static(ACTIVE_SINCE),
+            selection: CellSelection::default().into(),
+            existence_only: false,
+        };
+        let list = self.region().get(&get).await?;
+        let last = list.cells.first().and_then(|(cell, _)| cell.view(0).value.try_into().ok());
+        let since_ms = now_ms.max(last.map_or(0, u64::from_be_bytes) + 1);
+        let value = since_ms.to_be_bytes();
+        let cell = KeyValue::new(ACTIVE_SINCE, STATE, b"d", LATEST_TIMESTAMP, CellType::Put, &value);
+        self.region().batch_atomic(vec![Mutation::put(ACTIVE_SINCE, vec![cell])]).await?;
+        Ok(since_ms)
     }
 
     /// The open region.
@@ -154,6 +193,36 @@ impl MasterStore {
         self.0.close().await
     }
 }
+
+/// Fences the logs of all earlier masters, and returns their directories: an earlier master that
+/// still runs can write nothing any more. `own` is the name of this master.
+///
+/// # Errors
+/// File system errors.
+pub async fn fence_earlier_masters(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    own: &ServerName,
+) -> fs::Result<Vec<FilePath>> {
+    let root = root.master_data();
+    let mut fenced = Vec::new();
+    for dir in other_servers_log_dirs(fs, &root, own).await? {
+        let to = match dir.name().ends_with(FENCED_SUFFIX) {
+            true => dir,
+            false => {
+                let to = dir.parent().join(&format!("{}{FENCED_SUFFIX}", dir.name()));
+                fence_dir(fs, &dir, &to).await?;
+                to
+            }
+        };
+        fenced.push(to);
+    }
+    Ok(fenced)
+}
+
+/// The end of the name of a directory with the logs of an earlier master (HBase
+/// `MasterRegion.DEAD_WAL_DIR_SUFFIX`).
+const FENCED_SUFFIX: &str = "-dead";
 
 /// The descriptor of the table `master:store`, with HBase's families.
 fn descriptor() -> TableDescriptor {

@@ -867,6 +867,10 @@ pub struct RegionLoad {
     pub region_size_mb: ::core::option::Option<u32>,
     #[prost(float, optional, tag = "29")]
     pub current_region_cached_ratio: ::core::option::Option<f32>,
+    #[prost(uint64, optional, tag = "1000")]
+    pub grampus_open_seq_num: ::core::option::Option<u64>,
+    #[prost(bool, optional, tag = "1001")]
+    pub grampus_needs_dead_logs: ::core::option::Option<bool>,
 }
 /// Nested message and enum types in `RegionLoad`.
 pub mod region_load {
@@ -3044,6 +3048,8 @@ pub mod open_region_request {
         pub favored_nodes: ::prost::alloc::vec::Vec<super::ServerName>,
         #[prost(int64, optional, tag = "5", default = "-1")]
         pub open_proc_id: ::core::option::Option<i64>,
+        #[prost(message, repeated, tag = "1000")]
+        pub grampus_dead_servers: ::prost::alloc::vec::Vec<super::ServerName>,
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3123,6 +3129,8 @@ pub struct CloseRegionRequest {
     pub evict_cache: ::core::option::Option<bool>,
     #[prost(int64, optional, tag = "8")]
     pub initiating_master_active_time: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "1000")]
+    pub grampus_region_info: ::core::option::Option<RegionInfo>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CloseRegionResponse {

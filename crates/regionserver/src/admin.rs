@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use engine::Region;
 use engine::region::CompactionKind;
@@ -15,6 +15,7 @@ use wire::service::{AdminService, SWITCH_RPC_THROTTLE};
 
 use crate::errors::java_exception;
 use crate::load;
+use crate::opening::{CloseOrder, OpenOrder};
 use crate::schedule::compactions::Pool;
 use crate::server::RegionServer;
 
@@ -75,7 +76,12 @@ impl Admin {
         self.check_start_code(request.server_start_code)?;
         let mut opening_state = Vec::new();
         for open in &request.open_info {
-            self.0.begin_open(region_info(&open.region)?);
+            let dead_servers = open.grampus_dead_servers.iter().map(ServerName::try_from);
+            let dead_servers = dead_servers.collect::<Result<Vec<_>, _>>();
+            let dead_servers =
+                dead_servers.map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+            let order = OpenOrder { id: open.open_proc_id(), dead_servers };
+            self.0.begin_open(region_info(&open.region)?, order);
             opening_state.push(RegionOpeningState::Opened as i32);
         }
         Ok(proto::OpenRegionResponse { opening_state })
@@ -85,7 +91,11 @@ impl Admin {
         self.check_start_code(request.server_start_code)?;
         let encoded = cell::region::encoded_name_of(&request.region.value)
             .ok_or_else(|| JavaException::do_not_retry("not a region's name"))?;
-        self.0.begin_close(encoded);
+        let info = request.grampus_region_info.as_ref().map(region_info).transpose()?;
+        let destination = request.destination_server.as_ref().map(ServerName::try_from).transpose();
+        let destination = destination.map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        let order = CloseOrder { id: request.close_proc_id(), info, destination };
+        self.0.begin_close(encoded, order);
         Ok(proto::CloseRegionResponse { closed: true })
     }
 
@@ -150,6 +160,10 @@ impl Admin {
         &self,
         request: proto::ExecuteProceduresRequest,
     ) -> Answer<proto::ExecuteProceduresResponse> {
+        let orders = request.open_region.iter().map(|open| open.initiating_master_active_time);
+        let orders =
+            orders.chain(request.close_region.iter().map(|close| close.initiating_master_active_time));
+        orders.flatten().try_for_each(|active_since_ms| self.0.orders().check_master(active_since_ms))?;
         for procedure in &request.proc {
             if procedure.proc_class != SWITCH_RPC_THROTTLE {
                 return Err(JavaException::unsupported("remote procedures"));

@@ -7,15 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::TaskClass;
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use engine::Region;
+use engine::region::{FlushReason, Maintenance};
 use proto::region_state_transition::TransitionCode;
 use tracing::{error, info, warn};
 
+use crate::orders::Novelty;
 use crate::server::RegionServer;
 
 /// The pause before a failed report is repeated.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The pause before an order checks again whether an earlier one for the same region is completed.
+const ORDER_PAUSE: Duration = Duration::from_millis(20);
 
 /// The pause before a failed close is retried.
 const CLOSE_PAUSE: Duration = Duration::from_secs(1);
@@ -55,28 +60,58 @@ impl Outcome {
     }
 }
 
+/// An order to open a region.
+pub(crate) struct OpenOrder {
+    /// The number of the order, see [`orders`](crate::orders).
+    pub(crate) id: i64,
+    /// Dead servers whose logs may have edits of the region.
+    pub(crate) dead_servers: Vec<ServerName>,
+}
+
+/// An order to close a region.
+pub(crate) struct CloseOrder {
+    /// The number of the order, see [`orders`](crate::orders).
+    pub(crate) id: i64,
+    /// The region, for the report if it is not open here.
+    pub(crate) info: Option<RegionInfo>,
+    /// The server that will open the region next, if it is known.
+    pub(crate) destination: Option<ServerName>,
+}
+
 impl RegionServer {
-    /// Starts to open a region and reports the outcome. Does nothing if it is already open or being
-    /// opened.
-    pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo) {
-        if !self.regions().begin_opening(&info.encoded_name()) {
-            return;
+    /// Starts to open a region and reports the outcome. A region that is already open is only
+    /// reported: the master may have missed the report. A late or repeated order changes nothing.
+    pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo, order: OpenOrder) {
+        let encoded = info.encoded_name();
+        if self.orders().record(&encoded, order.id) == Novelty::Outdated {
+            return info!(region = %encoded, id = order.id, "ignored an outdated order to open a region");
         }
         let server = self.clone();
         self.env().spawn(TaskClass::Background, async move {
-            let outcome = server.open(&info).await;
+            server.wait_while_closing(&encoded).await;
+            let outcome = match server.regions().get(&encoded) {
+                Some(region) => Outcome::Opened(region.open_seq_id()),
+                None if server.regions().begin_opening(&encoded) => {
+                    server.open(&info, &order.dead_servers).await
+                }
+                // The task that opens it reports with the number of this order.
+                None => return,
+            };
             server.report_transition(&info, &outcome).await;
         });
     }
 
-    async fn open(&self, info: &RegionInfo) -> Outcome {
+    async fn open(&self, info: &RegionInfo, dead_servers: &[ServerName]) -> Outcome {
         let start = self.env().clock.monotonic();
-        match self.open_region(info).await {
+        match self.open_region(info, dead_servers).await {
             Ok(region) => {
                 let took = self.env().clock.monotonic() - start;
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
                 self.regions().insert(region.clone());
+                if self.dead_servers().are_needed_by(&region) {
+                    self.schedule().request_flush(&region, FlushReason::Recovery);
+                }
                 // This compacts, above all, reference files of a split, so that the parent region
                 // can be removed.
                 region.request_compactions();
@@ -90,15 +125,43 @@ impl RegionServer {
         }
     }
 
-    /// Starts to close a region and reports the outcome. Does nothing if the region is not online
-    /// here.
-    pub(crate) fn begin_close(self: &Arc<Self>, encoded: &str) {
-        let Some(region) = self.regions().remove(encoded) else { return };
-        let server = self.clone();
+    /// Starts to close a region and reports the outcome. A region that is not open here is reported
+    /// as closed if the order has a number. A late or repeated order changes nothing.
+    pub(crate) fn begin_close(self: &Arc<Self>, encoded: &str, order: CloseOrder) {
+        let novelty = self.orders().record(encoded, order.id);
+        if novelty == Novelty::Outdated {
+            return info!(region = encoded, id = order.id, "ignored an outdated order to close a region");
+        }
+        let (server, encoded) = (self.clone(), encoded.to_string());
         self.env().spawn(TaskClass::Background, async move {
-            server.close(&region).await;
-            server.report_transition(region.info(), &Outcome::Closed).await;
+            server.wait_while_opening(&encoded).await;
+            server.wait_while_closing(&encoded).await;
+            let closed = match server.regions().begin_closing(&encoded, order.destination.as_ref()) {
+                Some(region) => {
+                    server.close(&region).await;
+                    server.regions().end_closing(&encoded);
+                    Some(region.info().clone())
+                }
+                None => order.info.filter(|_| order.id > 0),
+            };
+            if let Some(info) = closed {
+                server.report_transition(&info, &Outcome::Closed).await;
+            }
         });
+    }
+
+    /// Waits until no earlier order closes the region. The region has then written its edits, and
+    /// can be opened again.
+    async fn wait_while_closing(&self, encoded: &str) {
+        while self.regions().is_closing(encoded) {
+            self.env().clock.sleep(ORDER_PAUSE).await;
+        }
+    }
+
+    async fn wait_while_opening(&self, encoded: &str) {
+        while self.regions().is_opening(encoded) {
+            self.env().clock.sleep(ORDER_PAUSE).await;
+        }
     }
 
     async fn close(&self, region: &Arc<Region>) {
@@ -113,24 +176,29 @@ impl RegionServer {
         let now = self.env().clock.monotonic();
         self.scanners().forget_where(now, |scanner| Arc::ptr_eq(scanner.region(), region));
         region.archive_retired().await;
-        self.recovered().mark_closed(&region.info().encoded_name());
+        let encoded = region.info().encoded_name();
+        self.recovered().mark_closed(&encoded);
+        self.dead_servers().record_closed(&encoded);
         info!(region = %region.name(), "region closed");
     }
 
     async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome) {
-        let code = outcome.code();
-        let transition =
-            proto::RegionStateTransition { region_info: vec![info.into()], ..outcome.transition() };
-        let request = proto::ReportRegionStateTransitionRequest {
-            server: self.name().into(),
-            transition: vec![transition],
-        };
+        let (code, encoded) = (outcome.code(), info.encoded_name());
         loop {
-            match self.master().report_region_state_transition(request.clone()).await {
+            // A newer order may have come meanwhile; the report then answers that one, too.
+            let transition = proto::RegionStateTransition {
+                region_info: vec![info.into()],
+                proc_id: vec![self.orders().newest(&encoded)],
+                ..outcome.transition()
+            };
+            let request = proto::ReportRegionStateTransitionRequest {
+                server: self.name().into(),
+                transition: vec![transition],
+            };
+            match self.master().report_region_state_transition(request).await {
                 Ok(answer) => return self.close_if_rejected(info, code, answer.error_message).await,
                 Err(error) => {
-                    let region = info.encoded_name();
-                    warn!(%region, ?code, %error, "cannot report region transition to master; retrying");
+                    warn!(region = %encoded, ?code, %error, "cannot report region transition to master; retrying");
                     self.env().clock.sleep(REPORT_PAUSE).await;
                 }
             }
@@ -142,9 +210,10 @@ impl RegionServer {
         let Some(why) = refused else { return };
         error!(region = %info.encoded_name(), ?code, why, "the master rejected a region transition");
         if code == TransitionCode::Opened
-            && let Some(region) = self.regions().remove(&info.encoded_name())
+            && let Some(region) = self.regions().begin_closing(&info.encoded_name(), None)
         {
             self.close(&region).await;
+            self.regions().end_closing(&info.encoded_name());
         }
     }
 }

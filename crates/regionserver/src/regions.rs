@@ -7,9 +7,13 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use cell::region::encoded_bytes_of;
+use cell::region::{ServerName, encoded_bytes_of};
 use engine::Region;
 use proto::exception::{Answer, JavaException, class};
+
+/// Maximum number of closed regions whose new server is remembered. A client that asks for another
+/// one looks it up in `hbase:meta`.
+const MOVED_MAX: usize = 10_000;
 
 type Online = HashMap<Encoded, Arc<Region>, BuildHasherDefault<DigitsHasher>>;
 
@@ -66,8 +70,17 @@ impl DigitsHasher {
 #[derive(Default)]
 pub struct OnlineRegions {
     online: ArcSwap<Online>,
-    // The regions that are being opened. The lock also guards the replacement of `online`.
-    opening: Mutex<HashSet<String>>,
+    // The lock also guards the replacement of `online`.
+    offline: Mutex<Offline>,
+}
+
+/// What is known about regions that are not online. All names are encoded names.
+#[derive(Default)]
+struct Offline {
+    opening: HashSet<String>,
+    closing: HashSet<String>,
+    // The server that opens a region which was closed here, and the region's open sequence id here.
+    moved: HashMap<String, (ServerName, u64)>,
 }
 
 impl OnlineRegions {
@@ -82,9 +95,13 @@ impl OnlineRegions {
         }
         let shown = name.escape_ascii();
         let encoded = encoded.and_then(|encoded| std::str::from_utf8(encoded).ok());
-        if encoded.is_some_and(|encoded| self.lock().contains(encoded)) {
+        let offline = self.lock();
+        if encoded.is_some_and(|encoded| offline.opening.contains(encoded)) {
             let message = format!("Region {shown} is opening on this server");
             return Err(JavaException::new(class::REGION_OPENING, message));
+        }
+        if let Some((server, seq_num)) = encoded.and_then(|encoded| offline.moved.get(encoded)) {
+            return Err(JavaException::region_moved(server, i64::try_from(*seq_num).unwrap_or(i64::MAX)));
         }
         Err(JavaException::new(class::NOT_SERVING_REGION, format!("{shown} is not online on this server")))
     }
@@ -130,20 +147,32 @@ impl OnlineRegions {
 
     /// Records that a region is being opened. Returns false if it already is, or if it is online.
     pub fn begin_opening(&self, encoded: &str) -> bool {
-        let mut opening = self.lock();
-        self.get(encoded).is_none() && opening.insert(encoded.to_string())
+        let mut offline = self.lock();
+        debug_assert!(!offline.closing.contains(encoded), "a region is opened after it was closed");
+        self.get(encoded).is_none() && offline.opening.insert(encoded.to_string())
+    }
+
+    /// Whether a region is being opened.
+    pub fn is_opening(&self, encoded: &str) -> bool {
+        self.lock().opening.contains(encoded)
+    }
+
+    /// Whether a region is being closed.
+    pub fn is_closing(&self, encoded: &str) -> bool {
+        self.lock().closing.contains(encoded)
     }
 
     /// Records that opening a region has failed.
     pub fn cancel_opening(&self, encoded: &str) {
-        let was_opening = self.lock().remove(encoded);
+        let was_opening = self.lock().opening.remove(encoded);
         debug_assert!(was_opening, "an opening is recorded until it succeeds or fails");
     }
 
     /// Puts an opened region online.
     pub fn insert(&self, region: Arc<Region>) {
-        let mut opening = self.lock();
-        opening.remove(&**region.encoded_name());
+        let mut offline = self.lock();
+        offline.opening.remove(&**region.encoded_name());
+        offline.moved.remove(&**region.encoded_name());
         let mut online = Online::clone(&self.online.load());
         let earlier = online.insert(Encoded(region.encoded_name().clone()), region);
         debug_assert!(earlier.is_none(), "a region is online only once");
@@ -152,15 +181,39 @@ impl OnlineRegions {
 
     /// Takes a region offline.
     pub fn remove(&self, encoded: &str) -> Option<Arc<Region>> {
-        let _guard = self.lock();
+        self.remove_from(&mut self.lock(), encoded)
+    }
+
+    /// Takes a region offline in order to close it. Clients are referred to `destination`, if it is
+    /// known. [`OnlineRegions::end_closing`] must follow if the region was online.
+    pub fn begin_closing(&self, encoded: &str, destination: Option<&ServerName>) -> Option<Arc<Region>> {
+        let mut offline = self.lock();
+        let region = self.remove_from(&mut offline, encoded)?;
+        offline.closing.insert(encoded.to_string());
+        if let Some(server) = destination {
+            if offline.moved.len() >= MOVED_MAX {
+                offline.moved.clear();
+            }
+            offline.moved.insert(encoded.to_string(), (server.clone(), region.open_seq_id()));
+        }
+        Some(region)
+    }
+
+    /// Records that a region has been closed.
+    pub fn end_closing(&self, encoded: &str) {
+        let was_closing = self.lock().closing.remove(encoded);
+        debug_assert!(was_closing, "a close is recorded from its begin to its end");
+    }
+
+    fn remove_from(&self, _guard: &mut Offline, encoded: &str) -> Option<Arc<Region>> {
         let mut online = Online::clone(&self.online.load());
         let removed = online.remove(encoded.as_bytes());
         self.online.store(Arc::new(online));
         removed
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.opening.lock().expect("no holder of this lock panics")
+    fn lock(&self) -> std::sync::MutexGuard<'_, Offline> {
+        self.offline.lock().expect("no holder of this lock panics")
     }
 }
 

@@ -17,17 +17,20 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::{BlockLoader, DamagedFile};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
-use proto::exception::Answer;
+use proto::exception::{Answer, class};
 use tracing::{error, info, warn};
 use wire::service::RegionServerStatusService;
 
 use crate::client::{CallContext, OpenScanner};
 use crate::clock_jumps::{self, ClockInstruments};
+use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
+use crate::lease::Lease;
 use crate::load::{megabytes, region_load};
 use crate::memory::{MOVE_PERIOD, MemoryMover, SharedMemory};
+use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
@@ -62,14 +65,20 @@ pub struct RegionServerParts {
     /// Log directories of dead servers. This server takes over their logs: it fences, replays and
     /// archives them. A directory that is not listed is not touched.
     pub dead_log_dirs: Vec<FilePath>,
+    /// The lists of logs that the servers of these directories recorded.
+    pub dead_log_records: Vec<FilePath>,
+    /// The files in which this server records its logs and those of `hbase:meta`.
+    pub log_records: [FilePath; 2],
     /// The port of its status pages.
     pub info_port: u16,
+    /// Until when the server may answer clients.
+    pub lease: Lease,
     /// Settings.
     pub options: RegionServerOptions,
     /// The budget of response bytes that are being built or sent, shared with the RPC servers.
     pub response_budget: Arc<Budget>,
-    /// Called when the log fails. The server acknowledges no write after that, and the process
-    /// should exit.
+    /// Called when the server must not continue: its log failed, or the master counts it as dead. The
+    /// process should exit.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called with the client's reason when a client requests that the server stop.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -179,8 +188,12 @@ pub struct RegionServer {
     hotspots: HotSpots,
     endpoints: Endpoints,
     recovered: RecoveredLogs,
+    dead_servers: DeadServers,
+    orders: Orders,
+    lease: Lease,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
+    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl RegionServer {
@@ -198,29 +211,34 @@ impl RegionServer {
             info_port,
             options,
             dead_log_dirs,
+            dead_log_records,
+            log_records,
+            lease,
             response_budget,
             on_fatal,
             on_stop,
         } = parts;
         assert!(!dead_log_dirs.contains(&root.wal_dir(&name)), "a server does not recover its own log");
+        let old_logs = (&dead_log_dirs[..], &dead_log_records[..]);
         let recovered =
-            RecoveredLogs::scan(fs.clone(), &root, &dead_log_dirs, &name, options.on_damage).await?;
+            RecoveredLogs::scan(fs.clone(), &root, old_logs, name.start_code, options.on_damage).await?;
+        let on_failure = on_fatal.clone();
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
-            Arc::new(move |error| on_fatal(&error.to_string()));
+            Arc::new(move |error| on_failure(&format!("the write-ahead log failed: {error}")));
         let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
-        let begin_log = async |suffix: &str| {
+        let begin_log = async |suffix: &str, record: &FilePath| {
             let log_options = wal::LogOptions {
                 suffix: suffix.to_string(),
                 roll_bytes: options.log_roll_bytes,
                 roll_period: Some(options.log_roll_period),
                 instruments: Some(log_instruments.clone()),
-                record: Some(if suffix.is_empty() { root.log_record() } else { root.meta_log_record() }),
+                record: Some(record.clone()),
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
             };
             wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await
         };
-        let log = begin_log("").await?;
-        let meta_log = begin_log(".meta").await?;
+        let log = begin_log("", &log_records[0]).await?;
+        let meta_log = begin_log(".meta", &log_records[1]).await?;
         recovered.pass_old_logs_to(&log, &meta_log);
         recovered.forget_deleted_regions(&*fs, &root, &log).await?;
 
@@ -243,6 +261,8 @@ impl RegionServer {
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
         };
+        let dead_servers =
+            DeadServers::new(env.clone(), services.fs.clone(), root.clone(), options.on_damage);
         // The start code is a timestamp, so scanner ids are larger than those of any earlier run.
         let first_scanner_id = name.start_code << 20;
         let scanners = Scanners::new(options.scanner_lease, options.scanners_max, first_scanner_id);
@@ -278,8 +298,12 @@ impl RegionServer {
             pauses,
             clock_jumps,
             recovered,
+            dead_servers,
+            orders: Orders::default(),
+            lease,
             master: OnceLock::new(),
             on_stop,
+            on_fatal,
         }))
     }
 
@@ -288,14 +312,17 @@ impl RegionServer {
     /// # Errors
     /// The master's error.
     pub async fn register(self: &Arc<Self>, master: Arc<dyn RegionServerStatusService>) -> Answer<()> {
-        let request = proto::RegionServerStartupRequest {
-            port: u32::from(self.name.port),
-            server_start_code: self.name.start_code,
-            server_current_time: self.env().clock.now_ms(),
-            use_this_hostname_instead: Some(self.name.host.clone()),
-        };
-        master.region_server_startup(request).await?;
-        assert!(self.master.set(master).is_ok(), "a server registers once");
+        register(self.env(), &*master, &self.name).await?;
+        self.join(master);
+        Ok(())
+    }
+
+    /// Starts the periodic reports and chores of a server that is registered with the master.
+    ///
+    /// # Panics
+    /// If it was called before.
+    pub fn join(self: &Arc<Self>, master: Arc<dyn RegionServerStatusService>) {
+        assert!(self.master.set(master).is_ok(), "a server joins once");
         let weak = Arc::downgrade(self);
         self.schedule.compactions().on_new_files(move |region| {
             if let Some(server) = weak.upgrade() {
@@ -354,11 +381,11 @@ impl RegionServer {
             while let Some(server) = weak_for_chores.upgrade() {
                 server.do_chores();
                 server.schedule.archive_compacted_files().await;
+                server.dead_servers.forget_archived().await;
                 drop(server);
                 clock.sleep(CHORE_PERIOD).await;
             }
         });
-        Ok(())
     }
 
     /// Starts a task that reads the quotas when their table has changed, and at least every
@@ -447,11 +474,16 @@ impl RegionServer {
         }
     }
 
-    /// Opens a region: opens its files, and replays the edits that only logs have.
+    /// Opens a region: opens its files, and replays the edits that only logs have, also those of
+    /// the dead servers on which it was open.
     ///
     /// # Errors
     /// Why the region cannot be served.
-    pub(crate) async fn open_region(&self, info: &RegionInfo) -> Result<Arc<Region>, engine::Error> {
+    pub(crate) async fn open_region(
+        &self,
+        info: &RegionInfo,
+        dead_servers: &[ServerName],
+    ) -> Result<Arc<Region>, engine::Error> {
         // Without this check, a region whose directory is missing would be served as an empty
         // region.
         let dir = self.root.region_dir(info);
@@ -462,8 +494,33 @@ impl RegionServer {
         let table = Arc::new(table.map_err(log_descriptor_error)?);
         let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };
         let services = RegionServices { log: log.clone(), ..self.services.clone() };
-        let entries = self.recovered.entries_of(self.services.fs.clone(), info);
-        Region::open(services, Opening { info: info.clone(), table, entries }).await
+        let own = self.recovered.entries_of(self.services.fs.clone(), info);
+        let entries = dead_servers::joined(own, self.dead_servers.entries_of(info, dead_servers).await?);
+        let region = Region::open(services, Opening { info: info.clone(), table, entries }).await?;
+        if !dead_servers.is_empty() {
+            self.dead_servers.record_opened(&region);
+        }
+        Ok(region)
+    }
+
+    /// The logs of dead servers.
+    pub(crate) fn dead_servers(&self) -> &DeadServers {
+        &self.dead_servers
+    }
+
+    /// The orders of the master to open and close regions.
+    pub(crate) fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// Until when the server may answer clients.
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Ends the process, because this server must not continue.
+    pub(crate) fn abort(&self, why: &str) {
+        (self.on_fatal)(why);
     }
 
     /// The logs of earlier runs, from which regions replay edits.
@@ -475,15 +532,19 @@ impl RegionServer {
     pub async fn report(&self) {
         let request =
             proto::RegionServerReportRequest { server: (&self.name).into(), load: Some(self.server_load()) };
-        if let Err(error) = self.master().region_server_report(request).await {
-            warn!(%error, "cannot report load to master; will report again");
+        match self.master().region_server_report(request).await {
+            Ok(_) => {}
+            Err(error) if error.is(class::YOU_ARE_DEAD) => {
+                self.abort(&format!("the master counts this server as dead: {}", error.message));
+            }
+            Err(error) => warn!(%error, "cannot report load to master; will report again"),
         }
     }
 
     /// The current load of this server and its regions.
     pub fn server_load(&self) -> proto::ServerLoad {
         let regions = self.regions.all();
-        let loads: Vec<_> = regions.iter().map(|region| region_load(region, &self.schedule)).collect();
+        let loads: Vec<_> = regions.iter().map(|region| self.load_of(region)).collect();
         let requests =
             loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
         let instruments = &self.services.instruments;
@@ -491,6 +552,7 @@ impl RegionServer {
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
         let (mut warnings, failures) = self.disk_findings();
         warnings.extend_from_slice(self.recovered.warnings());
+        warnings.extend(self.dead_servers.warnings());
         warnings
             .extend(self.damaged_files().iter().map(|file| format!("Corrupt store file: {}.", file.path)));
         let rates = [&server.read_rows, &server.written_rows].map(|meter| meter.rates(now).one_minute);
@@ -506,6 +568,14 @@ impl RegionServer {
             grampus_warnings: warnings,
             grampus_failures: failures,
             ..proto::ServerLoad::default()
+        }
+    }
+
+    fn load_of(&self, region: &Region) -> proto::RegionLoad {
+        proto::RegionLoad {
+            grampus_open_seq_num: Some(region.open_seq_id()),
+            grampus_needs_dead_logs: Some(self.dead_servers.are_needed_by(region)),
+            ..region_load(region, &self.schedule)
         }
     }
 
@@ -682,6 +752,20 @@ impl RegionServer {
     pub(crate) fn master(&self) -> &Arc<dyn RegionServerStatusService> {
         self.master.get().expect("the server has registered")
     }
+}
+
+/// Registers a server with the master, which then may order it to open regions.
+///
+/// # Errors
+/// The master's error.
+pub async fn register(env: &Env, master: &dyn RegionServerStatusService, name: &ServerName) -> Answer<()> {
+    let request = proto::RegionServerStartupRequest {
+        port: u32::from(name.port),
+        server_start_code: name.start_code,
+        server_current_time: env.clock.now_ms(),
+        use_this_hostname_instead: Some(name.host.clone()),
+    };
+    master.region_server_startup(request).await.map(|_| ())
 }
 
 /// Logs the failure to read a table descriptor, and converts the error.

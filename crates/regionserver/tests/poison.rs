@@ -432,7 +432,7 @@ async fn log_cells(disk: &MemoryFs, cells: &[RawCell]) {
             nonce: (0, 0),
             scopes: Arc::new([]),
             logged: true,
-            committed: Arc::new(IgnoreCommits),
+            listener: Arc::new(IgnoreCommits),
         });
     }
     log.close().await;

@@ -25,8 +25,13 @@ pub struct Arguments {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start the server (default)
+    /// Start the server: master and region server in this process (default)
     Start(ServerArguments),
+    /// Start a master of a cluster; several may run, and one of them is active
+    Master(ServerArguments),
+    /// Start a region server of a cluster
+    #[command(name = "regionserver")]
+    RegionServer(ServerArguments),
     /// Start an interactive shell with the commands of HBase's shell
     Shell(cli::ShellArguments),
     /// Run SQL queries or serve PostgreSQL clients (requires grampus-sql, a separate build)

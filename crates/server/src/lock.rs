@@ -1,4 +1,5 @@
-//! One process per data directory: a lock on a file in it, held until the process ends.
+//! Which processes use a data directory: a lock on a file in it, held until the process ends. Either
+//! one process has it, or any number of processes of a cluster share it.
 #![allow(clippy::disallowed_methods, reason = "file locks are not part of the FileSystem trait")]
 
 use std::fs::{File, OpenOptions};
@@ -9,7 +10,6 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The lock. Dropping it, or the end of the process for any reason, releases it.
 pub struct DirectoryLock {
-    #[allow(dead_code, reason = "held, not used")]
     file: File,
     path: PathBuf,
 }
@@ -24,18 +24,31 @@ pub enum LockError {
 }
 
 impl DirectoryLock {
-    /// Locks the file `path`, whose directory must exist.
+    /// Locks the file `path`, whose directory must exist. A shared lock excludes only processes that
+    /// do not share it.
     ///
     /// # Errors
     /// [`LockError`].
-    pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
+    pub fn acquire(path: &Path, is_shared: bool) -> Result<DirectoryLock, LockError> {
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(LockError::Io)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let operation = match is_shared {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match flock(&file, operation) {
             Ok(()) => Ok(DirectoryLock { file, path: path.to_path_buf() }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(LockError::InUse),
             Err(error) => Err(LockError::Io(error.into())),
         }
+    }
+
+    /// Shares the lock from now on.
+    ///
+    /// # Errors
+    /// The system's error, also if another process has taken the lock for itself in this moment.
+    pub fn share(&self) -> io::Result<()> {
+        Ok(flock(&self.file, FlockOperation::NonBlockingLockShared)?)
     }
 
     /// Removes the lock file: the directory belongs to another program and must stay as it was.

@@ -2,7 +2,10 @@
 //!
 //! * [`arguments`]: the command line; [`settings`]: converts options for the parts of a server;
 //! * [`standalone`]: runs both roles, master and region server, in this process;
-//! * [`allocator`]: the memory allocator; [`lock`]: allows one process per data directory;
+//! * [`cluster`]: runs one of the roles as a process of a cluster;
+//! * [`roles`]: the services and pages of the roles; [`data`]: the data directory; [`lock`]: which
+//!   processes may use it;
+//! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
@@ -14,6 +17,8 @@
 mod address;
 mod allocator;
 mod arguments;
+mod cluster;
+mod data;
 mod direct;
 mod health;
 mod limits;
@@ -21,6 +26,7 @@ mod lock;
 mod notify;
 mod registry;
 mod repair;
+mod roles;
 mod services;
 mod settings;
 mod signals;
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.command.unwrap_or(Command::Start(arguments.server)) {
         Command::Start(server) => standalone::run(&server),
+        Command::Master(server) => cluster::master::run(&server),
+        Command::RegionServer(server) => cluster::region_server::run(&server),
         Command::Shell(shell) => run_shell(&shell),
         Command::Sql(sql) => cli::sql(&sql),
         Command::Bench(bench) => run_bench(&bench),

@@ -14,7 +14,8 @@ use master::store::MasterStore;
 use os::Runtimes;
 
 use crate::arguments::ServerArguments;
-use crate::standalone::{DataDirectory, load_config};
+use crate::data::DataDirectory;
+use crate::standalone::load_config;
 
 /// Rebuilds `hbase:meta` from the region directories and prints the result.
 ///

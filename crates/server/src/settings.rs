@@ -8,11 +8,12 @@ use base::config::{Config, MemoryParts};
 use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Policy, Settings, SiteSettings};
 use engine::recovery::OnDamage;
-use regionserver::RegionServerOptions;
+use master::chores::ChoreOptions;
 use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::schedule::throughput::ThroughputOptions;
 use regionserver::slow_log::SlowLogOptions;
+use regionserver::{Disk, RegionServerOptions};
 use rpc::ServerOptions;
 use rpc::server::Shared;
 use tracing::info;
@@ -40,7 +41,7 @@ impl Limits {
         let rpc = ServerOptions {
             max_request_bytes: config.request_bytes_max_of(memory.requests),
             queued_bytes_max: bytes(memory.requests),
-            answer_bytes_max: bytes(memory.answers),
+            response_bytes_max: bytes(memory.responses),
             calls_max: config.calls_max().map(|calls| calls as usize),
             connections_max,
             handshakes_per_address_max: (connections_max / 4).max(16),
@@ -78,8 +79,8 @@ pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
     SlowLogOptions {
         slow: millis(config.slow_call_ms),
         slow_scan: millis(config.slow_scan_ms.or(config.slow_call_ms)),
-        large_bytes: bytes(config.large_answer_bytes),
-        large_scan_bytes: bytes(config.large_scan_bytes.or(config.large_answer_bytes)),
+        large_bytes: bytes(config.large_response_bytes),
+        large_scan_bytes: bytes(config.large_scan_bytes.or(config.large_response_bytes)),
         calls_max: if config.slow_log_enabled { config.slow_log_calls_max as usize } else { 0 },
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             flush_bytes: config.memstore_flush_bytes,
             block_multiplier: u64::from(config.memstore_block_multiplier),
             cell_bytes_max: config.cell_bytes_max.unwrap_or(0),
-            row_bytes_max: config.row_bytes_max.min(memory.answers / 2),
+            row_bytes_max: config.row_bytes_max.min(memory.responses / 2),
             filter_elements_max: filter_elements_max(config, memory),
             log_queue_bytes_max: memory.requests.min(LOG_QUEUE_BYTES_MAX),
             split: engine::region::SplitOptions {
@@ -197,5 +198,18 @@ fn compaction_settings(config: &Config) -> SiteSettings {
         off_peak_bytes_max: config.compaction_off_peak_bytes_max,
         long_bytes: config.long_compaction_bytes,
         tier_age_max_ms: config.window_tier_age_max_ms.map(millis),
+    }
+}
+
+/// The settings of the master's chores.
+pub(crate) fn chore_options(config: &Config, disk: &Disk) -> ChoreOptions {
+    ChoreOptions {
+        janitor_period: Duration::from_millis(config.janitor_period_ms),
+        cleaner_period: Duration::from_millis(config.cleaner_period_ms),
+        snapshot_period: Duration::from_millis(config.snapshot_cleaner_period_ms),
+        file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
+        log_ttl: Duration::from_millis(config.old_log_ttl_ms),
+        space: disk.space.clone(),
+        log_holders: Arc::default(),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use configured::Sinks;
 /// HBase's file of metrics sinks, in the configuration directory.
 const FILE_NAME: &str = "hadoop-metrics2-hbase.properties";
 
-/// The metrics of both roles, with their names.
-pub(crate) type RoleMetrics = [(&'static str, Arc<Registry>); 2];
+/// The metrics of the roles of this process, with their names.
+pub(crate) type RoleMetrics = Vec<(&'static str, Arc<Registry>)>;
 /// The services of a role.
 type Services = Vec<Arc<dyn Service>>;

@@ -1,42 +1,27 @@
 //! `grampus start`: master and region server in this process.
 //!
-//! The options, ports and data directory are checked before anything is changed, and an error is
-//! one line. Then the two roles, master and region server, start concurrently. Clients may connect
-//! while regions are being opened.
+//! The options, ports and data directory are checked before anything is changed. An error message
+//! is a single line. Then the two roles, master and region server, start concurrently. Clients may
+//! connect while regions are being opened.
 
-use std::io::{ErrorKind, IsTerminal};
-use std::net::{IpAddr, SocketAddr};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::config::{Config, RootUri, Sources};
-use base::env::{Env, Listener, TaskClass};
-use base::pool::Pool;
+use base::env::{Env, Listener};
 use cell::region::ServerName;
-use console::{Identity, LogLineCounter, MasterPages, Peers, RegionServerPages, beans};
+use console::{Identity, LogLineCounter, Peers};
 use engine::recovery::other_servers_log_dirs;
-use fs::reserve::{Reserve, WithReserve};
-use fs::space::Space;
-use fs::{FilePath, FileSystem};
-use layout::RootDir;
-use master::chores::ChoreOptions;
-use master::procedure::journal::Journal;
-use master::service::MasterAdmin;
 use master::store::MasterStore;
-use master::switches::Switches;
 use master::{Master, MasterParts};
 use os::Runtimes;
-use regionserver::slow_log::SlowCalls;
-use regionserver::{Admin, ClientRpc, Disk, RegionServer, RegionServerParts};
-use rpc::{ServerOptions, Service};
+use regionserver::{Lease, RegionServer, RegionServerParts};
 use tracing::{info, warn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use wire::service::{
-    AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
-    dispatch_client_meta, dispatch_master, dispatch_region_server_status,
-};
 use zk::Coordinator;
 use zk::coordinator::{Mode, publish};
 use zk::memory::MemoryCoordinator;
@@ -44,17 +29,13 @@ use zk::names::Names;
 
 use crate::address::advertised_host;
 use crate::arguments::ServerArguments;
+use crate::data::{DataDirectory, Users};
 use crate::direct::Direct;
-use crate::lock::{DirectoryLock, LockError};
 use crate::notify;
-use crate::registry::Registry;
-use crate::services::{Dispatched, INTERNAL_ADMIN_METHODS, Internal};
-use crate::settings::{Limits, on_damage, region_server_options, slow_log_options};
+use crate::roles::{Host, end_process, listen, pages_url, port_of};
+use crate::settings::{Limits, chore_options, on_damage, region_server_options};
 use crate::signals::Stop;
 use crate::sinks::{RoleMetrics, Sinks};
-
-/// Number of threads for blocking disk calls.
-const DISK_THREADS: usize = 8;
 
 /// If no write finishes for this long during a stop, the disk does not respond. The process then
 /// exits without completing the stop.
@@ -66,19 +47,37 @@ const OTHER_VARIABLES: [&str; 5] =
 
 /// Starts both roles, serves until a stop is requested, and stops.
 pub fn run(arguments: &ServerArguments) -> Result<(), String> {
-    let config = load_config(arguments)?;
-    let sinks = Sinks::load(&config, arguments.config.as_deref())?;
-    start_logging();
-    for warning in config.warnings() {
-        warn!("{warning}");
+    let process = Process::start(arguments)?;
+    os::block_on(serve(process))
+}
+
+/// A process that runs roles: its options and threads.
+pub(crate) struct Process {
+    pub(crate) env: Env,
+    pub(crate) config: Config,
+    pub(crate) sinks: Sinks,
+    pub(crate) open_files_max: u64,
+}
+
+impl Process {
+    /// Loads the options, and starts logging and threads.
+    ///
+    /// # Errors
+    /// One line that states what is wrong.
+    pub(crate) fn start(arguments: &ServerArguments) -> Result<Process, String> {
+        let config = load_config(arguments)?;
+        let sinks = Sinks::load(&config, arguments.config.as_deref())?;
+        start_logging();
+        for warning in config.warnings() {
+            warn!("{warning}");
+        }
+        sinks.log_summary();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let open_files_max = crate::limits::check(&config, cores)?;
+        let runtimes = Runtimes::start(cores, cores.div_ceil(2))
+            .map_err(|error| format!("cannot start threads: {error}"))?;
+        Ok(Process { env: os::env(Arc::new(runtimes)), config, sinks, open_files_max })
     }
-    sinks.log_summary();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let open_files_max = crate::limits::check(&config, cores)?;
-    let runtimes = Runtimes::start(cores, cores.div_ceil(2))
-        .map_err(|error| format!("cannot start threads: {error}"))?;
-    let env = os::env(Arc::new(runtimes));
-    os::block_on(serve(env, config, sinks, open_files_max))
 }
 
 /// Loads the options from these arguments, the environment and the configuration files.
@@ -187,141 +186,12 @@ impl Listeners {
     }
 }
 
-async fn listen(env: &Env, address: IpAddr, port: u16, key: &str) -> Result<Box<dyn Listener>, String> {
-    let address = SocketAddr::new(address, port);
-    env.net.listen(address).await.map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => format!(
-            "{address} is in use by another process (a running server?); choose another port with --set \
-             {key}=PORT, or shift all ports with --port-offset N"
-        ),
-        _ => format!("cannot listen on {address} ({key}): {error}"),
-    })
-}
-
-/// The locked data directory.
-pub(crate) struct DataDirectory {
-    pub(crate) fs: Arc<dyn FileSystem>,
-    disk: Disk,
-    instruments: Arc<fs::measured::Instruments>,
-    pub(crate) root: RootDir,
-    cluster_id: String,
-    _lock: DirectoryLock,
-}
-
-impl DataDirectory {
-    /// Opens an existing data directory.
-    ///
-    /// # Errors
-    /// One line that states why the directory cannot be opened.
-    pub(crate) async fn open_existing(env: &Env, config: &Config) -> Result<DataDirectory, String> {
-        let dir = local_root(config)?;
-        match is_directory(dir) {
-            true => DataDirectory::open(env, config).await,
-            false => {
-                Err(format!("there is no data directory {}; choose another with --data DIR", dir.display()))
-            }
-        }
-    }
-
-    async fn open(env: &Env, config: &Config) -> Result<DataDirectory, String> {
-        let dir = local_root(config)?;
-        let shown = dir.display();
-        make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
-        let root = RootDir::new(FilePath::root());
-        let lock =
-            DirectoryLock::acquire(&dir.join(root.lock_file().as_str())).map_err(
-                |refused| match refused {
-                    LockError::InUse => format!(
-                        "the data directory {shown} is in use by another grampus; stop it, or choose \
-                                       another directory with --data DIR"
-                    ),
-                    LockError::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
-                },
-            )?;
-        let pool = Arc::new(Pool::new("disk", DISK_THREADS));
-        let mut local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
-        if config.reads_directly(base::memory::limit_bytes()) {
-            local = local.with_direct_io();
-        }
-        let instruments = fs::measured::Instruments::begin(env.clock.clone());
-        let local: Arc<dyn FileSystem> = Arc::new(local);
-        let disk = prepare_disk(&local, &root, config).await.map_err(|error| format!("{shown}: {error}"))?;
-        let reserved: Arc<dyn FileSystem> = match &disk.reserve {
-            Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
-            None => local,
-        };
-        let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(reserved, instruments.clone()));
-        let identity = match root.open_or_create(&*fs, &*env.random).await {
-            Ok(identity) => identity,
-            Err(error) => {
-                if matches!(error, layout::Error::NotOurs { .. }) {
-                    lock.remove();
-                }
-                // Only Grampus creates this directory.
-                let has_log_records = is_directory(&dir.join(root.log_record().parent().as_str()));
-                let may_restore_marker = match &error {
-                    layout::Error::NotOurs { .. } => has_log_records,
-                    layout::Error::Corrupt { file, .. } => file.name() == layout::identity::MARKER,
-                    _ => false,
-                };
-                let remedy = match may_restore_marker {
-                    true => format!(
-                        ". It contains other files of Grampus. If only grampus.root was lost or damaged, restore it: {}",
-                        layout::identity::restoring_command(&dir.display().to_string())
-                    ),
-                    false => String::new(),
-                };
-                return Err(format!("the data directory {shown}: {error}{remedy}"));
-            }
-        };
-        // The files of the disk reserve are allocated later, while the server is already serving.
-        fs.make_dirs(&root.reserve_dir()).await.map_err(|error| format!("{shown}: {error}"))?;
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
-    }
-}
-
-/// The local directory of `hbase.rootdir`.
-///
-/// # Errors
-/// One line that names the option, if its file system is not supported.
-fn local_root(config: &Config) -> Result<&Path, String> {
-    match &config.root {
-        RootUri::Local(dir) => Ok(dir),
-        RootUri::Other { scheme, .. } => {
-            let reason = format!("{scheme}:// is not supported yet; use a local directory");
-            Err(config.refused("hbase.rootdir", reason).to_string())
-        }
-    }
-}
-
-/// Measures the free space of the disk of `fs`, and opens the disk reserve with the files that it
-/// already has. Missing files are allocated later.
-async fn prepare_disk(fs: &Arc<dyn FileSystem>, root: &RootDir, config: &Config) -> fs::Result<Disk> {
-    let Some(found) = fs.space().await? else {
-        return Ok(Disk { lock: Some(root.lock_file()), ..Disk::default() });
-    };
-    let bytes = config.disk_reserve_bytes_of(found.total_bytes);
-    let space = Arc::new(Space::new(bytes));
-    space.record_poll(found, 0);
-    let reserve = Reserve::open(fs.clone(), root.reserve_dir(), bytes, space.clone()).await?;
-    Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
-}
-
-#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
-fn is_directory(dir: &Path) -> bool {
-    dir.is_dir()
-}
-
-#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
-fn make_directory(dir: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)
-}
-
-async fn serve(env: Env, config: Config, sinks: Sinks, open_files_max: u64) -> Result<(), String> {
+async fn serve(process: Process) -> Result<(), String> {
+    let Process { env, config, sinks, open_files_max } = process;
     let started = env.clock.monotonic();
     let limits = Limits::from_config(&config, open_files_max);
     let listeners = Listeners::bind(&env, &config).await?;
-    let mut data = DataDirectory::open(&env, &config).await?;
+    let mut data = DataDirectory::open(&env, &config, Users::One).await?;
     if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, open_files_max).await {
         warn!("{warning}");
         data.disk.warnings.push(warning);
@@ -397,7 +267,8 @@ impl Node {
         let server_name = name_of(config.region_server_host.as_deref(), &*listeners.region_server);
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let names = Names::below(&config.zookeeper_parent);
-        let on_log_failure = |error: &wal::Error| end_process(&error.to_string());
+        let on_log_failure =
+            |error: &wal::Error| end_process(&format!("the write-ahead log of the master failed: {error}"));
         let on_log_failure = Arc::new(on_log_failure);
         let on_damage = on_damage(config);
         // This process holds the lock of the directory, so no other process writes to the logs of
@@ -425,6 +296,9 @@ impl Node {
             root: data.root.clone(),
             name: server_name,
             dead_log_dirs: dead_server_log_dirs,
+            dead_log_records: data.root.log_records().to_vec(),
+            log_records: data.root.log_records(),
+            lease: Lease::unlimited(),
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),
@@ -445,7 +319,8 @@ impl Node {
             env: env.clone(),
             fs: data.fs.clone(),
             root: data.root.clone(),
-            journal: Journal::new(store.region().clone()),
+            store: store.region().clone(),
+            cluster: None,
             connections: direct,
             coordinator: coordinator.clone(),
             names: names.clone(),
@@ -454,16 +329,7 @@ impl Node {
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
             on_stop: Box::new(move |why| on_stop.request(why)),
-            switches: Switches::new(store.region().clone()),
-            chores: ChoreOptions {
-                janitor_period: Duration::from_millis(config.janitor_period_ms),
-                cleaner_period: Duration::from_millis(config.cleaner_period_ms),
-                snapshot_period: Duration::from_millis(config.snapshot_cleaner_period_ms),
-                file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
-                log_ttl: Duration::from_millis(config.old_log_ttl_ms),
-                space: data.disk.space.clone(),
-                log_holders: Arc::default(),
-            },
+            chores: chore_options(config, &data.disk),
         });
         let (cluster_id, file_instruments) = (data.cluster_id.clone(), data.instruments.clone());
         Ok(Node { coordinator, names, region_server, master, store, cluster_id, file_instruments })
@@ -478,82 +344,42 @@ impl Node {
         listeners: Listeners,
         sinks: &Sinks,
     ) -> (Vec<Arc<rpc::Server>>, RoleMetrics) {
-        let client_meta: Arc<dyn ClientMetaService> =
-            Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
-        let client_meta: Arc<dyn Service> =
-            Dispatched::new("ClientMetaService", client_meta, dispatch_client_meta, Internal::None);
-        let master: Arc<dyn MasterService> = self.master.clone();
-        let status: Arc<dyn RegionServerStatusService> = self.master.clone();
-        let admin: Arc<dyn AdminService> = Arc::new(Admin(self.region_server.clone()));
-        let master_admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(self.master.clone()));
-        let master_services: Vec<Arc<dyn Service>> = vec![
-            client_meta.clone(),
-            Dispatched::new("MasterService", master, dispatch_master, Internal::None),
-            Dispatched::new(
-                "RegionServerStatusService",
-                status,
-                dispatch_region_server_status,
-                Internal::All,
-            ),
-            Dispatched::new("AdminService", master_admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
-        ];
-        let region_server_services: Vec<Arc<dyn Service>> = vec![
-            client_meta,
-            Arc::new(ClientRpc::new(self.region_server.clone())),
-            Dispatched::new("AdminService", admin, dispatch_admin, INTERNAL_ADMIN_METHODS),
-        ];
-        let new_rpc_server = |services, slow_call_watch| {
-            let options = ServerOptions { watch: slow_call_watch, ..limits.rpc.clone() };
-            let shared = limits.shared.clone();
-            rpc::Server::sharing(env.clone(), services, options, Some(self.cluster_id.clone()), shared)
+        let host = Host {
+            env,
+            config,
+            limits,
+            sinks,
+            coordinator: &self.coordinator,
+            names: &self.names,
+            identity: Identity {
+                cluster_id: self.cluster_id.clone(),
+                zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
+                memory: limits.memory,
+                shared: limits.shared.clone(),
+                sinks: sinks.count(),
+                files: self.file_instruments.clone(),
+            },
+            peers: Peers {
+                master: pages_url(self.master.server_name(), listeners.master_pages.as_deref()),
+                region_server: pages_url(self.region_server.name(), listeners.region_server_pages.as_deref()),
+            },
+            accepts_internal_calls: false,
         };
-        let host = &self.master.server_name().host;
-        let master_services = sinks.traced(env, "Master", host, master_services);
-        let host = &self.region_server.name().host;
-        let region_server_services = sinks.traced(env, "RegionServer", host, region_server_services);
-        let slow_calls = Arc::new(SlowCalls(self.region_server.clone()));
-        let slow_call_watch = slow_log_options(config).watch(slow_calls);
-        let servers = vec![
-            new_rpc_server(master_services, None),
-            new_rpc_server(region_server_services, Some(slow_call_watch)),
-        ];
-        servers[0].serve(listeners.master);
-        servers[1].serve(listeners.region_server);
-        let identity = Identity {
-            cluster_id: self.cluster_id.clone(),
-            zookeeper_quorum: listeners.zookeeper.local_addr().to_string(),
-            memory: limits.memory,
-            shared: limits.shared.clone(),
-            sinks: sinks.count(),
-            files: self.file_instruments.clone(),
-        };
+        let services = host.master_services(&self.master);
+        let master_rpc = host.rpc_server("Master", &self.master.server_name().host, services, None);
+        let region_server_rpc = host.region_server_rpc(&self.region_server);
+        master_rpc.serve(listeners.master);
+        region_server_rpc.serve(listeners.region_server);
         zk::endpoint::Endpoint::new(env.clone(), self.coordinator.clone(), limits.zookeeper.clone())
             .serve(listeners.zookeeper);
-        let master_metrics = Arc::new(beans::master::beans(env, &self.master, &servers[0], &identity));
-        let region_server = &self.region_server;
-        let region_server_metrics = beans::region_server::beans(env, region_server, &servers[1], &identity);
-        let region_server_metrics = Arc::new(region_server_metrics);
-        let peers = Peers {
-            master: pages_url(self.master.server_name(), listeners.master_pages.as_deref()),
-            region_server: pages_url(self.region_server.name(), listeners.region_server_pages.as_deref()),
-        };
-        if let Some(listener) = listeners.master_pages {
-            let (metrics, rpc_server) = (master_metrics.clone(), &servers[0]);
-            let pages = MasterPages::new(env, self.master.clone(), metrics, rpc_server, config, &peers);
-            env.spawn(
-                TaskClass::Service,
-                web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
-            );
-        }
-        if let Some(listener) = listeners.region_server_pages {
-            let (server, metrics) = (self.region_server.clone(), region_server_metrics.clone());
-            let pages = RegionServerPages::new(env, server, metrics, &servers[1], config, &identity, &peers);
-            env.spawn(
-                TaskClass::Service,
-                web::serve(env.clone(), listener, Arc::new(pages), limits.pages.clone()),
-            );
-        }
-        (servers, [("Master", master_metrics), ("RegionServer", region_server_metrics)])
+        let master_metrics = host.serve_master_pages(&self.master, &master_rpc, listeners.master_pages);
+        let region_server_metrics = host.serve_region_server_pages(
+            &self.region_server,
+            &region_server_rpc,
+            listeners.region_server_pages,
+        );
+        let metrics = vec![("Master", master_metrics), ("RegionServer", region_server_metrics)];
+        (vec![master_rpc, region_server_rpc], metrics)
     }
 
     async fn initialize(&self) -> Result<(), String> {
@@ -579,23 +405,6 @@ impl Node {
         info!("stopped");
         Ok(())
     }
-}
-
-/// URL of the status pages at `listener`.
-fn pages_url(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
-    listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
-}
-
-fn port_of(listener: Option<&dyn Listener>) -> u16 {
-    listener.map_or(0, |listener| listener.local_addr().port())
-}
-
-/// Ends the process because the write-ahead log failed. Acknowledged writes are on disk, and the
-/// next start replays them. If the process continued, it could acknowledge writes that are not
-/// durable.
-fn end_process(why: &str) {
-    eprintln!("grampus: the write-ahead log failed, exiting: {why}");
-    std::process::exit(1);
 }
 
 /// The listening addresses, which are printed at start.

@@ -109,14 +109,14 @@ impl Ensemble {
         Ok(Arc::new(Ensemble { env: env.clone(), session, watches }))
     }
 
-    /// The session's number, which is the owner of its ephemeral znodes.
-    pub fn session_id(&self) -> i64 {
-        self.session.id()
-    }
-
     /// The session timeout that the ensemble granted.
     pub fn session_timeout(&self) -> Duration {
         self.session.timeout()
+    }
+
+    /// Whether the session is still valid by this process's clock. Cheap enough for each request.
+    pub fn is_valid(&self) -> bool {
+        self.session.is_valid()
     }
 
     /// Ends the session. When this returns, its ephemeral znodes are deleted, unless no server was
@@ -272,6 +272,10 @@ impl Coordinator for Ensemble {
 
     fn session(&self) -> watch::Receiver<SessionState> {
         self.session.state()
+    }
+
+    fn session_id(&self) -> i64 {
+        self.session.id()
     }
 
     fn last_zxid(&self) -> i64 {

@@ -103,6 +103,11 @@ pub fn meta_region_server(writer: &str, random: &dyn Random, server: &ServerName
     encode(writer, random, &location)
 }
 
+/// The value of `running`.
+pub fn cluster_up(writer: &str, random: &dyn Random, started_ms: u64) -> Bytes {
+    encode(writer, random, &proto::ClusterUp { start_date: started_ms.to_string() })
+}
+
 /// The cluster id, from the value of `hbaseid`.
 ///
 /// # Errors

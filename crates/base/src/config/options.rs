@@ -53,7 +53,7 @@ options! {
         /// separately to the region server's status pages. Further connections are closed
         /// immediately.
         ///
-        /// `auto`: one thirty-second of the limit of open files, at least 8 and at most 512.
+        /// `auto`: 1/32 of the limit of open files, at least 8 and at most 512.
         /// Larger: more file descriptors may be in use.
         page_connections_max: Option<u32> = "grampus.info.connections.max", "auto", count_or_auto;
         /// Address of the ZooKeeper-protocol endpoint, where clients look up the master and
@@ -64,9 +64,21 @@ options! {
         /// Maximum number of connections to the ZooKeeper-protocol endpoint. Further connections
         /// are closed immediately.
         ///
-        /// `auto`: one sixteenth of the limit of open files, at least 16 and at most 4096. Larger:
-        /// more file descriptors may be in use.
+        /// `auto`: 1/16 of the limit of open files, at least 16 and at most 4096. Larger: more file
+        /// descriptors may be in use.
         zookeeper_connections_max: Option<u32> = "grampus.zookeeper.connections.max", "auto", count_or_auto;
+        /// The ZooKeeper servers of a cluster: `host` or `host:port`, separated by commas. The default
+        /// port is `hbase.zookeeper.property.clientPort`. Only `grampus master` and `grampus
+        /// regionserver` connect to them.
+        zookeeper_quorum: String = "hbase.zookeeper.quorum", "127.0.0.1", text;
+        /// Time in milliseconds after which ZooKeeper declares a silent process of the cluster dead.
+        ///
+        /// ZooKeeper limits it to 2 to 20 of its ticks. HBase's default is 90000. Larger: a paused or
+        /// unreachable server is replaced later. Smaller: short network problems end servers.
+        zookeeper_session_ms: u64 = "zookeeper.session.timeout", "10 s", millis;
+        /// Whether master and region servers are separate processes, as in HBase. Only checked: the
+        /// command (`grampus master`, `grampus regionserver` or `grampus start`) decides.
+        is_distributed: bool = "hbase.cluster.distributed", "false", flag;
         /// Root znode of the cluster. Clients must use the same value.
         zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;
         /// Host name of the master that is advertised to clients.
@@ -233,7 +245,8 @@ options! {
         ///
         /// Larger: recent cells are rewritten less often, but a read checks more files.
         window_incoming_files_min: u32 = "hbase.hstore.compaction.date.tiered.incoming.window.min", "6", count;
-        /// Age beyond which time windows stop growing. `auto`: the value of
+        /// Age up to which older time windows are longer than newer ones. All windows beyond this
+        /// age have the same length. `auto`: the value of
         /// `hbase.hstore.compaction.date.tiered.max.storefile.age.millis`.
         window_tier_age_max_ms: Option<u64> = "hbase.hstore.compaction.date.tiered.max.tier.age.millis", "auto", millis_or_auto;
         /// Minor compactions skip time windows that are older than this. `auto`: no limit.
@@ -404,9 +417,9 @@ options! {
         ///
         /// Smaller: less memory per response, but more round trips.
         scan_result_bytes_max: u64 = "hbase.server.scanner.max.result.size", "100 MiB", bytes;
-        /// Maximum size in bytes of the cells that one result (usually a whole row) has in one
-        /// family. Reads of larger rows fail (RowTooBigException), except scans that allow partial
-        /// results: they return a larger row in several results.
+        /// Maximum size in bytes of a row's cells in one family. A read of a larger row fails
+        /// (RowTooBigException). Only a scan that allows partial results can return such a row, in
+        /// several results. This limit then applies to each result.
         ///
         /// The limit is at most half of the memory for responses.
         row_bytes_max: u64 = "hbase.table.max.rowsize", "1 GiB", bytes;
@@ -450,7 +463,7 @@ options! {
         slow_scan_ms: Option<u64> = "hbase.ipc.warn.response.time.scan", "auto", millis_off_or_auto;
         /// Response size in bytes above which a call is logged and retained in the same way as a
         /// slow call.
-        large_answer_bytes: Option<u64> = "hbase.ipc.warn.response.size", "100 MiB", bytes_or_off;
+        large_response_bytes: Option<u64> = "hbase.ipc.warn.response.size", "100 MiB", bytes_or_off;
         /// Like `hbase.ipc.warn.response.size`, for scans. `auto`: the same as for other calls.
         large_scan_bytes: Option<u64> = "hbase.ipc.warn.response.size.scan", "auto", bytes_off_or_auto;
         /// Whether the most recent slow and large calls are retained. They are logged in any case.
@@ -614,7 +627,7 @@ pub struct MemoryParts {
     /// For requests that are being read or processed.
     pub requests: u64,
     /// For responses that are being built or sent.
-    pub answers: u64,
+    pub responses: u64,
     /// For open scanners between calls; a part of the remainder.
     pub scanners: u64,
 }
@@ -622,7 +635,7 @@ pub struct MemoryParts {
 impl std::fmt::Display for MemoryParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mib = |bytes: u64| bytes >> 20;
-        let parts = self.memstores + self.cache + self.requests + self.answers;
+        let parts = self.memstores + self.cache + self.requests + self.responses;
         write!(
             f,
             "{} MiB: memstores {} MiB, block cache {} MiB, requests {} MiB, responses {} MiB, other {} MiB",
@@ -630,7 +643,7 @@ impl std::fmt::Display for MemoryParts {
             mib(self.memstores),
             mib(self.cache),
             mib(self.requests),
-            mib(self.answers),
+            mib(self.responses),
             mib(self.total.saturating_sub(parts))
         )
     }
@@ -662,7 +675,7 @@ impl Config {
             memstores,
             cache,
             requests: third.min(self.call_queue_bytes_max),
-            answers: third,
+            responses: third,
             scanners: third / 4,
         }
     }

@@ -15,6 +15,8 @@ pub enum FlushReason {
     Space,
     /// An earlier flush failed, and its snapshot is still in memory.
     Retry,
+    /// It replayed edits of a dead server, whose logs cannot be removed before the flush.
+    Recovery,
 }
 
 /// Runs the background work of regions: the server's scheduler, or

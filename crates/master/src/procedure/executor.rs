@@ -13,7 +13,7 @@
 //! * Requests with equal nonce group and nonce start only one procedure: a client that repeats a
 //!   request gets the same id.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use tokio::sync::{
 };
 use tracing::{error, info, warn};
 
-use super::journal::Journal;
+use super::journal::{Journal, StoredProcedure};
 use super::retry::{AbortRequest, Retry};
 use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
@@ -64,7 +64,7 @@ pub struct ProcedureStatus {
 /// Runs procedures.
 pub struct Executor {
     env: Env,
-    journal: Journal,
+    journal: Arc<Journal>,
     // Weak, because the owner of the context also owns the executor.
     context: Weak<Context>,
     state: Mutex<State>,
@@ -89,7 +89,7 @@ struct TrackedProcedure {
 impl Executor {
     /// Creates an executor that uses a journal. [`Executor::resume`] resumes the procedures of an
     /// earlier run.
-    pub fn new(env: Env, journal: Journal, context: Weak<Context>) -> Arc<Executor> {
+    pub fn new(env: Env, journal: Arc<Journal>, context: Weak<Context>) -> Arc<Executor> {
         Arc::new(Executor {
             env,
             journal,
@@ -98,26 +98,29 @@ impl Executor {
         })
     }
 
-    /// Resumes the procedures that an earlier run left in the journal.
+    /// Loads the procedures that an earlier run left in the journal. [`Executor::resume`] resumes
+    /// them.
     ///
     /// # Errors
     /// The journal's error if it cannot be read.
-    pub async fn resume(self: &Arc<Self>) -> Result<(), engine::Error> {
-        let records = self.journal.load().await?;
+    pub async fn load(&self) -> Result<Vec<StoredProcedure>, engine::Error> {
+        let stored = self.journal.load().await?;
         // New ids start at the current time in milliseconds, so that no id of an earlier run is
         // used again. A client may still query such an id.
-        let last = records.iter().map(|record| record.id).max().unwrap_or(0);
+        let last = stored.iter().map(|stored| stored.record.id).max().unwrap_or(0);
         let next_id = self.env.clock.now_ms().max(last + 1);
-        {
-            let mut state = self.lock();
-            debug_assert!(next_id >= state.next_id, "ids of procedures only grow");
-            state.next_id = next_id;
-        }
-        for record in records {
+        let mut state = self.lock();
+        debug_assert!(next_id >= state.next_id, "ids of procedures only grow");
+        state.next_id = next_id;
+        Ok(stored)
+    }
+
+    /// Resumes procedures that were loaded.
+    pub fn resume(self: &Arc<Self>, stored: Vec<StoredProcedure>) {
+        for StoredProcedure { record, flushed } in stored {
             info!(id = record.id, work = record.work.class_name(), subject = %record.work.subject(), "procedure resumed");
-            self.begin(record);
+            self.begin(record, &flushed);
         }
-        Ok(())
     }
 
     /// Journals a procedure and starts it. Returns its id when the journal entry is durable. The
@@ -145,7 +148,7 @@ impl Executor {
             self.lock().by_nonce.remove(&nonce);
             return Err(error);
         }
-        self.begin(record);
+        self.begin(record, &BTreeSet::new());
         Ok(id)
     }
 
@@ -194,7 +197,12 @@ impl Executor {
         }
     }
 
-    fn begin(self: &Arc<Self>, record: Record) {
+    /// Starts a procedure. `flushed` are the regions that its recovery of a server needs no more.
+    fn begin(self: &Arc<Self>, record: Record, flushed: &BTreeSet<String>) {
+        if let (Work::ServerCrash { server, .. }, Some(context)) = (&record.work, self.context.upgrade()) {
+            context.recoveries.begin(server, record.id);
+            record.work.add_to_recoveries(&context, flushed);
+        }
         let status = ProcedureStatus {
             work: record.work.clone(),
             progress: Progress::Running,
@@ -266,6 +274,7 @@ impl Executor {
             context.namespace_quotas.reserve(context, record.id, &record.work)?;
             record.prepared = true;
             self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
+            record.work.add_to_recoveries(context, &BTreeSet::new());
         }
         self.update(record.id, |status| status.begun = true);
         let mut retry = Retry::default();
@@ -377,6 +386,7 @@ impl Executor {
                 shared.is_some_and(|lock| lock.try_write().is_err())
                     && state.tables.get(*name).is_some_and(|lock| lock.try_lock().is_err())
             }
+            Subject::Server(_) => true,
         }
     }
 
@@ -387,8 +397,13 @@ impl Executor {
 
 /// The locks that a procedure acquires before it runs.
 enum ProcedureLock {
-    Table { namespace: Arc<RwLock<()>>, table: Arc<AsyncMutex<()>> },
+    Table {
+        namespace: Arc<RwLock<()>>,
+        table: Arc<AsyncMutex<()>>,
+    },
     Namespace(Arc<RwLock<()>>),
+    /// Nothing: the recovery of a server must not wait for procedures that wait for its regions.
+    Nothing,
 }
 
 impl ProcedureLock {
@@ -400,6 +415,7 @@ impl ProcedureLock {
                 namespace: lock_of(name.namespace()),
                 table: state.tables.entry((*name).clone()).or_default().clone(),
             },
+            Subject::Server(_) => ProcedureLock::Nothing,
         }
     }
 
@@ -413,6 +429,7 @@ impl ProcedureLock {
                 let shared = namespace.read_owned().await;
                 LockGuard::Table { _shared: shared, _table: table.lock_owned().await }
             }
+            ProcedureLock::Nothing => LockGuard::Nothing,
         }
     }
 }
@@ -421,6 +438,7 @@ impl ProcedureLock {
 enum LockGuard {
     Table { _shared: OwnedRwLockReadGuard<()>, _table: OwnedMutexGuard<()> },
     Namespace { _whole: OwnedRwLockWriteGuard<()> },
+    Nothing,
 }
 
 /// The exception of an aborted procedure.

@@ -1,8 +1,12 @@
 //! The journal of procedures: rows of `master:store`, family `proc`, as in HBase.
 //!
-//! A row key is the procedure's id (8 bytes); the only column, `d`, has the protobuf message. The
-//! row is durable before the procedure acts, and is deleted after it has ended.
+//! A row key is the procedure's id (8 bytes); the column `d` has the protobuf message. The row is
+//! durable before the procedure acts, and is deleted after it has ended.
+//!
+//! The row of the recovery of a dead server has more columns, which HBase ignores: `f` and the
+//! encoded name of each region that no longer needs the logs of the server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cell::mutation::Mutation;
@@ -17,6 +21,16 @@ use crate::store::PROCEDURES;
 
 /// The qualifier of the message.
 const MESSAGE: &[u8] = b"d";
+/// The first byte of the qualifier for a region that needs no logs any more.
+const FLUSHED: u8 = b'f';
+
+/// A procedure as it was found in the journal.
+pub struct StoredProcedure {
+    /// The procedure.
+    pub record: Record,
+    /// For the recovery of a dead server: encoded names of the regions that need its logs no more.
+    pub flushed: BTreeSet<String>,
+}
 
 /// The stored procedures of a cluster.
 pub struct Journal {
@@ -45,6 +59,22 @@ impl Journal {
         self.region.batch_atomic(vec![Mutation::put(row.to_vec(), vec![cell])]).await
     }
 
+    /// Records for the recovery `id` that regions no longer need the logs. Returns when this is
+    /// durable.
+    ///
+    /// # Errors
+    /// The region's error. It is unknown then whether this was recorded.
+    pub async fn record_flushed(&self, id: u64, encoded_names: &[String]) -> Result<(), engine::Error> {
+        let row = id.to_be_bytes();
+        let cell = |encoded: &String| {
+            let qualifier = [&[FLUSHED], encoded.as_bytes()].concat();
+            KeyValue::new(&row, PROCEDURES, &qualifier, LATEST_TIMESTAMP, CellType::Put, b"")
+        };
+        let mut cells: Vec<KeyValue> = encoded_names.iter().map(cell).collect();
+        cells.sort_by(|one, other| one.view(0).qualifier().cmp(other.view(0).qualifier()));
+        self.region.batch_atomic(vec![Mutation::put(row.to_vec(), cells)]).await
+    }
+
     /// Removes a procedure that has ended.
     ///
     /// # Errors
@@ -58,9 +88,11 @@ impl Journal {
     ///
     /// # Errors
     /// The region's error.
-    pub async fn load(&self) -> Result<Vec<Record>, engine::Error> {
-        let mut records = Vec::new();
-        for cell in self.cells().await? {
+    pub async fn load(&self) -> Result<Vec<StoredProcedure>, engine::Error> {
+        let mut stored = Vec::new();
+        for row in self.cells().await?.chunk_by(|one, other| one.view(0).row() == other.view(0).row()) {
+            let is_message = |cell: &&KeyValue| cell.view(0).qualifier() == MESSAGE;
+            let Some(cell) = row.iter().find(is_message) else { continue };
             let message = match proto::Procedure::decode(cell.view(0).value) {
                 Ok(message) => message,
                 Err(error) => {
@@ -69,15 +101,22 @@ impl Journal {
                 }
             };
             match Record::from_message(&message) {
-                Ok(record) => records.push(record),
+                Ok(record) => stored.push(StoredProcedure { record, flushed: flushed_in(row) }),
                 Err(error) => error!(%error, "cannot resume procedure; it stays in the journal"),
             }
         }
-        Ok(records)
+        Ok(stored)
     }
 
     async fn cells(&self) -> Result<Vec<KeyValue>, engine::Error> {
         let list = self.region.scan_all(&Scan::default()).await?;
-        Ok(list.cells.into_iter().map(|(cell, _)| cell).collect())
+        let cells = list.cells.into_iter().map(|(cell, _)| cell);
+        Ok(cells.filter(|cell| cell.view(0).family() == PROCEDURES).collect())
     }
+}
+
+fn flushed_in(row: &[KeyValue]) -> BTreeSet<String> {
+    let names =
+        row.iter().filter_map(|cell| cell.view(0).qualifier().strip_prefix(&[FLUSHED]).map(<[u8]>::to_vec));
+    names.filter_map(|name| String::from_utf8(name).ok()).collect()
 }

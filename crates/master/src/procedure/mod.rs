@@ -33,6 +33,7 @@ mod region_transition;
 mod restore;
 mod retry;
 mod rollback;
+mod server_crash;
 mod snapshot;
 mod split_region;
 mod truncate_table;
@@ -46,12 +47,14 @@ pub use split_region::daughters_of;
 
 pub(crate) use gc_parents::has_references;
 pub(crate) use merge_regions::check_requested as check_merge_requested;
+pub(crate) use server_crash::fence_dir;
 pub(crate) use split_region::split_row_of;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
 use proto::exception::JavaException;
 
@@ -140,6 +143,17 @@ pub enum Work {
     CreateRegion(RegionInfo),
     /// Open, close or reopen a region.
     RegionTransition(RegionInfo, RegionTransition),
+    /// Close a region and open it on another server.
+    MoveRegion(RegionInfo, ServerName),
+    /// Open the regions of a dead server elsewhere.
+    ServerCrash {
+        /// The server.
+        server: ServerName,
+        /// Whether it had `hbase:meta`.
+        had_meta: bool,
+        /// Its other regions; set when the procedure is prepared.
+        regions: Option<Vec<RegionInfo>>,
+    },
     /// Archive a split region that its daughters no longer need.
     GcSplitParent(RegionInfo),
     /// Archive the parents of a merged region that no longer refers to their files.
@@ -153,6 +167,8 @@ pub enum Subject<'a> {
     Table(&'a TableName),
     /// A namespace and all tables in it.
     Namespace(&'a str),
+    /// A server that died.
+    Server(&'a ServerName),
 }
 
 impl fmt::Display for Subject<'_> {
@@ -160,6 +176,7 @@ impl fmt::Display for Subject<'_> {
         match self {
             Subject::Table(table) => write!(f, "{table}"),
             Subject::Namespace(name) => write!(f, "namespace {name}"),
+            Subject::Server(server) => write!(f, "server {server}"),
         }
     }
 }
@@ -198,7 +215,9 @@ impl Work {
             | Work::RestoreSnapshot { table, .. } => Subject::Table(table),
             Work::SplitRegion { parent, .. } => Subject::Table(&parent.table),
             Work::MergeRegions { parents, .. } => Subject::Table(&parents[0].table),
+            Work::ServerCrash { server, .. } => Subject::Server(server),
             Work::RegionTransition(region, _)
+            | Work::MoveRegion(region, _)
             | Work::CreateRegion(region)
             | Work::GcSplitParent(region)
             | Work::GcMergeParents(region) => Subject::Table(&region.table),
@@ -251,9 +270,22 @@ impl Work {
             Work::RegionTransition(region, transition) => {
                 region_transition::check(context, region, *transition)
             }
+            Work::MoveRegion(region, _) => {
+                region_transition::check(context, region, RegionTransition::Reopen)
+            }
+            Work::ServerCrash { .. } => Ok(()),
             Work::GcSplitParent(parent) => gc_parents::check_split_parent(context, parent).await,
             Work::GcMergeParents(merged) => gc_parents::check_merged_region(context, merged).await,
         }
+    }
+
+    /// Adds the regions that need the logs of a dead server, before they are opened elsewhere.
+    fn add_to_recoveries(&self, context: &Context, flushed: &BTreeSet<String>) {
+        let Work::ServerCrash { server, had_meta, regions } = self else { return };
+        let meta = had_meta.then(RegionInfo::meta);
+        let regions: Vec<RegionInfo> = regions.iter().flatten().cloned().chain(meta).collect();
+        let waiting = server_crash::encoded_names(&regions).filter(|encoded| !flushed.contains(encoded));
+        context.recoveries.add(server, waiting);
     }
 
     /// Makes the decisions that depend on the current state, after the check and before the first
@@ -272,6 +304,9 @@ impl Work {
             Work::RestoreSnapshot { table, snapshot, plan, token } => {
                 *plan = Some(restore::plan(context, table, snapshot).await?);
                 *token = context.env.random.next_u64();
+            }
+            Work::ServerCrash { server, had_meta, regions } => {
+                *regions = Some(server_crash::prepare(context, server, *had_meta).await);
             }
             _ => {}
         }
@@ -305,6 +340,10 @@ impl Work {
             Work::CreateRegion(region) => create_region::act(context, region).await,
             Work::RegionTransition(region, transition) => {
                 region_transition::act(context, region, *transition).await
+            }
+            Work::MoveRegion(region, target) => context.assignment.move_to(region, target).await,
+            Work::ServerCrash { server, regions, .. } => {
+                server_crash::act(context, server, prepared(regions)?).await
             }
             Work::GcSplitParent(parent) => gc_parents::archive_split_parent(context, parent).await,
             Work::GcMergeParents(merged) => gc_parents::archive_merge_parents(context, merged).await,

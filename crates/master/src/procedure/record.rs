@@ -3,7 +3,7 @@
 //! specific to this project.
 
 use bytes::Bytes;
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use prost::Message;
 
@@ -33,6 +33,7 @@ classes! {
     MERGE_REGIONS = "assignment.MergeTableRegionsProcedure";
     CREATE_REGION = "assignment.CreateRegionProcedure";
     REGION_TRANSITION = "assignment.TransitRegionStateProcedure";
+    SERVER_CRASH = "procedure.ServerCrashProcedure";
     GC_SPLIT_PARENT = "assignment.GCRegionProcedure";
     GC_MERGE_PARENTS = "assignment.GCMultipleMergedRegionsProcedure";
 }
@@ -59,7 +60,8 @@ impl Work {
             Work::MergeRegions { .. } => MERGE_REGIONS,
             // HBase has no procedure of this kind.
             Work::CreateRegion(_) => CREATE_REGION,
-            Work::RegionTransition(..) => REGION_TRANSITION,
+            Work::RegionTransition(..) | Work::MoveRegion(..) => REGION_TRANSITION,
+            Work::ServerCrash { .. } => SERVER_CRASH,
             Work::GcSplitParent(_) => GC_SPLIT_PARENT,
             Work::GcMergeParents(_) => GC_MERGE_PARENTS,
         }
@@ -116,13 +118,22 @@ struct StateData {
     parents: Vec<proto::RegionInfo>,
     #[prost(bool, tag = "13")]
     forcible: bool,
-    // What happens to a region: a code of `RegionTransition`.
+    // What happens to a region: a code of `RegionTransition`, or `MOVE`.
     #[prost(uint32, tag = "14")]
     transition: u32,
+    // The server to which a region moves, or a dead server.
+    #[prost(message, optional, tag = "15")]
+    server: Option<proto::ServerName>,
+    // Whether a dead server had `hbase:meta`.
+    #[prost(bool, tag = "16")]
+    had_meta: bool,
     // Whether a merge repairs overlapping regions.
     #[prost(bool, tag = "40")]
     repair: bool,
 }
+
+/// The code of a move in the field `transition`, after those of `RegionTransition`.
+const MOVE: u32 = 4;
 
 /// A [`Change`]: exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
@@ -231,6 +242,16 @@ impl StateData {
                 data.parents = vec![region.into()];
                 data.transition = transition.code();
             }
+            Work::MoveRegion(region, target) => {
+                data.parents = vec![region.into()];
+                data.transition = MOVE;
+                data.server = Some(target.into());
+            }
+            Work::ServerCrash { server, had_meta, regions } => {
+                data.server = Some(server.into());
+                data.had_meta = *had_meta;
+                data.regions = regions.iter().flatten().map(Into::into).collect();
+            }
             Work::CreateRegion(region) | Work::GcSplitParent(region) | Work::GcMergeParents(region) => {
                 data.parents = vec![region.into()];
             }
@@ -241,6 +262,7 @@ impl StateData {
         }
         match work.subject() {
             Subject::Table(table) => data.table_name = Some(table.into()),
+            Subject::Server(_) => {}
             Subject::Namespace(name) => {
                 data.namespace.get_or_insert_with(|| proto::NamespaceDescriptor {
                     name: Bytes::copy_from_slice(name.as_bytes()),
@@ -255,6 +277,11 @@ impl StateData {
         let table = match class_name {
             CREATE_NAMESPACE => return self.namespace().map(Work::CreateNamespace),
             MODIFY_NAMESPACE => return self.namespace().map(Work::ModifyNamespace),
+            SERVER_CRASH => {
+                let regions = self.prepared.then(|| regions(&self.regions)).transpose()?;
+                let had_meta = self.had_meta;
+                return Ok(Work::ServerCrash { server: self.server()?, had_meta, regions });
+            }
             DELETE_NAMESPACE => {
                 return self.namespace().map(|namespace| Work::DeleteNamespace(namespace.name));
             }
@@ -298,6 +325,7 @@ impl StateData {
                 let (forcible, repair) = (self.forcible, self.repair);
                 Work::MergeRegions { parents: regions(&self.parents)?, forcible, repair }
             }
+            REGION_TRANSITION if self.transition == MOVE => Work::MoveRegion(self.parent()?, self.server()?),
             REGION_TRANSITION => {
                 let transition =
                     RegionTransition::of_code(self.transition).ok_or("unknown transition code")?;
@@ -330,6 +358,10 @@ impl StateData {
     fn table(&self) -> Result<TableName, String> {
         let name = self.table_name.as_ref().ok_or("missing table name")?;
         TableName::try_from(name).map_err(text)
+    }
+
+    fn server(&self) -> Result<ServerName, String> {
+        ServerName::try_from(self.server.as_ref().ok_or("missing server")?).map_err(text)
     }
 
     fn schema(&self) -> Result<Option<Box<TableDescriptor>>, String> {
@@ -447,13 +479,28 @@ mod tests {
             Work::RegionTransition(region(), RegionTransition::Reopen),
             Work::GcSplitParent(region()),
             Work::GcMergeParents(region()),
+            Work::MoveRegion(region(), server()),
+            Work::ServerCrash { server: server(), had_meta: true, regions: None },
         ]
+    }
+
+    fn server() -> ServerName {
+        ServerName { host: "h".into(), port: 1, start_code: 2 }
+    }
+
+    #[test]
+    fn the_regions_of_a_dead_server_are_read_back() {
+        let work = Work::ServerCrash { server: server(), had_meta: false, regions: Some(vec![region()]) };
+        let record = Record { id: 1, work, prepared: true, submitted_ms: 5, nonce: (0, 0) };
+        assert_eq!(Record::from_message(&record.to_message()).unwrap(), record);
     }
 
     #[test]
     fn stored_procedures_are_read_back() {
         for (id, work) in (1..).zip(works()) {
-            let record = Record { id, work, prepared: id % 2 == 0, submitted_ms: 5, nonce: (1, 2) };
+            // The regions of a dead server are stored when the procedure is prepared.
+            let prepared = id % 2 == 0 && !matches!(work, Work::ServerCrash { .. });
+            let record = Record { id, work, prepared, submitted_ms: 5, nonce: (1, 2) };
             assert_eq!(Record::from_message(&record.to_message()).unwrap(), record);
         }
     }

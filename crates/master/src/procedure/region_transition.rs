@@ -70,9 +70,10 @@ fn check_not_disabled(context: &Context, region: &RegionInfo, state: &RegionStat
 /// A region and its state, as HBase's exceptions describe it.
 fn description(region: &RegionInfo, state: &RegionState) -> String {
     let server = match state {
-        RegionState::Open(server) | RegionState::Opening(server) | RegionState::Closing(server) => {
-            server.to_string()
-        }
+        RegionState::Open(server)
+        | RegionState::Opening(server)
+        | RegionState::Closing(server)
+        | RegionState::Crashed(server) => server.to_string(),
         _ => "null".to_string(),
     };
     let encoded_name = region.encoded_name();

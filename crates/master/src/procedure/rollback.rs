@@ -23,6 +23,8 @@ impl Work {
                 | Work::SplitRegion { .. }
                 | Work::MergeRegions { .. }
                 | Work::RegionTransition(..)
+                | Work::MoveRegion(..)
+                | Work::ServerCrash { .. }
                 | Work::GcSplitParent(_)
                 | Work::GcMergeParents(_)
         )
@@ -53,7 +55,7 @@ impl Work {
             Work::TruncateTable { table, .. } => {
                 Ok(context.meta.table_state(table).await? == Some(TableState::Disabled))
             }
-            Work::DisableTable(_) | Work::RestoreSnapshot { .. } => Ok(false),
+            Work::DisableTable(_) | Work::RestoreSnapshot { .. } | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
             | Work::CreateRegion(_)
@@ -67,6 +69,7 @@ impl Work {
             | Work::MergeRegions { .. }
             | Work::RegionTransition(..)
             | Work::GcSplitParent(_)
+            | Work::MoveRegion(..)
             | Work::GcMergeParents(_) => Ok(true),
         }
     }

@@ -32,8 +32,10 @@ pub(super) async fn move_region(
         (Some(target), current) => Some(target) != current.as_ref() && servers.is_live(target),
         (None, current) => servers.live().iter().any(|(server, _)| Some(server) != current.as_ref()),
     };
-    if is_elsewhere {
-        submit_and_wait(master, Work::RegionTransition(region, RegionTransition::Reopen)).await?;
+    let live = servers.live_names();
+    let other = live.into_iter().find(|server| Some(server) != current.as_ref());
+    if let (true, Some(target)) = (is_elsewhere, target.or(other)) {
+        submit_and_wait(master, Work::MoveRegion(region, target)).await?;
     }
     Ok(proto::MoveRegionResponse {})
 }

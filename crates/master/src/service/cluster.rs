@@ -120,7 +120,10 @@ fn region_counts(
             RegionState::Open(_) => count.open_regions += 1,
             RegionState::Closed => count.closed_regions += 1,
             RegionState::Split => count.split_regions += 1,
-            RegionState::Opening(_) | RegionState::Closing(_) | RegionState::FailedOpen => {
+            RegionState::Opening(_)
+            | RegionState::Closing(_)
+            | RegionState::Crashed(_)
+            | RegionState::FailedOpen => {
                 count.regions_in_transition += 1;
             }
         }
@@ -141,6 +144,7 @@ fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
     let state_of = |state: &RegionState| match state {
         RegionState::Opening(_) => Some(State::Opening),
         RegionState::Closing(_) => Some(State::Closing),
+        RegionState::Crashed(_) => Some(State::AbnormallyClosed),
         RegionState::FailedOpen => Some(State::FailedOpen),
         RegionState::Open(_) | RegionState::Closed | RegionState::Split => None,
     };

@@ -3,11 +3,18 @@
 use cell::region::{RegionInfo, ServerName};
 use proto::exception::{Answer, JavaException, class};
 use proto::region_state_transition::TransitionCode;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use super::splits;
-use crate::assignment::RegionState;
+use crate::assignment::{RegionState, Report};
+use crate::crash;
 use crate::master::Master;
+
+/// The largest difference of clocks with which a server may register
+/// (`hbase.master.maxclockskew`).
+const CLOCK_SKEW_MAX_MS: u64 = 30_000;
+/// The difference of clocks above which a warning is logged (`hbase.master.warningclockskew`).
+const CLOCK_SKEW_WARNING_MS: u64 = 10_000;
 
 /// `RegionServerStartup`: registers a server, and returns the host name under which the master
 /// knows it.
@@ -19,8 +26,8 @@ pub(super) async fn startup(
     let port = u16::try_from(request.port)
         .map_err(|_| JavaException::do_not_retry(format!("{} is not a port", request.port)))?;
     let server = ServerName { host: host.clone(), port, start_code: request.server_start_code };
-    info!(%server, "region server started");
-    master.context().servers.report(server, proto::ServerLoad::default());
+    check_clock(&server, request.server_current_time, master.context().env.clock.now_ms())?;
+    master.add_server(&server).await?;
     let name = "hbase.regionserver.hostname.seen.by.master".to_string();
     Ok(proto::RegionServerStartupResponse { map_entries: vec![proto::NameStringPair { name, value: host }] })
 }
@@ -33,10 +40,40 @@ pub(super) async fn report(
     let server = server_name(&request.server)?;
     let servers = &master.context().servers;
     if !servers.is_live(&server) {
-        return Err(JavaException::new(class::YOU_ARE_DEAD, format!("{server} has not checked in")));
+        match master.known_servers() {
+            // The server registered with the previous master.
+            Some(_) => master.add_server(&server).await?,
+            None => return Err(not_registered(&server)),
+        }
     }
-    servers.report(server, request.load.unwrap_or_default());
+    let load = request.load.unwrap_or_default();
+    let flushed = master.context().assignment.flushed_regions(&server, &load);
+    if !servers.report(server.clone(), load) {
+        return Err(crash::dead(&server));
+    }
+    master.context().recoveries.record_flushed(&flushed).await?;
     Ok(proto::RegionServerReportResponse {})
+}
+
+/// Refuses a server whose clock differs too much: the timestamps of cells would not be in the order
+/// of the writes after a region moves.
+fn check_clock(server: &ServerName, server_ms: u64, now_ms: u64) -> Answer<()> {
+    let skew_ms = server_ms.abs_diff(now_ms);
+    if skew_ms > CLOCK_SKEW_MAX_MS {
+        let message = format!(
+            "Server {server} has been rejected; Reported time is too far out of sync with master.  Time difference \
+             of {skew_ms}ms > max allowed of {CLOCK_SKEW_MAX_MS}ms"
+        );
+        return Err(JavaException::new(class::CLOCK_OUT_OF_SYNC, message));
+    }
+    if skew_ms > CLOCK_SKEW_WARNING_MS {
+        warn!(%server, skew_ms, "the clock of a region server differs from that of the master");
+    }
+    Ok(())
+}
+
+fn not_registered(server: &ServerName) -> JavaException {
+    JavaException::new(class::YOU_ARE_DEAD, format!("{server} has not checked in"))
 }
 
 /// `ReportRSFatalError`: the last report of a server that aborts.
@@ -46,10 +83,12 @@ pub(super) async fn fatal_error(
 ) -> Answer<proto::ReportRsFatalErrorResponse> {
     let server = server_name(&request.server)?;
     if !master.context().servers.is_live(&server) {
-        return Err(JavaException::new(class::YOU_ARE_DEAD, format!("{server} has not checked in")));
+        return Err(not_registered(&server));
     }
     error!(%server, message = request.error_message, "region server aborted");
-    master.context().servers.remove(&server);
+    if master.known_servers().is_none() {
+        master.expire(&server, "it reported a fatal error").await;
+    }
     Ok(proto::ReportRsFatalErrorResponse {})
 }
 
@@ -87,10 +126,15 @@ pub(super) async fn transition(
             splits::submit_split(master, parent, Some(high.start_key.clone()), (0, 0)).await?;
             continue;
         }
-        let failure =
-            (transition.failure.as_deref().unwrap_or("its server gave no reason"), transition.damaged());
-        let outcome = (transition.open_seq_num.unwrap_or(0), failure);
-        match master.context().assignment.report(&server, code, &regions, outcome).await {
+        let report = Report {
+            server: &server,
+            code,
+            order: transition.proc_id.first().copied().unwrap_or(-1),
+            open_seq_num: transition.open_seq_num.unwrap_or(0),
+            failure: transition.failure.as_deref().unwrap_or("its server gave no reason"),
+            is_damage: transition.damaged(),
+        };
+        match master.context().assignment.report(&report, &regions).await {
             Err(error) if error.is(class::UNEXPECTED_STATE) => return refused(error.message),
             reported => reported?,
         }

@@ -16,13 +16,11 @@ use engine::recovery::other_servers_log_dirs;
 use fs::FileSystem;
 use layout::RootDir;
 use master::chores::ChoreOptions;
-use master::procedure::journal::Journal;
 use master::store::MasterStore;
-use master::switches::Switches;
 use master::{Connections, Master, MasterParts};
 use proto::exception::{Answer, JavaException};
 use proto::get_procedure_result_response::State;
-use regionserver::{Admin, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
+use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
 use wire::service::{AdminService, ClientService, MasterService, Remote};
 use zk::Coordinator;
 use zk::memory::MemoryCoordinator;
@@ -89,6 +87,9 @@ impl Cluster {
             info_port: 0,
             options: options(),
             dead_log_dirs,
+            dead_log_records: root.log_records().to_vec(),
+            log_records: root.log_records(),
+            lease: Lease::unlimited(),
             response_budget: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
@@ -103,7 +104,8 @@ impl Cluster {
             env: env.clone(),
             fs: fs.clone(),
             root: root.clone(),
-            journal: Journal::new(store.region().clone()),
+            store: store.region().clone(),
+            cluster: None,
             connections: Arc::new(direct),
             coordinator,
             names: Names::below("/hbase"),
@@ -112,7 +114,6 @@ impl Cluster {
             cluster_id: "c".into(),
             quotas_enabled,
             on_stop: Box::new(|_| ()),
-            switches: Switches::new(store.region().clone()),
             chores: ChoreOptions::default(),
         });
         server.register(master.clone()).await.map_err(text)?;

@@ -47,7 +47,16 @@ impl Service for ClientRpc {
     fn call(&self, call: Call) -> BoxFuture<'static, Answer<Reply>> {
         let context = context(&call, self.client.clone());
         count(self.server.requests(), call.method.as_bytes());
-        answer(self.server.clone(), call.method.as_bytes(), call.param, call.cells, context)
+        let answer = answer(self.server.clone(), call.method.as_bytes(), call.param, call.cells, context);
+        if !self.server.lease().is_limited() {
+            return answer;
+        }
+        let server = self.server.clone();
+        Box::pin(async move {
+            let answer = answer.await;
+            server.lease().check()?;
+            answer
+        })
     }
 }
 

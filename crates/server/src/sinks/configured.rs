@@ -79,7 +79,7 @@ impl Sinks {
 
     /// Starts the sinks, which send the metrics of these roles until the process ends.
     pub(crate) fn start(self, env: &Env, roles: RoleMetrics) {
-        let roles = roles.map(|(name, registry)| Role { name, registry });
+        let roles: Vec<Role> = roles.into_iter().map(|(name, registry)| Role { name, registry }).collect();
         ::sinks::start_all(env, self.plans, &roles, &io::local());
     }
 

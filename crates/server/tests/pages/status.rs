@@ -164,7 +164,8 @@ fn the_pages_show_recent_events() {
     }
     // The disk of the machine that runs this test may be nearly full.
     let findings = between(&page, "class=\"findings\"", "</section>");
-    let other = findings.matches("class=\"finding ").count() - findings.matches("disk is low on space").count();
+    let other =
+        findings.matches("class=\"finding ").count() - findings.matches("disk is low on space").count();
     assert!(page.contains("Nothing needs attention.") || other == 0, "{findings}");
     let carts = row(&page, "table=shop:carts");
     assert_eq!(

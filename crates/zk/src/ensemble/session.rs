@@ -67,6 +67,11 @@ impl Session {
         self.last_zxid.load(Ordering::Relaxed)
     }
 
+    /// Whether the session has not expired.
+    pub(super) fn is_valid(&self) -> bool {
+        lock(&self.liveness).state(true, self.clock.monotonic()) != SessionState::Expired
+    }
+
     /// The library's client, for one operation.
     ///
     /// # Errors

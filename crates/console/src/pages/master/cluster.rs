@@ -112,14 +112,9 @@ impl RegionEntry {
         (&self.region.table, &self.region.start_key, self.region.region_id)
     }
 
-    /// The server that has the region open, or is opening or closing it.
+    /// The live server that has the region open, or is opening or closing it.
     pub(super) fn server(&self) -> Option<&ServerName> {
-        match &self.state {
-            RegionState::Open(server) | RegionState::Opening(server) | RegionState::Closing(server) => {
-                Some(server)
-            }
-            RegionState::Closed | RegionState::FailedOpen | RegionState::Split => None,
-        }
+        self.state.server()
     }
 }
 

@@ -1,0 +1,102 @@
+//! Regions that could not be opened: the reasons, and the retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cell::region::RegionInfo;
+use cell::schema::TableName;
+use tracing::{error, warn};
+
+use super::{Assignment, RegionState, TrackedRegion};
+
+/// Why a region could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The error message.
+    pub reason: String,
+    /// Consecutive failed attempts.
+    pub attempts: u32,
+    /// Whether files of the region are damaged, so that another attempt alone will not help.
+    pub is_damage: bool,
+}
+
+impl Failure {
+    /// The pause before the next attempt.
+    fn pause(&self) -> Duration {
+        debug_assert!(self.attempts > 0, "a failure has at least one attempt");
+        RETRY_PAUSE_MIN.saturating_mul(1 << self.attempts.saturating_sub(1).min(16)).min(RETRY_PAUSE_MAX)
+    }
+}
+
+/// The pause after the first failure to open a region. It doubles with each further failure.
+const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause between two attempts to open a region.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+impl Assignment {
+    /// Retries the regions that failed to open, if their pauses have passed and `is_enabled`
+    /// returns true for their tables.
+    pub async fn retry_failed(self: &Arc<Self>, is_enabled: impl Fn(&TableName) -> bool) {
+        let now = self.env.clock.monotonic();
+        let is_due = |tracked: &TrackedRegion| {
+            let pause = tracked.failure.as_ref().map_or(RETRY_PAUSE_MIN, Failure::pause);
+            tracked.state == RegionState::FailedOpen
+                && now.saturating_sub(tracked.since) >= pause
+                && is_enabled(&tracked.region.table)
+        };
+        let due: Vec<RegionInfo> = self
+            .lock()
+            .values()
+            .filter(|tracked| is_due(tracked))
+            .map(|tracked| tracked.region.clone())
+            .collect();
+        if !due.is_empty() {
+            // Meanwhile, a procedure may have closed a region; then it is not retried.
+            let begun = self.begin_open_from(&due, |state| *state == RegionState::FailedOpen).await;
+            if let Err(error) = begun {
+                warn!(%error, "cannot retry to open regions");
+            }
+        }
+    }
+
+    /// Records that regions could not be opened, and why.
+    pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
+        self.set_states(regions, &RegionState::FailedOpen);
+        let mut states = self.lock();
+        for region in regions {
+            let Some(tracked) = states.get_mut(&region.encoded_name()) else { continue };
+            let before = tracked.failure.take();
+            let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
+            // Repeated failures with the same reason are logged only once.
+            if before.is_none_or(|before| before.reason != reason) {
+                error!(
+                    region = %region.encoded_name(), table = %region.table, reason,
+                    "cannot open region; it is retried, and other regions are served"
+                );
+            }
+            tracked.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
+        }
+    }
+
+    /// Why the last attempt to open a region failed. `None` if the region is open or closed.
+    pub fn failure(&self, region: &RegionInfo) -> Option<Failure> {
+        let states = self.lock();
+        states.get(&region.encoded_name()).and_then(|tracked| tracked.failure.clone())
+    }
+
+    /// The regions that could not be opened, sorted by table and key.
+    pub fn failures(&self) -> Vec<(RegionInfo, Failure)> {
+        let states = self.lock();
+        let failed =
+            states.values().filter_map(|tracked| Some((tracked.region.clone(), tracked.failure.clone()?)));
+        let mut failed: Vec<_> = failed.collect();
+        failed.sort_by(|(one, _), (other, _)| {
+            (&one.table, &one.start_key, one.region_id).cmp(&(
+                &other.table,
+                &other.start_key,
+                other.region_id,
+            ))
+        });
+        failed
+    }
+}

@@ -1,0 +1,104 @@
+//! The states of regions when a master starts, from `hbase:meta`.
+
+use std::sync::Arc;
+
+use cell::region::{RegionInfo, ServerName};
+use proto::exception::JavaException;
+use wire::meta::{MetaRegionState, MetaRow};
+
+use super::{Assignment, RegionState, TrackedRegion};
+
+impl Assignment {
+    /// Adds a new region, with the state closed or split.
+    pub fn add_from_meta(&self, region: RegionInfo) {
+        let state = if region.split { RegionState::Split } else { RegionState::Closed };
+        let tracked = TrackedRegion::new(region, state, self.env.clock.monotonic());
+        self.lock().insert(tracked.region.encoded_name(), tracked);
+    }
+
+    /// Adds a region with the state that its row records. A region of a server that is not live is
+    /// crashed if the server is being recovered. Otherwise it is closed: nothing of the region is
+    /// in logs.
+    pub(crate) fn add_row(&self, row: MetaRow) {
+        let server = row.server_name();
+        let recorded = match (row.is_split_parent(), row.state) {
+            (true, _) => RegionState::Split,
+            (false, Some(MetaRegionState::Opening)) => at(row.target, RegionState::Opening),
+            (false, Some(MetaRegionState::Open)) => at(server.clone(), RegionState::Open),
+            (false, Some(MetaRegionState::Closing)) => at(server.clone(), RegionState::Closing),
+            _ => RegionState::Closed,
+        };
+        let state = match recorded.server() {
+            Some(server) if self.recoveries.is_recovering(server) => RegionState::Crashed(server.clone()),
+            Some(server) if !self.servers.is_live(server) => RegionState::Closed,
+            _ => recorded,
+        };
+        let mut tracked = TrackedRegion::new(row.region, state, self.env.clock.monotonic());
+        tracked.open_seq_num = row.open_seq_num.and_then(|seq_num| u64::try_from(seq_num).ok()).unwrap_or(0);
+        tracked.last_address = server.map(|server| (server.host, server.port));
+        self.lock().insert(tracked.region.encoded_name(), tracked);
+    }
+
+    /// Repeats the orders of the previous master that servers have not answered yet.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`.
+    pub(crate) async fn repeat_orders(self: &Arc<Self>) -> Result<(), JavaException> {
+        for (region, state) in self.all() {
+            let one = std::slice::from_ref(&region);
+            match &state {
+                RegionState::Opening(server) => {
+                    self.begin_open_at(server, one, &|now: &RegionState| *now == state).await?;
+                }
+                RegionState::Closing(server) => {
+                    let _transitions = self.lock_transitions(one).await;
+                    if let Ok(changed) = self.begin_change(one, &state, |now| *now == state) {
+                        self.dispatch_close(server, changed, None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Orders the server of an open or opening region to open it. If the region is open there, the
+    /// server only reports it again.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`, or of `master:store` for `hbase:meta` itself.
+    pub(crate) async fn repeat_open(self: &Arc<Self>, region: &RegionInfo) -> Result<(), JavaException> {
+        match self.state(region) {
+            Some(state @ (RegionState::Open(_) | RegionState::Opening(_))) => {
+                let server = state.server().expect("it is open on a server").clone();
+                let is_same = |now: &RegionState| *now == state;
+                self.begin_open_at(&server, std::slice::from_ref(region), &is_same).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds `hbase:meta` with the location that the previous master stored. If its server has died,
+    /// the recovery of the server begins later.
+    pub(crate) fn add_meta_region(&self, location: Option<(ServerName, bool, u64)>) {
+        let region = RegionInfo::meta();
+        let mut tracked = TrackedRegion::new(region, RegionState::Closed, self.env.clock.monotonic());
+        if let Some((server, is_open, open_seq_num)) = location {
+            tracked.open_seq_num = open_seq_num;
+            tracked.last_address = Some((server.host.clone(), server.port));
+            let is_known = self.servers.is_live(&server) || self.servers.is_dead(&server);
+            tracked.state = match (self.recoveries.is_recovering(&server), is_open) {
+                (true, _) => RegionState::Crashed(server),
+                // Its logs are in the archive, so all edits are in files.
+                (false, _) if !is_known => RegionState::Closed,
+                (false, true) => RegionState::Open(server),
+                (false, false) => RegionState::Opening(server),
+            };
+        }
+        self.lock().insert(tracked.region.encoded_name(), tracked);
+    }
+}
+
+fn at(server: Option<ServerName>, state: fn(ServerName) -> RegionState) -> RegionState {
+    server.map_or(RegionState::Closed, state)
+}

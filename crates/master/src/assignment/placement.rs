@@ -1,0 +1,75 @@
+//! The choice of servers for regions that are to be opened.
+//!
+//! A region returns to the address where it was last, if a server lives there: after a restart of
+//! the cluster, or of one server. Every other region goes to the server that has the fewest regions
+//! of its table, and among those to the one with the fewest regions.
+
+use std::collections::{BTreeMap, HashMap};
+
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
+
+use super::{Assignment, RegionState};
+
+/// Numbers of regions per server.
+#[derive(Default)]
+struct Counts {
+    total: HashMap<ServerName, usize>,
+    by_table: HashMap<(ServerName, TableName), usize>,
+}
+
+impl Counts {
+    fn add(&mut self, server: &ServerName, table: &TableName) {
+        *self.total.entry(server.clone()).or_default() += 1;
+        *self.by_table.entry((server.clone(), table.clone())).or_default() += 1;
+    }
+
+    fn of(&self, server: &ServerName, table: &TableName) -> (usize, usize) {
+        let of_table = self.by_table.get(&(server.clone(), table.clone())).copied().unwrap_or(0);
+        (of_table, self.total.get(server).copied().unwrap_or(0))
+    }
+}
+
+impl Assignment {
+    /// Chooses a live server for each region. Waits until a server is live.
+    pub(super) async fn place(&self, regions: &[RegionInfo]) -> BTreeMap<ServerName, Vec<RegionInfo>> {
+        let live = self.servers.wait_for_live().await;
+        let mut counts = self.regions_per_server();
+        let mut placed: BTreeMap<ServerName, Vec<RegionInfo>> = BTreeMap::new();
+        for region in regions {
+            let server = match self.last_server(region, &live) {
+                Some(server) => server,
+                None => live
+                    .iter()
+                    .min_by_key(|server| counts.of(server, &region.table))
+                    .expect("a server is live")
+                    .clone(),
+            };
+            counts.add(&server, &region.table);
+            placed.entry(server).or_default().push(region.clone());
+        }
+        placed
+    }
+
+    /// The live server at the address where the region was last.
+    fn last_server(&self, region: &RegionInfo, live: &[ServerName]) -> Option<ServerName> {
+        let states = self.lock();
+        let tracked = states.get(&region.encoded_name())?;
+        // The server there may be the reason of the failure.
+        if tracked.state == RegionState::FailedOpen {
+            return None;
+        }
+        let (host, port) = tracked.last_address.as_ref()?;
+        live.iter().find(|server| server.host == *host && server.port == *port).cloned()
+    }
+
+    fn regions_per_server(&self) -> Counts {
+        let mut counts = Counts::default();
+        for tracked in self.lock().values() {
+            if let Some(server) = tracked.state.server() {
+                counts.add(server, &tracked.region.table);
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,117 @@
+//! Recovers a dead server: fences its logs, opens its regions on other servers, and archives the
+//! logs when no region needs them.
+//!
+//! A region reads its edits from the fenced logs when it opens; nothing is rewritten before. The
+//! logs are shared by all servers that open regions of the dead one, and each reads only the ranges
+//! of its own regions.
+//!
+//! Source: HBase `ServerCrashProcedure`. HBase first splits the logs into files per region.
+
+use std::time::Duration;
+
+use cell::region::{RegionInfo, ServerName};
+use fs::{FilePath, FileSystem};
+use proto::exception::{Answer, JavaException};
+use tracing::{info, warn};
+
+use crate::context::Context;
+
+/// The pause before a failed step is repeated.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The longest time between two checks whether regions still need the logs.
+const CHECK_PERIOD: Duration = Duration::from_secs(5);
+
+/// The decisions before the regions are opened: fences the logs, recovers `hbase:meta` if the server
+/// had it, and returns the regions of the server. Repeats failed steps until they succeed, because
+/// nothing else can recover the server.
+pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bool) -> Vec<RegionInfo> {
+    while let Err(error) = fence(context, server).await {
+        warn!(%server, %error, "cannot fence the logs of a dead server; retrying");
+        context.env.clock.sleep(PAUSE).await;
+    }
+    if had_meta {
+        recover_regions(context, server, &[RegionInfo::meta()]).await;
+    }
+    context.meta_loaded().await;
+    context.assignment.crashed_regions(server)
+}
+
+/// Prevents the server from writing acknowledged edits: it cannot create logs any more, and its
+/// syncs of existing logs fail ([`fs::shared`]).
+async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
+    fence_dir(fs, &from, &to).await.map_err(io)
+}
+
+/// Renames a directory of logs and makes the new name durable. A missing directory was renamed
+/// before, or never existed.
+pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
+    match fs.rename(from, to).await {
+        Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    match fs.sync_dir(&to.parent()).await {
+        Err(fs::Error::NotFound { .. }) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Opens regions of the dead server elsewhere. Returns when each was ordered to be opened, and does
+/// not wait for regions that another server already has.
+async fn recover_regions(context: &Context, server: &ServerName, regions: &[RegionInfo]) {
+    loop {
+        if let Err(error) = context.assignment.begin_recovery(server, regions).await {
+            warn!(%server, %error, "cannot open regions of a dead server; retrying");
+        }
+        let crashed = context.assignment.crashed_regions(server);
+        if !regions.iter().any(|region| crashed.contains(region)) {
+            return;
+        }
+        context.env.clock.sleep(PAUSE).await;
+    }
+}
+
+/// Opens the regions, and ends when no region needs the logs.
+pub(super) async fn act(context: &Context, server: &ServerName, regions: &[RegionInfo]) -> Answer<()> {
+    let begun = context.env.clock.monotonic();
+    recover_regions(context, server, regions).await;
+    context.assignment.wait_while_opening(regions).await;
+    let took = context.env.clock.monotonic().saturating_sub(begun);
+    info!(%server, regions = regions.len(), ?took, "the regions of a dead server are open elsewhere");
+    while context.recoveries.waiting(server) > 0 {
+        // Regions of deleted tables need nothing any more.
+        context.recoveries.retain(|encoded| context.assignment.find(encoded).is_some());
+        context.env.timeout(CHECK_PERIOD, context.recoveries.changed()).await;
+    }
+    archive_logs(context, server).await?;
+    context.recoveries.end(server);
+    Ok(())
+}
+
+/// Moves the logs of the server to the archive, and removes their directory.
+async fn archive_logs(context: &Context, server: &ServerName) -> Answer<()> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let (dir, archive) = (root.fenced_wal_dir(server), root.old_wals_dir());
+    let logs = match fs.list(&dir).await {
+        Ok(logs) => logs,
+        Err(fs::Error::NotFound { .. }) => Vec::new(),
+        Err(error) => return Err(io(error)),
+    };
+    fs.make_dirs(&archive).await.map_err(io)?;
+    for log in logs.iter().filter(|status| !status.is_dir) {
+        fs.rename(&dir.join(&log.name), &archive.join(&log.name)).await.map_err(io)?;
+    }
+    fs.sync_dir(&archive).await.map_err(io)?;
+    fs.delete(&dir).await.map_err(io)?;
+    fs.delete(&root.log_record_dir(server)).await.map_err(io)
+}
+
+fn io(error: fs::Error) -> JavaException {
+    JavaException::io(error.to_string())
+}
+
+/// The names of `regions` for the list of those that need the logs.
+pub(super) fn encoded_names(regions: &[RegionInfo]) -> impl Iterator<Item = String> {
+    regions.iter().map(RegionInfo::encoded_name)
+}

@@ -1,0 +1,18 @@
+//! `grampus master` and `grampus regionserver`: the roles as processes of a cluster.
+//!
+//! The processes share a data directory. ZooKeeper has the sessions of all processes, the election
+//! of the active master, and the znodes that clients read.
+//!
+//! * [`master`]: waits until it is elected, then runs the master;
+//! * [`region_server`]: registers with the active master and runs a region server;
+//! * [`remote`]: calls between the processes;
+//! * [`session`]: the session with ZooKeeper;
+//! * [`standby`]: services that exist before their role is active;
+//! * [`watchdog`]: detects ended processes before their sessions expire.
+
+pub mod master;
+pub mod region_server;
+mod remote;
+mod session;
+mod standby;
+mod watchdog;

@@ -1,0 +1,91 @@
+//! The session of this process with ZooKeeper. If it expires, the process ends: another process may
+//! have taken over its work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::config::Config;
+use base::env::{Env, TaskClass};
+use tracing::{info, warn};
+use zk::coordinator::SessionState;
+use zk::ensemble::{ConnectError, Ensemble, EnsembleOptions};
+use zk::{Coordinator, Names};
+
+use crate::roles::end_process;
+
+/// The pause before another attempt to connect.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The options of the session, from the configuration.
+fn options(config: &Config) -> EnsembleOptions {
+    let with_port = |server: &str| match server.contains(':') {
+        true => server.to_string(),
+        false => format!("{server}:{}", config.zookeeper_port),
+    };
+    let servers = config.zookeeper_quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
+    let quorum = servers.map(with_port).collect::<Vec<_>>().join(",");
+    EnsembleOptions { quorum, session_timeout: Duration::from_millis(config.zookeeper_session_ms) }
+}
+
+/// Opens the session. Waits until ZooKeeper is available.
+///
+/// # Errors
+/// One line that states which option is invalid.
+pub(super) async fn open(env: &Env, config: &Config) -> Result<Arc<Ensemble>, String> {
+    let options = options(config);
+    loop {
+        match Ensemble::connect(&options, env).await {
+            Ok(ensemble) => {
+                end_process_with(env, &ensemble);
+                return Ok(ensemble);
+            }
+            Err(error @ ConnectError::Options { .. }) => {
+                return Err(config.refused("hbase.zookeeper.quorum", error.to_string()).to_string());
+            }
+            Err(error) => warn!(%error, "waiting for ZooKeeper"),
+        }
+        env.clock.sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Ends the process when the session expires.
+fn end_process_with(env: &Env, ensemble: &Arc<Ensemble>) {
+    let mut session = ensemble.session();
+    env.spawn(TaskClass::Service, async move {
+        if session.wait_for(|state| *state == SessionState::Expired).await.is_ok() {
+            end_process("the session with ZooKeeper expired; another process may have taken over");
+        }
+    });
+}
+
+/// Waits until a znode exists, which the active master creates.
+///
+/// # Errors
+/// If the session expired.
+pub(super) async fn wait_for_znode(coordinator: &dyn Coordinator, path: &str) -> Result<(), String> {
+    let mut is_logged = false;
+    loop {
+        let found = async {
+            let mut watch = coordinator.watch(path).await?;
+            match coordinator.exists(path).await? {
+                Some(_) => Ok(true),
+                None => {
+                    if !std::mem::replace(&mut is_logged, true) {
+                        info!(path, "waiting for the active master");
+                    }
+                    watch.changed().await.map(|()| false)
+                }
+            }
+        };
+        match found.await {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(zk::Error::Unavailable(_)) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// The names of the cluster's znodes.
+pub(super) fn names(config: &Config) -> Names {
+    Names::below(&config.zookeeper_parent)
+}

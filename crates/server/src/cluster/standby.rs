@@ -1,0 +1,48 @@
+//! A service that exists before the role behind it is active. Until then, it answers that the server
+//! is not running yet, so that clients retry.
+
+use std::sync::{Arc, OnceLock};
+
+use base::BoxFuture;
+use proto::exception::{JavaException, class};
+use rpc::{Call, ConnectionInfo, Reply, Service};
+
+/// A service that may not be active yet.
+pub(super) struct Standby {
+    name: &'static str,
+    active: OnceLock<Arc<dyn Service>>,
+}
+
+impl Standby {
+    /// A service of this name that is not active.
+    pub(super) fn new(name: &'static str) -> Arc<Standby> {
+        Arc::new(Standby { name, active: OnceLock::new() })
+    }
+
+    /// Activates the service.
+    pub(super) fn activate(&self, service: Arc<dyn Service>) {
+        assert_eq!(service.name(), self.name, "a service is activated under its own name");
+        assert!(self.active.set(service).is_ok(), "a service is activated once");
+    }
+}
+
+impl Service for Standby {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn of_connection(&self, connection: &Arc<ConnectionInfo>) -> Option<Arc<dyn Service>> {
+        self.active.get()?.of_connection(connection)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
+        match self.active.get() {
+            Some(service) => service.call(call),
+            None => {
+                let message = format!("{} is not running yet: this server is not active", self.name);
+                let refused = JavaException::new(class::SERVER_NOT_RUNNING_YET, message);
+                Box::pin(std::future::ready(Err(refused)))
+            }
+        }
+    }
+}

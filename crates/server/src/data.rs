@@ -1,0 +1,187 @@
+//! The data directory: its lock, its file system, and the disk that it is on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::config::{Config, RootUri};
+use base::env::Env;
+use base::pool::Pool;
+use fs::reserve::{Reserve, WithReserve};
+use fs::space::Space;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use regionserver::Disk;
+
+use crate::lock::{DirectoryLock, LockError};
+
+/// Number of threads for blocking disk calls.
+const DISK_THREADS: usize = 8;
+
+/// How long a process of a cluster waits for another one that is creating the directory.
+const CREATION_WAIT: Duration = Duration::from_secs(5);
+
+/// The locked data directory.
+pub(crate) struct DataDirectory {
+    pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) disk: Disk,
+    pub(crate) instruments: Arc<fs::measured::Instruments>,
+    pub(crate) root: RootDir,
+    pub(crate) cluster_id: String,
+    _lock: DirectoryLock,
+}
+
+/// The processes that may use a data directory at the same time.
+#[derive(Clone, Copy)]
+pub(crate) enum Users<'a> {
+    /// Only this one.
+    One,
+    /// The processes of a cluster. Each has a disk reserve of its own, of this name.
+    Cluster(&'a str),
+}
+
+impl DataDirectory {
+    /// Opens an existing data directory.
+    ///
+    /// # Errors
+    /// One line that states why the directory cannot be opened.
+    pub(crate) async fn open_existing(env: &Env, config: &Config) -> Result<DataDirectory, String> {
+        let dir = local_root(config)?;
+        match is_directory(dir) {
+            true => DataDirectory::open(env, config, Users::One).await,
+            false => {
+                Err(format!("there is no data directory {}; choose another with --data DIR", dir.display()))
+            }
+        }
+    }
+
+    /// Opens a data directory, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// One line that states why the directory cannot be opened.
+    pub(crate) async fn open(env: &Env, config: &Config, users: Users<'_>) -> Result<DataDirectory, String> {
+        let dir = local_root(config)?;
+        let shown = dir.display();
+        make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
+        let root = RootDir::new(FilePath::root());
+        let lock_path = dir.join(root.lock_file().as_str());
+        let lock = lock_directory(env, &lock_path, users).await.map_err(|refused| match refused {
+            LockError::InUse => format!(
+                "the data directory {shown} is in use by another grampus; stop it, or choose another directory \
+                 with --data DIR"
+            ),
+            LockError::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
+        })?;
+        let pool = Arc::new(Pool::new("disk", DISK_THREADS));
+        let mut local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
+        if config.reads_directly(base::memory::limit_bytes()) {
+            local = local.with_direct_io();
+        }
+        let instruments = fs::measured::Instruments::begin(env.clock.clone());
+        let local: Arc<dyn FileSystem> = match users {
+            Users::One => Arc::new(local),
+            Users::Cluster(_) => Arc::new(fs::shared::Shared::new(Arc::new(local))),
+        };
+        let reserve_dir = match users {
+            Users::One => root.reserve_dir(),
+            Users::Cluster(name) => root.reserve_dir().join(name),
+        };
+        let disk = prepare_disk(&local, &root, &reserve_dir, config)
+            .await
+            .map_err(|error| format!("{shown}: {error}"))?;
+        let reserved: Arc<dyn FileSystem> = match &disk.reserve {
+            Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
+            None => local,
+        };
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(reserved, instruments.clone()));
+        let identity = match root.open_or_create(&*fs, &*env.random).await {
+            Ok(identity) => identity,
+            Err(error) => {
+                if matches!(error, layout::Error::NotOurs { .. }) {
+                    lock.remove();
+                }
+                // Only Grampus creates the directory of the log records.
+                let has_log_records = is_directory(&dir.join(root.log_record().parent().as_str()));
+                let may_restore_marker = match &error {
+                    layout::Error::NotOurs { .. } => has_log_records,
+                    layout::Error::Corrupt { file, .. } => file.name() == layout::identity::MARKER,
+                    _ => false,
+                };
+                let remedy = match may_restore_marker {
+                    true => format!(
+                        ". If this is a data directory of Grampus and only grampus.root was lost or damaged, \
+                         restore that file: {}",
+                        layout::identity::restoring_command(&dir.display().to_string())
+                    ),
+                    false => String::new(),
+                };
+                return Err(format!("the data directory {shown}: {error}{remedy}"));
+            }
+        };
+        // The files of the disk reserve are allocated later, while the server is already serving.
+        fs.make_dirs(&reserve_dir).await.map_err(|error| format!("{shown}: {error}"))?;
+        if let Users::Cluster(_) = users {
+            lock.share().map_err(|error| format!("cannot share the data directory {shown}: {error}"))?;
+        }
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
+    }
+}
+
+/// Locks the data directory. The first process of a cluster locks it for itself until it has created
+/// the files that identify the directory; the others wait for that.
+async fn lock_directory(env: &Env, path: &Path, users: Users<'_>) -> Result<DirectoryLock, LockError> {
+    let first = DirectoryLock::acquire(path, false);
+    if !matches!((&first, users), (Err(LockError::InUse), Users::Cluster(_))) {
+        return first;
+    }
+    let deadline = env.clock.monotonic() + CREATION_WAIT;
+    loop {
+        let shared = DirectoryLock::acquire(path, true);
+        if !matches!(shared, Err(LockError::InUse)) || env.clock.monotonic() >= deadline {
+            return shared;
+        }
+        env.clock.sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The local directory of `hbase.rootdir`.
+///
+/// # Errors
+/// One line that names the option, if its file system is not supported.
+fn local_root(config: &Config) -> Result<&Path, String> {
+    match &config.root {
+        RootUri::Local(dir) => Ok(dir),
+        RootUri::Other { scheme, .. } => {
+            let reason = format!("{scheme}:// is not supported yet; use a local directory");
+            Err(config.refused("hbase.rootdir", reason).to_string())
+        }
+    }
+}
+
+/// Measures the free space of the disk of `fs`, and opens the disk reserve with the files that it
+/// already has. Missing files are allocated later.
+async fn prepare_disk(
+    fs: &Arc<dyn FileSystem>,
+    root: &RootDir,
+    reserve_dir: &FilePath,
+    config: &Config,
+) -> fs::Result<Disk> {
+    let Some(found) = fs.space().await? else {
+        return Ok(Disk { lock: Some(root.lock_file()), ..Disk::default() });
+    };
+    let bytes = config.disk_reserve_bytes_of(found.total_bytes);
+    let space = Arc::new(Space::new(bytes));
+    space.record_poll(found, 0);
+    let reserve = Reserve::open(fs.clone(), reserve_dir.clone(), bytes, space.clone()).await?;
+    Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
+}
+
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
+fn is_directory(dir: &Path) -> bool {
+    dir.is_dir()
+}
+
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
+fn make_directory(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)
+}

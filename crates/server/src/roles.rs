@@ -1,0 +1,173 @@
+//! What the roles, master and region server, have in common with any process that runs them: their
+//! RPC services, status pages and listening sockets.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base::config::Config;
+use base::env::{Env, Listener, TaskClass};
+use base::metrics::Registry as Metrics;
+use cell::region::ServerName;
+use console::{Identity, MasterPages, Peers, RegionServerPages, beans};
+use master::Master;
+use master::service::MasterAdmin;
+use regionserver::slow_log::SlowCalls;
+use regionserver::{Admin, ClientRpc, RegionServer};
+use rpc::{ServerOptions, Service};
+use wire::service::{
+    AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
+    dispatch_client_meta, dispatch_master, dispatch_region_server_status,
+};
+use zk::Coordinator;
+use zk::names::Names;
+
+use crate::registry::Registry;
+use crate::services::{Dispatched, INTERNAL_ADMIN_METHODS, Internal};
+use crate::settings::{Limits, slow_log_options};
+use crate::sinks::Sinks;
+
+/// The process in which roles run.
+pub(crate) struct Host<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) config: &'a Config,
+    pub(crate) limits: &'a Limits,
+    pub(crate) sinks: &'a Sinks,
+    pub(crate) coordinator: &'a Arc<dyn Coordinator>,
+    pub(crate) names: &'a Names,
+    pub(crate) identity: Identity,
+    /// The pages of the other role, for links.
+    pub(crate) peers: Peers,
+    /// Whether the servers of the cluster call each other over the network.
+    pub(crate) accepts_internal_calls: bool,
+}
+
+impl Host<'_> {
+    /// The service for a client's first calls.
+    pub(crate) fn client_meta(&self) -> Arc<dyn Service> {
+        let registry: Arc<dyn ClientMetaService> =
+            Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
+        Dispatched::new("ClientMetaService", registry, dispatch_client_meta, Internal::None)
+    }
+
+    fn internal(&self, methods: Internal) -> Internal {
+        if self.accepts_internal_calls { Internal::None } else { methods }
+    }
+
+    /// The RPC services of a master.
+    pub(crate) fn master_services(&self, master: &Arc<Master>) -> Vec<Arc<dyn Service>> {
+        let service: Arc<dyn MasterService> = master.clone();
+        let status: Arc<dyn RegionServerStatusService> = master.clone();
+        let admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(master.clone()));
+        vec![
+            self.client_meta(),
+            Dispatched::new("MasterService", service, dispatch_master, Internal::None),
+            Dispatched::new(
+                "RegionServerStatusService",
+                status,
+                dispatch_region_server_status,
+                self.internal(Internal::All),
+            ),
+            Dispatched::new("AdminService", admin, dispatch_admin, self.internal(INTERNAL_ADMIN_METHODS)),
+        ]
+    }
+
+    /// An RPC server for the services of a role.
+    pub(crate) fn rpc_server(
+        &self,
+        role: &'static str,
+        host: &str,
+        services: Vec<Arc<dyn Service>>,
+        watch: Option<rpc::server::Watch>,
+    ) -> Arc<rpc::Server> {
+        let services = self.sinks.traced(self.env, role, host, services);
+        let options = ServerOptions { watch, ..self.limits.rpc.clone() };
+        let shared = self.limits.shared.clone();
+        let cluster_id = Some(self.identity.cluster_id.clone());
+        rpc::Server::sharing(self.env.clone(), services, options, cluster_id, shared)
+    }
+
+    /// The RPC server of a region server.
+    pub(crate) fn region_server_rpc(&self, server: &Arc<RegionServer>) -> Arc<rpc::Server> {
+        let admin: Arc<dyn AdminService> = Arc::new(Admin(server.clone()));
+        let services: Vec<Arc<dyn Service>> = vec![
+            self.client_meta(),
+            Arc::new(ClientRpc::new(server.clone())),
+            Dispatched::new("AdminService", admin, dispatch_admin, self.internal(INTERNAL_ADMIN_METHODS)),
+        ];
+        let watch = slow_log_options(self.config).watch(Arc::new(SlowCalls(server.clone())));
+        self.rpc_server("RegionServer", &server.name().host, services, Some(watch))
+    }
+
+    /// Starts the status pages of a master, if there is a listener. Returns its metrics.
+    pub(crate) fn serve_master_pages(
+        &self,
+        master: &Arc<Master>,
+        rpc: &Arc<rpc::Server>,
+        listener: Option<Box<dyn Listener>>,
+    ) -> Arc<Metrics> {
+        let metrics = Arc::new(beans::master::beans(self.env, master, rpc, &self.identity));
+        if let Some(listener) = listener {
+            let metrics = metrics.clone();
+            let pages = MasterPages::new(self.env, master.clone(), metrics, rpc, self.config, &self.peers);
+            let serve = web::serve(self.env.clone(), listener, Arc::new(pages), self.limits.pages.clone());
+            self.env.spawn(TaskClass::Service, serve);
+        }
+        metrics
+    }
+
+    /// Starts the status pages of a region server, if there is a listener. Returns its metrics.
+    pub(crate) fn serve_region_server_pages(
+        &self,
+        server: &Arc<RegionServer>,
+        rpc: &Arc<rpc::Server>,
+        listener: Option<Box<dyn Listener>>,
+    ) -> Arc<Metrics> {
+        let metrics = Arc::new(beans::region_server::beans(self.env, server, rpc, &self.identity));
+        if let Some(listener) = listener {
+            let (server, metrics) = (server.clone(), metrics.clone());
+            let (identity, peers) = (&self.identity, &self.peers);
+            let pages = RegionServerPages::new(self.env, server, metrics, rpc, self.config, identity, peers);
+            let serve = web::serve(self.env.clone(), listener, Arc::new(pages), self.limits.pages.clone());
+            self.env.spawn(TaskClass::Service, serve);
+        }
+        metrics
+    }
+}
+
+/// Listens on an address. `key` is the option of the port.
+///
+/// # Errors
+/// One line that states why, and what to change.
+pub(crate) async fn listen(
+    env: &Env,
+    address: IpAddr,
+    port: u16,
+    key: &str,
+) -> Result<Box<dyn Listener>, String> {
+    let address = SocketAddr::new(address, port);
+    env.net.listen(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "{address} is in use by another process (a running server?); choose another port with --set \
+             {key}=PORT, or shift all ports with --port-offset N"
+        ),
+        _ => format!("cannot listen on {address} ({key}): {error}"),
+    })
+}
+
+/// URL of the status pages at `listener`.
+pub(crate) fn pages_url(server: &ServerName, listener: Option<&dyn Listener>) -> Option<String> {
+    listener.map(|listener| Peers::address(server, listener.local_addr().port()) + "/")
+}
+
+pub(crate) fn port_of(listener: Option<&dyn Listener>) -> u16 {
+    listener.map_or(0, |listener| listener.local_addr().port())
+}
+
+/// Ends the process because it must not continue: for example, its write-ahead log failed. The
+/// acknowledged writes are on disk, and are replayed later. If the process continued, it could
+/// acknowledge writes that are not durable.
+pub(crate) fn end_process(why: &str) {
+    eprintln!("grampus: exiting: {why}");
+    std::process::exit(1);
+}

@@ -55,6 +55,17 @@ impl RootDir {
         self.root.join("grampus.lock")
     }
 
+    /// The directory that a process of a cluster has occupied while it lives
+    /// ([`FileSystem::occupy`](fs::FileSystem::occupy)).
+    pub fn process_dir(&self, server: &ServerName) -> FilePath {
+        self.processes_dir().join(&server.to_string())
+    }
+
+    /// The directory of all [`process_dir`](RootDir::process_dir)s.
+    pub fn processes_dir(&self) -> FilePath {
+        self.root.join("grampus.processes")
+    }
+
     /// Preallocated files, for writes that must not fail on a full disk.
     pub fn reserve_dir(&self) -> FilePath {
         self.root.join("grampus.reserve")

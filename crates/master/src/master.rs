@@ -210,6 +210,13 @@ impl Master {
         self.publish_at(&self.names.hbaseid(), cluster_id).await
     }
 
+    /// The masters that wait for their election; none if they are unknown now.
+    pub async fn backup_masters(&self) -> Vec<ServerName> {
+        let names = self.coordinator.children(&self.names.backup_masters()).await;
+        let names = names.map(|(names, _)| names).unwrap_or_default();
+        names.iter().filter_map(|name| ServerName::parse(name)).collect()
+    }
+
     /// The name that signs the znodes of this master.
     fn writer(&self) -> String {
         format!("master:{}", self.server_name.port)
@@ -263,7 +270,7 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for region servers, and starts the recovery of those that died while no master was
+    /// Waits for region servers if none lives, and starts the recovery of those that died while no master was
     /// active. `live` are the servers that have sessions.
     async fn find_dead_servers(&self, live: &[ServerName]) -> Answer<()> {
         let Some(known) = &self.known_servers else { return Ok(()) };
@@ -273,7 +280,9 @@ impl Master {
         for server in live {
             self.add_server(server).await?;
         }
-        self.wait_for_servers(&earlier).await;
+        if live.is_empty() {
+            self.wait_for_servers(&earlier).await;
+        }
         let (servers, recoveries) = (&self.context.servers, &self.context.recoveries);
         let dead: Vec<&ServerName> = earlier.iter().filter(|server| !servers.is_live(server)).collect();
         // Nothing is opened on them, and their reports are refused.

@@ -60,7 +60,9 @@ impl Assignment {
                 if error.do_not_retry && assignment.fail(&server, &mut orders, &error) {
                     return;
                 }
-                info!(%server, %error, ?pause, "cannot send orders to open or close regions; retrying");
+                if pause == PAUSE_MIN {
+                    info!(%server, %error, "cannot send orders to open or close regions; retrying");
+                }
                 let clock = assignment.env.clock.clone();
                 drop(assignment);
                 clock.sleep(pause).await;

@@ -104,6 +104,7 @@ async fn archive_logs(context: &Context, server: &ServerName) -> Answer<()> {
     }
     fs.sync_dir(&archive).await.map_err(io)?;
     fs.delete(&dir).await.map_err(io)?;
+    fs.delete(&root.process_dir(server)).await.map_err(io)?;
     fs.delete(&root.log_record_dir(server)).await.map_err(io)
 }
 

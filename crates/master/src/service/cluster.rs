@@ -55,6 +55,12 @@ pub(super) async fn status(
     if is_requested(StatusPart::ServersName) {
         status.servers_name = live.iter().map(|(server, _)| server.into()).collect();
     }
+    if is_requested(StatusPart::DeadServers) {
+        status.dead_servers = context.servers.dead().iter().map(Into::into).collect();
+    }
+    if is_requested(StatusPart::BackupMasters) {
+        status.backup_masters = master.backup_masters().await.iter().map(Into::into).collect();
+    }
     if is_requested(StatusPart::TableToRegionsCount) {
         status.table_region_states_count = region_counts(&context.assignment.all(), |table| {
             context.tables.state(table) == Some(TableState::Disabled)

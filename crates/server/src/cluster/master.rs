@@ -4,6 +4,7 @@
 //! its session or its znode ends at once. Its successor first fences its logs, so that it can
 //! journal nothing any more, and then finishes its procedures.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ async fn serve(process: Process) -> Result<(), String> {
         peers: Peers { master: pages_url(&name, page_listener.as_deref()), region_server: None },
         accepts_internal_calls: true,
     };
+    let _alive = watchdog::mark_alive(&*data.fs, &data.root, &name).await?;
     let standby = SERVICES.map(Standby::new);
     let mut services: Vec<Arc<dyn Service>> = vec![host.client_meta()];
     services.extend(standby.iter().map(|service| service.clone() as Arc<dyn Service>));
@@ -107,24 +109,20 @@ async fn serve(process: Process) -> Result<(), String> {
 
     let started = env.clock.monotonic();
     let store = open_store(&env, &config, &data, &name).await?;
-    let _occupied = data
-        .fs
-        .occupy(&data.root.master_data().wal_dir(&name))
-        .await
-        .map_err(|error| format!("cannot lock the directory of the logs: {error}"))?;
     let active_since_ms = store
         .become_active(env.clock.now_ms())
         .await
         .map_err(|error| format!("cannot write master:store: {error}"))?;
     let mut tracker = ServerTracker::new(coordinator.clone(), names.clone());
     let live = tracker.live().await.map_err(|error| format!("cannot read the region servers: {error}"))?;
+    watchdog::delete_unused(&*data.fs, &data.root, &live).await;
     let on_stop = stop.clone();
     let master = Master::new(MasterParts {
         env: env.clone(),
         fs: data.fs.clone(),
         root: data.root.clone(),
         store: store.region().clone(),
-        cluster: Some(Cluster { live: live.iter().cloned().collect(), active_since_ms }),
+        cluster: Some(Cluster { live: living(&data, &live).await, active_since_ms }),
         connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
         coordinator: coordinator.clone(),
         names: names.clone(),
@@ -186,6 +184,17 @@ async fn serve(process: Process) -> Result<(), String> {
     closed.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))
 }
 
+/// Those of the servers with sessions whose processes have not ended.
+async fn living(data: &DataDirectory, servers: &BTreeSet<ServerName>) -> Vec<ServerName> {
+    let mut living = Vec::with_capacity(servers.len());
+    for server in servers {
+        if !watchdog::has_ended(&*data.fs, &data.root, server).await {
+            living.push(server.clone());
+        }
+    }
+    living
+}
+
 /// Opens `master:store` after fencing the logs of all earlier masters.
 async fn open_store(
     env: &Env,
@@ -217,7 +226,7 @@ fn follow_region_servers(
     env: &Env,
     master: &Arc<Master>,
     mut tracker: ServerTracker,
-    mut seen: std::collections::BTreeSet<ServerName>,
+    mut seen: BTreeSet<ServerName>,
 ) {
     let (master, clock) = (Arc::downgrade(master), env.clock.clone());
     env.spawn(TaskClass::Service, async move {

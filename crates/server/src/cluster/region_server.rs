@@ -1,7 +1,7 @@
 //! `grampus regionserver`: a region server of a cluster.
 //!
-//! The order of its start: it waits for the active master, registers with it, publishes its znode,
-//! starts its logs, and then serves. A server registers before it has logs, so that a master never
+//! The order of its start: it waits for the active master, marks its process as alive, registers with
+//! the master, publishes its znode, starts its logs, and then serves. A server registers before it has logs, so that a master never
 //! finds logs of a server that it does not know.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use zk::Coordinator;
 use zk::servers::{MasterTracker, register_region_server};
 
 use super::remote::{ActiveMaster, RPC_TIMEOUT};
-use super::session;
+use super::{session, watchdog};
 use crate::address::advertised_host;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
@@ -60,13 +60,14 @@ async fn serve(process: Process) -> Result<(), String> {
     let tracker = MasterTracker::new(coordinator.clone(), names.clone());
     let master = ActiveMaster::follow(&env, tracker, RPC_TIMEOUT);
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(MasterCaller(master)));
+    let reserve = format!("{},{}", name.host, name.port);
+    let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
+    let _alive = watchdog::mark_alive(&*data.fs, &data.root, &name).await?;
     register(&env, &*master, &name).await?;
     let info_port = port_of(page_listener.as_deref());
     register_region_server(&*coordinator, &names, &env, &name, info_port)
         .await
         .map_err(|error| format!("cannot publish the server in ZooKeeper: {error}"))?;
-    let reserve = format!("{},{}", name.host, name.port);
-    let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
     let stop = Stop::new();
     let on_stop = stop.clone();
     let lease = ensemble.clone();
@@ -88,12 +89,6 @@ async fn serve(process: Process) -> Result<(), String> {
     })
     .await
     .map_err(|error| format!("cannot start the region server: {error}"))?;
-    // Held until the process ends, whatever ends it.
-    let _occupied = data
-        .fs
-        .occupy(&data.root.wal_dir(&name))
-        .await
-        .map_err(|error| format!("cannot lock the directory of the logs: {error}"))?;
     let host = Host {
         env: &env,
         config: &config,

@@ -1,10 +1,10 @@
 //! Detects ended processes before their sessions expire.
 //!
-//! A process marks the directory of its logs as [occupied](fs::FileSystem::occupy). The mark ends
-//! with the process, whatever ends it. So a directory that was occupied and no longer is belongs to
-//! a process that has certainly ended. A process that is only paused or unreachable keeps its mark;
-//! for it, only the end of its session counts. Storage without such marks shows nothing, and the
-//! sessions decide alone.
+//! A process [occupies](fs::FileSystem::occupy) a directory before it registers or takes part in an
+//! election. The mark ends with the process, whatever ends it. So if the directory of a known process
+//! is not occupied, that process has certainly ended. A process that is only paused or unreachable
+//! keeps its mark; for it, only the end of its session counts. Storage without such marks shows
+//! nothing, and the sessions decide alone.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::region::ServerName;
-use fs::FileSystem;
+use fs::{FileSystem, Occupied};
 use layout::RootDir;
 use master::Master;
 use tracing::{info, warn};
@@ -23,20 +23,36 @@ use zk::names::Names;
 /// The pause between two checks of all directories.
 const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// The processes whose directories were seen as occupied.
-#[derive(Default)]
-struct Occupants(BTreeSet<ServerName>);
+/// Marks this process as alive, until the result is dropped or the process ends.
+///
+/// # Errors
+/// One line that states why its directory cannot be used.
+pub(super) async fn mark_alive(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    server: &ServerName,
+) -> Result<Option<Occupied>, String> {
+    let dir = root.process_dir(server);
+    let marked = async {
+        fs.make_dirs(&dir).await?;
+        fs.occupy(&dir).await
+    };
+    marked.await.map_err(|error| format!("cannot mark this process as alive: {error}"))
+}
 
-impl Occupants {
-    /// Whether the process of a directory has ended.
-    async fn has_ended(&mut self, fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
-        match fs.is_occupied(&root.wal_dir(server)).await {
-            Ok(Some(true)) => {
-                self.0.insert(server.clone());
-                false
-            }
-            Ok(Some(false)) => self.0.remove(server),
-            Ok(None) | Err(_) => false,
+/// Whether the process of a server has certainly ended.
+pub(super) async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
+    matches!(fs.is_occupied(&root.process_dir(server)).await, Ok(Some(false)))
+}
+
+/// Deletes the directories of processes that have ended, except those of `known` servers, which are
+/// deleted when they are recovered.
+pub(super) async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &BTreeSet<ServerName>) {
+    let Ok(dirs) = fs.list(&root.processes_dir()).await else { return };
+    for server in dirs.iter().filter_map(|dir| ServerName::parse(&dir.name)) {
+        if !known.contains(&server) && has_ended(fs, root, &server).await {
+            // A directory that stays is deleted by the next master.
+            let _ = fs.delete(&root.process_dir(&server)).await;
         }
     }
 }
@@ -52,12 +68,11 @@ pub(super) fn watch_region_servers(
 ) {
     let clock = env.clock.clone();
     env.spawn(TaskClass::Service, async move {
-        let mut occupants = Occupants::default();
         loop {
             clock.sleep(CHECK_PERIOD).await;
             let Some(master) = master.upgrade() else { return };
             for server in master.context().servers.live_names() {
-                if !occupants.has_ended(&*fs, &root, &server).await {
+                if !has_ended(&*fs, &root, &server).await {
                     continue;
                 }
                 master.expire(&server, "its process has ended").await;
@@ -82,12 +97,11 @@ pub(super) async fn watch_active_master(
     coordinator: &dyn Coordinator,
     names: &Names,
 ) {
-    let (root, mut occupants) = (root.master_data(), Occupants::default());
     loop {
         env.clock.sleep(CHECK_PERIOD).await;
         let Ok(znode) = coordinator.get(&names.master()).await else { continue };
         let Ok(active) = zk::payload::read_master(&znode.data) else { continue };
-        if occupants.has_ended(fs, &root, &active).await {
+        if has_ended(fs, root, &active).await {
             info!(%active, "the process of the active master has ended");
             // Only this version: another master may have been elected since.
             let _ = coordinator.delete(&names.master(), Some(znode.stat.version)).await;

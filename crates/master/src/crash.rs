@@ -109,8 +109,11 @@ impl Master {
         if !context.servers.remove(server) {
             return;
         }
-        warn!(%server, why, "region server is dead; its regions move to other servers");
         context.connections.forget(server);
+        if context.servers.is_shutting_down() {
+            return info!(%server, "region server has stopped");
+        }
+        warn!(%server, why, "region server is dead; its regions move to other servers");
         if self.known_servers().is_none() {
             // The process is the only server, and its next run replays its logs.
             return;

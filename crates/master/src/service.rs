@@ -113,6 +113,8 @@ impl MasterService for Master {
         initialized set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse = chores::enable_cleaner;
         initialized switch_snapshot_cleanup(SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse = switches::set_snapshot_cleanup;
         initialized abort_procedure(AbortProcedureRequest) -> AbortProcedureResponse = procedures::abort;
+        initialized balance(BalanceRequest) -> BalanceResponse = switches::balance;
+        initialized set_balancer_running(SetBalancerRunningRequest) -> SetBalancerRunningResponse = switches::set_balancer;
         initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
     }
 }

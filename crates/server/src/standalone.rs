@@ -328,7 +328,7 @@ impl Node {
             info_port: port_of(listeners.master_pages.as_deref()),
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
-            on_stop: Box::new(move |why| on_stop.request(why)),
+            on_stop: Arc::new(move |why| on_stop.request(why)),
             chores: chore_options(config, &data.disk),
         });
         let (cluster_id, file_instruments) = (data.cluster_id.clone(), data.instruments.clone());

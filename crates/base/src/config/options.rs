@@ -366,6 +366,8 @@ options! {
     "Splits and housekeeping" {
         /// Number of online regions at which a server stops splitting regions automatically.
         regions_max: u32 = "hbase.regionserver.regionSplitLimit", "1000", count;
+        /// Interval between two runs of the balancer of a cluster. It also runs soon after a server starts.
+        balancer_period_ms: u64 = "hbase.balancer.period", "300000", millis;
         /// Interval between searches for split or merged regions whose files are no longer needed.
         ///
         /// Shorter: their files are archived sooner.

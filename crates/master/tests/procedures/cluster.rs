@@ -113,7 +113,7 @@ impl Cluster {
             info_port: 0,
             cluster_id: "c".into(),
             quotas_enabled,
-            on_stop: Box::new(|_| ()),
+            on_stop: Arc::new(|_| ()),
             chores: ChoreOptions::default(),
         });
         server.register(master.clone()).await.map_err(text)?;

@@ -130,7 +130,7 @@ async fn serve(process: Process) -> Result<(), String> {
         info_port,
         cluster_id: data.cluster_id.clone(),
         quotas_enabled: config.quotas_enabled,
-        on_stop: Box::new(move |why| on_stop.request(why)),
+        on_stop: Arc::new(move |why| on_stop.request(why)),
         chores: chore_options(&config, &data.disk),
     });
     for service in host.master_services(&master) {

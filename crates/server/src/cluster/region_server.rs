@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::{Env, Listener};
+use base::env::{Env, Listener, TaskClass};
 use cell::region::ServerName;
 use console::{Identity, Peers};
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use tracing::{info, warn};
 use wire::service::{RegionServerStatusService, Remote};
-use zk::Coordinator;
+use zk::{Coordinator, Names};
 use zk::servers::{MasterTracker, register_region_server};
 
 use super::remote::{ActiveMaster, RPC_TIMEOUT};
@@ -57,6 +57,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let ensemble = session::open(&env, &config).await?;
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
     session::wait_for_znode(&*coordinator, &names.hbaseid()).await?;
+    session::wait_for_znode(&*coordinator, &names.running()).await?;
     let tracker = MasterTracker::new(coordinator.clone(), names.clone());
     let master = ActiveMaster::follow(&env, tracker, RPC_TIMEOUT);
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(MasterCaller(master)));
@@ -113,6 +114,7 @@ async fn serve(process: Process) -> Result<(), String> {
     drop(host);
     server.join(master);
     sinks.start(&env, vec![("RegionServer", metrics)]);
+    stop_with_cluster(&env, coordinator.clone(), &names, stop.clone());
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     println!("grampus {} region server {name} is ready after {} ms", env!("CARGO_PKG_VERSION"), {
         (env.clock.monotonic() - started).as_millis()
@@ -127,6 +129,28 @@ async fn serve(process: Process) -> Result<(), String> {
     ensemble.close().await;
     info!("stopped");
     stopped
+}
+
+/// Requests a stop when the active master shuts the cluster down: it deletes the znode `running`.
+fn stop_with_cluster(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names, stop: Stop) {
+    let (path, clock) = (names.running(), env.clock.clone());
+    env.spawn(TaskClass::Service, async move {
+        loop {
+            let changed = async {
+                let mut watch = coordinator.watch(&path).await?;
+                match coordinator.exists(&path).await? {
+                    None => Ok(true),
+                    Some(_) => watch.changed().await.map(|()| false),
+                }
+            };
+            match changed.await {
+                Ok(true) => return stop.request("the cluster is shutting down"),
+                Ok(false) => {}
+                Err(zk::Error::SessionExpired) => return,
+                Err(_) => clock.sleep(RETRY_PAUSE).await,
+            }
+        }
+    });
 }
 
 /// The name of the server that listens on a socket.

@@ -1,6 +1,9 @@
 //! The coordination interface: a small tree of znodes (named, versioned values), as in ZooKeeper.
 
+use std::time::Duration;
+
 use base::BoxFuture;
+use base::env::Clock;
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -295,4 +298,54 @@ pub async fn publish(
             other => return other,
         }
     }
+}
+
+/// Creates an ephemeral znode of this session at `path`, and its missing ancestors. If the session
+/// has created it before, it is unchanged. Any other znode at `path` is replaced.
+///
+/// # Errors
+/// [`Error::BadPath`], [`Error::SessionExpired`]. [`Error::Unavailable`]: the znode may have been
+/// created; the caller can retry.
+pub async fn create_own(coordinator: &dyn Coordinator, path: &str, data: Bytes) -> Result<(), Error> {
+    check_path(path)?;
+    loop {
+        match coordinator.create(path, data.clone(), Mode::Ephemeral).await {
+            Ok(_) => return Ok(()),
+            Err(Error::NodeExists { .. }) => {}
+            Err(Error::NoNode { path: parent }) => {
+                ensure_path(coordinator, &parent).await?;
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        match coordinator.exists(path).await? {
+            Some(stat) if stat.ephemeral_owner == coordinator.session_id() => return Ok(()),
+            Some(stat) => _ = delete_version(coordinator, path, stat.version).await?,
+            None => {}
+        }
+    }
+}
+
+/// Deletes the znode at `path` if it has this version. Returns whether it was deleted.
+///
+/// # Errors
+/// [`Error::NotEmpty`], [`Error::Unavailable`], [`Error::SessionExpired`].
+pub(crate) async fn delete_version(
+    coordinator: &dyn Coordinator,
+    path: &str,
+    version: i32,
+) -> Result<bool, Error> {
+    match coordinator.delete(path, Some(version)).await {
+        Ok(()) => Ok(true),
+        Err(Error::NoNode { .. } | Error::BadVersion { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits after a failure: for `pause`, and then until the session is connected or expired.
+pub(crate) async fn pause(coordinator: &dyn Coordinator, clock: &dyn Clock, pause: Duration) {
+    clock.sleep(pause).await;
+    let is_decided = |state: &SessionState| *state != SessionState::Suspended;
+    // Without a sender, the session has ended: the next operation reports it.
+    let _ = coordinator.session().wait_for(is_decided).await;
 }

@@ -3,6 +3,7 @@
 //! * [`Coordinator`]: reads and writes znodes, wherever they are stored;
 //! * [`memory`]: znodes in this process, for a standalone server and for simulations;
 //! * [`ensemble`]: znodes on a real ZooKeeper ensemble, for a cluster;
+//! * [`election`]: which master is active;
 //! * [`names`], [`payload`]: the znodes that HBase has, and their content;
 //! * [`protocol`]: ZooKeeper's frames, as plain functions over bytes;
 //! * [`endpoint`]: serves the subset of ZooKeeper's protocol that HBase's clients use, over any
@@ -13,6 +14,7 @@
 
 pub mod client;
 pub mod coordinator;
+pub mod election;
 pub mod endpoint;
 pub mod ensemble;
 mod four_letters;
@@ -22,6 +24,7 @@ pub mod payload;
 pub mod protocol;
 
 pub use coordinator::{Coordinator, Error, Mode, SessionState, Stat, Watch, Znode};
+pub use election::Election;
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use ensemble::{Ensemble, EnsembleOptions};
 pub use memory::{MemoryCoordinator, MemoryEnsemble};

@@ -57,14 +57,24 @@ impl Names {
         self.child("backup-masters")
     }
 
+    /// One waiting master, by `host,port,start code`.
+    pub fn backup_master(&self, server_name: &str) -> String {
+        format!("{}/{server_name}", self.backup_masters())
+    }
+
     /// Exists while the cluster is up.
     pub fn running(&self) -> String {
         self.child("running")
     }
 
-    /// Region servers that are being drained.
+    /// Region servers that are being drained, one child each.
     pub fn draining(&self) -> String {
         self.child("draining")
+    }
+
+    /// One region server that is being drained, by `host,port,start code`.
+    pub fn draining_server(&self, server_name: &str) -> String {
+        format!("{}/{server_name}", self.draining())
     }
 
     /// Table states, for clients before 2.0.

@@ -27,6 +27,8 @@ macro_rules! tests {
 }
 
 mod contract;
+mod election;
+mod elections;
 mod losses;
 mod model;
 mod proxy;
@@ -36,3 +38,4 @@ mod sessions;
 mod several;
 mod subject;
 mod suspended;
+mod unreliable;

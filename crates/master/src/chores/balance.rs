@@ -91,7 +91,8 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)>
         }
         for id in ids {
             let status = master.procedures().wait(id).await;
-            successful += usize::from(status.is_some_and(|status| status.progress == Progress::Finished(None)));
+            successful +=
+                usize::from(status.is_some_and(|status| status.progress == Progress::Finished(None)));
         }
     }
     Some((moves.len(), successful))

@@ -39,7 +39,10 @@ pub(super) async fn set_balancer(
 }
 
 /// `Balance`: runs the balancer, if it is on and nothing prevents it.
-pub(super) async fn balance(master: &Master, request: proto::BalanceRequest) -> Answer<proto::BalanceResponse> {
+pub(super) async fn balance(
+    master: &Master,
+    request: proto::BalanceRequest,
+) -> Answer<proto::BalanceResponse> {
     let is_on = master.context().switches.is_balancer_on();
     let ran = if is_on { balance::run(master, request.dry_run()).await } else { None };
     let (planned, executed) = ran.unwrap_or_default();

@@ -113,7 +113,7 @@ async fn serve(process: Process) -> Result<(), String> {
         .become_active(env.clock.now_ms())
         .await
         .map_err(|error| format!("cannot write master:store: {error}"))?;
-    let mut tracker = ServerTracker::new(coordinator.clone(), names.clone());
+    let mut tracker = ServerTracker::new(coordinator.clone(), &names);
     let live = tracker.live().await.map_err(|error| format!("cannot read the region servers: {error}"))?;
     watchdog::delete_unused(&*data.fs, &data.root, &live).await;
     let on_stop = stop.clone();
@@ -144,7 +144,7 @@ async fn serve(process: Process) -> Result<(), String> {
     sinks.start(&env, vec![("Master", metrics)]);
     let failed = |error: &dyn std::fmt::Display| format!("cannot start: {error}");
     // The running cluster: region servers stop when this znode is deleted.
-    let running = zk::payload::cluster_up(&format!("master:{}", name.port), &*env.random, env.clock.now_ms());
+    let running = zk::payload::running(&format!("master:{}", name.port), &*env.random, env.clock.now_ms());
     publish(&*coordinator, &names.running(), running, Mode::Persistent)
         .await
         .map_err(|error| failed(&error))?;

@@ -13,8 +13,8 @@ use console::{Identity, Peers};
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use tracing::{info, warn};
 use wire::service::{RegionServerStatusService, Remote};
-use zk::{Coordinator, Names};
 use zk::servers::{MasterTracker, register_region_server};
+use zk::{Coordinator, Names};
 
 use super::remote::{ActiveMaster, RPC_TIMEOUT};
 use super::{session, watchdog};
@@ -58,7 +58,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
     session::wait_for_znode(&*coordinator, &names.hbaseid()).await?;
     session::wait_for_znode(&*coordinator, &names.running()).await?;
-    let tracker = MasterTracker::new(coordinator.clone(), names.clone());
+    let tracker = MasterTracker::new(coordinator.clone(), &names);
     let master = ActiveMaster::follow(&env, tracker, RPC_TIMEOUT);
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(MasterCaller(master)));
     let reserve = format!("{},{}", name.host, name.port);

@@ -439,7 +439,7 @@ impl Assignment {
     }
 
     /// The regions that a dead server had and that no living server has been ordered to open.
-    pub(crate) fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
+    pub fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
         let crashed = RegionState::Crashed(server.clone());
         let states = self.lock();
         let regions = states.values().filter(|tracked| tracked.state == crashed);

@@ -243,9 +243,13 @@ impl Master {
         let stored = self.executor.load().await.map_err(io_exception)?;
         let (crashes, stored): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(|stored| matches!(stored.record.work, Work::ServerCrash { .. }));
-        self.executor.resume(crashes);
-        if let Some(live) = &self.live_at_start {
-            self.find_dead_servers(live).await?;
+        match &self.live_at_start {
+            Some(live) => {
+                self.executor.resume(crashes);
+                self.find_dead_servers(live).await?;
+            }
+            // The region server of this process has taken over the logs of all others.
+            None => self.executor.forget(crashes).await.map_err(io_exception)?,
         }
         self.open_meta().await?;
         self.load_tables().await?;

@@ -115,6 +115,18 @@ impl Executor {
         Ok(stored)
     }
 
+    /// Removes loaded procedures from the journal without resuming them.
+    ///
+    /// # Errors
+    /// The journal's error.
+    pub async fn forget(&self, stored: Vec<StoredProcedure>) -> Result<(), engine::Error> {
+        for StoredProcedure { record, .. } in stored {
+            info!(id = record.id, work = record.work.class_name(), "procedure is not needed any more");
+            self.journal.remove(record.id).await?;
+        }
+        Ok(())
+    }
+
     /// Resumes procedures that were loaded.
     pub fn resume(self: &Arc<Self>, stored: Vec<StoredProcedure>) {
         for StoredProcedure { record, flushed } in stored {

@@ -86,6 +86,7 @@ fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::NoSpace { .. }) => "no space",
         Err(Error::PastEnd { .. }) => "past end",
         Err(Error::Locked { .. }) => "locked",
+        Err(Error::TakenOver { .. }) => "taken over",
         Err(Error::NoDescriptor { .. }) => "no descriptor",
         Err(Error::Io { .. }) => "io",
     }

@@ -299,6 +299,7 @@ impl Node {
             dead_log_records: data.root.log_records().to_vec(),
             log_records: data.root.log_records(),
             lease: Lease::unlimited(),
+            quota_reader: None,
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),

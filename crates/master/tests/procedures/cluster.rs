@@ -129,6 +129,7 @@ impl Cluster {
             dead_log_records: root.log_records().to_vec(),
             log_records: root.log_records(),
             lease: Lease::unlimited(),
+            quota_reader: None,
             response_budget: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),

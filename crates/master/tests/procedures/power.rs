@@ -26,7 +26,7 @@ pub enum ProcedureState {
 
 /// Runs `work` on a separate runtime. Its tasks end with it, and its clock advances only while all
 /// tasks wait.
-fn run<T>(work: impl Future<Output = T>) -> T {
+pub fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(work)

@@ -127,13 +127,18 @@ pub async fn start_server(
     name: ServerName,
     dead_log_dirs: Vec<FilePath>,
 ) -> Arc<RegionServer> {
+    let root = RootDir::new(FilePath::root());
     let started = RegionServer::start(RegionServerParts {
         env: env.clone(),
         fs,
         disk: regionserver::Disk::default(),
-        root: RootDir::new(FilePath::root()),
+        root: root.clone(),
         name,
         dead_log_dirs,
+        dead_log_records: root.log_records().to_vec(),
+        log_records: root.log_records(),
+        lease: regionserver::Lease::unlimited(),
+        quota_reader: None,
         info_port: 16030,
         options: options(),
         response_budget: rpc::server::Shared::new(&ServerOptions::default()).response_budget().clone(),

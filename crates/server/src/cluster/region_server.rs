@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::{Env, Listener, TaskClass};
+use cell::query::Scan;
 use cell::region::ServerName;
+use client::{Client, ClientOptions};
 use console::{Identity, Peers};
-use regionserver::{Lease, RegionServer, RegionServerParts};
+use proto::exception::class;
+use regionserver::{Lease, QuotaReader, RegionServer, RegionServerParts};
 use tracing::{info, warn};
 use wire::service::{RegionServerStatusService, Remote};
 use zk::servers::{MasterTracker, register_region_server};
@@ -83,6 +86,7 @@ async fn serve(process: Process) -> Result<(), String> {
         log_records: data.root.log_records_of(&name),
         info_port,
         lease: Lease::new(move || lease.is_valid()),
+        quota_reader: Some(quota_reader(&env, coordinator.clone(), &names)),
         options: region_server_options(&config, &limits.memory),
         response_budget: limits.shared.response_budget().clone(),
         on_fatal: Arc::new(end_process),
@@ -129,6 +133,24 @@ async fn serve(process: Process) -> Result<(), String> {
     ensemble.close().await;
     info!("stopped");
     stopped
+}
+
+/// Reads `hbase:quota` as a client of the cluster.
+fn quota_reader(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names) -> QuotaReader {
+    let registry = client::Registry::Coordinator { coordinator, names: names.clone() };
+    // The next period comes soon enough.
+    let options = ClientOptions { retries_max: 3, ..ClientOptions::default() };
+    let client = Client::new(env.clone(), registry, options);
+    Arc::new(move || {
+        let table = client.table(wire::quota::table_name());
+        Box::pin(async move {
+            match table.scan(Scan::default()).collect().await {
+                Ok(rows) => Ok(rows.into_iter().flat_map(|row| row.cells).collect()),
+                Err(error) if error.is_class(class::TABLE_NOT_FOUND) => Ok(Vec::new()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    })
 }
 
 /// Requests a stop when the active master shuts the cluster down: it deletes the znode `running`.
@@ -182,7 +204,6 @@ async fn register(
 }
 
 fn is_final(error: &proto::exception::JavaException) -> bool {
-    use proto::exception::class;
     error.do_not_retry || error.is(class::CLOCK_OUT_OF_SYNC) || error.is(class::YOU_ARE_DEAD)
 }
 

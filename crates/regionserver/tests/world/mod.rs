@@ -61,6 +61,27 @@ impl RegionServerStatusService for AcceptingMaster {
     ) -> BoxFuture<'_, Answer<proto::ReportRegionStateTransitionResponse>> {
         Box::pin(std::future::ready(Ok(proto::ReportRegionStateTransitionResponse::default())))
     }
+
+    fn get_last_flushed_sequence_id(
+        &self,
+        _: proto::GetLastFlushedSequenceIdRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLastFlushedSequenceIdResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLastFlushedSequenceIdResponse::default())))
+    }
+
+    fn report_procedure_done(
+        &self,
+        _: proto::ReportProcedureDoneRequest,
+    ) -> BoxFuture<'_, Answer<proto::ReportProcedureDoneResponse>> {
+        Box::pin(std::future::ready(Ok(proto::ReportProcedureDoneResponse::default())))
+    }
+
+    fn get_live_region_servers(
+        &self,
+        _: proto::GetLiveRegionServersRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLiveRegionServersResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLiveRegionServersResponse::default())))
+    }
 }
 
 pub struct World {

@@ -48,7 +48,22 @@ const OTHER_VARIABLES: [&str; 5] =
 /// Starts both roles, serves until a stop is requested, and stops.
 pub fn run(arguments: &ServerArguments) -> Result<(), String> {
     let process = Process::start(arguments)?;
+    check_not_distributed(&process.config)?;
     os::block_on(serve(process))
+}
+
+/// Refuses the configuration of a cluster: one process alone is not what its operator wants.
+fn check_not_distributed(config: &Config) -> Result<(), String> {
+    const KEY: &str = "hbase.cluster.distributed";
+    let is_ignored = config.unsafe_ignored.split(',').any(|key| key.trim() == KEY);
+    if !config.is_distributed || is_ignored {
+        return Ok(());
+    }
+    let reason = format!(
+        "`grampus start` runs one process, and to ignore this key would be unsafe. Start `grampus master` and \
+         `grampus regionserver` instead, or one process nevertheless with --set grampus.unsafe.ignore.keys={KEY}"
+    );
+    Err(config.refused(KEY, reason).to_string())
 }
 
 /// A process that runs roles: its options and threads.

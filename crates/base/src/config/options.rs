@@ -76,8 +76,10 @@ options! {
         /// ZooKeeper limits it to 2 to 20 of its ticks. HBase's default is 90000. Larger: a paused or
         /// unreachable server is replaced later. Smaller: short network problems end servers.
         zookeeper_session_ms: u64 = "zookeeper.session.timeout", "10 s", millis;
-        /// Whether master and region servers are separate processes, as in HBase. Only checked: the
-        /// command (`grampus master`, `grampus regionserver` or `grampus start`) decides.
+        /// Whether master and region servers are separate processes, as in HBase.
+        ///
+        /// The command decides (`grampus start`, or `grampus master` and `grampus regionserver`). If
+        /// this is true, `grampus start` refuses to start.
         is_distributed: bool = "hbase.cluster.distributed", "false", flag;
         /// Root znode of the cluster. Clients must use the same value.
         zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;

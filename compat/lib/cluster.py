@@ -109,14 +109,14 @@ class ClusterEndpoint(Endpoint):
 
     def __init__(self, zookeepers, masters, region_servers, pages, master_pages):
         super().__init__(zookeepers[0][0])
-        self._zookeepers, self._masters, self._region_servers = zookeepers, masters, region_servers
+        self.zookeepers, self.masters, self.region_servers = zookeepers, masters, region_servers
         # The first of each kind, for clients that know one server.
         self.zookeeper = zookeepers[0][1]
         self.master, self.region_server = masters[0][1], region_servers[0][1]
         self.pages, self.master_pages = pages[0][1], master_pages[0][1]
 
     def quorum(self):
-        return _joined(self._zookeepers)
+        return _joined(self.zookeepers)
 
     def settings(self, registry):
         package = "org.apache.hadoop.hbase.client."
@@ -124,9 +124,9 @@ class ClusterEndpoint(Endpoint):
             return {"hbase.zookeeper.quorum": self.quorum(), "hbase.zookeeper.property.clientPort": self.zookeeper}
         if registry == "rpc":
             return {"hbase.client.registry.impl": package + "RpcConnectionRegistry",
-                    "hbase.client.bootstrap.servers": _joined(self._region_servers)}
+                    "hbase.client.bootstrap.servers": _joined(self.region_servers)}
         if registry == "master":
-            return {"hbase.client.registry.impl": package + "MasterRegistry", "hbase.masters": _joined(self._masters)}
+            return {"hbase.client.registry.impl": package + "MasterRegistry", "hbase.masters": _joined(self.masters)}
         raise ValueError(registry)
 
 
@@ -187,7 +187,7 @@ class Cluster:
             self._add(name, self.command(name, *addresses[name], self.pages[name][1]))
             self.members[name].start()
         if self._wait:
-            self.wait_until_serving(self.patience_s)
+            self._await("the cluster", self.patience_s, self.is_serving, may_end=False)
 
     def __exit__(self, kind, *_):
         ended = [name for name, member in self.members.items() if not member.running()]
@@ -277,7 +277,7 @@ class Cluster:
         for name in self.zookeepers:
             self.members[name].start()
         self._await("ZooKeeper", START_PATIENCE_S, lambda: all(
-            b"Mode: " in four_letters(*address, b"srvr") for address in self.endpoint._zookeepers))
+            b"Mode: " in four_letters(*address, b"srvr") for address in self.endpoint.zookeepers), may_end=False)
 
     # The state of the cluster.
 
@@ -325,13 +325,14 @@ class Cluster:
                 and len(live) == len(self.running(self.region_servers)))
 
     def wait_until_serving(self, patience_s=START_PATIENCE_S):
-        self._await("the cluster", patience_s, self.is_serving)
+        return self._await("the cluster", patience_s, self.is_serving)
 
-    def _await(self, what, patience_s, condition):
+    def _await(self, what, patience_s, condition, may_end=True):
+        """Waits for a condition, and returns the seconds that it took."""
         begin = time.monotonic()
         while not condition():
-            ended = [name for name, member in self.members.items() if member.process and not member.running()
-                     and member.process.returncode != -signal.SIGKILL]
+            ended = [name for name, member in self.members.items() if member.process and not member.running()]
+            ended = [] if may_end else ended
             if ended or time.monotonic() - begin > patience_s:
                 self.keep()
                 name = (ended or [*self.masters, *self.zookeepers])[0]
@@ -354,7 +355,7 @@ class Cluster:
 class Grampus(Cluster):
     """A cluster of Grampus."""
 
-    def __init__(self, binary, memory="256m", **how):
+    def __init__(self, binary, memory="1g", **how):
         super().__init__("grampus", **how)
         if not os.access(binary, os.X_OK):
             die(f"{binary} is not an executable; build it with: cargo build --release")

@@ -33,12 +33,17 @@ def chosen(arguments, settings=None):
     if arguments.running:
         return Running(Endpoint.of(arguments))
     if arguments.cluster:
-        if arguments.hbase:
-            return cluster.HBase(settings=settings)
-        return cluster.Grampus(arguments.grampus or newest_grampus(), settings=settings)
+        return clustered(arguments, settings=settings)
     if arguments.hbase:
         return hbase(settings=settings)
     return grampus(arguments.grampus, arguments.port_offset, settings)
+
+
+def clustered(arguments, **how):
+    """The chosen cluster; `how` is passed to it."""
+    if arguments.hbase:
+        return cluster.HBase(**how)
+    return cluster.Grampus(arguments.grampus or newest_grampus(), **how)
 
 
 def hbase(heap="1g", settings=None, **how):

@@ -54,6 +54,9 @@ class Program:
 
     def await_line(self, start, patience_s):
         """The words of the next line that begins with `start`, without it; None if the time passes."""
+        for at, line in enumerate(self.lines):
+            if line.startswith(start):
+                return self.lines.pop(at)[len(start):].split()
         end = time.monotonic() + patience_s
         while True:
             try:

@@ -6,6 +6,7 @@ it vanishes when the script and its processes end. Needs root and the tool `ip`.
 """
 import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -33,14 +34,14 @@ class Network:
     def __init__(self):
         assert os.environ.get(MARK), "isolate() precedes a network"
         self._addresses = {}
-        for command in (f"mount -t tmpfs none /run/netns", "ip link set lo up", f"ip link add {BRIDGE} type bridge",
+        os.makedirs("/run/netns", exist_ok=True)
+        for command in ("mount -t tmpfs none /run/netns", "ip link set lo up", f"ip link add {BRIDGE} type bridge",
                         f"ip address add {SUBNET}.{ROUTER}/24 dev {BRIDGE}", f"ip link set {BRIDGE} up"):
-            os.makedirs("/run/netns", exist_ok=True)
             _run(command)
         # Names of processes are host names, here only.
         self._hosts = "/run/netns/hosts"
         with open(self._hosts, "w") as out:
-            out.write("127.0.0.1 localhost\n")
+            out.write(f"127.0.0.1 localhost {socket.gethostname()}\n")
         _run(f"mount --bind {self._hosts} /etc/hosts")
 
     def add(self, name):

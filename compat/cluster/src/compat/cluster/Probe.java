@@ -6,9 +6,9 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
@@ -20,99 +20,101 @@ import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.Table;
 
 /**
- * Measures when all regions serve again, by a get per region every few milliseconds.
+ * Measures outages of regions and of the master, by a request to each every few milliseconds.
  *
  * <pre>
  *   java compat.cluster.Probe PERIOD_MS TABLE...
  * </pre>
  *
  * Every region of the tables and of hbase:meta has a thread, and the active master too. Prints
- * `ready N` when all N regions have served once. Commands on standard input:
+ * `ready N` when all N have answered once. Commands on standard input:
  *
  * <pre>
- *   mark ID      prints `regions ID MS REGION` when every region has answered a get that began after
- *                this line was read: how long the last one took, and which it was; and
- *                `master ID MS` when the master has answered such a request
+ *   begin ID     prints `again ID` when all have answered a request that began after this line was read
+ *   end ID       prints `outage ID REGIONS_MS REGION MASTER_MS`: the longest time since `begin ID` that
+ *                any region, and the master, did not answer
  * </pre>
  *
  * Clients wait longer the longer an outage lasts. This one hardly waits, so it measures servers.
  */
 public final class Probe {
   private static final String META = "hbase:meta";
+  private static final String MASTER = "master";
 
   private final int periodMs;
-  private final List<Mark> marks = new CopyOnWriteArrayList<>();
-  private final Set<String> regions = new HashSet<>();
+  private final Map<String, Polled> polled = new ConcurrentHashMap<>();
+  private volatile Window window;
 
   private Probe(int periodMs) {
     this.periodMs = periodMs;
   }
 
-  /** What has answered since a moment. */
-  private final class Mark {
+  /** The last answer of a region or of the master. */
+  private static final class Polled {
+    private long lastAnswer;
+    /** The longest time without an answer, of those that ended in the window. */
+    private long longest;
+  }
+
+  /** The time from `begin` to `end`. */
+  private final class Window {
     final String id;
     final long begin = System.nanoTime();
-    private final Set<String> missing = new HashSet<>(regions);
-    private boolean hasMaster;
+    private final Set<String> missing = new HashSet<>(polled.keySet());
 
-    Mark(String id) {
+    Window(String id) {
       this.id = id;
+      polled.values().forEach(one -> one.longest = 0);
     }
 
-    synchronized void regionAnswered(String region, long callBegin) {
-      if (callBegin >= begin && missing.remove(region) && missing.isEmpty()) {
-        print("regions " + id + " " + passedMs() + " " + region);
-        endIfComplete();
+    void answered(String name, Polled one, long callBegin, long now) {
+      if (callBegin < begin) {
+        return;
+      }
+      one.longest = Math.max(one.longest, now - Math.max(one.lastAnswer, begin));
+      if (missing.remove(name) && missing.isEmpty()) {
+        print("again " + id);
       }
     }
 
-    synchronized void masterAnswered(long callBegin) {
-      if (callBegin >= begin && !hasMaster) {
-        hasMaster = true;
-        print("master " + id + " " + passedMs());
-        endIfComplete();
+    void close() {
+      long now = System.nanoTime();
+      String worst = META;
+      for (Map.Entry<String, Polled> entry : polled.entrySet()) {
+        Polled one = entry.getValue();
+        one.longest = Math.max(one.longest, now - Math.max(one.lastAnswer, begin));
+        if (!entry.getKey().equals(MASTER) && one.longest > polled.get(worst).longest) {
+          worst = entry.getKey();
+        }
       }
-    }
-
-    private long passedMs() {
-      return (System.nanoTime() - begin) / 1_000_000;
-    }
-
-    private void endIfComplete() {
-      if (hasMaster && missing.isEmpty()) {
-        marks.remove(this);
-      }
+      print("outage " + id + " " + polled.get(worst).longest / 1_000_000 + " " + worst + " "
+          + polled.get(MASTER).longest / 1_000_000);
     }
   }
 
   public static void main(String[] arguments) throws Exception {
     Probe probe = new Probe(Integer.parseInt(arguments[0]));
     try (Connection connection = ConnectionFactory.createConnection(impatient());
-        Admin admin = connection.getAdmin()) {
-      List<Runnable> workers = new ArrayList<>();
-      AtomicInteger served = new AtomicInteger();
+        Admin admin = connection.getAdmin();
+        Connection patient = ConnectionFactory.createConnection(Rows.configuration());
+        Admin lister = patient.getAdmin()) {
+      List<Thread> workers = new ArrayList<>();
       for (int at = 1; at < arguments.length; at++) {
         TableName table = TableName.valueOf(arguments[at]);
-        for (RegionInfo region : admin.getRegions(table)) {
-          probe.regions.add(region.getEncodedName());
-          workers.add(() -> probe.poll(connection, table, region.getEncodedName(), rowIn(region), served));
+        for (RegionInfo region : lister.getRegions(table)) {
+          byte[] row = rowIn(region);
+          workers.add(probe.worker(region.getEncodedName(), () -> get(connection, table, row)));
         }
       }
-      probe.regions.add(META);
-      workers.add(() -> probe.poll(connection, TableName.META_TABLE_NAME, META, rowIn(null), served));
-      workers.add(() -> probe.pollMaster(admin));
-      for (Runnable worker : workers) {
-        Thread thread = new Thread(worker);
-        thread.setDaemon(true);
-        thread.start();
-      }
-      while (served.get() < probe.regions.size()) {
-        Thread.sleep(10);
-      }
-      print("ready " + probe.regions.size());
+      workers.add(probe.worker(META, () -> get(connection, TableName.META_TABLE_NAME, rowIn(null))));
+      // Only an initialized master answers this.
+      workers.add(probe.worker(MASTER, admin::listNamespaceDescriptors));
+      workers.forEach(Thread::start);
+      probe.awaitAll();
+      print("ready " + probe.polled.size());
       BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
       for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-        probe.marks.add(probe.new Mark(line.split(" ")[1]));
+        probe.command(line);
       }
     }
     System.exit(0);
@@ -135,43 +137,64 @@ public final class Probe {
     return region == null || region.getStartKey().length == 0 ? new byte[] {'0'} : region.getStartKey();
   }
 
-  private void poll(Connection connection, TableName name, String region, byte[] row, AtomicInteger served) {
-    boolean hasServed = false;
-    while (true) {
-      long begin = System.nanoTime();
-      try (Table table = connection.getTable(name)) {
-        table.exists(new Get(row));
-        if (!hasServed) {
-          hasServed = true;
-          served.incrementAndGet();
-        }
-        marks.forEach(mark -> mark.regionAnswered(region, begin));
-        Thread.sleep(periodMs);
-      } catch (IOException | InterruptedException outage) {
-        pause();
-      }
+  private interface Request {
+    void send() throws IOException;
+  }
+
+  private static void get(Connection connection, TableName name, byte[] row) throws IOException {
+    try (Table table = connection.getTable(name)) {
+      table.exists(new Get(row));
     }
   }
 
-  private void pollMaster(Admin admin) {
+  private Thread worker(String name, Request request) {
+    Polled one = new Polled();
+    polled.put(name, one);
+    Thread thread = new Thread(() -> poll(name, one, request));
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  private void poll(String name, Polled one, Request request) {
     while (true) {
       long begin = System.nanoTime();
+      int pauseMs = periodMs;
       try {
-        // Only an initialized master answers.
-        admin.listNamespaceDescriptors();
-        marks.forEach(mark -> mark.masterAnswered(begin));
-        Thread.sleep(periodMs);
-      } catch (IOException | InterruptedException outage) {
-        pause();
+        request.send();
+        answered(name, one, begin);
+      } catch (IOException | RuntimeException outage) {
+        pauseMs = 10;
+      }
+      try {
+        Thread.sleep(pauseMs);
+      } catch (InterruptedException ended) {
+        return;
       }
     }
   }
 
-  private static void pause() {
-    try {
-      Thread.sleep(10);
-    } catch (InterruptedException ignored) {
-      Thread.currentThread().interrupt();
+  private synchronized void answered(String name, Polled one, long begin) {
+    long now = System.nanoTime();
+    if (window != null) {
+      window.answered(name, one, begin, now);
+    }
+    one.lastAnswer = now;
+    notifyAll();
+  }
+
+  private synchronized void awaitAll() throws InterruptedException {
+    while (polled.values().stream().anyMatch(one -> one.lastAnswer == 0)) {
+      wait();
+    }
+  }
+
+  private synchronized void command(String line) {
+    String[] words = line.split(" ");
+    if (words[0].equals("begin")) {
+      window = new Window(words[1]);
+    } else {
+      window.close();
+      window = null;
     }
   }
 

@@ -77,7 +77,7 @@ class GoClient:
         return {}
 
     def run(self, endpoint, suites, **how):
-        return subprocess.run([self._program(), f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
+        return subprocess.run([self._program(), endpoint.quorum(), *suites], **how)
 
 
 class AsynchbaseClient:
@@ -104,7 +104,7 @@ class AsynchbaseClient:
         tables = [f"compat_async_{suite}" for suite in (self.suites()[0] if suites == ["all"] else suites)]
         pe.tool(endpoint, "create", ",".join(tables), "f,g", "r20", "r40")
         command = [java(), "-Xmx512m", "-cp", self._class_path(), "compat.async.Main"]
-        return subprocess.run([*command, f"{endpoint.host}:{endpoint.zookeeper}", *suites], **how)
+        return subprocess.run([*command, endpoint.quorum(), *suites], **how)
 
 
 def _output(command):

@@ -125,15 +125,16 @@ def write_logging(directory, level):
 CODECS = {"hbase.io.compress.zstd.codec": "compat.hbase.PlainZstdCodec"}
 
 
-def conf_directory(settings, level="warn", directory=None):
+def conf_directory(settings, level="warn", directory=None, core=None):
     """Writes a configuration directory with hbase-site.xml, core-site.xml and logging; by default a
-    fresh one."""
+    fresh one. `core` are further settings of core-site.xml."""
     if directory is None:
         os.makedirs(TARGET, exist_ok=True)
         directory = tempfile.mkdtemp(prefix="conf.", dir=TARGET)
     os.makedirs(directory, exist_ok=True)
     write_site(os.path.join(directory, "hbase-site.xml"), settings)
-    write_site(os.path.join(directory, "core-site.xml"), {"hadoop.tmp.dir": os.path.join(directory, "tmp"), **CODECS})
+    write_site(os.path.join(directory, "core-site.xml"),
+               {"hadoop.tmp.dir": os.path.join(directory, "tmp"), **CODECS, **(core or {})})
     write_logging(directory, level)
     return directory
 
@@ -151,6 +152,10 @@ class Endpoint:
 
     def ports(self):
         return [self.zookeeper, self.master, self.region_server]
+
+    def quorum(self):
+        """The address of ZooKeeper, as clients of other languages take it."""
+        return f"{self.host}:{self.zookeeper}"
 
     def settings(self, registry):
         """The client settings for one of the registries `zk`, `rpc`, `master`."""

@@ -36,7 +36,7 @@ def stock(endpoint, script, *options):
 
 def grampus(binary, endpoint, script, *options):
     """Runs `script` in `grampus shell`."""
-    command = [os.path.abspath(binary), "shell", "--zookeeper", f"{endpoint.host}:{endpoint.zookeeper}", *options]
+    command = [os.path.abspath(binary), "shell", "--zookeeper", endpoint.quorum(), *options]
     os.makedirs(TARGET, exist_ok=True)
     return _played(command, script, os.path.join(TARGET, "grampus-shell.log"))
 

@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 
+import cluster
 import servers
 from javatools import COMPAT, TARGET, Endpoint, die
 
@@ -20,6 +21,8 @@ def add_options(parser):
     choice.add_argument("--grampus", metavar="BINARY", help="start this binary; default: the newest below target/")
     choice.add_argument("--running", action="store_true", help="test a server that already runs")
     choice.add_argument("--hbase", action="store_true", help="start HBase and test it")
+    parser.add_argument("--cluster", action="store_true",
+                        help="start a cluster of 2 masters and 3 region servers, not one process")
     Endpoint.add_options(parser)
     return choice
 
@@ -29,9 +32,18 @@ def chosen(arguments, settings=None):
     not apply to a server that already runs."""
     if arguments.running:
         return Running(Endpoint.of(arguments))
+    if arguments.cluster:
+        return clustered(arguments, settings=settings)
     if arguments.hbase:
         return hbase(settings=settings)
     return grampus(arguments.grampus, arguments.port_offset, settings)
+
+
+def clustered(arguments, **how):
+    """The chosen cluster; `how` is passed to it."""
+    if arguments.hbase:
+        return cluster.HBase(**how)
+    return cluster.Grampus(arguments.grampus or newest_grampus(), **how)
 
 
 def hbase(heap="1g", settings=None, **how):

@@ -1,0 +1,26 @@
+//! Deterministic simulation of a cluster.
+//!
+//! [`World::run`] runs all processes of a cluster on one thread, in virtual time.
+//! Everything that happens, including faults, follows from one seed, so a failing run can be
+//! repeated. The processes run the code of the product over a simulated [`Env`](base::env::Env) and
+//! [`FileSystem`](fs::FileSystem).
+//!
+//! * [`world`], [`process`]: the world, its processes, and how they end or pause;
+//! * [`scheduler`]: the order of tasks, and virtual time;
+//! * [`network`]: byte streams with latency, partitions, resets;
+//! * [`disk`]: the shared file system;
+//! * [`timeline`]: the events of a run, and their digest;
+//! * [`random`], [`entropy`]: decisions from the seed, and hash keys.
+//!
+//! Knows nothing about: real clocks, sockets and disks.
+
+pub mod disk;
+pub mod entropy;
+pub mod network;
+pub mod process;
+pub mod random;
+pub mod scheduler;
+pub mod timeline;
+pub mod world;
+
+pub use world::{Run, World, WorldOptions};

@@ -60,6 +60,9 @@ pub trait Coordinator: Send + Sync + 'static {
     /// The state of this session.
     fn session(&self) -> watch::Receiver<SessionState>;
 
+    /// The session's number, which is the owner of its ephemeral znodes; not 0.
+    fn session_id(&self) -> i64;
+
     /// The zxid of the newest change that this session has seen.
     fn last_zxid(&self) -> i64;
 }

@@ -109,11 +109,6 @@ impl Ensemble {
         Ok(Arc::new(Ensemble { env: env.clone(), session, watches }))
     }
 
-    /// The session's number, which is the owner of its ephemeral znodes.
-    pub fn session_id(&self) -> i64 {
-        self.session.id()
-    }
-
     /// The session timeout that the ensemble granted.
     pub fn session_timeout(&self) -> Duration {
         self.session.timeout()
@@ -272,6 +267,10 @@ impl Coordinator for Ensemble {
 
     fn session(&self) -> watch::Receiver<SessionState> {
         self.session.state()
+    }
+
+    fn session_id(&self) -> i64 {
+        self.session.id()
     }
 
     fn last_zxid(&self) -> i64 {

@@ -1,7 +1,7 @@
 //! Coordination: the znodes through which clients, masters and region servers find each other.
 //!
 //! * [`Coordinator`]: reads and writes znodes, wherever they are stored;
-//! * [`memory`]: znodes in this process, for a standalone server;
+//! * [`memory`]: znodes in this process, for a standalone server and for simulations;
 //! * [`ensemble`]: znodes on a real ZooKeeper ensemble, for a cluster;
 //! * [`names`], [`payload`]: the znodes that HBase has, and their content;
 //! * [`protocol`]: ZooKeeper's frames, as plain functions over bytes;
@@ -24,5 +24,5 @@ pub mod protocol;
 pub use coordinator::{Coordinator, Error, Mode, SessionState, Stat, Watch, Znode};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use ensemble::{Ensemble, EnsembleOptions};
-pub use memory::MemoryCoordinator;
+pub use memory::{MemoryCoordinator, MemoryEnsemble};
 pub use names::Names;

@@ -1,10 +1,13 @@
-//! Znodes in this process, for a standalone server.
+//! Znodes in this process: for a standalone server, and for simulations of a cluster.
 //!
-//! Nothing survives a restart, and nothing needs to: the server publishes its znodes when it
-//! starts. Zxids begin at the start time, so that they also grow over restarts. A client that
+//! Nothing survives a restart, and nothing needs to: a standalone server publishes its znodes when
+//! it starts. Zxids begin at the start time, so that they also grow over restarts. A client that
 //! outlives the server never sees them go backwards.
 
-use std::collections::{BTreeMap, HashMap};
+mod tree;
+mod watches;
+
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::BoxFuture;
@@ -12,70 +15,116 @@ use base::env::{Clock, Env};
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use self::tree::Tree;
 use crate::coordinator::{
-    Coordinator, EPHEMERAL_PARENT, Error, Mode, SessionState, Stat, Watch, Znode, bad_path, check_data,
-    check_path, parent_and_name,
+    Coordinator, Error, Mode, SessionState, Stat, Watch, Znode, check_data, check_path,
 };
 
-/// The session that owns this process's ephemeral znodes.
-const OWN_SESSION: i64 = 1;
-
-/// A tree of znodes in memory.
-pub struct MemoryCoordinator {
+/// A tree of znodes in memory, on which any number of sessions can be opened.
+pub struct MemoryEnsemble {
     clock: Arc<dyn Clock>,
-    session: watch::Sender<SessionState>,
+    last_session: AtomicI64,
     tree: Mutex<Tree>,
 }
 
-struct Tree {
-    zxid: i64,
-    // By path. The children of a path are the paths that extend it by one part.
-    nodes: BTreeMap<String, Znode>,
-    // By path: the number of changes so far. Paths without a watch have no entry.
-    watches: HashMap<String, watch::Sender<u64>>,
+impl MemoryEnsemble {
+    /// A tree with only its root.
+    pub fn new(env: &Env) -> Arc<MemoryEnsemble> {
+        let zxid = i64::try_from(env.clock.now_ms()).unwrap_or(0) << 8;
+        Arc::new(MemoryEnsemble {
+            clock: Arc::clone(&env.clock),
+            last_session: AtomicI64::new(0),
+            tree: Mutex::new(Tree::new(zxid)),
+        })
+    }
+
+    /// Opens a session.
+    pub fn connect(self: &Arc<MemoryEnsemble>) -> Arc<MemoryCoordinator> {
+        Arc::new(MemoryCoordinator {
+            ensemble: Arc::clone(self),
+            id: self.last_session.fetch_add(1, Ordering::Relaxed) + 1,
+            state: watch::channel(SessionState::Connected).0,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session with a [`MemoryEnsemble`]. Its end, by one of the functions here or when this is
+/// dropped, deletes its ephemeral znodes.
+pub struct MemoryCoordinator {
+    ensemble: Arc<MemoryEnsemble>,
+    id: i64,
+    // Changed only while the tree is locked. So an operation, which also locks the tree, is either
+    // before or after a change of the state.
+    state: watch::Sender<SessionState>,
 }
 
 impl MemoryCoordinator {
-    /// A tree with only its root.
+    /// The only session of a tree with only its root.
     pub fn new(env: &Env) -> Arc<MemoryCoordinator> {
-        let zxid = i64::try_from(env.clock.now_ms()).unwrap_or(0) << 8;
-        let root = Znode { data: Bytes::new(), stat: Stat::default() };
-        Arc::new(MemoryCoordinator {
-            clock: Arc::clone(&env.clock),
-            session: watch::channel(SessionState::Connected).0,
-            tree: Mutex::new(Tree {
-                zxid,
-                nodes: BTreeMap::from([("/".to_string(), root)]),
-                watches: HashMap::new(),
-            }),
-        })
+        MemoryEnsemble::new(env).connect()
     }
 
     /// Ends the session, as ZooKeeper does with one that it did not hear from: its ephemeral znodes
     /// are deleted, and its owner can read and write no more.
     pub fn expire_session(&self) {
-        let mut tree = self.lock();
-        let is_own = |(_, node): &(&String, &Znode)| node.stat.ephemeral_owner == OWN_SESSION;
-        let own: Vec<String> = tree.nodes.iter().filter(is_own).map(|(path, _)| path.clone()).collect();
-        for path in own {
-            tree.delete(&path, None).expect("an ephemeral znode exists and has no children");
+        let mut tree = self.ensemble.lock();
+        // First, so that the owner is notified before another session can see the deletions.
+        if self.state.send_replace(SessionState::Expired) != SessionState::Expired {
+            tree.end_session(self.id);
         }
-        self.session.send_replace(SessionState::Expired);
     }
 
-    fn check_session(&self) -> Result<(), Error> {
-        match *self.session.borrow() {
-            SessionState::Expired => Err(Error::SessionExpired),
-            SessionState::Connected | SessionState::Suspended => Ok(()),
+    /// Ends the session, as its owner does when it stops.
+    pub fn close(&self) {
+        self.expire_session();
+    }
+
+    /// Loses the connection: operations fail with [`Error::Unavailable`], and watches report
+    /// nothing, until [`resume`](Self::resume) or the end of the session.
+    pub fn suspend(&self) {
+        let mut tree = self.ensemble.lock();
+        if *self.state.borrow() == SessionState::Connected {
+            self.state.send_replace(SessionState::Suspended);
+            tree.watches(self.id).suspend();
         }
+    }
+
+    /// Restores the connection. Watches report the changes since [`suspend`](Self::suspend).
+    pub fn resume(&self) {
+        let mut tree = self.ensemble.lock();
+        if *self.state.borrow() == SessionState::Suspended {
+            self.state.send_replace(SessionState::Connected);
+            tree.watches(self.id).resume();
+        }
+    }
+
+    fn check_state(&self) -> Result<(), Error> {
+        match *self.state.borrow() {
+            SessionState::Connected => Ok(()),
+            SessionState::Suspended => {
+                Err(Error::Unavailable("the session is suspended (retry)".to_string()))
+            }
+            SessionState::Expired => Err(Error::SessionExpired),
+        }
+    }
+
+    /// Executes an operation on the znode at `path`.
+    fn locked<T>(&self, path: &str, act: impl FnOnce(&mut Tree) -> Result<T, Error>) -> Result<T, Error> {
+        check_path(path)?;
+        let mut tree = self.ensemble.lock();
+        self.check_state()?;
+        act(&mut tree)
     }
 
     fn read<T>(&self, path: &str, then: impl FnOnce(&Tree, &Znode) -> T) -> Result<T, Error> {
-        check_path(path)?;
-        self.check_session()?;
-        let tree = self.lock();
-        let node = tree.nodes.get(path).ok_or_else(|| no_node(path))?;
-        Ok(then(&tree, node))
+        self.locked(path, |tree| {
+            let node = tree.get(path)?;
+            Ok(then(tree, node))
+        })
     }
 
     /// Applies a change.
@@ -84,117 +133,15 @@ impl MemoryCoordinator {
         path: &str,
         act: impl FnOnce(&mut Tree, i64) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        check_path(path)?;
-        self.check_session()?;
-        let now_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
-        act(&mut self.lock(), now_ms)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Tree> {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+        let now_ms = i64::try_from(self.ensemble.clock.now_ms()).unwrap_or(i64::MAX);
+        self.locked(path, |tree| act(tree, now_ms))
     }
 }
 
-impl Tree {
-    fn create(&mut self, path: &str, data: Bytes, mode: Mode, now_ms: i64) -> Result<Stat, Error> {
-        if self.nodes.contains_key(path) {
-            return Err(Error::NodeExists { path: path.to_string() });
-        }
-        let (parent, _) = parent_and_name(path).expect("only the root has no parent, and it exists");
-        if self.nodes.get(parent).is_some_and(|parent| parent.stat.ephemeral_owner != 0) {
-            return Err(bad_path(path, EPHEMERAL_PARENT));
-        }
-        let zxid = self.children_changed(parent, 1)?;
-        let stat = Stat {
-            created_zxid: zxid,
-            modified_zxid: zxid,
-            created_ms: now_ms,
-            modified_ms: now_ms,
-            ephemeral_owner: if mode == Mode::Ephemeral { OWN_SESSION } else { 0 },
-            data_len: len_of(&data),
-            children_zxid: zxid,
-            ..Stat::default()
-        };
-        assert!(stat.created_zxid == self.zxid, "a creation is the newest change");
-        self.nodes.insert(path.to_string(), Znode { data, stat });
-        self.notify(path);
-        Ok(stat)
+impl Drop for MemoryCoordinator {
+    fn drop(&mut self) {
+        self.close();
     }
-
-    fn set(&mut self, path: &str, data: Bytes, version: Option<i32>, now_ms: i64) -> Result<Stat, Error> {
-        let zxid = self.zxid + 1;
-        let node = versioned(&mut self.nodes, path, version)?;
-        node.stat.modified_zxid = zxid;
-        node.stat.modified_ms = now_ms;
-        node.stat.version = node.stat.version.wrapping_add(1);
-        node.stat.data_len = len_of(&data);
-        node.data = data;
-        let stat = node.stat;
-        self.zxid = zxid;
-        self.notify(path);
-        Ok(stat)
-    }
-
-    fn delete(&mut self, path: &str, version: Option<i32>) -> Result<(), Error> {
-        let node = versioned(&mut self.nodes, path, version)?;
-        let parent = parent_and_name(path).map(|(parent, _)| parent);
-        let Some(parent) = parent.filter(|_| node.stat.children == 0) else {
-            return Err(Error::NotEmpty { path: path.to_string() });
-        };
-        debug_assert!(self.children(path).is_empty(), "a znode counts its children");
-        self.children_changed(parent, -1)?;
-        self.nodes.remove(path);
-        self.notify(path);
-        Ok(())
-    }
-
-    /// Notifies the watches of `path`, and forgets them if all are dropped.
-    fn notify(&mut self, path: &str) {
-        if let Some(watch) = self.watches.get(path) {
-            watch.send_modify(|changes| *changes += 1);
-            if watch.is_closed() {
-                self.watches.remove(path);
-            }
-        }
-    }
-
-    fn children_changed(&mut self, parent: &str, by: i32) -> Result<i64, Error> {
-        let node = self.nodes.get_mut(parent).ok_or_else(|| no_node(parent))?;
-        self.zxid += 1;
-        node.stat.children += by;
-        node.stat.children_version = node.stat.children_version.wrapping_add(1);
-        node.stat.children_zxid = self.zxid;
-        assert!(node.stat.children >= 0, "a znode has as many children as were created and not deleted");
-        self.notify(parent);
-        Ok(self.zxid)
-    }
-
-    fn children(&self, path: &str) -> Vec<String> {
-        let prefix = if path == "/" { "/".to_string() } else { format!("{path}/") };
-        let below = self.nodes.range(prefix.clone()..).map_while(|(path, _)| path.strip_prefix(&prefix));
-        below.filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_string).collect()
-    }
-}
-
-fn versioned<'a>(
-    nodes: &'a mut BTreeMap<String, Znode>,
-    path: &str,
-    version: Option<i32>,
-) -> Result<&'a mut Znode, Error> {
-    let node = nodes.get_mut(path).ok_or_else(|| no_node(path))?;
-    let actual = node.stat.version;
-    if version.is_some_and(|version| version != actual) {
-        return Err(Error::BadVersion { path: path.to_string(), actual });
-    }
-    Ok(node)
-}
-
-fn no_node(path: &str) -> Error {
-    Error::NoNode { path: path.to_string() }
-}
-
-fn len_of(data: &Bytes) -> i32 {
-    i32::try_from(data.len()).unwrap_or(i32::MAX)
 }
 
 fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
@@ -219,9 +166,10 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn create<'a>(&'a self, path: &'a str, data: Bytes, mode: Mode) -> BoxFuture<'a, Result<Stat, Error>> {
+        let owner = if mode == Mode::Ephemeral { self.id } else { 0 };
         let create = |tree: &mut Tree, now_ms| {
             check_data(path, &data)?;
-            tree.create(path, data, mode, now_ms)
+            tree.create(path, data, owner, now_ms)
         };
         ready(self.change(path, create))
     }
@@ -244,19 +192,20 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn watch<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Watch, Error>> {
-        let valid = check_path(path).and_then(|()| self.check_session());
-        ready(valid.map(|()| {
-            let mut tree = self.lock();
-            let sender = tree.watches.entry(path.to_string()).or_insert_with(|| watch::channel(0).0);
-            Watch::new(sender.subscribe(), self.session.subscribe())
+        ready(self.locked(path, |tree| {
+            Ok(Watch::new(tree.watches(self.id).subscribe(path), self.state.subscribe()))
         }))
     }
 
     fn session(&self) -> watch::Receiver<SessionState> {
-        self.session.subscribe()
+        self.state.subscribe()
+    }
+
+    fn session_id(&self) -> i64 {
+        self.id
     }
 
     fn last_zxid(&self) -> i64 {
-        self.lock().zxid
+        self.ensemble.lock().zxid()
     }
 }

@@ -9,7 +9,28 @@ use zk::{Error, Mode, SessionState, Stat};
 
 use crate::subject::{Subject, changed, unchanged};
 
-pub async fn a_znode_has_a_value_and_metadata(subject: &Subject) {
+tests! {
+    [memory two_memory_sessions ensemble two_ensemble_sessions] {
+        a_znode_has_a_value_and_metadata,
+        versions_and_children_are_counted,
+        missing_and_existing_znodes_are_errors,
+        a_version_must_match,
+        the_root_exists_and_stays,
+        invalid_paths_are_rejected,
+        invalid_values_are_rejected,
+        an_ephemeral_znode_has_an_owner_and_no_children,
+        zxids_grow_with_each_change,
+        paths_and_values_are_published,
+        every_change_of_a_watched_znode_is_reported,
+        nothing_else_is_reported,
+        watches_of_one_znode_are_independent,
+        a_reader_that_watches_before_it_reads_misses_no_change,
+        concurrent_changes_by_version_lose_no_update,
+        nothing_succeeds_after_the_session,
+    }
+}
+
+async fn a_znode_has_a_value_and_metadata(subject: &Subject) {
     let path = subject.path("a");
     let value = Bytes::from_static(b"\0\xff value");
     let created = subject.tree.create(&path, value.clone(), Mode::Persistent).await.unwrap();
@@ -36,7 +57,7 @@ pub async fn a_znode_has_a_value_and_metadata(subject: &Subject) {
     assert_eq!(subject.tree.get(&path).await.unwrap().data, "");
 }
 
-pub async fn versions_and_children_are_counted(subject: &Subject) {
+async fn versions_and_children_are_counted(subject: &Subject) {
     for name in ["p", "p/b", "p/a", "p/a/x", "p-c"] {
         subject.create(name).await;
     }
@@ -54,7 +75,7 @@ pub async fn versions_and_children_are_counted(subject: &Subject) {
     assert_eq!(subject.set("p", "two").await.version, 2);
 }
 
-pub async fn missing_and_existing_znodes_are_errors(subject: &Subject) {
+async fn missing_and_existing_znodes_are_errors(subject: &Subject) {
     let tree = &subject.tree;
     let (missing, below) = (subject.path("missing"), subject.path("missing/below"));
     let no_node = Error::NoNode { path: missing.clone() };
@@ -79,7 +100,7 @@ pub async fn missing_and_existing_znodes_are_errors(subject: &Subject) {
     assert_eq!(tree.exists(&missing).await, Ok(None));
 }
 
-pub async fn a_version_must_match(subject: &Subject) {
+async fn a_version_must_match(subject: &Subject) {
     let path = subject.path("a");
     subject.create("a").await;
     let set = subject.tree.set(&path, "one".into(), Some(0)).await.unwrap();
@@ -101,7 +122,7 @@ pub async fn a_version_must_match(subject: &Subject) {
     assert_eq!(subject.set("a", "").await.version, 1, "a new znode has a new version");
 }
 
-pub async fn the_root_exists_and_stays(subject: &Subject) {
+async fn the_root_exists_and_stays(subject: &Subject) {
     let root = "/".to_string();
     assert!(subject.tree.exists("/").await.unwrap().is_some());
     assert!(subject.tree.get("/").await.is_ok());
@@ -112,7 +133,7 @@ pub async fn the_root_exists_and_stays(subject: &Subject) {
     assert_eq!(subject.tree.delete("/", None).await, Err(Error::NotEmpty { path: root }));
 }
 
-pub async fn invalid_paths_are_rejected(subject: &Subject) {
+async fn invalid_paths_are_rejected(subject: &Subject) {
     let tree = &subject.tree;
     let long = format!("/{}", "x".repeat(4096));
     let invalid = [
@@ -153,7 +174,7 @@ pub async fn invalid_paths_are_rejected(subject: &Subject) {
     assert!(tree.get(&longest).await.is_ok());
 }
 
-pub async fn invalid_values_are_rejected(subject: &Subject) {
+async fn invalid_values_are_rejected(subject: &Subject) {
     let path = subject.path(&"x".repeat(4000));
     let longest = Bytes::from(vec![7; DATA_LEN_MAX]);
     let too_long = Bytes::from(vec![7; DATA_LEN_MAX + 1]);
@@ -166,11 +187,12 @@ pub async fn invalid_values_are_rejected(subject: &Subject) {
     assert_eq!(subject.tree.get(&path).await.unwrap().data, longest);
 }
 
-pub async fn an_ephemeral_znode_has_an_owner_and_no_children(subject: &Subject) {
+async fn an_ephemeral_znode_has_an_owner_and_no_children(subject: &Subject) {
     let (path, below) = (subject.path("e"), subject.path("e/below"));
     let first = subject.tree.create(&path, "value".into(), Mode::Ephemeral).await.unwrap();
     let second = subject.tree.create(&subject.path("f"), Bytes::new(), Mode::Ephemeral).await.unwrap();
     assert_ne!(first.ephemeral_owner, 0);
+    assert_eq!(first.ephemeral_owner, subject.tree.session_id());
     assert_eq!(first.ephemeral_owner, second.ephemeral_owner);
     assert_eq!(subject.create("p").await.ephemeral_owner, 0);
     let created = subject.tree.create(&below, Bytes::new(), Mode::Persistent).await;
@@ -180,10 +202,10 @@ pub async fn an_ephemeral_znode_has_an_owner_and_no_children(subject: &Subject) 
     assert_eq!(subject.tree.exists(&path).await, Ok(None));
 }
 
-pub async fn zxids_grow_with_each_change(subject: &Subject) {
-    let mut last = subject.tree.last_zxid();
+async fn zxids_grow_with_each_change(subject: &Subject) {
+    let mut last = subject.writer.last_zxid();
     let mut grown = |zxid: Option<i64>, what: &str| {
-        let now = subject.tree.last_zxid();
+        let now = subject.writer.last_zxid();
         assert!(now > last, "{what}: {now} after {last}");
         assert!(zxid.is_none_or(|zxid| zxid > last && zxid <= now), "{what}: {zxid:?}, last seen {now}");
         last = now;
@@ -199,7 +221,7 @@ pub async fn zxids_grow_with_each_change(subject: &Subject) {
     assert!(subject.tree.last_zxid() >= stat.children_zxid);
 }
 
-pub async fn paths_and_values_are_published(subject: &Subject) {
+async fn paths_and_values_are_published(subject: &Subject) {
     ensure_path(&*subject.tree, &subject.path("a/b/c")).await.unwrap();
     ensure_path(&*subject.tree, &subject.path("a/b/c")).await.unwrap();
     let path = subject.path("d/e");
@@ -210,7 +232,7 @@ pub async fn paths_and_values_are_published(subject: &Subject) {
     assert_eq!(subject.tree.get(&subject.path("a/b")).await.unwrap().data, "");
 }
 
-pub async fn every_change_of_a_watched_znode_is_reported(subject: &Subject) {
+async fn every_change_of_a_watched_znode_is_reported(subject: &Subject) {
     let mut watch = subject.watch("a").await;
     // Twice: the znode is created again after its deletion.
     for round in ["first", "second"] {
@@ -232,7 +254,7 @@ pub async fn every_change_of_a_watched_znode_is_reported(subject: &Subject) {
     unchanged(&mut watch, "nothing").await;
 }
 
-pub async fn nothing_else_is_reported(subject: &Subject) {
+async fn nothing_else_is_reported(subject: &Subject) {
     subject.create("a").await;
     subject.create("a/b").await;
     let mut watch = subject.watch("a").await;
@@ -259,7 +281,7 @@ pub async fn nothing_else_is_reported(subject: &Subject) {
     changed(&mut watch, "the deletions").await;
 }
 
-pub async fn watches_of_one_znode_are_independent(subject: &Subject) {
+async fn watches_of_one_znode_are_independent(subject: &Subject) {
     subject.create("a").await;
     let mut first = subject.watch("a").await;
     let second = subject.watch("a").await;
@@ -280,12 +302,12 @@ pub async fn watches_of_one_znode_are_independent(subject: &Subject) {
     }
 }
 
-pub async fn a_reader_that_watches_before_it_reads_misses_no_change(subject: &Subject) {
+async fn a_reader_that_watches_before_it_reads_misses_no_change(subject: &Subject) {
     const CHANGES: i32 = 300;
     subject.create("a").await;
     let path = subject.path("a");
     let writer = {
-        let (tree, path) = (Arc::clone(&subject.tree), path.clone());
+        let (tree, path) = (Arc::clone(&subject.writer), path.clone());
         tokio::spawn(async move {
             for number in 1..=CHANGES {
                 tree.set(&path, number.to_string().into(), None).await.unwrap();
@@ -306,13 +328,14 @@ pub async fn a_reader_that_watches_before_it_reads_misses_no_change(subject: &Su
     assert!(reports <= CHANGES);
 }
 
-pub async fn concurrent_changes_by_version_lose_no_update(subject: &Subject) {
+async fn concurrent_changes_by_version_lose_no_update(subject: &Subject) {
     const WRITERS: usize = 5;
     const ROUNDS: usize = 10;
     subject.create("counter").await;
     let mut writers = JoinSet::new();
-    for _ in 0..WRITERS {
-        let (tree, path) = (Arc::clone(&subject.tree), subject.path("counter"));
+    for number in 0..WRITERS {
+        let tree = if number % 2 == 0 { &subject.tree } else { &subject.writer };
+        let (tree, path) = (Arc::clone(tree), subject.path("counter"));
         writers.spawn(async move {
             let mut added = 0;
             while added < ROUNDS {
@@ -332,7 +355,7 @@ pub async fn concurrent_changes_by_version_lose_no_update(subject: &Subject) {
     assert_eq!((read.data.len(), read.stat.version as usize), (WRITERS * ROUNDS, WRITERS * ROUNDS));
 }
 
-pub async fn nothing_succeeds_after_the_session(subject: &Subject) {
+async fn nothing_succeeds_after_the_session(subject: &Subject) {
     let (tree, path) = (&subject.tree, subject.path("a"));
     subject.create("a").await;
     let mut watch = subject.watch("a").await;

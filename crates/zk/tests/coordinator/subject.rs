@@ -9,7 +9,9 @@ use std::time::Duration;
 use base::env::Env;
 use bytes::Bytes;
 use tokio::sync::watch;
-use zk::{Coordinator, Ensemble, EnsembleOptions, MemoryCoordinator, Mode, SessionState, Watch};
+use zk::{
+    Coordinator, Ensemble, EnsembleOptions, MemoryCoordinator, MemoryEnsemble, Mode, SessionState, Watch,
+};
 
 /// Waits at most this long for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,33 +20,89 @@ const SILENCE: Duration = Duration::from_millis(300);
 
 /// A tree of znodes, and a znode of it below which a test has all its own.
 pub struct Subject {
+    /// The tested session.
     pub tree: Arc<dyn Coordinator>,
+    /// The session of `create`, `set` and `delete`: the tested one or another.
+    pub writer: Arc<dyn Coordinator>,
     root: String,
+    service: Service,
     session: Session,
 }
 
-enum Session {
+/// Where sessions are opened.
+enum Service {
+    Memory(Arc<MemoryEnsemble>),
+    /// The address of a ZooKeeper server.
+    Ensemble(String),
+}
+
+impl Service {
+    async fn connect(&self) -> Session {
+        match self {
+            Service::Memory(ensemble) => Session::Memory(ensemble.connect()),
+            Service::Ensemble(quorum) => Session::Ensemble(connect(quorum, Duration::from_secs(10)).await),
+        }
+    }
+}
+
+/// A session with an owner that may end it.
+pub enum Session {
     Memory(Arc<MemoryCoordinator>),
     Ensemble(Arc<Ensemble>),
 }
 
+impl Session {
+    pub fn tree(&self) -> Arc<dyn Coordinator> {
+        match self {
+            Session::Memory(tree) => tree.clone(),
+            Session::Ensemble(tree) => tree.clone(),
+        }
+    }
+
+    /// Ends the session.
+    pub async fn end(&self) {
+        match self {
+            Session::Memory(tree) => tree.expire_session(),
+            Session::Ensemble(tree) => tree.close().await,
+        }
+    }
+}
+
 impl Subject {
     /// Znodes in memory.
-    pub async fn memory() -> Subject {
-        let tree = MemoryCoordinator::new(&env());
-        Subject::new(tree.clone(), Session::Memory(tree)).await
+    pub async fn memory() -> Option<Subject> {
+        Some(Subject::new(Service::Memory(MemoryEnsemble::new(&env()))).await)
     }
 
     /// Znodes on ZooKeeper; `None` if there is none.
     pub async fn ensemble() -> Option<Subject> {
-        let tree = connect(&zookeeper()?, Duration::from_secs(10)).await;
-        Some(Subject::new(tree.clone(), Session::Ensemble(tree)).await)
+        Some(Subject::new(Service::Ensemble(zookeeper()?)).await)
     }
 
-    async fn new(tree: Arc<dyn Coordinator>, session: Session) -> Subject {
-        let root = unused_root();
+    /// The same as `memory`, with another session that writes.
+    pub async fn two_memory_sessions() -> Option<Subject> {
+        Some(Subject::memory().await?.with_another_writer().await)
+    }
+
+    /// The same as `ensemble`, with another session that writes.
+    pub async fn two_ensemble_sessions() -> Option<Subject> {
+        Some(Subject::ensemble().await?.with_another_writer().await)
+    }
+
+    async fn new(service: Service) -> Subject {
+        let session = service.connect().await;
+        let (tree, root) = (session.tree(), unused_root());
         tree.create(&root, Bytes::new(), Mode::Persistent).await.unwrap();
-        Subject { tree, root, session }
+        Subject { writer: tree.clone(), tree, root, service, session }
+    }
+
+    async fn with_another_writer(self) -> Subject {
+        Subject { writer: self.connect().await.tree(), ..self }
+    }
+
+    /// Opens a further session.
+    pub async fn connect(&self) -> Session {
+        self.service.connect().await
     }
 
     /// The path of a znode of this test; "" is its root.
@@ -52,24 +110,21 @@ impl Subject {
         if name.is_empty() { self.root.clone() } else { format!("{}/{name}", self.root) }
     }
 
-    /// Ends the session.
+    /// Ends the tested session.
     pub async fn end(&self) {
-        match &self.session {
-            Session::Memory(tree) => tree.expire_session(),
-            Session::Ensemble(tree) => tree.close().await,
-        }
+        self.session.end().await;
     }
 
     pub async fn create(&self, name: &str) -> zk::Stat {
-        self.tree.create(&self.path(name), Bytes::new(), Mode::Persistent).await.unwrap()
+        self.writer.create(&self.path(name), Bytes::new(), Mode::Persistent).await.unwrap()
     }
 
     pub async fn set(&self, name: &str, value: &'static str) -> zk::Stat {
-        self.tree.set(&self.path(name), value.into(), None).await.unwrap()
+        self.writer.set(&self.path(name), value.into(), None).await.unwrap()
     }
 
     pub async fn delete(&self, name: &str) {
-        self.tree.delete(&self.path(name), None).await.unwrap();
+        self.writer.delete(&self.path(name), None).await.unwrap();
     }
 
     pub async fn watch(&self, name: &str) -> Watch {

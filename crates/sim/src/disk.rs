@@ -13,10 +13,8 @@ mod writer;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use base::BoxFuture;
 use fs::memory::MemoryFs;
 
 pub use self::handle::DiskHandle;
@@ -133,14 +131,6 @@ impl Disk {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The result of a call of [`MemoryFs`], whose futures are always ready.
-fn now<T>(mut future: BoxFuture<'_, T>) -> T {
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => unreachable!("every future of MemoryFs is ready on the first poll"),
     }
 }
 

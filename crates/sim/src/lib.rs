@@ -9,16 +9,23 @@
 //! * [`scheduler`]: the order of tasks, and virtual time;
 //! * [`network`]: byte streams with latency, partitions, resets;
 //! * [`disk`]: the shared file system;
+//! * [`fenced`]: logs that stop when another server takes them over;
+//! * [`duplicates`]: calls that arrive twice;
+//! * [`ensemble`]: ZooKeeper: sessions, and when they expire;
 //! * [`timeline`]: the events of a run, and their digest;
 //! * [`random`], [`entropy`]: decisions from the seed, and hash keys.
 //!
 //! Knows nothing about: real clocks, sockets and disks.
 
 pub mod disk;
+pub mod duplicates;
+pub mod ensemble;
 pub mod entropy;
+pub mod fenced;
 pub mod network;
 pub mod process;
 pub mod random;
+mod ready;
 pub mod scheduler;
 pub mod timeline;
 pub mod world;

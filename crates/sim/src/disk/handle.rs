@@ -10,7 +10,8 @@ use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, Fil
 use tokio::sync::oneshot;
 
 use super::writer::DiskWriter;
-use super::{CallKind, Disk, DiskFaults, Fate, now};
+use super::{CallKind, Disk, DiskFaults, Fate};
+use crate::ready::now;
 use crate::scheduler::Owner;
 
 /// The pause between two checks whether calls still hang.

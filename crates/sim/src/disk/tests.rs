@@ -1,6 +1,8 @@
 use bytes::Bytes;
 use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
 
+use std::task::Poll;
+
 use super::*;
 use crate::network::Crash;
 use crate::process::Life;

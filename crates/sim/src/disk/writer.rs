@@ -8,7 +8,8 @@ use bytes::Bytes;
 use fs::{Error, FilePath, FileWriter, Result, SyncLevel};
 
 use super::handle::{DiskCall, DiskHandle};
-use super::{CallKind, Fate, now};
+use super::{CallKind, Fate};
+use crate::ready::now;
 
 pub(super) struct DiskWriter {
     handle: DiskHandle,

@@ -12,6 +12,8 @@
 //! * [`fenced`]: logs that stop when another server takes them over;
 //! * [`duplicates`]: calls that arrive twice;
 //! * [`ensemble`]: ZooKeeper: sessions, and when they expire;
+//! * [`history`], [`workload`]: what clients write and read, and the checks of it;
+//! * [`node`], [`scenario`]: the servers under test, and the runs of them;
 //! * [`timeline`]: the events of a run, and their digest;
 //! * [`random`], [`entropy`]: decisions from the seed, and hash keys.
 //!
@@ -22,12 +24,16 @@ pub mod duplicates;
 pub mod ensemble;
 pub mod entropy;
 pub mod fenced;
+pub mod history;
 pub mod network;
+pub mod node;
 pub mod process;
 pub mod random;
 mod ready;
+pub mod scenario;
 pub mod scheduler;
 pub mod timeline;
+pub mod workload;
 pub mod world;
 
 pub use world::{Run, World, WorldOptions};

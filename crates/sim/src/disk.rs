@@ -31,22 +31,30 @@ pub struct DiskFaults {
     pub failing_one_in: u64,
     /// Calls take effect, but no result reaches the process until this is set to false.
     pub hangs: bool,
+    /// Syncs succeed without an effect, as on a disk with a volatile cache.
+    pub ignores_syncs: bool,
 }
 
 impl Default for DiskFaults {
     fn default() -> DiskFaults {
-        DiskFaults { slowness: 1, failing_one_in: 0, hangs: false }
+        DiskFaults { slowness: 1, failing_one_in: 0, hangs: false, ignores_syncs: false }
     }
 }
 
 impl fmt::Display for DiskFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "disk is {} times slower", self.slowness)?;
+        match self.slowness {
+            1 => write!(f, "disk has normal speed")?,
+            slowness => write!(f, "disk is {slowness} times slower")?,
+        }
         if self.failing_one_in > 0 {
             write!(f, ", one in {} calls fails", self.failing_one_in)?;
         }
         if self.hangs {
             write!(f, ", calls hang")?;
+        }
+        if self.ignores_syncs {
+            write!(f, ", syncs are ignored")?;
         }
         Ok(())
     }
@@ -63,12 +71,14 @@ enum CallKind {
     Sync,
 }
 
-/// What happens to a call whose process has ended.
+/// The effect of a call. A call whose process has ended may be partial or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Complete,
     Partial,
     Lost,
+    /// A sync that succeeds without an effect.
+    Ignored,
 }
 
 /// The storage. See the module's documentation.

@@ -10,7 +10,9 @@
 //! * all families have the same version, and exactly the values that were written;
 //! * an increment returns more than what was visible when it began, and no more than all increments
 //!   that were begun. So none is executed twice. Two of them may return the same value: a repeated
-//!   call returns the value at that time.
+//!   call returns the value at that time. An increment that spans a restart of a server may be
+//!   executed again: as in HBase, nonces survive a restart only in logs, which are removed when all
+//!   their edits are flushed.
 //!
 //! A write whose result is unknown may be visible or not, and may become visible late.
 
@@ -80,6 +82,10 @@ struct RowHistory {
     begun_increments: u64,
     /// Increments that were acknowledged.
     increments: u64,
+    /// Increments that were begun and have no result yet.
+    pending_increments: u64,
+    /// How often increments may have been executed again after a restart.
+    repeated_max: u64,
     /// What each later read must contain.
     floor: Floor,
 }
@@ -106,7 +112,15 @@ impl History {
         let mut state = self.lock();
         let history = state.rows.entry(row.clone()).or_default();
         history.begun_increments += 1;
+        history.pending_increments += 1;
         history.floor
+    }
+
+    /// A server has been restarted: it may have forgotten that pending increments were executed.
+    pub fn count_restart(&self) {
+        for history in self.lock().rows.values_mut() {
+            history.repeated_max += history.pending_increments;
+        }
     }
 
     /// An increment that began at `floor` was acknowledged, and returned the new value.
@@ -115,18 +129,26 @@ impl History {
         state.counts.writes += 1;
         let history = state.row(row);
         history.increments += 1;
-        let is_possible = value > floor.counter && value <= history.begun_increments;
+        history.pending_increments -= 1;
+        let is_possible = value > floor.counter && value <= history.counter_max();
         history.floor.counter = history.floor.counter.max(value).max(history.increments);
-        let (begun, floor) = (history.begun_increments, floor.counter);
+        let (begun, floor) = (history.counter_max(), floor.counter);
         if !is_possible {
             let found = format!("{row}: {value} after {floor}, of {begun} increments");
             state.violate("increments are executed once", found);
         }
     }
 
-    /// A write has no result: it may have been executed, or may be executed later.
-    pub fn lose_result(&self) {
+    /// A put has no result: it may have been executed, or may be executed later.
+    pub fn lose_put(&self) {
         self.lock().counts.unknown += 1;
+    }
+
+    /// The same of an increment. The client repeats it no more.
+    pub fn lose_increment(&self, row: &Arc<str>) {
+        let mut state = self.lock();
+        state.counts.unknown += 1;
+        state.row(row).pending_increments -= 1;
     }
 
     /// Begins a read of a row.
@@ -184,6 +206,11 @@ impl State {
 }
 
 impl RowHistory {
+    /// The greatest value that the counter can have.
+    fn counter_max(&self) -> u64 {
+        self.begun_increments + self.repeated_max
+    }
+
     fn check(&self, floor: Floor, read: &ReadRow) -> Option<(&'static str, String)> {
         let version = read.versions.first().copied().unwrap_or(0);
         if read.versions.iter().any(|other| *other != version) {
@@ -191,7 +218,7 @@ impl RowHistory {
         }
         for (what, value, floor, begun) in [
             ("version", version, floor.version, self.begun_version),
-            ("counter", read.counter, floor.counter, self.begun_increments),
+            ("counter", read.counter, floor.counter, self.counter_max()),
         ] {
             if value < floor {
                 let found = format!("{what} {value} was read, but {floor} was acknowledged or read before");
@@ -223,6 +250,7 @@ mod tests {
             history.begin_put(&row());
             history.begin_increment(&row());
         }
+        history.begin_increment(&"other".into());
         history.end_put(&row(), 2);
         act(&history);
         history.violations().iter().map(|violation| violation.invariant).collect()
@@ -277,15 +305,29 @@ mod tests {
     }
 
     #[test]
+    fn a_pending_increment_may_be_repeated_by_a_restarted_server() {
+        let violations = violated(|history| {
+            history.end_increment(&row(), Floor::default(), 1);
+            history.lose_increment(&row());
+            let floor = history.begin_read(&row());
+            history.end_read(&row(), floor, &read(2, 4));
+            history.count_restart();
+            history.end_read(&row(), floor, &read(2, 4));
+            history.end_read(&row(), floor, &read(2, 5));
+        });
+        assert_eq!(violations, ["only written values are read"; 2]);
+    }
+
+    #[test]
     fn increments_count_once() {
         let violations = violated(|history| {
-            let early = history.begin_increment(&row());
+            let early = history.begin_read(&row());
             history.end_increment(&row(), early, 1);
             history.end_increment(&row(), early, 2);
             history.end_read(&row(), history.begin_read(&row()), &read(2, 1));
-            history.end_increment(&row(), early, 2);
-            history.end_increment(&row(), history.begin_read(&row()), 2);
-            history.end_increment(&row(), early, 4);
+            let late = history.begin_increment(&row());
+            history.end_increment(&row(), late, 2);
+            history.end_increment(&row(), early, 5);
         });
         let once = "increments are executed once";
         assert_eq!(violations, ["acknowledged writes are visible", once, once]);

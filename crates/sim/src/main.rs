@@ -12,7 +12,7 @@ use base::testing::TestSpawner;
 use clap::Parser;
 use sim::scenario::{self, Summary};
 use sim::scheduler::current;
-use sim::timeline::Detail;
+use sim::timeline::{Detail, Digest};
 use sim::{Run, WorldOptions};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
@@ -103,10 +103,11 @@ fn run_many(arguments: &Arguments, seeds: std::ops::Range<u64>) -> bool {
     // Only the clock is used, so no task is ever started.
     let clock = os::env(Arc::new(TestSpawner::new())).clock;
     let (begun, count) = (clock.monotonic(), seeds.end - seeds.start);
-    let (mut writes, mut virtual_time) = (0, std::time::Duration::ZERO);
+    let (mut writes, mut virtual_time, mut digest) = (0, std::time::Duration::ZERO, Digest::default());
     for seed in seeds {
         let run = scenario::run(options(arguments, seed, Detail::Nothing), arguments.steps);
         virtual_time += run.took;
+        digest.add(run.digest);
         match failure(&run) {
             Ok(summary) => writes += summary.writes,
             Err(failure) => {
@@ -117,9 +118,11 @@ fn run_many(arguments: &Arguments, seeds: std::ops::Range<u64>) -> bool {
     }
     let took = (clock.monotonic() - begun).as_secs_f64();
     println!(
-        "{count} seeds: correct: {writes} writes, {:.0} s of virtual time in {took:.1} s, {:.2} seeds per second",
+        "{count} seeds: correct: {writes} writes, {:.0} s of virtual time in {took:.1} s, {:.2} seeds per second, \
+         digest {:016x}",
         virtual_time.as_secs_f64(),
-        count as f64 / took
+        count as f64 / took,
+        digest.value()
     );
     true
 }

@@ -20,6 +20,9 @@ use crate::random::RandomSource;
 use crate::scheduler::{Owner, Scheduler};
 use crate::world::World;
 
+/// Maximum initial difference between a wall clock and that of the world.
+const SKEW_MAX_MS: u64 = 200;
+
 /// What a process runs. The process ends when the future completes.
 pub type Program = Arc<dyn Fn(Life) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -65,12 +68,14 @@ struct State {
 impl Process {
     pub(crate) fn new(world: Arc<World>, name: &str, program: Program) -> Arc<Process> {
         let host = world.network().add_host(name);
+        let skew_ms = world.random(&format!("clock of {name}")).below(2 * SKEW_MAX_MS) as i64;
+        let skew_ms = skew_ms - SKEW_MAX_MS as i64;
         Arc::new(Process {
             world,
             name: name.to_string(),
             host,
             program,
-            wall_offset_ms: Arc::default(),
+            wall_offset_ms: Arc::new(AtomicI64::new(skew_ms)),
             disk_faults: Arc::default(),
             state: Mutex::default(),
         })
@@ -195,6 +200,11 @@ impl Process {
     /// How much the wall clock is ahead of that of the world, in milliseconds.
     pub fn wall_offset_ms(&self) -> i64 {
         self.wall_offset_ms.load(Ordering::Relaxed)
+    }
+
+    /// The faults of the file system for this process.
+    pub fn disk_faults(&self) -> DiskFaults {
+        *self.disk_faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the faults of the file system for this process.

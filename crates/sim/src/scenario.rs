@@ -105,7 +105,8 @@ impl Scenario {
         }
     }
 
-    async fn run(mut self, steps: usize) -> Result<Summary, String> {
+    /// Starts the server and the clients.
+    async fn start(&mut self) -> Result<(), String> {
         self.server.start();
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator)).await;
         created.ok_or("the table was not created in time")?;
@@ -113,6 +114,11 @@ impl Scenario {
         for n in 0..CLIENTS {
             self.clients.push(self.workload.add_client(&self.world, &format!("client{n}")));
         }
+        Ok(())
+    }
+
+    async fn run(mut self, steps: usize) -> Result<Summary, String> {
+        self.start().await?;
         for step in 0..steps {
             self.world.sleep(self.random.between(CALM.0, CALM.1)).await;
             self.inject(FAULTS[self.random.index(FAULTS.len())]).await;
@@ -207,7 +213,9 @@ impl Scenario {
     fn heal(&self) {
         self.server.resume();
         self.world.network().heal();
-        self.set_disk(DiskFaults::default());
+        if self.server.disk_faults() != DiskFaults::default() {
+            self.set_disk(DiskFaults::default());
+        }
     }
 
     /// Starts processes that have ended, as a supervisor does.
@@ -215,6 +223,7 @@ impl Scenario {
         for process in self.clients.iter().chain([&self.server]) {
             if !process.is_running() {
                 process.start();
+                self.workload.history().count_restart();
             }
         }
     }
@@ -250,3 +259,6 @@ impl Scenario {
         self.check("after all faults")
     }
 }
+
+#[cfg(test)]
+mod tests;

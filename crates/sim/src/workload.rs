@@ -256,7 +256,7 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                self.workload.history.lose_result();
+                self.workload.history.lose_put();
                 Err(("put", error))
             }
         }
@@ -278,7 +278,7 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                self.workload.history.lose_result();
+                self.workload.history.lose_increment(row);
                 Err(("increment", error))
             }
         }

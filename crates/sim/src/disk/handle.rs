@@ -61,7 +61,7 @@ impl DiskHandle {
         let at = (disk.scheduler.now() + delay).max(call.not_before);
         let fails = faults.failing_one_in > 0 && disk.random.one_in(faults.failing_one_in);
         let (answer, result) = oneshot::channel();
-        let (handle, operation, path) = (self.clone(), call.operation, call.path.clone());
+        let (handle, operation, path, kind) = (self.clone(), call.operation, call.path.clone(), call.kind);
         let epoch = disk.lock().epoch;
         let back = disk.latency(CallKind::Quick) * faults.slowness;
         disk.scheduler.at(at, move || {
@@ -72,9 +72,10 @@ impl DiskHandle {
                 return;
             }
             let injected = Error::io(&path, operation, "injected fault");
+            let is_ignored = faults.ignores_syncs && kind == CallKind::Sync;
             let result = match fails && disk.random.one_in(2) {
                 true => Err(injected.clone()),
-                false => effect(&state.files, fate),
+                false => effect(&state.files, if is_ignored { Fate::Ignored } else { fate }),
             };
             let result = if fails { Err(injected) } else { result };
             handle.record(operation, &path, result.is_ok());
@@ -119,6 +120,23 @@ impl DiskHandle {
             let call = DiskCall { kind, operation, path, not_before: Duration::ZERO };
             let path = path.clone();
             self.call(call, move |files, _| effect(files, &path)).1.await
+        })
+    }
+
+    fn sync<'a>(
+        &'a self,
+        operation: &'static str,
+        path: &'a FilePath,
+        effect: impl FnOnce(&MemoryFs, &FilePath) -> Result<()> + Send + 'static,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let call = DiskCall { kind: CallKind::Sync, operation, path, not_before: Duration::ZERO };
+            let path = path.clone();
+            let effect = move |files: &MemoryFs, fate| match fate {
+                Fate::Ignored => Ok(()),
+                _ => effect(files, &path),
+            };
+            self.call(call, effect).1.await
         })
     }
 }
@@ -167,11 +185,11 @@ impl FileSystem for DiskHandle {
     }
 
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        self.simple(CallKind::Sync, "sync_dir", dir, |files, dir| now(files.sync_dir(dir)))
+        self.sync("sync_dir", dir, |files, dir| now(files.sync_dir(dir)))
     }
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        self.simple(CallKind::Sync, "fence", path, |files, path| now(files.fence(path)))
+        self.sync("fence", path, |files, path| now(files.fence(path)))
     }
 }
 

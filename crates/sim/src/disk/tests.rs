@@ -18,7 +18,7 @@ where
     F: Future<Output = T> + Send + 'static,
 {
     let one = |seed| {
-        let run = World::run(WorldOptions::new(seed), |world| test(world));
+        let run = World::run(WorldOptions::new(seed), &test);
         run.result.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"))
     };
     (0..40).map(one).collect()

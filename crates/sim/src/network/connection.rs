@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
+use tokio::io::ReadBuf;
 
 use super::{HostId, SimNetwork, State};
 use crate::scheduler::Owner;
@@ -134,24 +135,30 @@ impl Connection {
         self.ends.iter().all(|end| end.is_closed)
     }
 
-    /// Reads into `buffer`; `None` if the reader must wait.
-    pub(super) fn read(&mut self, side: Side, buffer: &mut [u8]) -> Option<io::Result<usize>> {
+    /// Reads at most `len` bytes into `buffer`, and returns their number; `None` if the reader must
+    /// wait.
+    pub(super) fn read(
+        &mut self,
+        side: Side,
+        len: usize,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Option<io::Result<usize>> {
         if let Some(failure) = self.ends[side as usize].failure {
             return Some(Err(failure.into()));
         }
         let direction = &mut self.ends[side.other() as usize].sent;
         let mut read = 0;
         while let Some(first) = direction.unread.front_mut()
-            && read < buffer.len()
+            && read < len
         {
-            let len = first.len().min(buffer.len() - read);
-            first.copy_to_slice(&mut buffer[read..read + len]);
-            read += len;
+            let part = first.split_to(first.len().min(len - read));
+            buffer.put_slice(&part);
+            read += part.len();
             if first.is_empty() {
                 direction.unread.pop_front();
             }
         }
-        (read > 0 || direction.end_arrived || buffer.is_empty()).then_some(Ok(read))
+        (read > 0 || direction.end_arrived || len == 0).then_some(Ok(read))
     }
 
     /// Frees the room of bytes that were read. The writer learns of it only if acknowledgements

@@ -40,10 +40,9 @@ impl AsyncRead for SimStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let len = self.part_of(buffer.remaining());
-        let target = buffer.initialize_unfilled_to(len);
         let mut state = self.network.lock();
         let connection = state.connections.get_mut(&self.id).ok_or(io::ErrorKind::NotConnected)?;
-        let Some(read) = connection.read(self.side, target) else {
+        let Some(read) = connection.read(self.side, len, buffer) else {
             connection.wait_to_read(self.side, cx.waker());
             return Poll::Pending;
         };
@@ -51,7 +50,6 @@ impl AsyncRead for SimStream {
         let hosts = connection.hosts();
         let is_blocked = state.is_blocked(hosts[self.side as usize], hosts[self.side.other() as usize]);
         state.connection(self.id).acknowledge(self.side, read, is_blocked);
-        buffer.advance(read);
         Poll::Ready(Ok(()))
     }
 }

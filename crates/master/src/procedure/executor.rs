@@ -336,6 +336,7 @@ impl Executor {
         let waiting = Waiting { reason: failure, failures: retry.failures(), next_attempt_ms, pause_ms };
         self.update(record.id, |status| status.waiting = Some(waiting));
         tokio::select! {
+            biased;
             () = self.env.clock.sleep(pause) => {}
             () = abort.requested() => {}
         }

@@ -18,12 +18,12 @@ use engine::recovery::other_servers_log_dirs;
 use fs::FilePath;
 use layout::RootDir;
 use master::chores::ChoreOptions;
-use master::procedure::journal::Journal;
 use master::store::MasterStore;
-use master::switches::Switches;
 use master::{Connections, Master, MasterParts};
 use proto::exception::{Answer, JavaException};
-use regionserver::{Admin, ClientRpc, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
+use regionserver::{
+    Admin, ClientRpc, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts,
+};
 use rpc::{Call, Reply, Server, ServerOptions, Service};
 use wire::service::{AdminService, ClientService, MasterService, Remote, dispatch_admin, dispatch_master};
 use zk::memory::MemoryCoordinator;
@@ -91,7 +91,8 @@ impl Standalone {
             env: env.clone(),
             fs: fs.clone(),
             root,
-            journal: Journal::new(store.region().clone()),
+            store: store.region().clone(),
+            cluster: None,
             connections: Arc::new(direct),
             coordinator: coordinator.clone(),
             names: Names::below(ZNODE_PARENT),
@@ -99,8 +100,7 @@ impl Standalone {
             info_port: 0,
             cluster_id: identity.cluster_id,
             quotas_enabled: false,
-            on_stop: Box::new(move |why| on_stop.exit(why)),
-            switches: Switches::new(store.region().clone()),
+            on_stop: Arc::new(move |why| on_stop.exit(why)),
             chores: chore_options(),
         });
         Ok(Standalone { coordinator, master, region_server, _store: store })
@@ -152,6 +152,10 @@ fn region_server_parts(
         info_port: 0,
         options: region_server_options(),
         dead_log_dirs,
+        dead_log_records: root.log_records().to_vec(),
+        log_records: root.log_records(),
+        lease: Lease::unlimited(),
+        quota_reader: None,
         response_budget: base::budget::Budget::new(64 << 20),
         on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),
         on_stop: Arc::new(move |why| on_stop.exit(why)),

@@ -308,7 +308,7 @@ impl Assignment {
         self.close_toward(regions, None).await
     }
 
-    /// Like `close`; clients that ask the old server are referred to `destination`.
+    /// Like `close`; clients of the old server are referred to `destination`.
     pub(crate) async fn close_toward(
         self: &Arc<Self>,
         regions: &[RegionInfo],

@@ -1,8 +1,8 @@
 //! The balancer: moves regions so that each server has about the same number of regions, of each
 //! table and in total, with as few moves as possible.
 //!
-//! It considers only the numbers of regions, not their sizes or loads. It does nothing while regions
-//! are in transition or a dead server is being recovered.
+//! It considers only the numbers of regions, not their sizes or loads. It does nothing while
+//! regions are in transition or a dead server is being recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,8 @@ struct Placement {
     moves: Vec<Move>,
 }
 
-/// The moves that balance the `open` regions over the `live` servers. `hbase:meta` stays where it is.
+/// The moves that balance the `open` regions over the `live` servers. `hbase:meta` stays where it
+/// is.
 pub fn plan(open: Vec<(RegionInfo, ServerName)>, live: &[ServerName]) -> Vec<Move> {
     let mut placement = Placement::new(open, live);
     let tables: BTreeSet<TableName> =
@@ -61,8 +62,8 @@ impl Placement {
         self.regions[server].values().map(Vec::len).sum()
     }
 
-    /// Moves a region of `table` from the server with the highest `count` to the one with the lowest,
-    /// if they differ by more than `slack`.
+    /// Moves a region of `table` from the server with the highest `count` to the one with the
+    /// lowest, if they differ by more than `slack`.
     fn move_one(
         &mut self,
         table: &TableName,
@@ -79,8 +80,8 @@ impl Placement {
         self.move_region(table, &most, &least)
     }
 
-    /// Moves a region of `table` from a server with more regions in total to one with fewer, if that
-    /// keeps the table balanced.
+    /// Moves a region of `table` from a server with more regions in total to one with fewer, if
+    /// that keeps the table balanced.
     fn move_remainder(&mut self, table: &TableName) -> bool {
         let most = self.regions.keys().max_by_key(|server| self.total_of(server)).cloned();
         let least = self.regions.keys().min_by_key(|server| self.total_of(server)).cloned();

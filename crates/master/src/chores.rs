@@ -1,6 +1,7 @@
 //! Periodic work of the master: cleanup after splits and merges ([`janitor`]), removal of unneeded
 //! files ([`cleaner`]), balancing of regions (`balance`), and removal of expired snapshots
-//! ([`snapshots`]). An administrator can disable each of them, and run all but the last immediately.
+//! ([`snapshots`]). An administrator can disable each of them, and run all but the last
+//! immediately.
 
 pub(crate) mod balance;
 pub mod cleaner;

@@ -1,4 +1,4 @@
-//! Servers that die: who counts as dead, and what happens then.
+//! Servers that die: when a server counts as dead, and what happens then.
 //!
 //! A server counts as dead when its session with ZooKeeper has expired, when a newer process has
 //! started at its address, or when its process is known to have ended. From then on its reports are

@@ -192,8 +192,8 @@ impl Master {
         })
     }
 
-    /// Publishes the location of the master and the id of the cluster to clients, as the only master
-    /// of the cluster. In a cluster of several masters, the election publishes the location.
+    /// Publishes the location of the master and the id of the cluster to clients, as the only
+    /// master of the cluster. In a cluster of several masters, the election publishes the location.
     ///
     /// # Errors
     /// The error of the coordination service.
@@ -278,8 +278,8 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for region servers if none lives, and starts the recovery of those that died while no master was
-    /// active. `live` are the servers that have sessions.
+    /// Waits for region servers if none lives, and starts the recovery of those that died while no
+    /// master was active. `live` are the servers that have sessions.
     async fn find_dead_servers(&self, live: &[ServerName]) -> Answer<()> {
         let Some(known) = &self.known_servers else { return Ok(()) };
         let io_exception = |error: engine::Error| JavaException::io(error.to_string());

@@ -382,9 +382,9 @@ async fn scan_rows_in(
     }
 }
 
-/// Writes rows of one region with one `Multi`, and returns when all are durable. `active_since_ms` is
-/// the time at which the writing master became active; the write is refused if another master became
-/// active later.
+/// Writes rows of one region with one `Multi`, and returns when all are durable. `active_since_ms`
+/// is the time at which the writing master became active; the write is refused if another master
+/// became active later.
 ///
 /// # Errors
 /// The first exception among the results.

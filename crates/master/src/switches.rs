@@ -1,5 +1,5 @@
-//! Switches of an administrator: whether regions may be split and merged, whether they are balanced,
-//! and whether expired snapshots are removed.
+//! Switches of an administrator: whether regions may be split and merged, whether they are
+//! balanced, and whether expired snapshots are removed.
 //!
 //! Each switch is a row of `master:store`, family `state`, as in HBase 2.6. Switches are on by
 //! default.

@@ -26,7 +26,8 @@ pub(crate) enum Novelty {
 pub(crate) struct Orders {
     // By encoded name.
     newest: Mutex<HashMap<String, i64>>,
-    // When the newest master that gave an order became active, in milliseconds since the Unix epoch.
+    // When the newest master that gave an order became active, in milliseconds since the Unix
+    // epoch.
     master_since_ms: RwLock<i64>,
 }
 
@@ -51,9 +52,9 @@ impl Orders {
         }
     }
 
-    /// Refuses a call of a master that was replaced by another one. While the result is held, no call
-    /// of a later master is accepted: so all changes of a master are completed before its successor
-    /// reads them.
+    /// Refuses a call of a master that was replaced by another one. While the result is held, no
+    /// call of a later master is accepted: so all changes of a master are completed before its
+    /// successor reads them.
     ///
     /// # Errors
     /// `DoNotRetryIOException` if a master that became active later has called.

@@ -85,8 +85,8 @@ pub struct RegionServerParts {
     pub options: RegionServerOptions,
     /// The budget of response bytes that are being built or sent, shared with the RPC servers.
     pub response_budget: Arc<Budget>,
-    /// Called when the server must not continue: its log failed, or the master counts it as dead. The
-    /// process should exit.
+    /// Called when the server must not continue: its log failed, or the master counts it as dead.
+    /// The process should exit.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called with the client's reason when a client requests that the server stop.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,

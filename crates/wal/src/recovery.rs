@@ -150,8 +150,8 @@ impl IndexedRegion {
             self.ranges.clear();
             self.newest_in_ranges = 0;
         } else {
-            // The logs are of several servers. A log that was created earlier has entries of a later
-            // time, when the region was open on the server of that log.
+            // The logs are of several servers. A log that was created earlier has entries of a
+            // later time, when the region was open on the server of that log.
             self.skipped_to = self.skipped_to.max(seq_id);
         }
     }

@@ -58,9 +58,8 @@ fn obstacle(master: &Master) -> Option<String> {
     (moving > 0).then(|| format!("{moving} regions are in transition"))
 }
 
-/// Balances once. Returns the number of planned and of successful moves; `None` if the balancer cannot
-/// run now.
-/// A dry run only plans.
+/// Balances once. Returns the number of planned and of successful moves; `None` if the balancer
+/// cannot run now. A dry run only plans.
 pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)> {
     if let Some(obstacle) = obstacle(master) {
         info!(obstacle, "regions are not balanced now");

@@ -1,7 +1,7 @@
 //! `grampus master`: a master of a cluster.
 //!
 //! Several masters may run. One of them is elected and active; the others wait. A master that loses
-//! its session or its znode ends at once. Its successor first fences its logs, so that it can
+//! its session or its znode ends immediately. Its successor first fences its logs, so that it can
 //! journal nothing any more, and then finishes its procedures.
 
 use std::collections::BTreeSet;

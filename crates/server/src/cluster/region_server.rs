@@ -1,8 +1,8 @@
 //! `grampus regionserver`: a region server of a cluster.
 //!
-//! The order of its start: it waits for the active master, marks its process as alive, registers with
-//! the master, publishes its znode, starts its logs, and then serves. A server registers before it has logs, so that a master never
-//! finds logs of a server that it does not know.
+//! The order of its start: it waits for the active master, marks its process as alive, registers
+//! with the master, publishes its znode, starts its logs, and then serves. A server registers
+//! before it has logs, so that a master never finds logs of a server that it does not know.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use cell::region::ServerName;
 use zk::{
-    Error, MasterTracker, MemoryEnsemble, Mode, Names, ServerTracker, ZnodeTracker, payload,
+    Coordinator, Error, MasterTracker, MemoryEnsemble, Mode, Names, ServerTracker, ZnodeTracker, payload,
     register_region_server,
 };
 
 use crate::subject::{Session, Subject, env, within};
+use crate::unreliable::Unreliable;
 
 tests! {
     [memory ensemble] {
@@ -259,4 +260,33 @@ async fn a_tracker_continues_after_a_suspension() {
     session.resume();
     assert_eq!(tracker.live().await, Ok(BTreeSet::from([server(16020, 1)])));
     is_not_reported(tracker.changed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_dropped_is_not_made() {
+    let (env, ensemble) = (env(), MemoryEnsemble::new(&env()));
+    let (session, other) = (Unreliable::new(ensemble.connect(), &env), ensemble.connect());
+    let mut tracker = ZnodeTracker::new(session, "/a".to_string());
+    other.create("/a", Bytes::new(), Mode::Persistent).await.unwrap();
+    let (mut dropped, mut read) = (0, 0);
+    for number in 0..500 {
+        // Short enough that most reads are dropped, some before and some after they are executed.
+        let value = env.timeout(Duration::from_millis(env.random.next_u64() % 12), tracker.value()).await;
+        let expected = number.to_string();
+        match value {
+            Some(Ok(value)) => {
+                assert!(tracker.is_current());
+                assert!(value == Some(expected.clone().into()) || number == 0, "{value:?} at {number}");
+                read += 1;
+            }
+            Some(Err(_)) | None => {
+                assert!(!tracker.is_current());
+                tracker.changed().await.unwrap();
+                dropped += 1;
+            }
+        }
+        other.set("/a", (number + 1).to_string().into(), None).await.unwrap();
+        assert!(!tracker.is_current());
+    }
+    assert!(dropped > 100 && read > 100, "{dropped} reads were dropped, {read} were not");
 }

@@ -140,7 +140,7 @@ async fn unknown_methods_and_unreadable_messages_are_refused() {
         dispatch_region_server_status(&master, method, Bytes::from_static(param))
     };
     for (method, param) in [
-        ("GetLastFlushedSequenceId", &b""[..]),
+        ("ReportRegionSpaceUse", &b""[..]),
         ("NoSuchMethod", b""),
         ("regionServerReport", b""),
         ("RegionServerReport", b"\x0a\xff\xff"),

@@ -126,13 +126,14 @@ impl Standalone {
 }
 
 /// A killed process leaves its regions open. They refer to the region server's schedule, which refers
-/// to the regions, so they would never be freed.
+/// to the regions and queued compactions, so they would never be freed.
 impl Drop for Standalone {
     fn drop(&mut self) {
         let regions = self.region_server.regions();
         for region in regions.all() {
             regions.remove(region.encoded_name());
         }
+        self.region_server.schedule().compactions().switch(false);
     }
 }
 

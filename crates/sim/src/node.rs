@@ -125,8 +125,8 @@ impl Standalone {
     }
 }
 
-/// A killed process leaves its regions open. They refer to the region server's schedule, which refers
-/// to the regions and queued compactions, so they would never be freed.
+/// A killed process leaves its regions open. They refer to the region server's schedule, which
+/// refers to the regions and queued compactions, so they would never be freed.
 impl Drop for Standalone {
     fn drop(&mut self) {
         let regions = self.region_server.regions();

@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use base::BoxFuture;
@@ -125,6 +125,18 @@ impl Standalone {
     }
 }
 
+/// A killed process leaves its regions open. They refer to the region server's schedule, which
+/// refers to the regions and queued compactions, so they would never be freed.
+impl Drop for Standalone {
+    fn drop(&mut self) {
+        let regions = self.region_server.regions();
+        for region in regions.all() {
+            regions.remove(region.encoded_name());
+        }
+        self.region_server.schedule().compactions().switch(false);
+    }
+}
+
 async fn serve_rpc(env: &Env, port: u16, services: Vec<Arc<dyn Service>>) -> Result<Arc<Server>, String> {
     let listener = env.net.listen(any_address(port)).await.map_err(text)?;
     let server = Server::new(env.clone(), services, ServerOptions::default(), None);
@@ -207,28 +219,28 @@ fn text(error: impl Display) -> String {
     error.to_string()
 }
 
-/// The services of the region server in the same process.
+/// The services of the region server in the same process. The region server has a reference to the
+/// master, so this one is weak: otherwise no life of the process would ever be freed.
 #[derive(Default)]
-struct Direct(OnceLock<(Arc<Admin>, Arc<Remote<LocalCaller>>)>);
+struct Direct(OnceLock<Weak<RegionServer>>);
 
 impl Direct {
     fn connect(&self, server: &Arc<RegionServer>) {
-        let services = (Arc::new(Admin(server.clone())), Arc::new(Remote(LocalCaller(server.clone()))));
-        assert!(self.0.set(services).is_ok(), "there is one region server");
+        assert!(self.0.set(Arc::downgrade(server)).is_ok(), "there is one region server");
     }
 
-    fn services(&self) -> &(Arc<Admin>, Arc<Remote<LocalCaller>>) {
-        self.0.get().expect("connected before the master starts")
+    fn server(&self) -> Arc<RegionServer> {
+        self.0.get().and_then(Weak::upgrade).expect("the master is not called after the region server's end")
     }
 }
 
 impl Connections for Direct {
     fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
-        self.services().0.clone()
+        Arc::new(Admin(self.server()))
     }
 
     fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
-        self.services().1.clone()
+        Arc::new(Remote(LocalCaller(self.server())))
     }
 }
 

@@ -48,6 +48,9 @@ pub struct Run<T> {
     pub took: Duration,
     /// The newest events.
     pub last: Vec<String>,
+    /// Whether all programs released the world and its files at the end. Otherwise many runs need
+    /// much memory.
+    pub is_freed: bool,
 }
 
 /// One simulated world. See the crate's documentation.
@@ -92,7 +95,8 @@ impl World {
         let world = Arc::new(World::new(options));
         let scheduler = world.scheduler.clone();
         let result = catch_unwind(AssertUnwindSafe(|| scheduler.run(main(world.clone()))));
-        let run = Run {
+        let mut run = Run {
+            is_freed: false,
             result: result.map_err(message),
             digest: world.timeline.digest(),
             events: world.timeline.count(),
@@ -104,6 +108,7 @@ impl World {
             process.forget_life();
         }
         let _ = catch_unwind(AssertUnwindSafe(|| scheduler.shut_down()));
+        run.is_freed = Arc::strong_count(&world) == 1 && Arc::strong_count(&world.disk) == 1;
         run
     }
 

@@ -14,7 +14,9 @@ fn correct(seed: u64) -> Run<Result<Summary, String>> {
 #[test]
 fn a_server_keeps_its_promises_under_faults() {
     for seed in 0..4 {
-        let summary = correct(seed).result.unwrap().unwrap();
+        let run = correct(seed);
+        assert!(run.is_freed, "seed {seed}: processes that were killed leak memory");
+        let summary = run.result.unwrap().unwrap();
         assert!(summary.writes > 50 && summary.reads > 50, "seed {seed}: {summary:?}");
     }
 }

@@ -12,6 +12,8 @@ _DIFFERENCES = {
         (r"^(live servers|region servers): \d+$", "the number of region servers"),
         (r"^backup masters: .*$", "the second master"),
     ],
+    # Of the shell.
+    "tools": [(r"\d+ backup masters, \d+ servers", "the number of servers")],
     "splits": [(r"^the server's regions: .*$", "lists one server's share of the regions")],
 }
 _PATTERNS = {suite: [re.compile(pattern) for pattern, _ in patterns] for suite, patterns in _DIFFERENCES.items()}

@@ -382,8 +382,8 @@ class Grampus(Cluster):
 
 
 class HBase(Cluster):
-    """A cluster of HBase 2.5.10. Its files are in the local file system, whose streams it may
-    trust only as far as a killed process: what was flushed is in the kernel."""
+    """A cluster of HBase 2.5.10 on the local file system. A killed process loses nothing that it
+    flushed, because the kernel has it."""
 
     patience_s = HBASE_START_PATIENCE_S
 

@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["master", "regionserver"],
     &["cli", "web", "sinks"],
     &["console"],
-    &["server"],
+    &["server", "sim"],
 ];
 
 /// Members that no layer may use: tools and tests.
@@ -95,6 +95,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("sinks", &["RegionServer", "engine::"]),
     ("console", &["<html", "TcpStream"]),
     ("server", &["org.apache"]),
+    ("sim", &["LocalFs", "TcpStream", "SystemTime", "Instant::now", "org.apache"]),
 ];
 
 /// Crates that may name Java classes outside tests: exceptions, codecs, compressors, endpoints,

@@ -194,8 +194,8 @@ impl Peer {
     /// response and its cell block.
     ///
     /// # Errors
-    /// The server's exception, or an `IOException` if the call failed in transit: it is unknown then
-    /// whether it was executed.
+    /// The server's exception, or an `IOException` if the call failed in transit: it is unknown
+    /// then whether it was executed.
     pub async fn call(
         &self,
         service: &'static str,

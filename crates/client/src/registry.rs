@@ -1,12 +1,13 @@
 //! Locates a cluster, through ZooKeeper's znodes or by calls to configured servers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::Env;
 use bytes::Bytes;
 use cell::region::ServerName;
-use zk::Names;
 use zk::payload;
+use zk::{Coordinator, Names};
 
 use crate::connections::{Connections, OutgoingCall};
 use crate::error::{Error, Result};
@@ -20,12 +21,19 @@ const ZOOKEEPER_PORT: u16 = 2181;
 const MASTER_PORT: u16 = 16000;
 
 /// Source of the first servers' addresses.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Registry {
     /// ZooKeeper's znodes.
     ZooKeeper {
         /// Servers; any of them is sufficient.
         servers: Vec<(String, u16)>,
+        /// Names of the znodes.
+        names: Names,
+    },
+    /// ZooKeeper's znodes, through a session that the process has anyway.
+    Coordinator {
+        /// The session.
+        coordinator: Arc<dyn Coordinator>,
         /// Names of the znodes.
         names: Names,
     },
@@ -57,6 +65,9 @@ impl Registry {
                 let data = znode(env, servers, &names.hbaseid()).await?;
                 payload::read_cluster_id(&data).map_err(unusable)
             }
+            Registry::Coordinator { coordinator, names } => {
+                payload::read_cluster_id(&data_at(coordinator, &names.hbaseid()).await?).map_err(unusable)
+            }
             Registry::Rpc { servers } => {
                 let response: proto::GetClusterIdResponse =
                     query(connections, servers, "GetClusterId", &proto::GetClusterIdRequest {}).await?;
@@ -75,6 +86,9 @@ impl Registry {
                 let data = znode(env, servers, &names.master()).await?;
                 payload::read_master(&data).map_err(unusable)
             }
+            Registry::Coordinator { coordinator, names } => {
+                payload::read_master(&data_at(coordinator, &names.master()).await?).map_err(unusable)
+            }
             Registry::Rpc { servers } => {
                 let response: proto::GetActiveMasterResponse =
                     query(connections, servers, "GetActiveMaster", &proto::GetActiveMasterRequest {}).await?;
@@ -92,6 +106,10 @@ impl Registry {
         match self {
             Registry::ZooKeeper { servers, names } => {
                 let data = znode(env, servers, &names.meta_region_server(0)).await?;
+                payload::read_meta_region_server(&data).map_err(unusable)?.ok_or_else(|| unusable(nowhere))
+            }
+            Registry::Coordinator { coordinator, names } => {
+                let data = data_at(coordinator, &names.meta_region_server(0)).await?;
                 payload::read_meta_region_server(&data).map_err(unusable)?.ok_or_else(|| unusable(nowhere))
             }
             Registry::Rpc { servers } => {
@@ -122,6 +140,10 @@ fn unusable(error: impl ToString) -> Error {
 fn server_name(message: Option<proto::ServerName>, otherwise: &str) -> Result<ServerName> {
     let message = message.ok_or_else(|| unusable(otherwise))?;
     ServerName::try_from(&message).map_err(unusable)
+}
+
+async fn data_at(coordinator: &Arc<dyn Coordinator>, path: &str) -> Result<Bytes> {
+    coordinator.get(path).await.map(|znode| znode.data).map_err(unusable)
 }
 
 async fn znode(env: &Env, servers: &[(String, u16)], path: &str) -> Result<Bytes> {

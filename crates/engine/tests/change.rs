@@ -424,6 +424,30 @@ fn replay_restores_the_nonces_that_were_logged() {
     });
 }
 
+/// The flush of a family with one version drops what an increment wrote if there is a newer value.
+/// The value before it may be in an older file, and is not the response.
+#[test]
+fn a_retry_never_gets_a_value_from_before_its_change() {
+    run(async {
+        let (opened, ..) = fresh(options()).await;
+        let region = &opened.region;
+        let by_one = |family: &str, nonce| {
+            let cell = cell(family, "n", LATEST_TIMESTAMP, &1i64.to_be_bytes());
+            with_nonce(nonce, Mutation::increment(ROW, vec![cell]))
+        };
+        for (family, dropped, first_nonce) in [("f", true, 10), ("g", false, 20)] {
+            assert_eq!(number(region, by_one(family, first_nonce)).await, 1);
+            region.flush().await.unwrap();
+            assert_eq!(number(region, by_one(family, first_nonce + 1)).await, 2);
+            assert_eq!(number(region, by_one(family, first_nonce + 2)).await, 3);
+            assert_eq!(number(region, by_one(family, first_nonce + 1)).await, 2, "still in the memstore");
+            region.flush().await.unwrap();
+            let expected = if dropped { 3 } else { 2 };
+            assert_eq!(number(region, by_one(family, first_nonce + 1)).await, expected);
+        }
+    });
+}
+
 #[test]
 fn concurrent_increments_lose_nothing() {
     run(async {

@@ -50,6 +50,7 @@ contract! {
     a_file_where_a_directory_should_be;
     rename_replaces_a_file_atomically;
     rename_moves_a_directory;
+    a_writer_follows_its_renamed_directory;
     rename_refuses_impossible_targets;
     delete_takes_trees_and_nothing;
     lists_are_sorted_and_complete;
@@ -86,6 +87,7 @@ fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::NoSpace { .. }) => "no space",
         Err(Error::PastEnd { .. }) => "past end",
         Err(Error::Locked { .. }) => "locked",
+        Err(Error::TakenOver { .. }) => "taken over",
         Err(Error::NoDescriptor { .. }) => "no descriptor",
         Err(Error::Io { .. }) => "io",
     }
@@ -199,6 +201,23 @@ mod checks {
         fs.rename(&path("a"), &path("z/a")).await.unwrap();
         assert_eq!(read(&*fs, "z/a/b/f").await, b"here");
         assert_eq!(fs.stat(&path("a")).await.unwrap(), None);
+    }
+
+    pub async fn a_writer_follows_its_renamed_directory(fs: Fs) {
+        fs.make_dirs(&path("logs/a")).await.unwrap();
+        let mut writer = fs.create(&path("logs/a/log"), AccessPattern::Log).await.unwrap();
+        writer.append(Bytes::from_static(b"before ")).await.unwrap();
+        fs.rename(&path("logs/a"), &path("logs/b")).await.unwrap();
+        writer.append(Bytes::from_static(b"after")).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
+        assert_eq!(fs.stat(&path("logs/a/log")).await.unwrap(), None);
+        assert_eq!(read(&*fs, "logs/b/log").await, b"before after");
+        // Another directory of the old name has another file.
+        fs.make_dirs(&path("logs/a")).await.unwrap();
+        write(&*fs, "logs/a/log", b"other").await;
+        writer.close().await.unwrap();
+        assert_eq!(read(&*fs, "logs/b/log").await, b"before after");
+        assert_eq!(read(&*fs, "logs/a/log").await, b"other");
     }
 
     pub async fn rename_refuses_impossible_targets(fs: Fs) {

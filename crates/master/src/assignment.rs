@@ -308,7 +308,7 @@ impl Assignment {
         self.close_toward(regions, None).await
     }
 
-    /// Like `close`; clients that ask the old server are referred to `destination`.
+    /// Like `close`; clients of the old server are referred to `destination`.
     pub(crate) async fn close_toward(
         self: &Arc<Self>,
         regions: &[RegionInfo],
@@ -439,7 +439,7 @@ impl Assignment {
     }
 
     /// The regions that a dead server had and that no living server has been ordered to open.
-    pub(crate) fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
+    pub fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
         let crashed = RegionState::Crashed(server.clone());
         let states = self.lock();
         let regions = states.values().filter(|tracked| tracked.state == crashed);

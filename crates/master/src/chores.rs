@@ -1,7 +1,9 @@
 //! Periodic work of the master: cleanup after splits and merges ([`janitor`]), removal of unneeded
-//! files ([`cleaner`]), and removal of expired snapshots ([`snapshots`]). An administrator can
-//! disable each of them, and run the first two immediately.
+//! files ([`cleaner`]), balancing of regions (`balance`), and removal of expired snapshots
+//! ([`snapshots`]). An administrator can disable each of them, and run all but the last
+//! immediately.
 
+pub(crate) mod balance;
 pub mod cleaner;
 pub mod janitor;
 pub mod snapshots;
@@ -30,6 +32,8 @@ pub struct ChoreOptions {
     /// The period of the search for unneeded parents of splits and merges
     /// (`hbase.catalogjanitor.interval`).
     pub janitor_period: Duration,
+    /// The period of the balancer (`hbase.balancer.period`).
+    pub balancer_period: Duration,
     /// The period of the search for unneeded files (`hbase.master.cleaner.interval`).
     pub cleaner_period: Duration,
     /// The period of the search for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
@@ -49,6 +53,7 @@ impl Default for ChoreOptions {
     fn default() -> ChoreOptions {
         ChoreOptions {
             janitor_period: Duration::from_secs(300),
+            balancer_period: Duration::from_secs(300),
             cleaner_period: Duration::from_secs(600),
             snapshot_period: Duration::from_secs(1800),
             file_ttl: Duration::from_secs(300),
@@ -130,6 +135,9 @@ pub(crate) fn start(master: &Arc<Master>) {
             context.assignment.retry_failed(is_enabled).await;
         })
     });
+    if master.known_servers().is_some() {
+        balance::start(master);
+    }
     every(master, cleaner_period, |master| {
         Box::pin(async move {
             if master.cleaner().switch.is_enabled() {

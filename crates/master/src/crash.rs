@@ -1,4 +1,4 @@
-//! Servers that die: who counts as dead, and what happens then.
+//! Servers that die: when a server counts as dead, and what happens then.
 //!
 //! A server counts as dead when its session with ZooKeeper has expired, when a newer process has
 //! started at its address, or when its process is known to have ended. From then on its reports are
@@ -109,8 +109,11 @@ impl Master {
         if !context.servers.remove(server) {
             return;
         }
-        warn!(%server, why, "region server is dead; its regions move to other servers");
         context.connections.forget(server);
+        if context.servers.is_shutting_down() {
+            return info!(%server, "region server has stopped");
+        }
+        warn!(%server, why, "region server is dead; its regions move to other servers");
         if self.known_servers().is_none() {
             // The process is the only server, and its next run replays its logs.
             return;

@@ -4,6 +4,7 @@
 //! * [`procedure`]: changes of tables that survive a crash;
 //! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and connections to
 //!   them;
+//! * [`balancer`]: which regions move to which servers;
 //! * [`crash`], [`recoveries`]: servers that died, and the regions that still need their logs;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: the state of tables in `hbase:meta`, in
 //!   files and in memory;
@@ -21,6 +22,7 @@
 //! internals of regions.
 
 pub mod assignment;
+pub mod balancer;
 pub mod chores;
 pub mod connections;
 pub mod context;

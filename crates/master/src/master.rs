@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::Region;
@@ -51,7 +51,9 @@ const META_PAUSE_MIN: Duration = Duration::from_secs(1);
 const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// At start, regions are assigned when no further server has registered for this long.
 const SERVERS_STEADY: Duration = Duration::from_millis(1500);
-/// The pause between two checks for new servers at start.
+/// The longest time that a shutdown waits for the region servers.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(120);
+/// The pause between two checks which servers live.
 const SERVERS_POLL_PERIOD: Duration = Duration::from_millis(20);
 
 /// The dependencies of a master.
@@ -81,7 +83,7 @@ pub struct MasterParts {
     /// Whether quotas are enabled (`hbase.quota.enabled`).
     pub quotas_enabled: bool,
     /// Called with the client's reason when a client requests that the cluster stop.
-    pub on_stop: Box<dyn Fn(&str) + Send + Sync>,
+    pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     /// The settings of the chores (periodic work).
     pub chores: ChoreOptions,
 }
@@ -109,7 +111,7 @@ pub struct Master {
     info_port: u16,
     cluster_id: String,
     quotas: Quotas,
-    on_stop: Box<dyn Fn(&str) + Send + Sync>,
+    on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     // Milliseconds since the Unix epoch; 0 before initialization.
     initialized_ms: AtomicU64,
     chores: ChoreOptions,
@@ -135,19 +137,21 @@ impl Master {
             parts.cluster.is_some().then(|| parts.store.clone()),
         ));
         let integrity = Arc::new(Integrity::default());
-        let meta = Arc::new(MetaTable::new(location, parts.connections.clone(), integrity.clone()));
+        let now_ms = parts.env.clock.now_ms();
+        let active_since_ms = parts.cluster.as_ref().map_or(now_ms, |cluster| cluster.active_since_ms);
+        let connections = parts.connections.clone();
+        let meta = Arc::new(MetaTable::new(location, connections, integrity.clone(), active_since_ms));
         let now = parts.env.clock.monotonic();
         let instruments = MasterInstruments::begin(now);
         let journal = Arc::new(Journal::new(parts.store.clone()));
         let recoveries = Arc::new(Recoveries::new(journal.clone()));
-        let now_ms = parts.env.clock.now_ms();
         let assignment = Assignment::new(AssignmentParts {
             env: parts.env.clone(),
             servers: servers.clone(),
             connections: parts.connections.clone(),
             meta: meta.clone(),
             recoveries: recoveries.clone(),
-            active_since_ms: parts.cluster.as_ref().map_or(now_ms, |cluster| cluster.active_since_ms),
+            active_since_ms,
             instruments: instruments.assignment.clone(),
         });
         let context = Arc::new(Context {
@@ -188,8 +192,8 @@ impl Master {
         })
     }
 
-    /// Publishes the location of the master and the id of the cluster to clients, as the only master
-    /// of the cluster. In a cluster of several masters, the election publishes the location.
+    /// Publishes the location of the master and the id of the cluster to clients, as the only
+    /// master of the cluster. In a cluster of several masters, the election publishes the location.
     ///
     /// # Errors
     /// The error of the coordination service.
@@ -239,9 +243,13 @@ impl Master {
         let stored = self.executor.load().await.map_err(io_exception)?;
         let (crashes, stored): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(|stored| matches!(stored.record.work, Work::ServerCrash { .. }));
-        self.executor.resume(crashes);
-        if let Some(live) = &self.live_at_start {
-            self.find_dead_servers(live).await?;
+        match &self.live_at_start {
+            Some(live) => {
+                self.executor.resume(crashes);
+                self.find_dead_servers(live).await?;
+            }
+            // The region server of this process has taken over the logs of all others.
+            None => self.executor.forget(crashes).await.map_err(io_exception)?,
         }
         self.open_meta().await?;
         self.load_tables().await?;
@@ -270,8 +278,8 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for region servers if none lives, and starts the recovery of those that died while no master was
-    /// active. `live` are the servers that have sessions.
+    /// Waits for region servers if none lives, and starts the recovery of those that died while no
+    /// master was active. `live` are the servers that have sessions.
     async fn find_dead_servers(&self, live: &[ServerName]) -> Answer<()> {
         let Some(known) = &self.known_servers else { return Ok(()) };
         let io_exception = |error: engine::Error| JavaException::io(error.to_string());
@@ -528,6 +536,34 @@ impl Master {
     /// Whether `hbase:meta` has been read and calls for tables are served.
     pub fn is_initialized(&self) -> bool {
         self.initialized_ms() > 0
+    }
+
+    /// Stops the whole cluster: the region servers, which flush and close their regions, and then
+    /// this master.
+    ///
+    /// # Errors
+    /// The error of the coordination service. Nothing is stopped then.
+    pub(crate) async fn shut_down(&self, why: &str) -> Answer<()> {
+        if self.known_servers.is_none() {
+            self.request_stop(why);
+            return Ok(());
+        }
+        // The servers that end now are not recovered.
+        self.context.servers.begin_shutdown();
+        match self.coordinator.delete(&self.names.running(), None).await {
+            Ok(()) | Err(zk::Error::NoNode { .. }) => {}
+            Err(error) => return Err(JavaException::io(error.to_string())),
+        }
+        let (servers, clock) = (self.context.servers.clone(), self.context.env.clock.clone());
+        let (on_stop, why) = (self.on_stop.clone(), why.to_string());
+        self.context.env.spawn(TaskClass::Service, async move {
+            let deadline = clock.monotonic() + SHUTDOWN_PATIENCE;
+            while servers.count() > 0 && clock.monotonic() < deadline {
+                clock.sleep(SERVERS_POLL_PERIOD).await;
+            }
+            on_stop(&why);
+        });
+        Ok(())
     }
 
     pub(crate) fn request_stop(&self, why: &str) {

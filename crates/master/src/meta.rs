@@ -25,6 +25,8 @@ pub struct MetaTable {
     location: Arc<MetaLocation>,
     connections: Arc<dyn Connections>,
     integrity: Arc<Integrity>,
+    // When this master became active. The server refuses writes of a master that was replaced.
+    active_since_ms: u64,
 }
 
 /// The contents of `hbase:meta`.
@@ -43,8 +45,9 @@ impl MetaTable {
         location: Arc<MetaLocation>,
         connections: Arc<dyn Connections>,
         integrity: Arc<Integrity>,
+        active_since_ms: u64,
     ) -> MetaTable {
-        MetaTable { location, connections, integrity }
+        MetaTable { location, connections, integrity, active_since_ms }
     }
 
     /// The location of `hbase:meta`.
@@ -308,7 +311,7 @@ impl MetaTable {
         if rows.is_empty() {
             return Ok(());
         }
-        write_rows(&*self.client().await, &RegionInfo::meta(), rows).await
+        write_rows(&*self.client().await, &RegionInfo::meta(), rows, Some(self.active_since_ms)).await
     }
 
     async fn client(&self) -> Arc<dyn ClientService> {
@@ -379,7 +382,9 @@ async fn scan_rows_in(
     }
 }
 
-/// Writes rows of one region with one `Multi`, and returns when all are durable.
+/// Writes rows of one region with one `Multi`, and returns when all are durable. `active_since_ms`
+/// is the time at which the writing master became active; the write is refused if another master
+/// became active later.
 ///
 /// # Errors
 /// The first exception among the results.
@@ -387,6 +392,7 @@ pub(crate) async fn write_rows(
     client: &dyn ClientService,
     region: &RegionInfo,
     rows: &[Mutation],
+    active_since_ms: Option<u64>,
 ) -> Answer<()> {
     let mut cells = BytesMut::new();
     let action = rows
@@ -403,8 +409,11 @@ pub(crate) async fn write_rows(
         action,
         ..proto::RegionAction::default()
     };
-    let message =
-        proto::MultiRequest { region_action: vec![region_action], ..proto::MultiRequest::default() };
+    let message = proto::MultiRequest {
+        region_action: vec![region_action],
+        grampus_master_active_time: active_since_ms.map(|since_ms| since_ms as i64),
+        ..proto::MultiRequest::default()
+    };
     let reply = client.multi(CellRequest { message, cells: cells.freeze() }).await?;
     for result in &reply.message.region_action_result {
         let of_actions = result.result_or_exception.iter().filter_map(|entry| entry.exception.as_ref());

@@ -200,7 +200,7 @@ async fn write(context: &Context, row: Mutation) -> Answer<()> {
     let regions = context.assignment.regions_of(&table_name());
     match regions.into_iter().find(|(region, _)| region.contains(&row.row)) {
         Some((region, RegionState::Open(server))) => {
-            write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&row)).await
+            write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&row), None).await
         }
         _ => Err(JavaException::io("hbase:namespace is not open")),
     }

@@ -76,8 +76,8 @@ impl Recoveries {
         servers.iter().map(|(server, recovery)| (server.clone(), recovery.waiting.len())).collect()
     }
 
-    /// Records that regions were closed, which puts all their edits into files. Returns when this is
-    /// durable.
+    /// Records that regions were closed, which puts all their edits into files. Returns when this
+    /// is durable.
     ///
     /// # Errors
     /// The journal's error. The regions may still need the logs.

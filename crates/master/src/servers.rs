@@ -18,6 +18,7 @@ struct State {
     live: BTreeMap<ServerName, proto::ServerLoad>,
     // Servers that count as dead. Their names are never used again.
     dead: BTreeSet<ServerName>,
+    is_shutting_down: bool,
 }
 
 impl Servers {
@@ -41,6 +42,16 @@ impl Servers {
         let was_live = state.live.remove(server).is_some();
         debug_assert!(!state.live.contains_key(server), "a server is live or dead");
         was_live
+    }
+
+    /// Records that the cluster is shutting down.
+    pub(crate) fn begin_shutdown(&self) {
+        self.lock().is_shutting_down = true;
+    }
+
+    /// Whether the cluster is shutting down.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.lock().is_shutting_down
     }
 
     /// The live servers and their loads, by name.

@@ -113,6 +113,8 @@ impl MasterService for Master {
         initialized set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse = chores::enable_cleaner;
         initialized switch_snapshot_cleanup(SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse = switches::set_snapshot_cleanup;
         initialized abort_procedure(AbortProcedureRequest) -> AbortProcedureResponse = procedures::abort;
+        initialized balance(BalanceRequest) -> BalanceResponse = switches::balance;
+        initialized set_balancer_running(SetBalancerRunningRequest) -> SetBalancerRunningResponse = switches::set_balancer;
         initialized flush_table(FlushTableRequest) -> FlushTableResponse = tables::flush;
     }
 }
@@ -123,6 +125,9 @@ impl RegionServerStatusService for Master {
         always region_server_report(RegionServerReportRequest) -> RegionServerReportResponse = region_servers::report;
         always report_rs_fatal_error(ReportRsFatalErrorRequest) -> ReportRsFatalErrorResponse = region_servers::fatal_error;
         always report_region_state_transition(ReportRegionStateTransitionRequest) -> ReportRegionStateTransitionResponse = region_servers::transition;
+        always get_last_flushed_sequence_id(GetLastFlushedSequenceIdRequest) -> GetLastFlushedSequenceIdResponse = region_servers::last_flushed;
+        always report_procedure_done(ReportProcedureDoneRequest) -> ReportProcedureDoneResponse = region_servers::procedure_done;
+        always get_live_region_servers(GetLiveRegionServersRequest) -> GetLiveRegionServersResponse = region_servers::live;
     }
 }
 

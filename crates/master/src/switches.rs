@@ -1,5 +1,5 @@
-//! Switches of an administrator: whether regions may be split and merged, and whether expired
-//! snapshots are removed.
+//! Switches of an administrator: whether regions may be split and merged, whether they are
+//! balanced, and whether expired snapshots are removed.
 //!
 //! Each switch is a row of `master:store`, family `state`, as in HBase 2.6. Switches are on by
 //! default.
@@ -26,11 +26,15 @@ const MESSAGE: &[u8] = b"d";
 /// The row of the switch for the removal of expired snapshots.
 const SNAPSHOT_CLEANUP: &[u8] = b"snapshot-cleanup";
 
+/// The row of the balancer's switch.
+const BALANCER: &[u8] = b"load_balancer_on";
+
 /// The switches, in memory and in `master:store`.
 pub struct Switches {
     region: Arc<Region>,
     split: AtomicBool,
     merge: AtomicBool,
+    balancer: AtomicBool,
     snapshot_cleanup: AtomicBool,
 }
 
@@ -39,7 +43,7 @@ impl Switches {
     /// [`Switches::load`].
     pub fn new(region: Arc<Region>) -> Switches {
         let on = || AtomicBool::new(true);
-        Switches { region, split: on(), merge: on(), snapshot_cleanup: on() }
+        Switches { region, split: on(), merge: on(), balancer: on(), snapshot_cleanup: on() }
     }
 
     /// Loads the stored switches.
@@ -47,7 +51,7 @@ impl Switches {
     /// # Errors
     /// The region's error.
     pub async fn load(&self) -> Result<(), engine::Error> {
-        for row in [row(MasterSwitchType::Split), row(MasterSwitchType::Merge), SNAPSHOT_CLEANUP] {
+        for row in [row(MasterSwitchType::Split), row(MasterSwitchType::Merge), BALANCER, SNAPSHOT_CLEANUP] {
             let list = self
                 .region
                 .get(&Get {
@@ -95,6 +99,19 @@ impl Switches {
         self.set_row(SNAPSHOT_CLEANUP, on).await
     }
 
+    /// Whether regions are balanced.
+    pub fn is_balancer_on(&self) -> bool {
+        self.balancer.load(Ordering::Acquire)
+    }
+
+    /// Sets durably whether regions are balanced. Returns the previous value.
+    ///
+    /// # Errors
+    /// As for [`Switches::set`].
+    pub async fn set_balancer(&self, on: bool) -> Result<bool, engine::Error> {
+        self.set_row(BALANCER, on).await
+    }
+
     async fn set_row(&self, row: &'static [u8], on: bool) -> Result<bool, engine::Error> {
         let value = with_magic(&proto::SwitchState { enabled: Some(on) });
         let cell = KeyValue::new(row, STATE, MESSAGE, LATEST_TIMESTAMP, CellType::Put, &value);
@@ -106,8 +123,9 @@ impl Switches {
         match row {
             b"split" => &self.split,
             b"merge" => &self.merge,
+            BALANCER => &self.balancer,
             other => {
-                debug_assert_eq!(other, SNAPSHOT_CLEANUP, "there are three switches");
+                debug_assert_eq!(other, SNAPSHOT_CLEANUP, "there are four switches");
                 &self.snapshot_cleanup
             }
         }

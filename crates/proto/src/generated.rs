@@ -2543,6 +2543,8 @@ pub struct MultiRequest {
     pub nonce_group: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "3")]
     pub condition: ::core::option::Option<Condition>,
+    #[prost(int64, optional, tag = "1000")]
+    pub grampus_master_active_time: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MultiResponse {

@@ -163,7 +163,10 @@ impl Admin {
         let orders = request.open_region.iter().map(|open| open.initiating_master_active_time);
         let orders =
             orders.chain(request.close_region.iter().map(|close| close.initiating_master_active_time));
-        orders.flatten().try_for_each(|active_since_ms| self.0.orders().check_master(active_since_ms))?;
+        let _master = match orders.flatten().min() {
+            Some(active_since_ms) => Some(self.0.orders().check_master(active_since_ms).await?),
+            None => None,
+        };
         for procedure in &request.proc {
             if procedure.proc_class != SWITCH_RPC_THROTTLE {
                 return Err(JavaException::unsupported("remote procedures"));

@@ -32,7 +32,7 @@ impl Lease {
     /// Checks that the lease is valid.
     ///
     /// # Errors
-    /// `RegionServerStoppedException`, after which clients look for the region elsewhere.
+    /// `RegionServerStoppedException`, after which clients locate the region again.
     pub(crate) fn check(&self) -> Answer<()> {
         match &self.0 {
             Some(is_valid) if !is_valid() => Err(JavaException::new(

@@ -47,4 +47,4 @@ pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
 pub use lease::Lease;
-pub use server::{RegionServer, RegionServerOptions, RegionServerParts, register};
+pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

@@ -5,10 +5,10 @@
 //! HBase's messages.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use proto::exception::{Answer, JavaException};
+use tokio::sync::{RwLock, RwLockReadGuard};
 
 /// How an order relates to the orders that this server has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,9 @@ pub(crate) enum Novelty {
 pub(crate) struct Orders {
     // By encoded name.
     newest: Mutex<HashMap<String, i64>>,
-    // When the newest master that gave an order became active, in milliseconds since the Unix epoch.
-    master_since_ms: AtomicI64,
+    // When the newest master that gave an order became active, in milliseconds since the Unix
+    // epoch.
+    master_since_ms: RwLock<i64>,
 }
 
 impl Orders {
@@ -51,20 +52,29 @@ impl Orders {
         }
     }
 
-    /// Refuses orders of a master that was replaced by another one.
+    /// Refuses a call of a master that was replaced by another one. While the result is held, no
+    /// call of a later master is accepted: so all changes of a master are completed before its
+    /// successor reads them.
     ///
     /// # Errors
-    /// `DoNotRetryIOException` if a master that became active later has given an order.
-    pub(crate) fn check_master(&self, active_since_ms: i64) -> Answer<()> {
-        let newest = self.master_since_ms.fetch_max(active_since_ms, Ordering::AcqRel);
-        if active_since_ms < newest {
-            let message = format!(
-                "the order is from a master that became active at {active_since_ms}; another one became active \
-                 at {newest}"
-            );
-            return Err(JavaException::do_not_retry(message));
+    /// `DoNotRetryIOException` if a master that became active later has called.
+    pub(crate) async fn check_master(&self, active_since_ms: i64) -> Answer<RwLockReadGuard<'_, i64>> {
+        loop {
+            let newest = self.master_since_ms.read().await;
+            if active_since_ms == *newest {
+                return Ok(newest);
+            }
+            if active_since_ms < *newest {
+                let message = format!(
+                    "the call is from a master that became active at {active_since_ms}; another one became active \
+                     at {newest}"
+                );
+                return Err(JavaException::do_not_retry(message));
+            }
+            drop(newest);
+            let mut newest = self.master_since_ms.write().await;
+            *newest = active_since_ms.max(*newest);
         }
-        Ok(())
     }
 
     /// The number of the newest order for a region; -1 if there is none.
@@ -78,11 +88,32 @@ impl Orders {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_replaced_master_gives_no_orders() {
+    #[tokio::test]
+    async fn a_replaced_master_gives_no_orders() {
         let orders = Orders::default();
-        let accepted = [5, 5, 7, 6, 7].map(|since_ms| orders.check_master(since_ms).is_ok());
-        assert_eq!(accepted, [true, true, true, false, true]);
+        for (since_ms, is_accepted) in [(5, true), (5, true), (7, true), (6, false), (7, true)] {
+            assert_eq!(orders.check_master(since_ms).await.is_ok(), is_accepted, "{since_ms}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_changes_of_a_master_end_before_its_successor_is_accepted() {
+        let orders = Orders::default();
+        let change = orders.check_master(5).await.unwrap();
+        let successor = orders.check_master(7);
+        tokio::pin!(successor);
+        assert!(poll_once(&mut successor).await.is_none(), "it waits for the change");
+        drop(change);
+        assert!(successor.await.is_ok());
+    }
+
+    /// Polls a future once.
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = std::future::ready(()) => None,
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use cell::region::{ServerName, encoded_bytes_of};
 use engine::Region;
 use proto::exception::{Answer, JavaException, class};
 
-/// Maximum number of closed regions whose new server is remembered. A client that asks for another
-/// one looks it up in `hbase:meta`.
+/// Maximum number of closed regions whose new server is remembered. Clients locate other regions in
+/// `hbase:meta`.
 const MOVED_MAX: usize = 10_000;
 
 type Online = HashMap<Encoded, Arc<Region>, BuildHasherDefault<DigitsHasher>>;

@@ -3,9 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::budget::Budget;
 use base::env::{Env, TaskClass};
 use base::spent;
+use cell::KeyValue;
 use cell::region::{RegionInfo, ServerName};
 use coprocessor::Endpoints;
 use engine::Region;
@@ -50,6 +52,9 @@ const QUOTA_CHECK_MIN: Duration = Duration::from_millis(100);
 /// (`hbase.regionserver.compaction.check.period`).
 const COMPACTION_CHECK_PERIOD: Duration = Duration::from_secs(10);
 
+/// Reads the cells of `hbase:quota`; none if there is no such table. An error is one line.
+pub type QuotaReader = Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<KeyValue>, String>> + Send + Sync>;
+
 /// The dependencies of a region server.
 pub struct RegionServerParts {
     /// Clock, randomness, tasks, network.
@@ -73,12 +78,15 @@ pub struct RegionServerParts {
     pub info_port: u16,
     /// Until when the server may answer clients.
     pub lease: Lease,
+    /// Reads the cells of `hbase:quota`, whose regions may be on other servers. `None`: all of them
+    /// are on this server.
+    pub quota_reader: Option<QuotaReader>,
     /// Settings.
     pub options: RegionServerOptions,
     /// The budget of response bytes that are being built or sent, shared with the RPC servers.
     pub response_budget: Arc<Budget>,
-    /// Called when the server must not continue: its log failed, or the master counts it as dead. The
-    /// process should exit.
+    /// Called when the server must not continue: its log failed, or the master counts it as dead.
+    /// The process should exit.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called with the client's reason when a client requests that the server stop.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -191,6 +199,7 @@ pub struct RegionServer {
     dead_servers: DeadServers,
     orders: Orders,
     lease: Lease,
+    quota_reader: Option<QuotaReader>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -214,6 +223,7 @@ impl RegionServer {
             dead_log_records,
             log_records,
             lease,
+            quota_reader,
             response_budget,
             on_fatal,
             on_stop,
@@ -301,6 +311,7 @@ impl RegionServer {
             dead_servers,
             orders: Orders::default(),
             lease,
+            quota_reader,
             master: OnceLock::new(),
             on_stop,
             on_fatal,
@@ -425,6 +436,11 @@ impl RegionServer {
 
     pub(crate) async fn read_quotas(&self) -> Result<(), engine::Error> {
         let Some(quotas) = &self.quotas else { return Ok(()) };
+        if let Some(read) = &self.quota_reader {
+            let cells = read().await.map_err(engine::Error::bad_request)?;
+            quotas.update(cells.iter().map(|cell| cell.view(0)));
+            return Ok(());
+        }
         let mut found = Vec::new();
         for region in self.quota_regions().0 {
             found.push(region.scan_all(&cell::query::Scan::default()).await?);

@@ -141,6 +141,7 @@ impl Connection {
         env.clone().spawn(class, async move {
             let opening = open(&env, &to, port, &greeting, connect_timeout);
             let stream = tokio::select! {
+                biased;
                 stream = opening => stream,
                 () = opened.closed() => return,
             };

@@ -127,8 +127,8 @@ impl DataDirectory {
     }
 }
 
-/// Locks the data directory. The first process of a cluster locks it for itself until it has created
-/// the files that identify the directory; the others wait for that.
+/// Locks the data directory. The first process of a cluster locks it for itself until it has
+/// created the files that identify the directory; the others wait for that.
 async fn lock_directory(env: &Env, path: &Path, users: Users<'_>) -> Result<DirectoryLock, LockError> {
     let first = DirectoryLock::acquire(path, false);
     if !matches!((&first, users), (Err(LockError::InUse), Users::Cluster(_))) {

@@ -1,5 +1,5 @@
-//! Which processes use a data directory: a lock on a file in it, held until the process ends. Either
-//! one process has it, or any number of processes of a cluster share it.
+//! Which processes use a data directory: a lock on a file in it, held until the process ends.
+//! Either one process has it, or any number of processes of a cluster share it.
 #![allow(clippy::disallowed_methods, reason = "file locks are not part of the FileSystem trait")]
 
 use std::fs::{File, OpenOptions};
@@ -24,8 +24,8 @@ pub enum LockError {
 }
 
 impl DirectoryLock {
-    /// Locks the file `path`, whose directory must exist. A shared lock excludes only processes that
-    /// do not share it.
+    /// Locks the file `path`, whose directory must exist. A shared lock excludes only processes
+    /// that do not share it.
     ///
     /// # Errors
     /// [`LockError`].

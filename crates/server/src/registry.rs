@@ -1,91 +1,151 @@
 //! `ClientMetaService`: a client's first calls, answered from the znodes, so every server can
 //! answer them.
+//!
+//! Each client calls it when it starts, and again when it cannot find `hbase:meta`, for example
+//! while many clients wait for the end of a crash recovery. Therefore the content of each znode is
+//! cached, and read again by the first call after a watch has reported a change. While the session
+//! with ZooKeeper is suspended, changes are not reported. Then calls read the znode, which fails,
+//! and clients call another server.
+//!
+//! The reads of a znode are sequential, and a session never reads an older state than before. So
+//! no response is older than an earlier one.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use base::BoxFuture;
+use bytes::Bytes;
 use cell::region::{RegionInfo, ServerName};
 use proto::exception::{Answer, JavaException};
+use tokio::sync::Mutex;
 use wire::service::ClientMetaService;
-use zk::Coordinator;
-use zk::coordinator::Error;
 use zk::names::Names;
+use zk::payload::Undecodable;
+use zk::servers::server_names;
+use zk::{Coordinator, ZnodeTracker};
 
 /// The sequence number of a location that was not read from `hbase:meta`.
 const NO_SEQ_NUM: i64 = -1;
 
 /// The service over the znodes.
 pub struct Registry {
-    coordinator: Arc<dyn Coordinator>,
-    names: Names,
+    cluster_id: CachedValue<String>,
+    active_master: CachedValue<ServerName>,
+    backup_masters: CachedServers,
+    // `None` while `hbase:meta` is not open.
+    meta: CachedValue<Option<ServerName>>,
+    region_servers: CachedServers,
 }
 
 impl Registry {
     /// A registry that reads the znodes named by `names`.
     pub fn new(coordinator: Arc<dyn Coordinator>, names: Names) -> Registry {
-        Registry { coordinator, names }
-    }
-
-    /// Reads the value at a path; `None` if there is no such znode yet.
-    async fn read(&self, path: &str) -> Answer<Option<bytes::Bytes>> {
-        match self.coordinator.get(path).await {
-            Ok(znode) => Ok(Some(znode.data)),
-            Err(Error::NoNode { .. }) => Ok(None),
-            Err(error) => Err(JavaException::io(error.to_string())),
+        let tracker = |path| ZnodeTracker::new(Arc::clone(&coordinator), path);
+        Registry {
+            cluster_id: CachedValue::new(tracker(names.hbaseid()), zk::payload::read_cluster_id),
+            active_master: CachedValue::new(tracker(names.master()), zk::payload::read_master),
+            backup_masters: CachedServers::new(tracker(names.backup_masters())),
+            meta: CachedValue::new(
+                tracker(names.meta_region_server(0)),
+                zk::payload::read_meta_region_server,
+            ),
+            region_servers: CachedServers::new(tracker(names.rs())),
         }
     }
 
-    async fn master(&self) -> Answer<Option<ServerName>> {
-        let data = self.read(&self.names.master()).await?;
-        data.map(|data| zk::payload::read_master(&data)).transpose().map_err(unreadable)
-    }
-
     async fn cluster_id(&self) -> Answer<proto::GetClusterIdResponse> {
-        let data = self.read(&self.names.hbaseid()).await?;
-        let cluster_id =
-            data.map(|data| zk::payload::read_cluster_id(&data)).transpose().map_err(unreadable)?;
-        Ok(proto::GetClusterIdResponse { cluster_id })
+        Ok(proto::GetClusterIdResponse { cluster_id: self.cluster_id.get().await? })
     }
 
     async fn active_master(&self) -> Answer<proto::GetActiveMasterResponse> {
-        let server_name = self.master().await?.as_ref().map(Into::into);
+        let server_name = self.active_master.get().await?.as_ref().map(Into::into);
         Ok(proto::GetActiveMasterResponse { server_name })
     }
 
     async fn masters(&self) -> Answer<proto::GetMastersResponse> {
-        let entry = |master: &ServerName| proto::GetMastersResponseEntry {
+        let active = self.active_master.get().await?;
+        let mut backups = self.backup_masters.get().await?;
+        // A master that has just won is still listed as a backup master.
+        backups.retain(|backup| Some(backup) != active.as_ref());
+        let entry = |master: &ServerName, is_active| proto::GetMastersResponseEntry {
             server_name: master.into(),
-            is_active: true,
+            is_active,
         };
-        Ok(proto::GetMastersResponse { master_servers: self.master().await?.iter().map(entry).collect() })
+        let active = active.iter().map(|master| entry(master, true));
+        let backups = backups.iter().map(|master| entry(master, false));
+        Ok(proto::GetMastersResponse { master_servers: active.chain(backups).collect() })
     }
 
     async fn meta_locations(&self) -> Answer<proto::GetMetaRegionLocationsResponse> {
-        let data = self.read(&self.names.meta_region_server(0)).await?;
-        let server =
-            data.map(|data| zk::payload::read_meta_region_server(&data)).transpose().map_err(unreadable)?;
         let location = |server: &ServerName| proto::RegionLocation {
             region_info: (&RegionInfo::meta()).into(),
             server_name: Some(server.into()),
             seq_num: NO_SEQ_NUM,
         };
-        Ok(proto::GetMetaRegionLocationsResponse {
-            meta_locations: server.flatten().iter().map(location).collect(),
-        })
+        let server = self.meta.get().await?.flatten();
+        Ok(proto::GetMetaRegionLocationsResponse { meta_locations: server.iter().map(location).collect() })
     }
 
     async fn bootstrap_nodes(&self) -> Answer<proto::GetBootstrapNodesResponse> {
-        let children = match self.coordinator.children(&self.names.rs()).await {
-            Ok((children, _)) => children,
-            Err(Error::NoNode { .. }) => Vec::new(),
-            Err(error) => return Err(JavaException::io(error.to_string())),
-        };
-        let servers = children.iter().filter_map(|name| ServerName::parse(name));
-        Ok(proto::GetBootstrapNodesResponse { server_name: servers.map(|server| (&server).into()).collect() })
+        let servers = self.region_servers.get().await?;
+        Ok(proto::GetBootstrapNodesResponse { server_name: servers.iter().map(Into::into).collect() })
     }
 }
 
-fn unreadable(error: impl std::fmt::Display) -> JavaException {
+/// A znode, and what was read last. It is used while the tracker reports it as current.
+struct Cached<T> {
+    znode: ZnodeTracker,
+    content: T,
+}
+
+/// The decoded value of a znode.
+struct CachedValue<T> {
+    decode: fn(&Bytes) -> Result<T, Undecodable>,
+    cached: Mutex<Cached<Result<Option<T>, Undecodable>>>,
+}
+
+impl<T: Clone> CachedValue<T> {
+    fn new(znode: ZnodeTracker, decode: fn(&Bytes) -> Result<T, Undecodable>) -> CachedValue<T> {
+        CachedValue { decode, cached: Mutex::new(Cached { znode, content: Ok(None) }) }
+    }
+
+    /// The value; `None` if there is no such znode yet.
+    async fn get(&self) -> Answer<Option<T>> {
+        let mut cached = self.cached.lock().await;
+        if !cached.znode.is_current() {
+            let data = cached.znode.value().await.map_err(unavailable)?;
+            cached.content = data.map(|data| (self.decode)(&data)).transpose();
+        }
+        cached.content.clone().map_err(unreadable)
+    }
+}
+
+/// The servers that are children of a znode.
+struct CachedServers(Mutex<Cached<Vec<ServerName>>>);
+
+impl CachedServers {
+    fn new(znode: ZnodeTracker) -> CachedServers {
+        CachedServers(Mutex::new(Cached { znode, content: Vec::new() }))
+    }
+
+    /// The servers; none if there is no such znode yet.
+    async fn get(&self) -> Answer<Vec<ServerName>> {
+        let mut cached = self.0.lock().await;
+        if !cached.znode.is_current() {
+            let children = cached.znode.children().await.map_err(unavailable)?;
+            cached.content = server_names(children).collect();
+        }
+        Ok(cached.content.clone())
+    }
+}
+
+fn unavailable(error: zk::Error) -> JavaException {
+    JavaException::io(error.to_string())
+}
+
+fn unreadable(error: Undecodable) -> JavaException {
     JavaException::io(format!("unreadable znode: {error}"))
 }
 

@@ -205,6 +205,7 @@ fn compaction_settings(config: &Config) -> SiteSettings {
 pub(crate) fn chore_options(config: &Config, disk: &Disk) -> ChoreOptions {
     ChoreOptions {
         janitor_period: Duration::from_millis(config.janitor_period_ms),
+        balancer_period: Duration::from_millis(config.balancer_period_ms),
         cleaner_period: Duration::from_millis(config.cleaner_period_ms),
         snapshot_period: Duration::from_millis(config.snapshot_cleaner_period_ms),
         file_ttl: Duration::from_millis(config.archived_file_ttl_ms),

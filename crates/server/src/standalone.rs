@@ -48,7 +48,22 @@ const OTHER_VARIABLES: [&str; 5] =
 /// Starts both roles, serves until a stop is requested, and stops.
 pub fn run(arguments: &ServerArguments) -> Result<(), String> {
     let process = Process::start(arguments)?;
+    check_not_distributed(&process.config)?;
     os::block_on(serve(process))
+}
+
+/// Refuses the configuration of a cluster: one process alone is not what its operator wants.
+fn check_not_distributed(config: &Config) -> Result<(), String> {
+    const KEY: &str = "hbase.cluster.distributed";
+    let is_ignored = config.unsafe_ignored.split(',').any(|key| key.trim() == KEY);
+    if !config.is_distributed || is_ignored {
+        return Ok(());
+    }
+    let reason = format!(
+        "`grampus start` runs one process, and to ignore this key would be unsafe. Start `grampus master` and \
+         `grampus regionserver` instead, or one process nevertheless with --set grampus.unsafe.ignore.keys={KEY}"
+    );
+    Err(config.refused(KEY, reason).to_string())
 }
 
 /// A process that runs roles: its options and threads.
@@ -299,6 +314,7 @@ impl Node {
             dead_log_records: data.root.log_records().to_vec(),
             log_records: data.root.log_records(),
             lease: Lease::unlimited(),
+            quota_reader: None,
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),
@@ -328,7 +344,7 @@ impl Node {
             info_port: port_of(listeners.master_pages.as_deref()),
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
-            on_stop: Box::new(move |why| on_stop.request(why)),
+            on_stop: Arc::new(move |why| on_stop.request(why)),
             chores: chore_options(config, &data.disk),
         });
         let (cluster_id, file_instruments) = (data.cluster_id.clone(), data.instruments.clone());

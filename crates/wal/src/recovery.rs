@@ -136,6 +136,25 @@ pub struct IndexedRegion {
     /// in store files.
     pub closed_at: u64,
     ranges: Vec<EntryRange>,
+    // The highest sequence id in `ranges`.
+    newest_in_ranges: u64,
+    // Entries up to this sequence id are skipped when they are read. 0: none.
+    skipped_to: u64,
+}
+
+impl IndexedRegion {
+    /// Handles a close marker with this sequence id.
+    fn close(&mut self, seq_id: u64) {
+        self.closed_at = seq_id;
+        if self.newest_in_ranges < seq_id {
+            self.ranges.clear();
+            self.newest_in_ranges = 0;
+        } else {
+            // The logs are of several servers. A log that was created earlier has entries of a
+            // later time, when the region was open on the server of that log.
+            self.skipped_to = self.skipped_to.max(seq_id);
+        }
+    }
 }
 
 /// Adjacent entries of one region.
@@ -413,9 +432,9 @@ impl IndexBuilder {
             // All earlier edits were in store files at the close. They are never replayed. Their
             // family may have been deleted since, or a snapshot restored: replay would bring back
             // deleted data.
-            self.regions[id].1.ranges.clear();
-            self.regions[id].1.closed_at = key_fields.seq_id;
+            self.regions[id].1.close(key_fields.seq_id);
         }
+        self.regions[id].1.newest_in_ranges = self.regions[id].1.newest_in_ranges.max(key_fields.seq_id);
         let log = self.logs.len() as u32;
         debug_assert!(
             self.regions[id]
@@ -517,9 +536,18 @@ const REGION_NOT_UTF8: &str = "a region name is not UTF-8";
 /// An edit whose sync failed was written to the next log too. So an edit may occur twice, with the
 /// same sequence id and cells.
 pub fn read_region(fs: Arc<dyn FileSystem>, index: Arc<LogIndex>, encoded_name: &str) -> RegionReader {
-    let ranges = index.regions.get(encoded_name).map_or_else(Vec::new, |region| region.ranges.clone());
-    let region = encoded_name.into();
-    RegionReader { fs, index, region, ranges, current: 0, next_at: 0, highest: 0, open: OpenLog::Nothing }
+    let indexed = index.regions.get(encoded_name).cloned().unwrap_or_default();
+    RegionReader {
+        fs,
+        index,
+        region: encoded_name.into(),
+        ranges: indexed.ranges,
+        skipped_to: indexed.skipped_to,
+        current: 0,
+        next_at: 0,
+        highest: 0,
+        open: OpenLog::Nothing,
+    }
 }
 
 /// Reads the entries of one region.
@@ -531,6 +559,8 @@ pub struct RegionReader {
     index: Arc<LogIndex>,
     region: Arc<str>,
     ranges: Vec<EntryRange>,
+    // Entries up to this sequence id are skipped.
+    skipped_to: u64,
     // Index of the range being read.
     current: usize,
     // Offset of the next entry; 0: that of the range's first entry.
@@ -564,6 +594,7 @@ impl RegionReader {
                 other => other?,
             };
             match entry {
+                Some(entry) if entry.key.seq_id <= self.skipped_to => {}
                 Some(entry) => {
                     self.highest = self.highest.max(entry.key.seq_id);
                     return Ok(Some(entry));

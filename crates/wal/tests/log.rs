@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::env::TaskClass;
 use base::testing;
 use bytes::{BufMut, Bytes, BytesMut};
+use cell::KeyValue;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
@@ -352,15 +353,57 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
 }
 
+/// A region was closed on one server and then opened on another one, whose log is older. In the
+/// order of the logs, the close comes after the later edits.
+#[tokio::test(start_paused = true)]
+async fn a_close_hides_only_earlier_edits_also_if_another_server_had_the_region_later() {
+    let env = testing::env(12);
+    let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+    let (acks, region) = (Acks::new(), region_name(1));
+    let (second, _) = start(&env, fs.clone(), options()).await;
+    env.clock.sleep(Duration::from_secs(1)).await;
+    let on_first = LogOptions { dir: FilePath::new("WALs/t"), prefix: "t".into(), ..options() };
+    let (first, _) = start(&env, fs.clone(), on_first).await;
+    first.append(edit(&region, 1, b"value", &acks));
+    first.append(edit(&region, 2, b"value", &acks));
+    first.append(Edit { cells: close_cells(&region, 3), ..edit(&region, 3, b"", &acks) });
+    acks.wait(3).await;
+    second.append(edit(&region, 10, b"value", &acks));
+    acks.wait(4).await;
+    let (older, newer) = (logs(&*fs, "WALs/s").await, logs(&*fs, "WALs/t").await);
+    for paths in [[older.clone(), newer.clone()].concat(), [newer, older].concat()] {
+        let index = Arc::new(recovery::scan(&*fs, &paths).await.unwrap());
+        assert_eq!(index.region(&region).unwrap().closed_at, 3);
+        let mut reader = recovery::read_region(fs.clone(), index, &region);
+        let mut read = Vec::new();
+        while let Some(entry) = reader.next().await.unwrap() {
+            read.push(entry.key.seq_id);
+        }
+        assert_eq!(read.iter().filter(|seq_id| **seq_id != 3).count(), 1, "{read:?}");
+        assert!(read.contains(&10), "{read:?}");
+    }
+}
+
+/// The cells of a marker that a region was closed.
+fn close_cells(region: &str, seq_id: u64) -> Bytes {
+    in_block(&marked(region).close(seq_id, &[], None, 1_700_000_000_000))
+}
+
 /// The cells of a marker that a region was opened.
 fn marker_cells(region: &str, seq_id: u64) -> Bytes {
-    let marked = MarkedRegion {
+    in_block(&marked(region).open(seq_id, &[], None, 1_700_000_000_000))
+}
+
+fn marked(region: &str) -> MarkedRegion {
+    MarkedRegion {
         table: Bytes::from_static(b"t"),
         encoded: Bytes::copy_from_slice(region.as_bytes()),
         name: Bytes::from_static(b"t,,1"),
         start_key: Bytes::new(),
-    };
-    let marker = marked.open(seq_id, &[], None, 1_700_000_000_000);
+    }
+}
+
+fn in_block(marker: &KeyValue) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32(marker.bytes().len() as u32);
     out.put_slice(marker.bytes());

@@ -59,6 +59,27 @@ impl RegionServerStatusService for OneServerMaster {
     ) -> BoxFuture<'_, Answer<proto::ReportRegionStateTransitionResponse>> {
         Box::pin(async { Err(JavaException::new(class::PLEASE_HOLD, "Master is initializing")) })
     }
+
+    fn get_last_flushed_sequence_id(
+        &self,
+        _: proto::GetLastFlushedSequenceIdRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLastFlushedSequenceIdResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLastFlushedSequenceIdResponse::default())))
+    }
+
+    fn report_procedure_done(
+        &self,
+        _: proto::ReportProcedureDoneRequest,
+    ) -> BoxFuture<'_, Answer<proto::ReportProcedureDoneResponse>> {
+        Box::pin(std::future::ready(Ok(proto::ReportProcedureDoneResponse::default())))
+    }
+
+    fn get_live_region_servers(
+        &self,
+        _: proto::GetLiveRegionServersRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLiveRegionServersResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLiveRegionServersResponse::default())))
+    }
 }
 
 /// A fake network: transfers exceptions and responses as bytes.
@@ -119,7 +140,7 @@ async fn unknown_methods_and_unreadable_messages_are_refused() {
         dispatch_region_server_status(&master, method, Bytes::from_static(param))
     };
     for (method, param) in [
-        ("GetLastFlushedSequenceId", &b""[..]),
+        ("ReportRegionSpaceUse", &b""[..]),
         ("NoSuchMethod", b""),
         ("regionServerReport", b""),
         ("RegionServerReport", b"\x0a\xff\xff"),

@@ -107,6 +107,18 @@ impl Watch {
             changed = self.changes.changed() => changed.map_err(|_| Error::SessionExpired),
         }
     }
+
+    /// Whether what was read after the last report is current, if this watch is older than that:
+    /// the session is connected, and no change is reported since.
+    pub fn is_unchanged(&self) -> bool {
+        *self.session.borrow() == SessionState::Connected
+            && self.changes.has_changed().is_ok_and(|changed| !changed)
+    }
+
+    /// Discards the reports so far. The caller reads the znode afterwards.
+    pub fn discard_reports(&mut self) {
+        self.changes.mark_unchanged();
+    }
 }
 
 /// How long a znode lives.

@@ -155,7 +155,6 @@ impl Election {
                 }
                 Holder::Other(active) => {
                     info!(server = %self.server, active, "another master is active; waiting for its end");
-                    watch = self.coordinator.watch(&path).await?;
                     watch.changed().await?;
                 }
             }

@@ -61,7 +61,7 @@
 
 mod arming;
 mod connect;
-mod liveness;
+pub mod liveness;
 mod session;
 mod tasks;
 mod translate;

@@ -4,6 +4,8 @@
 //! * [`memory`]: znodes in this process, for a standalone server and for simulations;
 //! * [`ensemble`]: znodes on a real ZooKeeper ensemble, for a cluster;
 //! * [`election`]: which master is active;
+//! * [`servers`]: which region servers live, and where the active master is;
+//! * [`tracker`]: follows the changes of one znode;
 //! * [`names`], [`payload`]: the znodes that HBase has, and their content;
 //! * [`protocol`]: ZooKeeper's frames, as plain functions over bytes;
 //! * [`endpoint`]: serves the subset of ZooKeeper's protocol that HBase's clients use, over any
@@ -23,6 +25,7 @@ pub mod names;
 pub mod payload;
 pub mod protocol;
 pub mod servers;
+pub mod tracker;
 
 pub use coordinator::{Coordinator, Error, Mode, SessionState, Stat, Watch, Znode};
 pub use election::Election;
@@ -30,3 +33,5 @@ pub use endpoint::{Endpoint, EndpointOptions};
 pub use ensemble::{Ensemble, EnsembleOptions};
 pub use memory::{MemoryCoordinator, MemoryEnsemble};
 pub use names::Names;
+pub use servers::{MasterTracker, ServerTracker, register_region_server};
+pub use tracker::ZnodeTracker;

@@ -9,10 +9,15 @@
 //!
 //! Source: HBase `RecoverableZooKeeper.appendMetaData`, `ProtobufMagic`.
 
+mod java_date;
+
 use base::env::Random;
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::region::ServerName;
 use proto::magic::{self, MAGIC};
+use proto::region_state::State as RegionState;
+
+use self::java_date::java_date;
 
 const PREFIX: u8 = 0xff;
 const SALT_LEN: usize = 8;
@@ -20,6 +25,8 @@ const SALT_LEN: usize = 8;
 pub const ID_LEN_MAX: usize = 65_000;
 /// `RpcServer.CURRENT_VERSION`, published by masters and region servers.
 const RPC_VERSION: u32 = 0;
+/// The version of HBase that the servers are compatible with, and its major and minor number.
+const HBASE_VERSION: (&str, u32, u32) = ("2.6.4", 2, 6);
 
 /// Why bytes are not a payload of HBase.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -93,19 +100,44 @@ pub fn master(writer: &str, random: &dyn Random, server: &ServerName, info_port:
     encode(writer, random, &master)
 }
 
+/// The value of `rs/<server>`, whose status pages are at `info_port`.
+pub fn region_server(writer: &str, random: &dyn Random, info_port: u16) -> Bytes {
+    let version = proto::VersionInfo {
+        version: HBASE_VERSION.0.to_string(),
+        revision: concat!("grampus-", env!("CARGO_PKG_VERSION")).to_string(),
+        version_major: Some(HBASE_VERSION.1),
+        version_minor: Some(HBASE_VERSION.2),
+        // Required, but a build does not record them.
+        ..proto::VersionInfo::default()
+    };
+    let info = proto::RegionServerInfo { info_port: Some(i32::from(info_port)), version_info: Some(version) };
+    encode(writer, random, &info)
+}
+
+/// The value of `running`: the cluster has been up since `start_ms` (milliseconds since the epoch).
+pub fn running(writer: &str, random: &dyn Random, start_ms: u64) -> Bytes {
+    encode(writer, random, &proto::ClusterUp { start_date: java_date(start_ms) })
+}
+
 /// The value of `meta-region-server` while `hbase:meta` is open on `server`.
 pub fn meta_region_server(writer: &str, random: &dyn Random, server: &ServerName) -> Bytes {
+    meta_region_server_in_state(writer, random, server, RegionState::Open)
+}
+
+/// The value of `meta-region-server` while `hbase:meta` is in `state` on `server`. Clients use only
+/// an open one.
+pub fn meta_region_server_in_state(
+    writer: &str,
+    random: &dyn Random,
+    server: &ServerName,
+    state: RegionState,
+) -> Bytes {
     let location = proto::MetaRegionServer {
         server: server.into(),
         rpc_version: Some(RPC_VERSION),
-        state: Some(proto::region_state::State::Open as i32),
+        state: Some(state as i32),
     };
     encode(writer, random, &location)
-}
-
-/// The value of `running`.
-pub fn cluster_up(writer: &str, random: &dyn Random, started_ms: u64) -> Bytes {
-    encode(writer, random, &proto::ClusterUp { start_date: started_ms.to_string() })
 }
 
 /// The cluster id, from the value of `hbaseid`.
@@ -124,16 +156,42 @@ pub fn read_master(data: &Bytes) -> Result<ServerName, Undecodable> {
     server_name(&decode::<proto::Master>(data)?.master)
 }
 
+/// The port of the status pages and the version, from the value of `rs/<server>`.
+///
+/// # Errors
+/// [`Undecodable`].
+pub fn read_region_server(data: &Bytes) -> Result<proto::RegionServerInfo, Undecodable> {
+    decode(data)
+}
+
+/// The start of the cluster as its master wrote it, from the value of `running`.
+///
+/// # Errors
+/// [`Undecodable`].
+pub fn read_running(data: &Bytes) -> Result<String, Undecodable> {
+    Ok(decode::<proto::ClusterUp>(data)?.start_date)
+}
+
 /// The location of `hbase:meta`, from the value of `meta-region-server`; `None` while it is not
 /// open.
 ///
 /// # Errors
 /// [`Undecodable`].
 pub fn read_meta_region_server(data: &Bytes) -> Result<Option<ServerName>, Undecodable> {
+    let (server, state) = read_meta_region_server_in_state(data)?;
+    Ok((state == RegionState::Open).then_some(server))
+}
+
+/// The location of `hbase:meta` and its state there, from the value of `meta-region-server`.
+///
+/// # Errors
+/// [`Undecodable`].
+pub fn read_meta_region_server_in_state(data: &Bytes) -> Result<(ServerName, RegionState), Undecodable> {
     let location: proto::MetaRegionServer = decode(data)?;
     // Old writers omit the state: they only wrote the location while the region was open.
-    let open = location.state.is_none_or(|state| state == proto::region_state::State::Open as i32);
-    open.then(|| server_name(&location.server)).transpose()
+    let state = location.state.map_or(Ok(RegionState::Open), RegionState::try_from);
+    let state = state.map_err(|_| Undecodable::Missing("state"))?;
+    Ok((server_name(&location.server)?, state))
 }
 
 fn server_name(message: &proto::ServerName) -> Result<ServerName, Undecodable> {
@@ -150,6 +208,8 @@ fn server_name(message: &proto::ServerName) -> Result<ServerName, Undecodable> {
 
 #[cfg(test)]
 mod tests {
+    use base::testing::SeededRandom;
+
     use super::*;
 
     fn hex(text: &str) -> Bytes {
@@ -201,6 +261,43 @@ mod tests {
         let server = ServerName { host: "h".into(), port: 1, start_code: 2 };
         let opening = proto::MetaRegionServer { server: (&server).into(), rpc_version: None, state: Some(2) };
         assert_eq!(read_meta_region_server(&encode_salted("w", &SALT, &opening)).unwrap(), None);
+        let random = SeededRandom::new(1);
+        for state in [RegionState::Offline, RegionState::Opening, RegionState::Open, RegionState::Closing] {
+            let data = meta_region_server_in_state("w", &random, &server, state);
+            assert_eq!(read_meta_region_server_in_state(&data), Ok((server.clone(), state)));
+            let open = (state == RegionState::Open).then(|| server.clone());
+            assert_eq!(read_meta_region_server(&data), Ok(open));
+        }
+        // Old writers omit the state. One that does not exist is not read as open.
+        let with_state = |state| {
+            let location = proto::MetaRegionServer { server: (&server).into(), rpc_version: None, state };
+            read_meta_region_server_in_state(&encode_salted("w", &SALT, &location))
+        };
+        assert_eq!(with_state(None), Ok((server.clone(), RegionState::Open)));
+        assert_eq!(with_state(Some(99)), Err(Undecodable::Missing("state")));
+    }
+
+    #[test]
+    fn a_region_server_has_a_port_and_a_version() {
+        let data = region_server("regionserver:16020", &SeededRandom::new(1), 16030);
+        assert_eq!(strip_prefix(&data).unwrap()[..8], *hex("50425546 08 9e7d 12"));
+        let info = read_region_server(&data).unwrap();
+        let version = info.version_info.unwrap();
+        assert_eq!(
+            (info.info_port, version.version_major, version.version_minor),
+            (Some(16030), Some(2), Some(6))
+        );
+        assert!(version.version.starts_with("2.6."));
+        // As HBase writes it without status pages.
+        let none = proto::RegionServerInfo { info_port: Some(-1), version_info: None };
+        assert_eq!(read_region_server(&encode_salted("w", &SALT, &none)), Ok(none));
+    }
+
+    #[test]
+    fn a_running_cluster_has_a_start_date_as_java_prints_it() {
+        let data = running("master:16000", &SeededRandom::new(1), 1_700_000_000_999);
+        assert_eq!(strip_prefix(&data).unwrap()[..6], *hex("50425546 0a 1c"));
+        assert_eq!(read_running(&data).unwrap(), "Tue Nov 14 22:13:20 UTC 2023");
     }
 
     #[test]

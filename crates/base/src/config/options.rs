@@ -67,17 +67,20 @@ options! {
         /// `auto`: 1/16 of the limit of open files, at least 16 and at most 4096. Larger: more file
         /// descriptors may be in use.
         zookeeper_connections_max: Option<u32> = "grampus.zookeeper.connections.max", "auto", count_or_auto;
-        /// The ZooKeeper servers of a cluster: `host` or `host:port`, separated by commas. The default
-        /// port is `hbase.zookeeper.property.clientPort`. Only `grampus master` and `grampus
-        /// regionserver` connect to them.
+        /// The ZooKeeper servers of a cluster: `host` or `host:port`, separated by commas. The
+        /// default port is `hbase.zookeeper.property.clientPort`. Only `grampus master` and
+        /// `grampus regionserver` connect to them.
         zookeeper_quorum: String = "hbase.zookeeper.quorum", "127.0.0.1", text;
-        /// Time in milliseconds after which ZooKeeper declares a silent process of the cluster dead.
+        /// Time in milliseconds after which ZooKeeper declares a silent process of the cluster
+        /// dead.
         ///
-        /// ZooKeeper limits it to 2 to 20 of its ticks. HBase's default is 90000. Larger: a paused or
-        /// unreachable server is replaced later. Smaller: short network problems end servers.
+        /// ZooKeeper limits it to 2 to 20 of its ticks. HBase's default is 90000. Larger: a paused
+        /// or unreachable server is replaced later. Smaller: short network problems end servers.
         zookeeper_session_ms: u64 = "zookeeper.session.timeout", "10 s", millis;
-        /// Whether master and region servers are separate processes, as in HBase. Only checked: the
-        /// command (`grampus master`, `grampus regionserver` or `grampus start`) decides.
+        /// Whether master and region servers are separate processes, as in HBase.
+        ///
+        /// The command decides (`grampus start`, or `grampus master` and `grampus regionserver`).
+        /// If this is true, `grampus start` refuses to start.
         is_distributed: bool = "hbase.cluster.distributed", "false", flag;
         /// Root znode of the cluster. Clients must use the same value.
         zookeeper_parent: String = "zookeeper.znode.parent", "/hbase", znode;
@@ -366,6 +369,9 @@ options! {
     "Splits and housekeeping" {
         /// Number of online regions at which a server stops splitting regions automatically.
         regions_max: u32 = "hbase.regionserver.regionSplitLimit", "1000", count;
+        /// Interval between two runs of the balancer of a cluster. It also runs soon after a server
+        /// starts.
+        balancer_period_ms: u64 = "hbase.balancer.period", "300000", millis;
         /// Interval between searches for split or merged regions whose files are no longer needed.
         ///
         /// Shorter: their files are archived sooner.

@@ -276,15 +276,17 @@ impl Region {
         Ok(Changed { matched: true, results })
     }
 
-    /// The columns of an increment or append as of `seq_id`, or their current state if a flush has
-    /// dropped that version.
+    /// The columns of an increment or append as of `seq_id`, or their current state if a flush or
+    /// compaction has dropped that version.
     async fn reread_result(&self, mutation: &Mutation, seq_id: u64) -> Result<Vec<KeyValue>> {
         let columns = columns_of(mutation);
         let wanted: usize = columns.iter().map(|family| family.qualifiers.as_ref().map_or(0, Vec::len)).sum();
         let selection = CellSelection { columns, ..CellSelection::default() };
         let get = Get { row: mutation.row.clone(), selection: selection.into(), existence_only: false };
         let mut found = self.scan_all(&Scan { read_point: Some(seq_id), ..Scan::of(&get) }).await?;
-        if found.cells.len() < wanted {
+        // If that version was dropped, an older file may still have the version before it.
+        let is_dropped = found.cells.iter().any(|(_, cell_seq_id)| *cell_seq_id != seq_id);
+        if is_dropped || found.cells.len() < wanted {
             found = self.get(&get).await?;
         }
         Ok(found.cells.into_iter().map(|(cell, _)| cell).collect())

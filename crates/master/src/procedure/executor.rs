@@ -115,6 +115,18 @@ impl Executor {
         Ok(stored)
     }
 
+    /// Removes loaded procedures from the journal without resuming them.
+    ///
+    /// # Errors
+    /// The journal's error.
+    pub async fn forget(&self, stored: Vec<StoredProcedure>) -> Result<(), engine::Error> {
+        for StoredProcedure { record, .. } in stored {
+            info!(id = record.id, work = record.work.class_name(), "procedure is not needed any more");
+            self.journal.remove(record.id).await?;
+        }
+        Ok(())
+    }
+
     /// Resumes procedures that were loaded.
     pub fn resume(self: &Arc<Self>, stored: Vec<StoredProcedure>) {
         for StoredProcedure { record, flushed } in stored {
@@ -324,6 +336,7 @@ impl Executor {
         let waiting = Waiting { reason: failure, failures: retry.failures(), next_attempt_ms, pause_ms };
         self.update(record.id, |status| status.waiting = Some(waiting));
         tokio::select! {
+            biased;
             () = self.env.clock.sleep(pause) => {}
             () = abort.requested() => {}
         }

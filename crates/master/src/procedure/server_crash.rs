@@ -21,9 +21,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest time between two checks whether regions still need the logs.
 const CHECK_PERIOD: Duration = Duration::from_secs(5);
 
-/// The decisions before the regions are opened: fences the logs, recovers `hbase:meta` if the server
-/// had it, and returns the regions of the server. Repeats failed steps until they succeed, because
-/// nothing else can recover the server.
+/// The decisions before the regions are opened: fences the logs, recovers `hbase:meta` if the
+/// server had it, and returns the regions of the server. Repeats failed steps until they succeed,
+/// because nothing else can recover the server.
 pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bool) -> Vec<RegionInfo> {
     while let Err(error) = fence(context, server).await {
         warn!(%server, %error, "cannot fence the logs of a dead server; retrying");

@@ -8,7 +8,6 @@ use proto::Option as StatusPart;
 use proto::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
-use super::switches;
 use crate::assignment::RegionState;
 use crate::master::Master;
 
@@ -49,7 +48,7 @@ pub(super) async fn status(
         status.master_info_port = Some(master.info_port());
     }
     if is_requested(StatusPart::BalancerOn) {
-        status.balancer_on = Some(switches::BALANCER_ON);
+        status.balancer_on = Some(context.switches.is_balancer_on());
     }
     let live = context.servers.live();
     if is_requested(StatusPart::ServersName) {
@@ -174,11 +173,11 @@ fn regions_in_transition(master: &Master) -> Vec<proto::RegionInTransition> {
 
 /// `Shutdown`: stops the whole cluster.
 pub(super) async fn shutdown(master: &Master, _: proto::ShutdownRequest) -> Answer<proto::ShutdownResponse> {
-    master.request_stop("Shutdown was called");
+    master.shut_down("Shutdown was called").await?;
     Ok(proto::ShutdownResponse {})
 }
 
-/// `StopMaster`: also stops the region server, which is in the same process.
+/// `StopMaster`: also stops the region server if it is in the same process.
 pub(super) async fn stop_master(
     master: &Master,
     _: proto::StopMasterRequest,

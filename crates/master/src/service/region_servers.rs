@@ -10,6 +10,8 @@ use crate::assignment::{RegionState, Report};
 use crate::crash;
 use crate::master::Master;
 
+/// HBase's value for "no sequence id": -1.
+const NO_SEQUENCE_ID: u64 = u64::MAX;
 /// The largest difference of clocks with which a server may register
 /// (`hbase.master.maxclockskew`).
 const CLOCK_SKEW_MAX_MS: u64 = 30_000;
@@ -140,6 +142,47 @@ pub(super) async fn transition(
         }
     }
     Ok(proto::ReportRegionStateTransitionResponse::default())
+}
+
+/// `GetLastFlushedSequenceId`: as HBase, -1 for a region that no live server has reported.
+pub(super) async fn last_flushed(
+    master: &Master,
+    request: proto::GetLastFlushedSequenceIdRequest,
+) -> Answer<proto::GetLastFlushedSequenceIdResponse> {
+    let encoded = cell::region::encoded_name_of(&request.region_name);
+    let live = master.context().servers.live();
+    let loads = live.iter().flat_map(|(_, load)| &load.region_loads);
+    let of_region = |load: &&proto::RegionLoad| {
+        encoded.is_some() && wire::convert::specified_region(&load.region_specifier) == encoded
+    };
+    let newest = loads.filter(of_region).max_by_key(|load| load.grampus_open_seq_num());
+    Ok(proto::GetLastFlushedSequenceIdResponse {
+        last_flushed_sequence_id: newest.map_or(NO_SEQUENCE_ID, proto::RegionLoad::complete_sequence_id),
+        store_last_flushed_sequence_id: newest
+            .map(|load| load.store_complete_sequence_id.clone())
+            .unwrap_or_default(),
+    })
+}
+
+/// `ReportProcedureDone`: has no effect, because this master starts no remote procedure that ends
+/// later.
+pub(super) async fn procedure_done(
+    _: &Master,
+    _: proto::ReportProcedureDoneRequest,
+) -> Answer<proto::ReportProcedureDoneResponse> {
+    Ok(proto::ReportProcedureDoneResponse {})
+}
+
+/// `GetLiveRegionServers`: at most as many as requested, and the number of all.
+pub(super) async fn live(
+    master: &Master,
+    request: proto::GetLiveRegionServersRequest,
+) -> Answer<proto::GetLiveRegionServersResponse> {
+    let live = master.context().servers.live_names();
+    Ok(proto::GetLiveRegionServersResponse {
+        server: live.iter().take(request.count as usize).map(Into::into).collect(),
+        total: u32::try_from(live.len()).unwrap_or(u32::MAX),
+    })
 }
 
 fn server_name(name: &proto::ServerName) -> Answer<ServerName> {

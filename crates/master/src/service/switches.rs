@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use proto::exception::{Answer, JavaException};
 
+use crate::chores::balance;
 use crate::master::Master;
 use crate::procedure::Work;
-
-/// The balancer is always on; with one server it has nothing to do.
-pub(super) const BALANCER_ON: bool = true;
 
 /// The pause between two checks whether a snapshot cleanup has ended.
 const CLEANUP_POLL: Duration = Duration::from_millis(10);
@@ -24,10 +22,35 @@ pub(super) async fn maintenance_mode(
 
 /// `IsBalancerEnabled`.
 pub(super) async fn balancer(
-    _: &Master,
+    master: &Master,
     _: proto::IsBalancerEnabledRequest,
 ) -> Answer<proto::IsBalancerEnabledResponse> {
-    Ok(proto::IsBalancerEnabledResponse { enabled: BALANCER_ON })
+    Ok(proto::IsBalancerEnabledResponse { enabled: master.context().switches.is_balancer_on() })
+}
+
+/// `SetBalancerRunning`.
+pub(super) async fn set_balancer(
+    master: &Master,
+    request: proto::SetBalancerRunningRequest,
+) -> Answer<proto::SetBalancerRunningResponse> {
+    let before = master.context().switches.set_balancer(request.on).await;
+    let before = before.map_err(|error| JavaException::io(error.to_string()))?;
+    Ok(proto::SetBalancerRunningResponse { prev_balance_value: Some(before) })
+}
+
+/// `Balance`: runs the balancer, if it is on and nothing prevents it.
+pub(super) async fn balance(
+    master: &Master,
+    request: proto::BalanceRequest,
+) -> Answer<proto::BalanceResponse> {
+    let is_on = master.context().switches.is_balancer_on();
+    let ran = if is_on { balance::run(master, request.dry_run()).await } else { None };
+    let (planned, executed) = ran.unwrap_or_default();
+    Ok(proto::BalanceResponse {
+        balancer_ran: ran.is_some(),
+        moves_calculated: Some(planned as u32),
+        moves_executed: Some(executed as u32),
+    })
 }
 
 /// `IsSplitOrMergeEnabled`.

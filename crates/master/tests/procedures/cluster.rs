@@ -21,7 +21,10 @@ use master::{Connections, Master, MasterParts};
 use proto::exception::{Answer, JavaException};
 use proto::get_procedure_result_response::State;
 use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
-use wire::service::{AdminService, ClientService, MasterService, Remote};
+use wire::service::{
+    AdminService, Caller, ClientService, MasterService, RegionServerStatusService, Remote, dispatch_admin,
+    dispatch_region_server_status,
+};
 use zk::Coordinator;
 use zk::memory::MemoryCoordinator;
 use zk::names::Names;
@@ -31,9 +34,35 @@ const PROCEDURE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause between two polls.
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Returns the only region server, whatever name is requested.
+/// The services of the only region server, whatever name is requested.
+type Services = (Arc<dyn AdminService>, Arc<dyn ClientService>);
+
+/// Returns them.
 #[derive(Default)]
-struct Direct(OnceLock<(Arc<Admin>, Arc<Remote<LocalCaller>>)>);
+struct Direct(OnceLock<Services>);
+
+/// Calls a service of the other role with encoded messages, as over a network.
+enum Encoded {
+    Admin(Arc<Admin>),
+    Status(Arc<Master>),
+}
+
+impl Caller for Encoded {
+    fn call(
+        &self,
+        service: &'static str,
+        method: &'static str,
+        param: Bytes,
+        cells: Bytes,
+    ) -> base::BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        assert!(cells.is_empty(), "{service} takes no cells");
+        let answer = match self {
+            Encoded::Admin(admin) => dispatch_admin(&**admin, method, param),
+            Encoded::Status(master) => dispatch_region_server_status(&**master, method, param),
+        };
+        Box::pin(async move { answer.await.map(|response| (response, Bytes::new())) })
+    }
+}
 
 impl Connections for Direct {
     fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
@@ -43,6 +72,16 @@ impl Connections for Direct {
     fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
         self.0.get().unwrap().1.clone()
     }
+}
+
+/// How the two roles call each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "each test program uses one way")]
+pub enum Calls {
+    /// By method calls, as in one process.
+    Direct,
+    /// With encoded messages, as between processes.
+    Encoded,
 }
 
 /// A master and its region server.
@@ -90,6 +129,7 @@ impl Cluster {
             dead_log_records: root.log_records().to_vec(),
             log_records: root.log_records(),
             lease: Lease::unlimited(),
+            quota_reader: None,
             response_budget: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),
@@ -97,8 +137,14 @@ impl Cluster {
         .await
         .map_err(text)?;
         let direct = Direct::default();
-        let services = (Arc::new(Admin(server.clone())), Arc::new(Remote(LocalCaller(server.clone()))));
-        assert!(direct.0.set(services).is_ok());
+        let admin = Arc::new(Admin(server.clone()));
+        let admin: Arc<dyn AdminService> = match crate::CALLS {
+            Calls::Direct => admin,
+            Calls::Encoded => Arc::new(Remote(Encoded::Admin(admin))),
+        };
+        // This one always encodes its calls.
+        let client = Arc::new(Remote(LocalCaller(server.clone())));
+        assert!(direct.0.set((admin, client)).is_ok());
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let master = Master::new(MasterParts {
             env: env.clone(),
@@ -113,10 +159,14 @@ impl Cluster {
             info_port: 0,
             cluster_id: "c".into(),
             quotas_enabled,
-            on_stop: Box::new(|_| ()),
+            on_stop: Arc::new(|_| ()),
             chores: ChoreOptions::default(),
         });
-        server.register(master.clone()).await.map_err(text)?;
+        let status: Arc<dyn RegionServerStatusService> = match crate::CALLS {
+            Calls::Direct => master.clone(),
+            Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
+        };
+        server.register(status).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
         Ok(Cluster { env: env.clone(), master, server, root, fs, store })
     }

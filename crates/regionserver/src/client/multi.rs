@@ -71,6 +71,10 @@ pub(super) async fn multi(
     context: CallContext,
 ) -> Answer<(Bytes, CellBlock)> {
     let request = MultiParts::split(request)?;
+    let _master = match request.rest.grampus_master_active_time {
+        Some(active_since_ms) => Some(server.orders().check_master(active_since_ms).await?),
+        None => None,
+    };
     let (region_count, row_count) = check_rows(server, &request)?;
     // A request without cells has mostly Gets. Space for their cells in the response's cell block
     // is allocated in advance.

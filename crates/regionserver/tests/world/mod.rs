@@ -61,6 +61,27 @@ impl RegionServerStatusService for AcceptingMaster {
     ) -> BoxFuture<'_, Answer<proto::ReportRegionStateTransitionResponse>> {
         Box::pin(std::future::ready(Ok(proto::ReportRegionStateTransitionResponse::default())))
     }
+
+    fn get_last_flushed_sequence_id(
+        &self,
+        _: proto::GetLastFlushedSequenceIdRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLastFlushedSequenceIdResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLastFlushedSequenceIdResponse::default())))
+    }
+
+    fn report_procedure_done(
+        &self,
+        _: proto::ReportProcedureDoneRequest,
+    ) -> BoxFuture<'_, Answer<proto::ReportProcedureDoneResponse>> {
+        Box::pin(std::future::ready(Ok(proto::ReportProcedureDoneResponse::default())))
+    }
+
+    fn get_live_region_servers(
+        &self,
+        _: proto::GetLiveRegionServersRequest,
+    ) -> BoxFuture<'_, Answer<proto::GetLiveRegionServersResponse>> {
+        Box::pin(std::future::ready(Ok(proto::GetLiveRegionServersResponse::default())))
+    }
 }
 
 pub struct World {
@@ -127,13 +148,18 @@ pub async fn start_server(
     name: ServerName,
     dead_log_dirs: Vec<FilePath>,
 ) -> Arc<RegionServer> {
+    let root = RootDir::new(FilePath::root());
     let started = RegionServer::start(RegionServerParts {
         env: env.clone(),
         fs,
         disk: regionserver::Disk::default(),
-        root: RootDir::new(FilePath::root()),
+        root: root.clone(),
         name,
         dead_log_dirs,
+        dead_log_records: root.log_records().to_vec(),
+        log_records: root.log_records(),
+        lease: regionserver::Lease::unlimited(),
+        quota_reader: None,
         info_port: 16030,
         options: options(),
         response_budget: rpc::server::Shared::new(&ServerOptions::default()).response_budget().clone(),

@@ -65,6 +65,7 @@ impl Session {
             let reading = read_answers(&mut reader, &calls, max_response_bytes);
             let writing = write_requests(&mut writer, &mut queue);
             tokio::select! {
+                biased;
                 failed = reading => failed,
                 Err(failed) = writing => failed.into(),
                 else => SessionError::Closed,

@@ -1,7 +1,7 @@
 //! `grampus master`: a master of a cluster.
 //!
 //! Several masters may run. One of them is elected and active; the others wait. A master that loses
-//! its session or its znode ends at once. Its successor first fences its logs, so that it can
+//! its session or its znode ends immediately. Its successor first fences its logs, so that it can
 //! journal nothing any more, and then finishes its procedures.
 
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ async fn serve(process: Process) -> Result<(), String> {
         .become_active(env.clock.now_ms())
         .await
         .map_err(|error| format!("cannot write master:store: {error}"))?;
-    let mut tracker = ServerTracker::new(coordinator.clone(), names.clone());
+    let mut tracker = ServerTracker::new(coordinator.clone(), &names);
     let live = tracker.live().await.map_err(|error| format!("cannot read the region servers: {error}"))?;
     watchdog::delete_unused(&*data.fs, &data.root, &live).await;
     let on_stop = stop.clone();
@@ -130,7 +130,7 @@ async fn serve(process: Process) -> Result<(), String> {
         info_port,
         cluster_id: data.cluster_id.clone(),
         quotas_enabled: config.quotas_enabled,
-        on_stop: Box::new(move |why| on_stop.request(why)),
+        on_stop: Arc::new(move |why| on_stop.request(why)),
         chores: chore_options(&config, &data.disk),
     });
     for service in host.master_services(&master) {
@@ -144,7 +144,7 @@ async fn serve(process: Process) -> Result<(), String> {
     sinks.start(&env, vec![("Master", metrics)]);
     let failed = |error: &dyn std::fmt::Display| format!("cannot start: {error}");
     // The running cluster: region servers stop when this znode is deleted.
-    let running = zk::payload::cluster_up(&format!("master:{}", name.port), &*env.random, env.clock.now_ms());
+    let running = zk::payload::running(&format!("master:{}", name.port), &*env.random, env.clock.now_ms());
     publish(&*coordinator, &names.running(), running, Mode::Persistent)
         .await
         .map_err(|error| failed(&error))?;

@@ -1,20 +1,23 @@
 //! `grampus regionserver`: a region server of a cluster.
 //!
-//! The order of its start: it waits for the active master, marks its process as alive, registers with
-//! the master, publishes its znode, starts its logs, and then serves. A server registers before it has logs, so that a master never
-//! finds logs of a server that it does not know.
+//! The order of its start: it waits for the active master, marks its process as alive, registers
+//! with the master, publishes its znode, starts its logs, and then serves. A server registers
+//! before it has logs, so that a master never finds logs of a server that it does not know.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::{Env, Listener};
+use base::env::{Env, Listener, TaskClass};
+use cell::query::Scan;
 use cell::region::ServerName;
+use client::{Client, ClientOptions};
 use console::{Identity, Peers};
-use regionserver::{Lease, RegionServer, RegionServerParts};
+use proto::exception::class;
+use regionserver::{Lease, QuotaReader, RegionServer, RegionServerParts};
 use tracing::{info, warn};
 use wire::service::{RegionServerStatusService, Remote};
-use zk::Coordinator;
 use zk::servers::{MasterTracker, register_region_server};
+use zk::{Coordinator, Names};
 
 use super::remote::{ActiveMaster, RPC_TIMEOUT};
 use super::{session, watchdog};
@@ -57,7 +60,8 @@ async fn serve(process: Process) -> Result<(), String> {
     let ensemble = session::open(&env, &config).await?;
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
     session::wait_for_znode(&*coordinator, &names.hbaseid()).await?;
-    let tracker = MasterTracker::new(coordinator.clone(), names.clone());
+    session::wait_for_znode(&*coordinator, &names.running()).await?;
+    let tracker = MasterTracker::new(coordinator.clone(), &names);
     let master = ActiveMaster::follow(&env, tracker, RPC_TIMEOUT);
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(MasterCaller(master)));
     let reserve = format!("{},{}", name.host, name.port);
@@ -82,6 +86,7 @@ async fn serve(process: Process) -> Result<(), String> {
         log_records: data.root.log_records_of(&name),
         info_port,
         lease: Lease::new(move || lease.is_valid()),
+        quota_reader: Some(quota_reader(&env, coordinator.clone(), &names)),
         options: region_server_options(&config, &limits.memory),
         response_budget: limits.shared.response_budget().clone(),
         on_fatal: Arc::new(end_process),
@@ -113,6 +118,7 @@ async fn serve(process: Process) -> Result<(), String> {
     drop(host);
     server.join(master);
     sinks.start(&env, vec![("RegionServer", metrics)]);
+    stop_with_cluster(&env, coordinator.clone(), &names, stop.clone());
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     println!("grampus {} region server {name} is ready after {} ms", env!("CARGO_PKG_VERSION"), {
         (env.clock.monotonic() - started).as_millis()
@@ -127,6 +133,46 @@ async fn serve(process: Process) -> Result<(), String> {
     ensemble.close().await;
     info!("stopped");
     stopped
+}
+
+/// Reads `hbase:quota` as a client of the cluster.
+fn quota_reader(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names) -> QuotaReader {
+    let registry = client::Registry::Coordinator { coordinator, names: names.clone() };
+    // The next period comes soon enough.
+    let options = ClientOptions { retries_max: 3, ..ClientOptions::default() };
+    let client = Client::new(env.clone(), registry, options);
+    Arc::new(move || {
+        let table = client.table(wire::quota::table_name());
+        Box::pin(async move {
+            match table.scan(Scan::default()).collect().await {
+                Ok(rows) => Ok(rows.into_iter().flat_map(|row| row.cells).collect()),
+                Err(error) if error.is_class(class::TABLE_NOT_FOUND) => Ok(Vec::new()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    })
+}
+
+/// Requests a stop when the active master shuts the cluster down: it deletes the znode `running`.
+fn stop_with_cluster(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names, stop: Stop) {
+    let (path, clock) = (names.running(), env.clock.clone());
+    env.spawn(TaskClass::Service, async move {
+        loop {
+            let changed = async {
+                let mut watch = coordinator.watch(&path).await?;
+                match coordinator.exists(&path).await? {
+                    None => Ok(true),
+                    Some(_) => watch.changed().await.map(|()| false),
+                }
+            };
+            match changed.await {
+                Ok(true) => return stop.request("the cluster is shutting down"),
+                Ok(false) => {}
+                Err(zk::Error::SessionExpired) => return,
+                Err(_) => clock.sleep(RETRY_PAUSE).await,
+            }
+        }
+    });
 }
 
 /// The name of the server that listens on a socket.
@@ -158,7 +204,6 @@ async fn register(
 }
 
 fn is_final(error: &proto::exception::JavaException) -> bool {
-    use proto::exception::class;
     error.do_not_retry || error.is(class::CLOCK_OUT_OF_SYNC) || error.is(class::YOU_ARE_DEAD)
 }
 

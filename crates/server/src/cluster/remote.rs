@@ -33,8 +33,8 @@ struct Server {
 
 impl Server {
     fn new(env: &Env, name: &ServerName, rpc_timeout: Duration) -> Server {
-        // Each process gets a pool of its own, so that the failures of an earlier process at the same
-        // address do not delay calls.
+        // Each process gets a pool of its own, so that the failures of an earlier process at the
+        // same address do not delay calls.
         let pool = client::Connections::new(env.clone(), USER, rpc_timeout);
         Server { peer: pool.peer(&name.host, name.port), given_up: watch::Sender::new(false) }
     }

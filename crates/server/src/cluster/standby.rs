@@ -1,4 +1,4 @@
-//! A service that exists before the role behind it is active. Until then, it answers that the server
+//! A service that exists before its role is active. Until then, it answers that the server
 //! is not running yet, so that clients retry.
 
 use std::sync::{Arc, OnceLock};

@@ -1,10 +1,10 @@
 //! Detects ended processes before their sessions expire.
 //!
 //! A process [occupies](fs::FileSystem::occupy) a directory before it registers or takes part in an
-//! election. The mark ends with the process, whatever ends it. So if the directory of a known process
-//! is not occupied, that process has certainly ended. A process that is only paused or unreachable
-//! keeps its mark; for it, only the end of its session counts. Storage without such marks shows
-//! nothing, and the sessions decide alone.
+//! election. The mark ends with the process, whatever ends it. So if the directory of a known
+//! process is not occupied, that process has certainly ended. A process that is only paused or
+//! unreachable keeps its mark; for it, only the end of its session counts. Storage without such
+//! marks shows nothing, and the sessions decide alone.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};

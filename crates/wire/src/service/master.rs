@@ -142,14 +142,16 @@ service! {
         "SetCleanerChoreRunning" set_cleaner_chore_running(SetCleanerChoreRunningRequest) -> SetCleanerChoreRunningResponse;
         /// Aborts a procedure if possible.
         "AbortProcedure" abort_procedure(AbortProcedureRequest) -> AbortProcedureResponse;
+        /// Moves regions so that each server has about the same number.
+        "Balance" balance(BalanceRequest) -> BalanceResponse;
+        /// Allows or forbids balancing.
+        "SetBalancerRunning" set_balancer_running(SetBalancerRunningRequest) -> SetBalancerRunningResponse;
         /// Allows or forbids removing expired snapshots.
         "SwitchSnapshotCleanup" switch_snapshot_cleanup(SetSnapshotCleanupRequest) -> SetSnapshotCleanupResponse;
     }
     refused {
         "OfflineRegion" (OfflineRegionRequest) -> OfflineRegionResponse;
         "TruncateRegion" (TruncateRegionRequest) -> TruncateRegionResponse;
-        "Balance" (BalanceRequest) -> BalanceResponse;
-        "SetBalancerRunning" (SetBalancerRunningRequest) -> SetBalancerRunningResponse;
         "Normalize" (NormalizeRequest) -> NormalizeResponse;
         "SetNormalizerRunning" (SetNormalizerRunningRequest) -> SetNormalizerRunningResponse;
         "ExecMasterService" (CoprocessorServiceRequest) -> CoprocessorServiceResponse;

@@ -17,12 +17,16 @@ service! {
         /// Reports that regions were opened, failed to open, or were closed. When it returns,
         /// `hbase:meta` is up to date.
         "ReportRegionStateTransition" report_region_state_transition(ReportRegionStateTransitionRequest) -> ReportRegionStateTransitionResponse;
+        /// Up to which sequence id the edits of a region are in files, by the last report of its
+        /// server.
+        "GetLastFlushedSequenceId" get_last_flushed_sequence_id(GetLastFlushedSequenceIdRequest) -> GetLastFlushedSequenceIdResponse;
+        /// Reports that remote procedures have ended.
+        "ReportProcedureDone" report_procedure_done(ReportProcedureDoneRequest) -> ReportProcedureDoneResponse;
+        /// Some of the live region servers.
+        "GetLiveRegionServers" get_live_region_servers(GetLiveRegionServersRequest) -> GetLiveRegionServersResponse;
     }
     refused {
-        "GetLastFlushedSequenceId" (GetLastFlushedSequenceIdRequest) -> GetLastFlushedSequenceIdResponse;
         "ReportRegionSpaceUse" (RegionSpaceUseReportRequest) -> RegionSpaceUseReportResponse;
-        "ReportProcedureDone" (ReportProcedureDoneRequest) -> ReportProcedureDoneResponse;
         "ReportFileArchival" (FileArchiveNotificationRequest) -> FileArchiveNotificationResponse;
-        "GetLiveRegionServers" (GetLiveRegionServersRequest) -> GetLiveRegionServersResponse;
     }
 }

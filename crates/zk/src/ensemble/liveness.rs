@@ -10,10 +10,10 @@ use crate::coordinator::SessionState;
 
 /// Heartbeats per session timeout. The session counts as lost earlier than necessary by at most the
 /// time between two of them.
-pub(super) const HEARTBEATS: u32 = 10;
+pub const HEARTBEATS: u32 = 10;
 
-/// How long a session lasts.
-pub(super) struct Liveness {
+/// How long a session lasts. Simulations use it, too.
+pub struct Liveness {
     timeout: Duration,
     /// When the last acknowledged heartbeat was sent.
     confirmed: Duration,
@@ -22,20 +22,20 @@ pub(super) struct Liveness {
 
 impl Liveness {
     /// A session with this timeout, whose first heartbeat was sent at `confirmed`.
-    pub(super) fn new(timeout: Duration, confirmed: Duration) -> Liveness {
+    pub fn new(timeout: Duration, confirmed: Duration) -> Liveness {
         Liveness { timeout, confirmed, ended: false }
     }
 
     /// Records the response, at `now`, to the heartbeat that was sent at `sent`. If the response is
     /// too late, it is ignored.
-    pub(super) fn confirm(&mut self, sent: Duration, now: Duration) {
+    pub fn confirm(&mut self, sent: Duration, now: Duration) {
         if self.state(true, now) != SessionState::Expired {
             self.confirmed = self.confirmed.max(sent);
         }
     }
 
     /// Records that the session must not be used any more.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.ended = true;
     }
 
@@ -43,7 +43,7 @@ impl Liveness {
     ///
     /// The library does not report every lost connection. So a connection without responses for two
     /// thirds of the timeout counts as lost, too.
-    pub(super) fn state(&mut self, connected: bool, now: Duration) -> SessionState {
+    pub fn state(&mut self, connected: bool, now: Duration) -> SessionState {
         let silent = now.saturating_sub(self.confirmed);
         self.ended |= silent >= self.timeout;
         if self.ended {
@@ -56,7 +56,7 @@ impl Liveness {
     }
 
     /// The time until the clock alone can change the state.
-    pub(super) fn until_change(&self, now: Duration) -> Duration {
+    pub fn until_change(&self, now: Duration) -> Duration {
         let suspended = self.confirmed + self.timeout * 2 / 3;
         let expired = self.confirmed + self.timeout;
         if now < suspended { suspended - now } else { expired.saturating_sub(now) }

@@ -146,7 +146,7 @@ async fn one_of_three_masters_wins_and_the_others_follow(subject: &Subject) {
     assert_eq!(joined(won).await, Ok(()));
     is_waiting(&waiting).await;
     second.does_not_lose().await;
-    assert_eq!(second.backups().await, [third.server.clone()]);
+    assert_eq!(second.backups().await, std::slice::from_ref(&third.server));
 
     second.session.end().await;
     second.loses().await;

@@ -38,4 +38,5 @@ mod sessions;
 mod several;
 mod subject;
 mod suspended;
+mod trackers;
 mod unreliable;

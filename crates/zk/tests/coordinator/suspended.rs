@@ -1,11 +1,13 @@
 //! Suspended sessions in memory. Those of ZooKeeper are in `sessions` and `losses`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use zk::{Coordinator, Error, MemoryCoordinator, MemoryEnsemble, Mode, SessionState};
+use cell::region::ServerName;
+use zk::{Coordinator, Election, Error, MemoryCoordinator, MemoryEnsemble, Mode, Names, SessionState};
 
-use crate::subject::{changed, env, unchanged};
+use crate::subject::{changed, env, unchanged, within};
 
 /// Two sessions, and a znode `/p` with an ephemeral child `/p/e` of the first.
 async fn pair() -> (Arc<MemoryCoordinator>, Arc<MemoryCoordinator>) {
@@ -113,4 +115,46 @@ async fn a_session_ends_when_it_is_closed_or_dropped() {
     drop(dropped);
     assert_eq!(watch.changed().await, Err(Error::SessionExpired));
     assert_eq!(other.exists("/p/e").await, Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_continues_after_a_suspension() {
+    let ensemble = MemoryEnsemble::new(&env());
+    let sessions = [ensemble.connect(), ensemble.connect()];
+    let [first, second] = [0, 1].map(|number: u16| {
+        let server = ServerName { host: "host".into(), port: 16000 + number, start_code: 1 };
+        let election =
+            Election::new(sessions[usize::from(number)].clone(), &env(), Names::default(), server, 0);
+        Arc::new(election)
+    });
+    sessions[0].suspend();
+    let winning = {
+        let first = Arc::clone(&first);
+        tokio::spawn(async move { first.win().await })
+    };
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!winning.is_finished());
+    sessions[0].resume();
+    assert_eq!(within("the first wins", winning).await.unwrap(), Ok(()));
+    let lost = {
+        let first = Arc::clone(&first);
+        tokio::spawn(async move { first.lost().await })
+    };
+    let waiting = {
+        let second = Arc::clone(&second);
+        tokio::spawn(async move { second.win().await })
+    };
+    for session in [&sessions[0], &sessions[1]] {
+        session.suspend();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!lost.is_finished() && !waiting.is_finished());
+        session.resume();
+    }
+    sessions.iter().for_each(|session| session.suspend());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    sessions[0].expire_session();
+    within("the first loses", lost).await.unwrap();
+    assert!(!waiting.is_finished());
+    sessions[1].resume();
+    assert_eq!(within("the second wins", waiting).await.unwrap(), Ok(()));
 }

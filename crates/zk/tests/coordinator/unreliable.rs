@@ -14,6 +14,7 @@ const FAILURES: u64 = 20;
 /// Maximum time before and after an operation.
 const DELAY_MAX_MS: u64 = 5;
 
+/// A session in memory whose operations take time, and fail or are not acknowledged.
 pub struct Unreliable {
     tree: Arc<MemoryCoordinator>,
     env: Env,

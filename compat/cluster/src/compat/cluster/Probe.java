@@ -120,7 +120,7 @@ public final class Probe {
     System.exit(0);
   }
 
-  /** Settings of a client that notices the end of an outage at once. */
+  /** Settings of a client that notices the end of an outage immediately. */
   private static Configuration impatient() {
     Configuration conf = Rows.configuration(
         "hbase.client.pause=20", "hbase.client.pause.server.overloaded=20", "hbase.rpc.timeout=1000",

@@ -1,8 +1,10 @@
 //! The status page of a master.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::history::{Unit, Window};
+use cell::region::ServerName;
 use cell::schema::{NamespaceDescriptor, TableDescriptor};
 use web::section::{Column, Facts, Pager, Plots, Section, Table, Tile};
 use web::{Level, Page, Query, Refusal, Value, address};
@@ -24,22 +26,57 @@ impl MasterPages {
         let (cluster, window) = (Cluster::collect(&self.master), self.context.window());
         let name = self.master.server_name();
         let up = Value::duration(self.context.now_ms().saturating_sub(name.start_code));
+        let mut sections = vec![
+            Section::Findings(self.findings(&cluster, &window)),
+            Section::Tiles(self.tiles(&cluster, &window)),
+            Section::Plots(plots(&window)),
+            Section::Table(self.servers(&cluster)),
+        ];
+        sections.extend(self.dead_servers().map(Section::Table));
+        sections.extend([
+            Section::Table(self.transitions()),
+            Section::Table(self.running_procedures()),
+            Section::Table(self.tables(&cluster, query)?),
+            Section::Table(self.namespaces()),
+            Section::Facts(self.facts()),
+        ]);
         Ok(Page {
             title: format!("Master {}", name.host),
             subtitle: format!("{name} · version {} · up {}", env!("CARGO_PKG_VERSION"), up.as_text()),
             up: None,
-            sections: vec![
-                Section::Findings(self.findings(&cluster, &window)),
-                Section::Tiles(self.tiles(&cluster, &window)),
-                Section::Plots(plots(&window)),
-                Section::Table(self.servers(&cluster)),
-                Section::Table(self.transitions()),
-                Section::Table(self.running_procedures()),
-                Section::Table(self.tables(&cluster, query)?),
-                Section::Table(self.namespaces()),
-                Section::Facts(self.facts()),
-            ],
+            sections,
         })
+    }
+
+    /// The servers that died, if there are any.
+    fn dead_servers(&self) -> Option<Table> {
+        let context = self.master.context();
+        let recovering: BTreeMap<ServerName, usize> = context.recoveries.list().into_iter().collect();
+        let mut dead: BTreeSet<ServerName> = context.servers.dead().into_iter().collect();
+        dead.extend(recovering.keys().cloned());
+        if dead.is_empty() {
+            return None;
+        }
+        let columns = vec![
+            Column::text("Server"),
+            Column::text("Recovery"),
+            Column::number("To open").titled("Regions that no other server has opened yet"),
+            Column::number("To flush").titled("Regions whose edits are still only in the logs of the server"),
+        ];
+        let rows = dead.iter().map(|server| {
+            let to_open = context.assignment.crashed_regions(server).len();
+            let state = match recovering.contains_key(server) {
+                true => Value::text("in progress").with_level(Level::Warning),
+                false => Value::text("completed"),
+            };
+            vec![
+                Value::text(server.to_string()),
+                state,
+                Value::count(to_open as u64),
+                Value::count(recovering.get(server).copied().unwrap_or(0) as u64),
+            ]
+        });
+        Some(Table::new("Dead region servers", columns).with_rows(rows))
     }
 
     fn tiles(&self, cluster: &Cluster, window: &Window) -> Vec<Tile> {
@@ -79,7 +116,7 @@ impl MasterPages {
                     Some(pages) => name.linked(pages + "/"),
                     None => name,
                 },
-                // Both roles run in one process at present, so they have the same version.
+                // All servers are started from the same build.
                 Value::text(env!("CARGO_PKG_VERSION")),
                 Value::count(load.region_loads.len() as u64),
                 Value::count(sums.reads),

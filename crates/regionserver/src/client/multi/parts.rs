@@ -457,6 +457,7 @@ mod tests {
             region_action: vec![region("a", 3), region("b", 0), region("c", 1)],
             nonce_group: Some(7),
             condition: None,
+            grampus_master_active_time: None,
         };
         let parts = MultiParts::split(whole.encode_to_vec().into()).unwrap();
         assert_eq!((parts.rest.nonce_group, parts.rest.region_action.len()), (Some(7), 0));

@@ -1,0 +1,102 @@
+//! Balances the regions over the servers, periodically and soon after servers come or go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::TaskClass;
+use cell::region::ServerName;
+use proto::exception::JavaException;
+use tracing::{info, warn};
+
+use crate::assignment::RegionState;
+use crate::balancer::{Move, plan};
+use crate::master::Master;
+use crate::procedure::Work;
+use crate::procedure::executor::Progress;
+
+/// The pause between two checks whether servers came or went.
+const CHECK_PERIOD: Duration = Duration::from_secs(5);
+/// Moves that run at the same time, and one after the other on each table.
+const CONCURRENT_MOVES: usize = 8;
+
+/// Starts the periodic runs.
+pub(super) fn start(master: &Arc<Master>) {
+    let env = &master.context().env;
+    let (weak, clock, period) = (Arc::downgrade(master), env.clock.clone(), master.chores().balancer_period);
+    env.spawn(TaskClass::Service, async move {
+        let (mut seen, mut ran_at) = (Vec::new(), clock.monotonic());
+        loop {
+            clock.sleep(CHECK_PERIOD).await;
+            let Some(master) = weak.upgrade() else { return };
+            let live = master.context().servers.live_names();
+            // Servers that come or go together are balanced together.
+            let is_steady = seen == live;
+            let is_due = clock.monotonic().saturating_sub(ran_at) >= period || is_uneven(&master, &live);
+            seen = live;
+            if is_steady && is_due && master.context().switches.is_balancer_on() {
+                run(&master, false).await;
+                ran_at = clock.monotonic();
+            }
+        }
+    });
+}
+
+/// Whether a server has no region although others have several: it has just started.
+fn is_uneven(master: &Master, live: &[ServerName]) -> bool {
+    let assignment = &master.context().assignment;
+    let counts = live.iter().map(|server| assignment.regions_on(server).len());
+    live.len() > 1 && counts.clone().any(|count| count == 0) && counts.sum::<usize>() > live.len()
+}
+
+/// Why the balancer does nothing now.
+fn obstacle(master: &Master) -> Option<String> {
+    let context = master.context();
+    if let Some((server, _)) = context.recoveries.list().first() {
+        return Some(format!("{server} is being recovered"));
+    }
+    let moving = context.assignment.regions_in_transition().len();
+    (moving > 0).then(|| format!("{moving} regions are in transition"))
+}
+
+/// Balances once. Returns the number of planned and of successful moves; `None` if the balancer
+/// cannot run now. A dry run only plans.
+pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)> {
+    if let Some(obstacle) = obstacle(master) {
+        info!(obstacle, "regions are not balanced now");
+        return None;
+    }
+    let context = master.context();
+    let open = context.assignment.all().into_iter().filter_map(|(region, state)| match state {
+        RegionState::Open(server) => Some((region, server)),
+        _ => None,
+    });
+    let moves = plan(open.collect(), &context.servers.live_names());
+    if moves.is_empty() || is_dry {
+        return Some((moves.len(), 0));
+    }
+    info!(moves = moves.len(), "balancing regions");
+    let mut successful = 0;
+    for moves in moves.chunks(CONCURRENT_MOVES) {
+        // A server that died meanwhile comes first.
+        if !context.recoveries.list().is_empty() {
+            break;
+        }
+        let mut ids = Vec::with_capacity(moves.len());
+        for one in moves {
+            match submit(master, one).await {
+                Ok(id) => ids.push(id),
+                Err(error) => warn!(region = %one.region.encoded_name(), %error, "cannot move region"),
+            }
+        }
+        for id in ids {
+            let status = master.procedures().wait(id).await;
+            successful +=
+                usize::from(status.is_some_and(|status| status.progress == Progress::Finished(None)));
+        }
+    }
+    Some((moves.len(), successful))
+}
+
+async fn submit(master: &Master, one: &Move) -> Result<u64, JavaException> {
+    master.submit_checked(Work::MoveRegion(one.region.clone(), one.to.clone()), (0, 0)).await
+}

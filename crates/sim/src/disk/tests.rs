@@ -1,0 +1,170 @@
+use bytes::Bytes;
+use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
+
+use std::task::Poll;
+
+use super::*;
+use crate::network::Crash;
+use crate::process::Life;
+use crate::world::{World, WorldOptions};
+
+fn path(text: &str) -> FilePath {
+    FilePath::new(text)
+}
+
+/// Runs `test` in worlds of several seeds; returns the results.
+fn run<F, T: Send + 'static>(test: impl Fn(Arc<World>) -> F + Sync) -> Vec<T>
+where
+    F: Future<Output = T> + Send + 'static,
+{
+    let one = |seed| {
+        let run = World::run(WorldOptions::new(seed), &test);
+        run.result.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"))
+    };
+    (0..40).map(one).collect()
+}
+
+async fn append_and_sync(fs: &dyn FileSystem, name: &str, bytes: &'static [u8]) -> fs::Result<()> {
+    let mut writer = fs.create(&path(name), AccessPattern::Log).await?;
+    writer.append(Bytes::from_static(bytes)).await?;
+    writer.sync(SyncLevel::Disk).await
+}
+
+#[test]
+fn processes_share_one_tree() {
+    let times = run(|world| async move {
+        let [writer, reader] = ["a", "b"].map(|name| world.add_idle_process(name).start());
+        append_and_sync(&*writer.fs, "f", b"abc").await.unwrap();
+        let opened = reader.fs.open(&path("f")).await.unwrap();
+        assert_eq!(opened.read_at(1, 2).await.unwrap(), "bc");
+        assert!(matches!(reader.fs.stat(&path("g")).await, Ok(None)));
+        world.now()
+    });
+    let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*first > Duration::from_micros(100) && *first < *last, "{first:?} to {last:?}");
+}
+
+#[test]
+fn a_pending_write_of_a_killed_process_may_or_may_not_happen() {
+    let mut lengths = run(|world| async move {
+        let writer = world.add_process("a", |life: Life| async move {
+            let mut file = life.fs.create(&path("f"), AccessPattern::Log).await.unwrap();
+            file.append(Bytes::from_static(b"abcd")).await.unwrap();
+            let fs = life.fs.clone();
+            life.env.spawn(base::env::TaskClass::Service, async move {
+                let _ = fs.create(&path("appending"), AccessPattern::Data).await;
+            });
+            file.append(Bytes::from_static(b"efgh")).await.unwrap();
+            std::future::pending().await
+        });
+        writer.start();
+        while world.disk().files().contents(&path("f")).is_none_or(|bytes| bytes.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+        world.sleep(Duration::from_micros(20)).await;
+        writer.crash(Crash::Process);
+        world.sleep(Duration::from_secs(1)).await;
+        world.disk().files().contents(&path("f")).unwrap().len()
+    });
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert_eq!(lengths, [4, 6, 8]);
+}
+
+#[test]
+fn a_paused_process_does_not_stop_its_pending_calls() {
+    let created = run(|world| async move {
+        let process = world.add_process("a", |life: Life| async move {
+            life.fs.make_dirs(&path("d")).await.unwrap();
+            life.fs.make_dirs(&path("e")).await.unwrap();
+        });
+        process.start();
+        world.sleep(POLL).await;
+        process.pause();
+        world.sleep(Duration::from_secs(1)).await;
+        let files = world.disk().files();
+        let exists = async |name| files.stat(&path(name)).await.unwrap().is_some();
+        (exists("d").await, exists("e").await)
+    });
+    assert!(created.iter().any(|(first, _)| *first), "the first call was made before the pause");
+    assert!(created.iter().all(|(_, second)| !second), "the second call was not made");
+}
+
+/// Enough for the first poll of a process, and less than a change of names takes.
+const POLL: Duration = Duration::from_micros(10);
+
+#[test]
+fn unsynced_bytes_survive_a_process_but_not_always_a_loss_of_power() {
+    let survived = run(|world| async move {
+        let process = world.add_idle_process("a");
+        let fs = process.start().fs;
+        append_and_sync(&*fs, "synced", b"abc").await.unwrap();
+        fs.sync_dir(&FilePath::root()).await.unwrap();
+        let mut writer = fs.create(&path("unsynced"), AccessPattern::Log).await.unwrap();
+        writer.append(Bytes::from_static(b"abc")).await.unwrap();
+        process.crash(Crash::Process);
+        let read = |name| world.disk().files().contents(&path(name));
+        assert_eq!(read("unsynced").unwrap(), b"abc");
+        world.lose_power();
+        assert_eq!(read("synced").unwrap(), b"abc");
+        read("unsynced").is_some_and(|bytes| bytes == b"abc")
+    });
+    assert!(survived.contains(&true) && survived.contains(&false));
+}
+
+#[test]
+fn faults_are_those_of_one_process() {
+    let effects = run(|world| async move {
+        let [slow, other] = ["a", "b"].map(|name| world.add_idle_process(name));
+        let (slow_life, other_life) = (slow.start(), other.start());
+        slow.set_disk_faults(DiskFaults { slowness: 1000, ..DiskFaults::default() });
+        let begun = world.now();
+        slow_life.fs.make_dirs(&path("d")).await.unwrap();
+        assert!(world.now() - begun > Duration::from_millis(20));
+
+        slow.set_disk_faults(DiskFaults { failing_one_in: 1, ..DiskFaults::default() });
+        let failed = slow_life.fs.make_dirs(&path("e")).await.unwrap_err();
+        assert!(matches!(failed, Error::Io { operation: "make_dirs", .. }), "{failed}");
+        other_life.fs.make_dirs(&path("d/f")).await.unwrap();
+
+        slow.set_disk_faults(DiskFaults { hangs: true, ..DiskFaults::default() });
+        let directory = path("g");
+        let mut hanging = slow_life.fs.make_dirs(&directory);
+        assert!(world.timeout(Duration::from_secs(100), &mut hanging).await.is_none());
+        slow.set_disk_faults(DiskFaults::default());
+        hanging.await.unwrap();
+        other_life.fs.stat(&path("e")).await.unwrap().is_some()
+    });
+    assert!(effects.contains(&true) && effects.contains(&false), "a failed call may have an effect");
+}
+
+#[test]
+fn a_file_is_not_written_after_a_failed_sync() {
+    run(|world| async move {
+        let process = world.add_idle_process("a");
+        let fs = process.start().fs;
+        let mut writer = fs.create(&path("f"), AccessPattern::Log).await.unwrap();
+        process.set_disk_faults(DiskFaults { failing_one_in: 1, ..DiskFaults::default() });
+        writer.sync(SyncLevel::Disk).await.unwrap_err();
+        process.set_disk_faults(DiskFaults::default());
+        writer.append(Bytes::from_static(b"a")).await.unwrap_err();
+        writer.sync(SyncLevel::Disk).await.unwrap_err();
+        writer.close().await.unwrap();
+        assert!(world.disk().files().contents(&path("f")).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn an_abandoned_call_does_not_overtake_later_ones() {
+    run(|world| async move {
+        let fs = world.add_idle_process("a").start().fs;
+        let mut writer = fs.create(&path("f"), AccessPattern::Data).await.unwrap();
+        for byte in b"abcdefgh" {
+            let mut appending = writer.append(Bytes::copy_from_slice(&[*byte]));
+            let polled = std::future::poll_fn(|context| Poll::Ready(appending.as_mut().poll(context)));
+            assert!(polled.await.is_pending());
+        }
+        writer.append(Bytes::from_static(b"i")).await.unwrap();
+        assert_eq!(world.disk().files().contents(&path("f")).unwrap(), b"abcdefghi");
+    });
+}

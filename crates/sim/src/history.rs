@@ -1,0 +1,335 @@
+//! What clients wrote and read, and the checks of it.
+//!
+//! A *version* of a row is one put of all its families, with the version as timestamp. So the
+//! newest put wins, whatever the clocks of the servers show. In addition, each row has a counter
+//! that clients increment. The checks are, for each row:
+//!
+//! * a read that begins after a write was acknowledged sees this write or a newer one;
+//! * a read sees at least what reads that had ended before it began have seen;
+//! * a read sees no write that was not begun;
+//! * all families have the same version, and exactly the values that were written;
+//! * an increment returns more than what was visible when it began, and no more than all increments
+//!   that were begun. So none is executed twice. Two of them may return the same value: a repeated
+//!   call returns the value at that time. An increment that spans a restart of a server may be
+//!   executed again: as in HBase, nonces survive a restart only in logs, which are removed when all
+//!   their edits are flushed.
+//!
+//! A write whose result is unknown may be visible or not, and may become visible late.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A violated invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub invariant: &'static str,
+    /// What contradicts it.
+    pub found: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "violated: {}: {}", self.invariant, self.found)
+    }
+}
+
+/// A row as a client read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadRow {
+    /// For each family, the version of its value; 0 if it has none.
+    pub versions: Vec<u64>,
+    /// The counter; 0 if it does not exist.
+    pub counter: u64,
+}
+
+/// What a row must at least contain when a read begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floor {
+    version: u64,
+    counter: u64,
+}
+
+/// The writes and reads of one run.
+#[derive(Default)]
+pub struct History {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    rows: BTreeMap<Arc<str>, RowHistory>,
+    violations: Vec<Violation>,
+    counts: Counts,
+}
+
+/// Numbers of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Acknowledged writes.
+    pub writes: u64,
+    /// Writes without a result.
+    pub unknown: u64,
+    /// Rows that were read.
+    pub reads: u64,
+}
+
+#[derive(Default)]
+struct RowHistory {
+    /// The newest version that was begun.
+    begun_version: u64,
+    /// Increments that were begun.
+    begun_increments: u64,
+    /// Increments that were acknowledged.
+    increments: u64,
+    /// Increments that were begun and have no result yet.
+    pending_increments: u64,
+    /// How often increments may have been executed again after a restart.
+    repeated_max: u64,
+    /// What each later read must contain.
+    floor: Floor,
+}
+
+impl History {
+    /// Begins a put; returns its version.
+    pub fn begin_put(&self, row: &Arc<str>) -> u64 {
+        let mut state = self.lock();
+        let history = state.rows.entry(row.clone()).or_default();
+        history.begun_version += 1;
+        history.begun_version
+    }
+
+    /// The put of a version was acknowledged.
+    pub fn end_put(&self, row: &Arc<str>, version: u64) {
+        let mut state = self.lock();
+        state.counts.writes += 1;
+        let floor = &mut state.row(row).floor;
+        floor.version = floor.version.max(version);
+    }
+
+    /// Begins an increment by one.
+    pub fn begin_increment(&self, row: &Arc<str>) -> Floor {
+        let mut state = self.lock();
+        let history = state.rows.entry(row.clone()).or_default();
+        history.begun_increments += 1;
+        history.pending_increments += 1;
+        history.floor
+    }
+
+    /// A server has been restarted: it may have forgotten that pending increments were executed.
+    pub fn count_restart(&self) {
+        for history in self.lock().rows.values_mut() {
+            history.repeated_max += history.pending_increments;
+        }
+    }
+
+    /// An increment that began at `floor` was acknowledged, and returned the new value.
+    pub fn end_increment(&self, row: &Arc<str>, floor: Floor, value: u64) {
+        let mut state = self.lock();
+        state.counts.writes += 1;
+        let history = state.row(row);
+        history.increments += 1;
+        history.pending_increments -= 1;
+        let is_possible = value > floor.counter && value <= history.counter_max();
+        history.floor.counter = history.floor.counter.max(value).max(history.increments);
+        let (begun, floor) = (history.counter_max(), floor.counter);
+        if !is_possible {
+            let found = format!("{row}: {value} after {floor}, of {begun} increments");
+            state.violate("increments are executed once", found);
+        }
+    }
+
+    /// A put has no result: it may have been executed, or may be executed later.
+    pub fn lose_put(&self) {
+        self.lock().counts.unknown += 1;
+    }
+
+    /// The same of an increment. The client repeats it no more.
+    pub fn lose_increment(&self, row: &Arc<str>) {
+        let mut state = self.lock();
+        state.counts.unknown += 1;
+        state.row(row).pending_increments -= 1;
+    }
+
+    /// Begins a read of a row.
+    pub fn begin_read(&self, row: &Arc<str>) -> Floor {
+        self.lock().rows.get(row).map(|history| history.floor).unwrap_or_default()
+    }
+
+    /// Begins a read of all rows. Rows that are not in the result have no floor.
+    pub fn begin_scan(&self) -> BTreeMap<Arc<str>, Floor> {
+        self.lock().rows.iter().map(|(row, history)| (row.clone(), history.floor)).collect()
+    }
+
+    /// Checks the result of a read that began at `floor`.
+    pub fn end_read(&self, row: &Arc<str>, floor: Floor, read: &ReadRow) {
+        let mut state = self.lock();
+        state.counts.reads += 1;
+        let history = state.rows.entry(row.clone()).or_default();
+        let violated = history.check(floor, read);
+        let version = read.versions.first().copied().unwrap_or(0);
+        history.floor.version = history.floor.version.max(version);
+        history.floor.counter = history.floor.counter.max(read.counter);
+        if let Some((invariant, found)) = violated {
+            state.violate(invariant, format!("{row}: {found}"));
+        }
+    }
+
+    /// Records a violation that a client found.
+    pub fn violate(&self, invariant: &'static str, found: String) {
+        self.lock().violate(invariant, found);
+    }
+
+    /// The violations so far.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.lock().violations.clone()
+    }
+
+    /// Numbers of operations so far.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn row(&mut self, row: &Arc<str>) -> &mut RowHistory {
+        self.rows.get_mut(row).expect("a write has begun")
+    }
+
+    fn violate(&mut self, invariant: &'static str, found: String) {
+        self.violations.push(Violation { invariant, found });
+    }
+}
+
+impl RowHistory {
+    /// The greatest value that the counter can have.
+    fn counter_max(&self) -> u64 {
+        self.begun_increments + self.repeated_max
+    }
+
+    fn check(&self, floor: Floor, read: &ReadRow) -> Option<(&'static str, String)> {
+        let version = read.versions.first().copied().unwrap_or(0);
+        if read.versions.iter().any(|other| *other != version) {
+            return Some(("rows are written as a whole", format!("versions {:?}", read.versions)));
+        }
+        for (what, value, floor, begun) in [
+            ("version", version, floor.version, self.begun_version),
+            ("counter", read.counter, floor.counter, self.counter_max()),
+        ] {
+            if value < floor {
+                let found = format!("{what} {value} was read, but {floor} was acknowledged or read before");
+                return Some(("acknowledged writes are visible", found));
+            }
+            if value > begun {
+                return Some(("only written values are read", format!("{what} {value} of {begun}")));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Arc<str> {
+        "r".into()
+    }
+
+    fn read(version: u64, counter: u64) -> ReadRow {
+        ReadRow { versions: vec![version; 2], counter }
+    }
+
+    fn violated(act: impl FnOnce(&History)) -> Vec<&'static str> {
+        let history = History::default();
+        for _ in 0..3 {
+            history.begin_put(&row());
+            history.begin_increment(&row());
+        }
+        history.begin_increment(&"other".into());
+        history.end_put(&row(), 2);
+        act(&history);
+        history.violations().iter().map(|violation| violation.invariant).collect()
+    }
+
+    #[test]
+    fn acknowledged_and_pending_writes_may_be_read() {
+        let violations = violated(|history| {
+            let floor = history.begin_read(&row());
+            history.end_read(&row(), floor, &read(2, 0));
+            history.end_read(&row(), floor, &read(3, 3));
+            history.end_read(&"other".into(), Floor::default(), &read(0, 0));
+        });
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+
+    #[test]
+    fn a_lost_write_is_found() {
+        let violations = violated(|history| {
+            history.end_read(&row(), history.begin_read(&row()), &read(1, 0));
+        });
+        assert_eq!(violations, ["acknowledged writes are visible"]);
+        let violations = violated(|history| {
+            let floors = history.begin_scan();
+            history.end_read(&row(), floors[&row()], &ReadRow::default());
+        });
+        assert_eq!(violations, ["acknowledged writes are visible"]);
+    }
+
+    #[test]
+    fn reads_never_go_back() {
+        let violations = violated(|history| {
+            let early = history.begin_read(&row());
+            history.end_read(&row(), early, &read(3, 1));
+            // Concurrent with the first read.
+            history.end_read(&row(), early, &read(2, 0));
+            history.end_read(&row(), history.begin_read(&row()), &read(3, 0));
+        });
+        assert_eq!(violations, ["acknowledged writes are visible"]);
+    }
+
+    #[test]
+    fn torn_rows_and_values_from_nowhere_are_found() {
+        let violations = violated(|history| {
+            let floor = history.begin_read(&row());
+            history.end_read(&row(), floor, &ReadRow { versions: vec![2, 3], counter: 0 });
+            history.end_read(&row(), floor, &read(4, 0));
+            history.end_read(&row(), floor, &read(2, 4));
+        });
+        let nowhere = "only written values are read";
+        assert_eq!(violations, ["rows are written as a whole", nowhere, nowhere]);
+    }
+
+    #[test]
+    fn a_pending_increment_may_be_repeated_by_a_restarted_server() {
+        let violations = violated(|history| {
+            history.end_increment(&row(), Floor::default(), 1);
+            history.lose_increment(&row());
+            let floor = history.begin_read(&row());
+            history.end_read(&row(), floor, &read(2, 4));
+            history.count_restart();
+            history.end_read(&row(), floor, &read(2, 4));
+            history.end_read(&row(), floor, &read(2, 5));
+        });
+        assert_eq!(violations, ["only written values are read"; 2]);
+    }
+
+    #[test]
+    fn increments_count_once() {
+        let violations = violated(|history| {
+            let early = history.begin_read(&row());
+            history.end_increment(&row(), early, 1);
+            history.end_increment(&row(), early, 2);
+            history.end_read(&row(), history.begin_read(&row()), &read(2, 1));
+            let late = history.begin_increment(&row());
+            history.end_increment(&row(), late, 2);
+            history.end_increment(&row(), early, 5);
+        });
+        let once = "increments are executed once";
+        assert_eq!(violations, ["acknowledged writes are visible", once, once]);
+    }
+}

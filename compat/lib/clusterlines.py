@@ -8,7 +8,7 @@ _DIFFERENCES = {
     "admin": [(r"^(servers|backup masters): \d+$", "the number of servers")],
     "regions": [
         (r"^one server holds all: \w+$", "regions are spread over the servers"),
-        (r"info:server=\w+, info:serverstartcode=\w+, info:sn=\w+", "compares each location with that of the first region"),
+        (r"info:server=\w+, info:serverstartcode=\w+, info:sn=\w+", "compares each location with the first"),
         (r"^(live servers|region servers): \d+$", "the number of region servers"),
         (r"^backup masters: .*$", "the second master"),
     ],

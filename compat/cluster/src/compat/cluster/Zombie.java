@@ -248,8 +248,8 @@ public final class Zombie {
           lost += check(table, write.getKey(), write.getValue());
         }
       }
-      System.out.println("cycle acknowledged=" + acknowledged.size() + " queued=" + queued + " late=" + late + " stale="
-          + stale + " lost=" + lost + " refused=" + refused + " unanswered=" + unanswered);
+      System.out.println("cycle acknowledged=" + acknowledged.size() + " queued=" + queued + " late=" + late
+          + " stale=" + stale + " lost=" + lost + " refused=" + refused + " unanswered=" + unanswered);
     }
 
     private int check(Table table, String row, String value) throws IOException {

@@ -282,43 +282,43 @@ class Cluster:
     # The state of the cluster.
 
     def master_status(self):
-        """The beans of the active master, or None if no master is active and answers."""
+        """The name and the beans of the active master; None if no master is active and answers."""
         for name in self.running(self.masters):
-            beans = self.beans(name)
+            beans = self.beans(name, "Master,sub=Server", "Master,sub=AssignmentManager")
             if beans and str(beans.get("Master,sub=Server", {}).get("tag.isActiveMaster")) == "true":
-                return beans
+                return name, beans
         return None
 
     def active_master(self):
         """The name of the active master, or None."""
-        for name in self.running(self.masters):
-            beans = self.beans(name)
-            if beans and str(beans.get("Master,sub=Server", {}).get("tag.isActiveMaster")) == "true":
-                return name
-        return None
+        status = self.master_status()
+        return status and status[0]
 
-    def beans(self, name):
-        """The beans of a process by the part of their name after the service; None if it does not
-        answer. A master that waits for its election does not."""
+    def beans(self, name, *chosen):
+        """Chosen beans of a process, by the part of their name after the service; None if it does
+        not answer. A master that waits for its election does not."""
         host, port = self.pages[name]
+        found = {}
         try:
-            with urllib.request.urlopen(f"http://{host}:{port}/jmx", timeout=2) as answer:
-                beans = json.load(answer)["beans"]
+            for bean in chosen:
+                with urllib.request.urlopen(f"http://{host}:{port}/jmx?qry={HBASE}{bean}", timeout=2) as answer:
+                    found.update({bean: shown for shown in json.load(answer)["beans"]})
         except (OSError, ValueError):
             return None
-        return {bean["name"][len(HBASE):]: bean for bean in beans if bean["name"].startswith(HBASE)}
+        return found
 
     def region_count(self, name):
         """The number of open regions of a region server; None if it does not answer."""
-        beans = self.beans(name)
+        beans = self.beans(name, "RegionServer,sub=Server")
         return beans and beans.get("RegionServer,sub=Server", {}).get("regionCount")
 
     def is_serving(self):
         """Whether a master is active and initialized, knows all running region servers and no
         other, and has opened all regions."""
-        beans = self.master_status()
-        if not beans:
+        status = self.master_status()
+        if not status:
             return False
+        beans = status[1]
         server, assignment = beans["Master,sub=Server"], beans.get("Master,sub=AssignmentManager", {})
         live = [name for name in server.get("tag.liveRegionServers", "").split(";") if name]
         return (server.get("masterFinishedInitializationTime", 0) > 0 and assignment.get("ritCount") == 0

@@ -8,10 +8,12 @@ _DIFFERENCES = {
     "admin": [(r"^(servers|backup masters): \d+$", "the number of servers")],
     "regions": [
         (r"^one server holds all: \w+$", "regions are spread over the servers"),
-        (r"info:server=\w+, info:serverstartcode=\w+, info:sn=\w+", "compares each location with that of the first region"),
+        (r"info:server=\w+, info:serverstartcode=\w+, info:sn=\w+", "compares each location with the first"),
         (r"^(live servers|region servers): \d+$", "the number of region servers"),
         (r"^backup masters: .*$", "the second master"),
     ],
+    # Of the shell.
+    "tools": [(r"\d+ backup masters, \d+ servers", "the number of servers")],
     "splits": [(r"^the server's regions: .*$", "lists one server's share of the regions")],
 }
 _PATTERNS = {suite: [re.compile(pattern) for pattern, _ in patterns] for suite, patterns in _DIFFERENCES.items()}

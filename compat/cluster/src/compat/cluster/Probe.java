@@ -11,12 +11,14 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.Table;
 
 /**
@@ -33,6 +35,7 @@ import org.apache.hadoop.hbase.client.Table;
  *   begin ID     prints `again ID` when all have answered a request that began after this line was read
  *   end ID       prints `outage ID REGIONS_MS REGION MASTER_MS`: the longest time since `begin ID` that
  *                any region, and the master, did not answer
+ *   meta         prints `meta HOST,PORT`, the server that has hbase:meta; or `meta none`
  * </pre>
  *
  * Clients wait longer the longer an outage lasts. This one hardly waits, so it measures servers.
@@ -114,7 +117,11 @@ public final class Probe {
       print("ready " + probe.polled.size());
       BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
       for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-        probe.command(line);
+        if (line.equals("meta")) {
+          print("meta " + metaHolder(patient));
+        } else {
+          probe.command(line);
+        }
       }
     }
     System.exit(0);
@@ -185,6 +192,15 @@ public final class Probe {
   private synchronized void awaitAll() throws InterruptedException {
     while (polled.values().stream().anyMatch(one -> one.lastAnswer == 0)) {
       wait();
+    }
+  }
+
+  private static String metaHolder(Connection connection) {
+    try (RegionLocator locator = connection.getRegionLocator(TableName.META_TABLE_NAME)) {
+      HRegionLocation location = locator.getRegionLocation(HConstants.EMPTY_START_ROW, true);
+      return location.getHostname() + "," + location.getPort();
+    } catch (IOException outage) {
+      return "none";
     }
   }
 

@@ -232,7 +232,8 @@ public final class Write {
 
     private void complain(Exception failed) {
       String text = failed.toString();
-      System.out.println("FAILED thread " + number + ": " + text.substring(0, Math.min(300, text.length())).replace('\n', ' '));
+      String start = text.substring(0, Math.min(300, text.length())).replace('\n', ' ');
+      System.out.println("FAILED thread " + number + ": " + start);
     }
   }
 }

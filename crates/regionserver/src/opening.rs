@@ -52,12 +52,18 @@ impl Outcome {
             Outcome::Opened(open_seq_num) => transition.open_seq_num = Some(*open_seq_num),
             Outcome::Failed(error) => {
                 transition.failure = Some(error.to_string());
-                transition.damaged = Some(matches!(error, engine::Error::Corrupt { .. }));
+                transition.damaged = Some(is_damage(error));
             }
             Outcome::Closed => {}
         }
         transition
     }
+}
+
+/// Whether files must be repaired before the region can open. Damage to the version of a file reads
+/// as an unsupported version.
+fn is_damage(error: &engine::Error) -> bool {
+    matches!(error, engine::Error::Corrupt { .. } | engine::Error::Unsupported { .. })
 }
 
 /// An order to open a region.

@@ -7,8 +7,10 @@ mod common;
 mod master;
 mod plots;
 mod region_server;
+mod standby;
 
 pub(crate) use common::PageContext;
 pub use common::Peers;
 pub use master::MasterPages;
 pub use region_server::RegionServerPages;
+pub use standby::StandbyPages;

@@ -5,6 +5,7 @@
 //! * [`memory`]: an in-memory file system that tracks syncs and can simulate power loss;
 //! * [`faulty`]: a wrapper that injects faults: failing calls, torn writes, delays, a full disk;
 //! * [`measured`]: a wrapper that measures reads and writes;
+//! * [`mounted`]: a file system in which some directories are on another one;
 //! * [`shared`]: a wrapper that detects that another process took over a log;
 //! * [`reserve`]: a wrapper that reserves part of the disk for writes that must not fail;
 //! * [`space`]: the free space of the disk, and which writes it still admits.
@@ -15,6 +16,7 @@ pub mod faulty;
 pub mod local;
 pub mod measured;
 pub mod memory;
+pub mod mounted;
 mod path;
 pub mod reserve;
 pub mod shared;

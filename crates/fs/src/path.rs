@@ -41,6 +41,14 @@ impl FilePath {
         self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
+    /// Whether this is `dir` itself or a path below it.
+    pub fn is_at_or_below(&self, dir: &FilePath) -> bool {
+        match self.0.strip_prefix(&*dir.0) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/') || dir.0.is_empty(),
+            None => false,
+        }
+    }
+
     /// The path as text, without a leading slash.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -24,6 +24,9 @@ const MARKER_TITLE: &str = "Grampus root directory";
 /// The format that the marker states; newer ones are rejected.
 pub const FORMAT: u32 = 1;
 
+/// The file with the cluster id in a separate directory of logs.
+const WAL_DIR_OWNER: &str = "grampus.cluster";
+
 const VERSION_FILE: &str = "hbase.version";
 /// Version of HBase's directory layout (`HConstants.FILE_SYSTEM_VERSION`).
 const LAYOUT_VERSION: &str = "8";
@@ -153,6 +156,28 @@ impl RootDir {
                 fs.rename(path, &aside).await?;
                 Ok(None)
             }
+        }
+    }
+}
+
+/// Claims the separate directory of a cluster's logs (`hbase.wal.dir`), which is the root of `fs`.
+/// It can be empty, or contain the logs of HBase.
+///
+/// # Errors
+/// [`Error::Corrupt`] if the directory belongs to another cluster. Its logs would be taken for those
+/// of dead servers.
+pub async fn claim_wal_dir(fs: &dyn FileSystem, cluster_id: &str) -> Result<()> {
+    let path = FilePath::root().join(WAL_DIR_OWNER);
+    if fs.stat(&path).await?.is_none() {
+        let tmp = FilePath::root().join(&format!("{WAL_DIR_OWNER}.new"));
+        return file::replace(fs, &tmp, &path, format!("{cluster_id}\n").into()).await;
+    }
+    let content = file::read(fs, &path).await?;
+    match content.trim_ascii() == cluster_id.as_bytes() {
+        true => Ok(()),
+        false => {
+            let owner = content.trim_ascii().escape_ascii();
+            Err(corrupt(&path, format!("the logs belong to the cluster {owner}, not to {cluster_id}")))
         }
     }
 }

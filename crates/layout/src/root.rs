@@ -185,6 +185,13 @@ impl RootDir {
         self.root.join("WALs")
     }
 
+    /// The directories that `hbase.wal.dir` moves to another file system. HBase also moves
+    /// `recovered.edits`, which are only read here.
+    pub fn separable_wal_dirs(&self) -> Vec<FilePath> {
+        let master = self.master_data();
+        vec![self.wals_dir(), self.old_wals_dir(), master.wals_dir(), master.old_wals_dir()]
+    }
+
     /// The directory of a server's logs.
     pub fn wal_dir(&self, server: &ServerName) -> FilePath {
         self.wals_dir().join(&server.to_string())

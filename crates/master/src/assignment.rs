@@ -196,6 +196,11 @@ impl Assignment {
         })
     }
 
+    /// When the master became the active one, in milliseconds since the Unix epoch.
+    pub(crate) fn active_since_ms(&self) -> u64 {
+        self.active_since_ms
+    }
+
     fn next_order(&self) -> i64 {
         self.last_order.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -77,6 +77,18 @@ base::instruments! {
     }
 }
 
+base::instruments! {
+    /// Recoveries of dead region servers.
+    pub struct RecoveryInstruments in "Master,sub=Server" {
+        /// Recoveries of dead servers started.
+        recoveries: Counter = "ServerCrashSubmittedCount",
+        /// Failed recoveries of dead servers.
+        recoveries_failed: Counter = "ServerCrashFailedCount",
+        /// Time to recover a dead server.
+        recovery_time: Times = "ServerCrashTime",
+    }
+}
+
 /// All metrics of a master.
 #[derive(Debug)]
 pub struct MasterInstruments {
@@ -84,6 +96,8 @@ pub struct MasterInstruments {
     pub assignment: Arc<AssignmentInstruments>,
     /// Snapshot operations.
     pub snapshots: Arc<SnapshotInstruments>,
+    /// Recoveries of dead region servers.
+    pub recoveries: Arc<RecoveryInstruments>,
 }
 
 /// The metrics of one kind of operation.
@@ -99,19 +113,20 @@ impl MasterInstruments {
         MasterInstruments {
             assignment: Arc::new(AssignmentInstruments::begin(now)),
             snapshots: Arc::new(SnapshotInstruments::begin(now)),
+            recoveries: Arc::new(RecoveryInstruments::begin(now)),
         }
     }
 
     /// Records the start of a procedure.
     pub(crate) fn record_begun(&self, work: &Work) {
-        if let Some(metrics) = self.assignment.of_procedure(work) {
+        if let Some(metrics) = self.of_procedure(work) {
             metrics.submitted.increment();
         }
     }
 
     /// Records the end of a procedure after `took`.
     pub(crate) fn record_ended(&self, work: &Work, is_good: bool, took: Duration) {
-        if let Some(metrics) = self.assignment.of_procedure(work) {
+        if let Some(metrics) = self.of_procedure(work) {
             metrics.end(is_good, took);
         }
         let time = match work {
@@ -121,6 +136,18 @@ impl MasterInstruments {
             _ => return,
         };
         time.record(took);
+    }
+
+    /// The metrics of a procedure, if it has some of its own.
+    fn of_procedure(&self, work: &Work) -> Option<OperationInstruments<'_>> {
+        match work {
+            Work::ServerCrash { .. } => Some(OperationInstruments {
+                submitted: &self.recoveries.recoveries,
+                failed: &self.recoveries.recoveries_failed,
+                time: &self.recoveries.recovery_time,
+            }),
+            _ => self.assignment.of_procedure(work),
+        }
     }
 }
 
@@ -148,11 +175,13 @@ impl AssignmentInstruments {
                 failed: &self.merges_failed,
                 time: &self.merge_time,
             }),
-            Work::RegionTransition(_, RegionTransition::Reopen) => Some(OperationInstruments {
-                submitted: &self.moves,
-                failed: &self.moves_failed,
-                time: &self.move_time,
-            }),
+            Work::RegionTransition(_, RegionTransition::Reopen) | Work::MoveRegion(..) => {
+                Some(OperationInstruments {
+                    submitted: &self.moves,
+                    failed: &self.moves_failed,
+                    time: &self.move_time,
+                })
+            }
             _ => None,
         }
     }

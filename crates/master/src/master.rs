@@ -527,6 +527,16 @@ impl Master {
         i32::from(self.info_port)
     }
 
+    /// Whether region servers run in other processes.
+    pub fn is_of_cluster(&self) -> bool {
+        self.known_servers.is_some()
+    }
+
+    /// When the master became the active one, in milliseconds since the Unix epoch.
+    pub fn active_since_ms(&self) -> u64 {
+        self.context.assignment.active_since_ms()
+    }
+
     /// When the master became ready for clients, in milliseconds since the Unix epoch; 0 before
     /// that.
     pub fn initialized_ms(&self) -> u64 {

@@ -208,6 +208,11 @@ pub async fn fence_earlier_masters(
     let mut fenced = Vec::new();
     for dir in other_servers_log_dirs(fs, &root, own).await? {
         let to = match dir.name().ends_with(FENCED_SUFFIX) {
+            // All its logs were archived.
+            true if fs.list(&dir).await?.is_empty() => {
+                fs.delete(&dir).await?;
+                continue;
+            }
             true => dir,
             false => {
                 let to = dir.parent().join(&format!("{}{FENCED_SUFFIX}", dir.name()));
@@ -246,4 +251,26 @@ fn descriptor() -> TableDescriptor {
 /// region can be found.
 fn region_info() -> RegionInfo {
     RegionInfo::new(descriptor().name, "".into(), "".into(), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fs::memory::MemoryFs;
+
+    #[tokio::test]
+    async fn logs_of_earlier_masters_are_fenced_and_empty_directories_removed() {
+        let (fs, root) = (MemoryFs::new(), RootDir::new(FilePath::root()));
+        let wals = root.master_data().wals_dir();
+        let own = ServerName { host: "own".into(), port: 1, start_code: 3 };
+        for dir in ["old,1,1-dead", "last,1,2"] {
+            fs.make_dirs(&wals.join(dir)).await.unwrap();
+        }
+        let log = fs.create(&wals.join("last,1,2/log"), fs::AccessPattern::Log).await.unwrap();
+        drop(log);
+        let fenced = fence_earlier_masters(&fs, &root, &own).await.unwrap();
+        assert_eq!(fenced, [wals.join("last,1,2-dead")]);
+        let left: Vec<String> = fs.list(&wals).await.unwrap().into_iter().map(|dir| dir.name).collect();
+        assert_eq!(left, ["last,1,2-dead"]);
+    }
 }

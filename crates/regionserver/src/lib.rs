@@ -25,6 +25,7 @@ pub mod clock_jumps;
 mod dead_servers;
 pub mod disk;
 pub mod errors;
+pub mod fatal;
 pub mod hotspots;
 pub mod instruments;
 pub mod lease;

@@ -27,6 +27,7 @@ use crate::client::{CallContext, OpenScanner};
 use crate::clock_jumps::{self, ClockInstruments};
 use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
+use crate::fatal::{FatalErrors, OnFatal};
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::lease::Lease;
@@ -87,7 +88,7 @@ pub struct RegionServerParts {
     pub response_budget: Arc<Budget>,
     /// Called when the server must not continue: its log failed, or the master counts it as dead.
     /// The process should exit.
-    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    pub on_fatal: OnFatal,
     /// Called with the client's reason when a client requests that the server stop.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -202,7 +203,7 @@ pub struct RegionServer {
     quota_reader: Option<QuotaReader>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
-    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    fatal_errors: FatalErrors,
 }
 
 impl RegionServer {
@@ -232,9 +233,10 @@ impl RegionServer {
         let old_logs = (&dead_log_dirs[..], &dead_log_records[..]);
         let recovered =
             RecoveredLogs::scan(fs.clone(), &root, old_logs, name.start_code, options.on_damage).await?;
-        let on_failure = on_fatal.clone();
+        let fatal_errors = FatalErrors::new(env.clone(), name.clone(), on_fatal);
+        let on_failure = fatal_errors.clone();
         let on_log_failure: Arc<dyn Fn(&wal::Error) + Send + Sync> =
-            Arc::new(move |error| on_failure(&format!("the write-ahead log failed: {error}")));
+            Arc::new(move |error| on_failure.log_failed(error));
         let log_instruments = Arc::new(wal::Instruments::begin(env.clock.monotonic()));
         let begin_log = async |suffix: &str, record: &FilePath| {
             let log_options = wal::LogOptions {
@@ -314,7 +316,7 @@ impl RegionServer {
             quota_reader,
             master: OnceLock::new(),
             on_stop,
-            on_fatal,
+            fatal_errors,
         }))
     }
 
@@ -326,6 +328,12 @@ impl RegionServer {
         register(self.env(), &*master, &self.name).await?;
         self.join(master);
         Ok(())
+    }
+
+    /// Reports failures of the logs to the master before the process ends. For a master in another
+    /// process.
+    pub fn report_fatal_errors_to(&self, master: Arc<dyn RegionServerStatusService>) {
+        self.fatal_errors.report_to(master);
     }
 
     /// Starts the periodic reports and chores of a server that is registered with the master.
@@ -536,7 +544,7 @@ impl RegionServer {
 
     /// Ends the process, because this server must not continue.
     pub(crate) fn abort(&self, why: &str) {
-        (self.on_fatal)(why);
+        self.fatal_errors.end(why);
     }
 
     /// The logs of earlier runs, from which regions replay edits.

@@ -13,6 +13,8 @@ use crate::server::RegionServer;
 /// Time for which failed flushes are retried. Then the remaining regions are closed without a
 /// flush.
 const FLUSH_RETRY_LIMIT: Duration = Duration::from_secs(5);
+/// Time for flushes before regions are closed.
+const EARLY_FLUSH_LIMIT: Duration = Duration::from_secs(20);
 /// The pause between two attempts to flush.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum number of regions that the error of a stop names.
@@ -37,6 +39,24 @@ impl Unflushed {
 }
 
 impl RegionServer {
+    /// Flushes all regions while they are served, so that [`stop`](RegionServer::stop) takes little
+    /// time. Ends at the first error, and after a limited time.
+    pub async fn flush_while_serving(&self) {
+        let flush = async {
+            for region in self.regions().all() {
+                if region.memstore_bytes() == 0 {
+                    continue;
+                }
+                if let Err(error) = region.flush().await {
+                    return info!(region = %region.name(), %error, "not flushed before the stop");
+                }
+            }
+        };
+        if self.env().timeout(EARLY_FLUSH_LIMIT, flush).await.is_none() {
+            info!("not all regions were flushed before the stop");
+        }
+    }
+
     /// Flushes and closes all regions, `hbase:meta` last, then closes the logs. Nothing is served
     /// after that.
     ///

@@ -1,12 +1,14 @@
 //! The data directory: its lock, its file system, and the disk that it is on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::config::{Config, RootUri};
 use base::env::Env;
 use base::pool::Pool;
+use fs::local::LocalFs;
+use fs::mounted::Mounted;
 use fs::reserve::{Reserve, WithReserve};
 use fs::space::Space;
 use fs::{FilePath, FileSystem};
@@ -73,15 +75,20 @@ impl DataDirectory {
             LockError::Io(error) => format!("cannot lock the data directory {shown}: {error}"),
         })?;
         let pool = Arc::new(Pool::new("disk", DISK_THREADS));
-        let mut local = fs::local::LocalFs::new(dir, pool).map_err(|error| format!("{shown}: {error}"))?;
-        if config.reads_directly(base::memory::limit_bytes()) {
-            local = local.with_direct_io();
-        }
-        let instruments = fs::measured::Instruments::begin(env.clock.clone());
-        let local: Arc<dyn FileSystem> = match users {
-            Users::One => Arc::new(local),
-            Users::Cluster(_) => Arc::new(fs::shared::Shared::new(Arc::new(local))),
+        let data = local_fs(dir, &pool, config)?;
+        let logs = match separate_wal_dir(config, dir)? {
+            Some(dir) => Some(local_fs(dir, &pool, config)?),
+            None => None,
         };
+        let local: Arc<dyn FileSystem> = match &logs {
+            Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
+            None => data,
+        };
+        let local: Arc<dyn FileSystem> = match users {
+            Users::One => local,
+            Users::Cluster(_) => Arc::new(fs::shared::Shared::new(local)),
+        };
+        let instruments = fs::measured::Instruments::begin(env.clock.clone());
         let reserve_dir = match users {
             Users::One => root.reserve_dir(),
             Users::Cluster(name) => root.reserve_dir().join(name),
@@ -118,6 +125,10 @@ impl DataDirectory {
                 return Err(format!("the data directory {shown}: {error}{remedy}"));
             }
         };
+        if let Some(logs) = &logs {
+            let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
+            claimed.map_err(|error| config.refused("hbase.wal.dir", error).to_string())?;
+        }
         // The files of the disk reserve are allocated later, while the server is already serving.
         fs.make_dirs(&reserve_dir).await.map_err(|error| format!("{shown}: {error}"))?;
         if let Users::Cluster(_) = users {
@@ -149,13 +160,47 @@ async fn lock_directory(env: &Env, path: &Path, users: Users<'_>) -> Result<Dire
 /// # Errors
 /// One line that names the option, if its file system is not supported.
 fn local_root(config: &Config) -> Result<&Path, String> {
-    match &config.root {
+    local_dir(config, "hbase.rootdir", &config.root)
+}
+
+fn local_dir<'a>(config: &Config, key: &str, place: &'a RootUri) -> Result<&'a Path, String> {
+    match place {
         RootUri::Local(dir) => Ok(dir),
         RootUri::Other { scheme, .. } => {
             let reason = format!("{scheme}:// is not supported yet; use a local directory");
-            Err(config.refused("hbase.rootdir", reason).to_string())
+            Err(config.refused(key, reason).to_string())
         }
     }
+}
+
+/// The directory of the logs, created if it is missing; `None` if they are below the data directory
+/// `data`.
+///
+/// # Errors
+/// One line that names the option.
+fn separate_wal_dir<'a>(config: &'a Config, data: &Path) -> Result<Option<&'a Path>, String> {
+    const KEY: &str = "hbase.wal.dir";
+    let Some(place) = &config.wal_dir else { return Ok(None) };
+    let dir = local_dir(config, KEY, place)?;
+    let refused = |reason: String| config.refused(KEY, reason).to_string();
+    make_directory(dir).map_err(|error| refused(format!("cannot make the directory: {error}")))?;
+    let resolved =
+        |dir: &Path| canonical(dir).map_err(|error| refused(format!("{}: {error}", dir.display())));
+    let (data, logs) = (resolved(data)?, resolved(dir)?);
+    match logs == data {
+        true => Ok(None),
+        // HBase refuses this, too: a copy of the data directory would contain the logs twice.
+        false if logs.starts_with(&data) => Err(refused("it must not be below hbase.rootdir".into())),
+        false => Ok(Some(dir)),
+    }
+}
+
+fn local_fs(dir: &Path, pool: &Arc<Pool>, config: &Config) -> Result<Arc<dyn FileSystem>, String> {
+    let local = LocalFs::new(dir, pool.clone()).map_err(|error| format!("{}: {error}", dir.display()))?;
+    Ok(match config.reads_directly(base::memory::limit_bytes()) {
+        true => Arc::new(local.with_direct_io()),
+        false => Arc::new(local),
+    })
 }
 
 /// Measures the free space of the disk of `fs`, and opens the disk reserve with the files that it
@@ -179,6 +224,11 @@ async fn prepare_disk(
 #[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
 fn is_directory(dir: &Path) -> bool {
     dir.is_dir()
+}
+
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
+fn canonical(dir: &Path) -> std::io::Result<PathBuf> {
+    std::fs::canonicalize(dir)
 }
 
 #[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]

@@ -108,12 +108,25 @@ impl Host<'_> {
     ) -> Arc<Metrics> {
         let metrics = Arc::new(beans::master::beans(self.env, master, rpc, &self.identity));
         if let Some(listener) = listener {
-            let metrics = metrics.clone();
-            let pages = MasterPages::new(self.env, master.clone(), metrics, rpc, self.config, &self.peers);
-            let serve = web::serve(self.env.clone(), listener, Arc::new(pages), self.limits.pages.clone());
-            self.env.spawn(TaskClass::Service, serve);
+            self.serve_pages(listener, Arc::new(self.master_pages(master, rpc, metrics.clone())));
         }
         metrics
+    }
+
+    /// The status pages of a master.
+    pub(crate) fn master_pages(
+        &self,
+        master: &Arc<Master>,
+        rpc: &Arc<rpc::Server>,
+        metrics: Arc<Metrics>,
+    ) -> MasterPages {
+        MasterPages::new(self.env, master.clone(), metrics, rpc, self.config, &self.peers)
+    }
+
+    /// Starts status pages.
+    pub(crate) fn serve_pages(&self, listener: Box<dyn Listener>, pages: Arc<dyn web::RoleInfo>) {
+        let serve = web::serve(self.env.clone(), listener, pages, self.limits.pages.clone());
+        self.env.spawn(TaskClass::Service, serve);
     }
 
     /// Starts the status pages of a region server, if there is a listener. Returns its metrics.
@@ -128,8 +141,7 @@ impl Host<'_> {
             let (server, metrics) = (server.clone(), metrics.clone());
             let (identity, peers) = (&self.identity, &self.peers);
             let pages = RegionServerPages::new(self.env, server, metrics, rpc, self.config, identity, peers);
-            let serve = web::serve(self.env.clone(), listener, Arc::new(pages), self.limits.pages.clone());
-            self.env.spawn(TaskClass::Service, serve);
+            self.serve_pages(listener, Arc::new(pages));
         }
         metrics
     }

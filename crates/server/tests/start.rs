@@ -199,7 +199,6 @@ fn unsupported_safety_options_prevent_the_start() {
         ("hbase.ssl.enabled", "true"),
         ("hbase.cluster.distributed", "true"),
         ("hbase.coprocessor.region.classes", "org.example.Guard"),
-        ("hbase.wal.dir", "hdfs://nn/wal"),
     ] {
         let setting = format!("{key}={value}");
         check(&["--set", &setting], &[key, value, "unsafe", &format!("grampus.unsafe.ignore.keys={key}")]);

@@ -156,6 +156,16 @@ pub fn read_master(data: &Bytes) -> Result<ServerName, Undecodable> {
     server_name(&decode::<proto::Master>(data)?.master)
 }
 
+/// The active master and the port of its status pages (0: none), from the value of `master`.
+///
+/// # Errors
+/// [`Undecodable`].
+pub fn read_master_pages(data: &Bytes) -> Result<(ServerName, u16), Undecodable> {
+    let master = decode::<proto::Master>(data)?;
+    let port = u16::try_from(master.info_port()).unwrap_or(0);
+    Ok((server_name(&master.master)?, port))
+}
+
 /// The port of the status pages and the version, from the value of `rs/<server>`.
 ///
 /// # Errors

@@ -20,6 +20,13 @@ options! {
         /// Created at the first start. An existing directory must be empty or contain the data of
         /// Grampus. Otherwise the server does not start.
         root: RootUri = "hbase.rootdir", "./grampus-data", root_uri;
+        /// Directory of the logs, if they are on another disk than the root directory. Empty: below
+        /// the root directory.
+        ///
+        /// It must not be below the root directory. To change it, stop all servers, move the
+        /// directories `WALs`, `oldWALs`, `MasterData/WALs` and `MasterData/oldWALs`, and start
+        /// again.
+        wal_dir: Option<RootUri> = "hbase.wal.dir", "", root_uri_or_none;
     }
     "Addresses and ports" {
         /// Address on which the master listens for RPC.

@@ -120,7 +120,6 @@ pub(super) const UNSAFE_KEYS: &[UnsafeKey] = &[
         neutral: NONE,
         promise: "ZooKeeper connections are encrypted",
     },
-    UnsafeKey { pattern: "hbase.wal.dir", neutral: NONE, promise: "logs are in a separate directory" },
     UnsafeKey { pattern: "hbase.replication", neutral: OFF, promise: "writes are replicated" },
     UnsafeKey {
         pattern: "hbase.replication.bulkload.enabled",

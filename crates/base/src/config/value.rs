@@ -107,6 +107,8 @@ forms! {
         fits.then(|| text.to_owned())
     };
     root_uri: RootUri = "a local directory, as a path or as `file:///…`", RootUri::parse;
+    root_uri_or_none: Option<RootUri> = "a local directory, as a path or as `file:///…`; empty: none",
+        |text| optional(text, &[""], RootUri::parse);
     checksum: Checksum = "`CRC32C`, `CRC32` or `NULL` (no checksums)", |text| match text {
         "CRC32C" => Some(Checksum::Crc32c),
         "CRC32" => Some(Checksum::Crc32),

@@ -255,27 +255,16 @@ base::absent! {
 }
 
 base::absent! {
-    /// There is one region server, which is never declared dead or drained, and regions are not
-    /// normalized.
-    pub(super) struct NoDeadServers in "Master,sub=Server" {
-        /// Dead region servers.
-        Tag = "deadRegionServers",
+    /// Region servers cannot be drained, and regions are not normalized.
+    pub(super) struct NoDrainingServers in "Master,sub=Server" {
         /// Region servers being drained.
         Tag = "drainingRegionServers",
-        /// Number of dead region servers.
-        Gauge = "numDeadRegionServers",
         /// Number of region servers being drained.
         Gauge = "numDrainingRegionServers",
         /// Splits planned by the normalizer.
         Gauge = "splitPlanCount",
         /// Merges planned by the normalizer.
         Gauge = "mergePlanCount",
-        /// Recoveries of dead servers started.
-        Counter = "ServerCrashSubmittedCount",
-        /// Failed recoveries of dead servers.
-        Counter = "ServerCrashFailedCount",
-        /// Time to recover a dead server.
-        Times = "ServerCrashTime",
     }
 }
 

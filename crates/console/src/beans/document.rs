@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ::master::instruments::{AssignmentInstruments, SnapshotInstruments};
+use ::master::instruments::{AssignmentInstruments, RecoveryInstruments, SnapshotInstruments};
 use base::history::Series;
 use base::metrics::{Declared, Declares, Kind, Unit};
 use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
@@ -113,12 +113,13 @@ const SHOWN: &[&[Declared]] = &[
     FileInstruments::DECLARED,
     region_server::FileFaults::DECLARED,
     region_server::CorruptFiles::DECLARED,
-    master::LiveServers::DECLARED,
+    master::RegionServerNames::DECLARED,
     master::MasterMetrics::DECLARED,
     master::AssignmentMetrics::DECLARED,
     AssignmentInstruments::DECLARED,
     master::BalancerMetrics::DECLARED,
     SnapshotInstruments::DECLARED,
+    RecoveryInstruments::DECLARED,
     process::ProcessMetrics::DECLARED,
     process::SinkMetrics::DECLARED,
 ];
@@ -136,7 +137,7 @@ const ABSENT: &[&[Declared]] = &[
     regions::AbsentRegionMetrics::DECLARED,
     tables::AbsentTableMetrics::DECLARED,
     users::AbsentUserMetrics::DECLARED,
-    absent::NoDeadServers::DECLARED,
+    absent::NoDrainingServers::DECLARED,
     absent::NoInconsistencies::DECLARED,
     absent::NoBalancing::DECLARED,
     absent::NoLogSplits::DECLARED,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use base::metrics::Registry;
+use cell::region::ServerName;
 use master::Master;
 
 use crate::beans::{Identity, absent, connections, process};
@@ -15,11 +16,13 @@ const CONTEXT: &str = "master";
 const LONG_IN_TRANSITION: Duration = Duration::from_secs(60);
 
 base::current_values! {
-    /// The tag that precedes all others in HBase. Paths of sent metrics contain the tags in order,
+    /// The tags that precede all others in HBase. Paths of sent metrics contain the tags in order,
     /// so the order matters.
-    pub(super) struct LiveServers in "Master,sub=Server" {
+    pub(super) struct RegionServerNames in "Master,sub=Server" {
         /// Live region servers, separated by semicolons.
-        names: Tag = "liveRegionServers",
+        live: Tag = "liveRegionServers",
+        /// Dead region servers, separated by semicolons.
+        dead: Tag = "deadRegionServers",
     }
 }
 
@@ -36,12 +39,14 @@ base::current_values! {
         is_active: Tag = "isActiveMaster",
         /// Start time of the master.
         start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
-        /// Time at which it became the active master: its start time.
+        /// Time at which it became the active master.
         active_time: Gauge<u64> = "masterActiveTime" in EpochMilliseconds,
         /// Time at which it became ready for clients.
         initialized_time: Gauge<u64> = "masterFinishedInitializationTime" in EpochMilliseconds,
         /// Live region servers.
         servers: Gauge<u64> = "numRegionServers",
+        /// Number of dead region servers.
+        dead_servers: Gauge<u64> = "numDeadRegionServers",
         /// Average number of regions per region server.
         average_load: Gauge<f64> = "averageLoad",
         /// Rows read plus mutations, over all open regions.
@@ -69,31 +74,68 @@ base::current_values! {
     }
 }
 
+base::current_values! {
+    /// Metrics of a master that is not active.
+    pub(super) struct BackupMetrics in "Master,sub=Server" {
+        /// ZooKeeper address for clients.
+        zookeeper_quorum: Tag = "zookeeperQuorum",
+        /// Server name of the master: host, port, start code.
+        server_name: Tag = "serverName",
+        /// Cluster id.
+        cluster_id: Tag = "clusterId",
+        /// Whether this master is the active one.
+        is_active: Tag = "isActiveMaster",
+        /// Start time of the master.
+        start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
+    }
+}
+
+/// The beans of a backup master.
+pub fn backup_beans(env: &Env, server: &ServerName, identity: &Identity) -> Registry {
+    let registry = Registry::new(env.clock.clone(), &server.host);
+    let (name, start_time, of) = (server.to_string(), server.start_code, identity.clone());
+    registry.hbase_bean(CONTEXT, "Master,sub=Server").read(move || BackupMetrics {
+        zookeeper_quorum: of.zookeeper_quorum.as_str().into(),
+        server_name: name.clone().into(),
+        cluster_id: of.cluster_id.as_str().into(),
+        is_active: "false".into(),
+        start_time: start_time.into(),
+    });
+    process::show(&registry, identity, "Master");
+    registry
+}
+
 /// The beans of `master`.
 pub fn beans(env: &Env, master: &Arc<Master>, calls: &Arc<rpc::Server>, identity: &Identity) -> Registry {
     let registry = Registry::new(env.clock.clone(), &master.server_name().host);
     let bean = |record: &str| registry.hbase_bean(CONTEXT, record);
     let (of, of_identity) = (master.clone(), identity.clone());
     let of_servers = master.clone();
-    bean("Master,sub=Server").read(move || live_servers(&of_servers));
-    bean("Master,sub=Server").add(Arc::new(absent::NoDeadServers));
+    bean("Master,sub=Server").read(move || server_names(&of_servers));
+    bean("Master,sub=Server").add(Arc::new(absent::NoDrainingServers));
     bean("Master,sub=Server").read(move || master_metrics(&of, &of_identity));
     let of = master.clone();
     bean("Master,sub=AssignmentManager").read(move || assignment_metrics(&of));
     let instruments = &master.context().instruments;
     bean("Master,sub=AssignmentManager").add(instruments.assignment.clone());
     bean("Master,sub=Snapshots").add(instruments.snapshots.clone());
+    bean("Master,sub=Server").add(instruments.recoveries.clone());
     connections::show(&bean("Master,sub=IPC"), &bean("Master,sub=Grampus"), calls);
-    bean("Master,sub=Balancer").read(|| BalancerMetrics { is_active: "false".into() });
+    let of = master.clone();
+    bean("Master,sub=Balancer").read(move || {
+        let is_on = of.is_of_cluster() && of.context().switches.is_balancer_on();
+        BalancerMetrics { is_active: is_on.to_string().into() }
+    });
     absent::add_to_master(&bean);
     process::show(&registry, identity, "Master");
     registry
 }
 
-fn live_servers(master: &Master) -> LiveServers {
-    let servers = master.context().servers.live();
-    let names: Vec<String> = servers.iter().map(|(server, _)| server.to_string()).collect();
-    LiveServers { names: names.join(";").into() }
+fn server_names(master: &Master) -> RegionServerNames {
+    let servers = &master.context().servers;
+    let live: Vec<String> = servers.live().iter().map(|(server, _)| server.to_string()).collect();
+    let dead: Vec<String> = servers.dead().iter().map(ServerName::to_string).collect();
+    RegionServerNames { live: live.join(";").into(), dead: dead.join(";").into() }
 }
 
 fn master_metrics(master: &Master, identity: &Identity) -> MasterMetrics {
@@ -106,9 +148,10 @@ fn master_metrics(master: &Master, identity: &Identity) -> MasterMetrics {
         server_name: master.server_name().to_string().into(),
         zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
         start_time: master.server_name().start_code.into(),
-        active_time: master.server_name().start_code.into(),
+        active_time: master.active_since_ms().into(),
         initialized_time: master.initialized_ms().into(),
         servers: servers.len().into(),
+        dead_servers: master.context().servers.dead().len().into(),
         average_load: (regions as f64 / servers.len().max(1) as f64).into(),
         requests: loads
             .map(|load| load.read_requests_count() + load.write_requests_count())

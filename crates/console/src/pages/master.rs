@@ -21,7 +21,7 @@ use crate::history;
 use cluster::Cluster;
 
 /// HBase's path of the status page.
-const STATUS: &str = "/master-status";
+pub(super) const STATUS: &str = "/master-status";
 /// HBase's path of the page of a table.
 const TABLE: &str = "/table.jsp";
 /// The page of procedures; HBase's path of it shows the same page.
@@ -32,6 +32,10 @@ const TABLES_JSP: &str = "/tablesDetailed.jsp";
 const TRANSITIONS_JSP: &str = "/rits.jsp";
 /// HBase's path of a region's page, which redirects to the region's server.
 const REGION_JSP: &str = "/region.jsp";
+
+/// The paths of all pages.
+pub(super) const PATHS: &[&str] =
+    &[STATUS, TABLE, PROCEDURES, PROCEDURES_JSP, TABLES_JSP, TRANSITIONS_JSP, REGION_JSP];
 
 /// The pages of a master.
 pub struct MasterPages {
@@ -88,7 +92,7 @@ impl RoleInfo for MasterPages {
     }
 
     fn paths(&self) -> &'static [&'static str] {
-        &[STATUS, TABLE, PROCEDURES, PROCEDURES_JSP, TABLES_JSP, TRANSITIONS_JSP, REGION_JSP]
+        PATHS
     }
 
     fn frame(&self) -> Frame {

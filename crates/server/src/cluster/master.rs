@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::{Env, TaskClass};
+use base::env::{Env, Listener, TaskClass};
 use cell::region::ServerName;
-use console::{Identity, Peers};
+use console::{Identity, Peers, StandbyPages};
 use layout::RootDir;
 use master::store::{MasterStore, fence_earlier_masters};
 use master::{Cluster, Master, MasterParts};
@@ -24,6 +24,7 @@ use zk::servers::ServerTracker;
 use super::region_server::server_name;
 use super::remote::{RPC_TIMEOUT, RemoteServers};
 use super::standby::Standby;
+use super::watchdog::ActiveMasterPages;
 use super::{session, watchdog};
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
@@ -65,7 +66,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let mut stop_reason = std::pin::pin!(stop_signal.wait());
     let data =
         DataDirectory::open(&env, &config, Users::Cluster(&format!("{},{}", name.host, name.port))).await?;
-    let mut host = Host {
+    let host = Host {
         env: &env,
         config: &config,
         limits: &limits,
@@ -83,6 +84,8 @@ async fn serve(process: Process) -> Result<(), String> {
         peers: Peers { master: pages_url(&name, page_listener.as_deref()), region_server: None },
         accepts_internal_calls: true,
     };
+    let active_master = ActiveMasterPages::default();
+    let pages = page_listener.map(|listener| serve_pages(&host, &name, listener, &active_master));
     let _alive = watchdog::mark_alive(&*data.fs, &data.root, &name).await?;
     let standby = SERVICES.map(Standby::new);
     let mut services: Vec<Arc<dyn Service>> = vec![host.client_meta()];
@@ -95,7 +98,7 @@ async fn serve(process: Process) -> Result<(), String> {
     notify::send_state(notify::READY);
     let elected = tokio::select! {
         elected = election.win() => elected.map_err(|error| format!("the election failed: {error}")),
-        () = watchdog::watch_active_master(&env, &*data.fs, &data.root, &*coordinator, &names) => Ok(()),
+        () = watchdog::watch_active_master(&env, &*data.fs, &data.root, &*coordinator, &names, &active_master) => Ok(()),
         reason = &mut stop_reason => {
             println!("stopping ({reason})");
             election.resign().await;
@@ -138,8 +141,10 @@ async fn serve(process: Process) -> Result<(), String> {
             standby.activate(service);
         }
     }
-    host.peers.master = pages_url(&name, page_listener.as_deref());
-    let metrics = host.serve_master_pages(&master, &rpc, page_listener);
+    let metrics = Arc::new(console::beans::master::beans(&env, &master, &rpc, &host.identity));
+    if let Some(pages) = pages {
+        pages.activate(host.master_pages(&master, &rpc, metrics.clone()));
+    }
     drop(host);
     sinks.start(&env, vec![("Master", metrics)]);
     let failed = |error: &dyn std::fmt::Display| format!("cannot start: {error}");
@@ -182,6 +187,20 @@ async fn serve(process: Process) -> Result<(), String> {
     election.resign().await;
     ensemble.close().await;
     closed.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))
+}
+
+/// Starts the status pages of a backup master.
+fn serve_pages(
+    host: &Host<'_>,
+    name: &ServerName,
+    listener: Box<dyn Listener>,
+    active: &ActiveMasterPages,
+) -> Arc<StandbyPages> {
+    let metrics = Arc::new(console::beans::master::backup_beans(host.env, name, &host.identity));
+    let active = active.clone();
+    let pages = Arc::new(StandbyPages::new(host.config, name, metrics, Box::new(move || active.url())));
+    host.serve_pages(listener, pages.clone());
+    pages
 }
 
 /// Those of the servers with sessions whose processes have not ended.

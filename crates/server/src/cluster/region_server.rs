@@ -116,6 +116,7 @@ async fn serve(process: Process) -> Result<(), String> {
     rpc.serve(listener);
     let metrics = host.serve_region_server_pages(&server, &rpc, page_listener);
     drop(host);
+    server.report_fatal_errors_to(master.clone());
     server.join(master);
     sinks.start(&env, vec![("RegionServer", metrics)]);
     stop_with_cluster(&env, coordinator.clone(), &names, stop.clone());
@@ -127,6 +128,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let reason = stop_signal.wait().await;
     notify::send_state(notify::STOPPING);
     println!("stopping ({reason}): flushing memstores");
+    server.flush_while_serving().await;
     let stopped = server.stop().await;
     rpc.stop().await;
     // The master opens the regions elsewhere when the session ends.

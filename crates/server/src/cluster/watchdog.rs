@@ -7,11 +7,12 @@
 //! marks shows nothing, and the sessions decide alone.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::region::ServerName;
+use console::Peers;
 use fs::{FileSystem, Occupied};
 use layout::RootDir;
 use master::Master;
@@ -22,6 +23,22 @@ use zk::names::Names;
 
 /// The pause between two checks of all directories.
 const CHECK_PERIOD: Duration = Duration::from_millis(200);
+
+/// The address of the active master's status pages, as a backup master last saw it.
+#[derive(Clone, Default)]
+pub(super) struct ActiveMasterPages(Arc<Mutex<Option<String>>>);
+
+impl ActiveMasterPages {
+    fn set(&self, master: &ServerName, info_port: u16) {
+        let url = (info_port != 0).then(|| Peers::address(master, info_port));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = url;
+    }
+
+    /// The URL; `None` if no master was seen, or if it has no pages.
+    pub(super) fn url(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// Marks this process as alive, until the result is dropped or the process ends.
 ///
@@ -96,11 +113,13 @@ pub(super) async fn watch_active_master(
     root: &RootDir,
     coordinator: &dyn Coordinator,
     names: &Names,
+    pages: &ActiveMasterPages,
 ) {
     loop {
         env.clock.sleep(CHECK_PERIOD).await;
         let Ok(znode) = coordinator.get(&names.master()).await else { continue };
-        let Ok(active) = zk::payload::read_master(&znode.data) else { continue };
+        let Ok((active, info_port)) = zk::payload::read_master_pages(&znode.data) else { continue };
+        pages.set(&active, info_port);
         if has_ended(fs, root, &active).await {
             info!(%active, "the process of the active master has ended");
             // Only this version: another master may have been elected since.

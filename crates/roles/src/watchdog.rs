@@ -27,7 +27,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// One line that states why its directory cannot be used.
-pub(super) async fn mark_alive(
+pub async fn mark_alive(
     fs: &dyn FileSystem,
     root: &RootDir,
     server: &ServerName,
@@ -41,13 +41,13 @@ pub(super) async fn mark_alive(
 }
 
 /// Whether the process of a server has certainly ended.
-pub(super) async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
+pub async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
     matches!(fs.is_occupied(&root.process_dir(server)).await, Ok(Some(false)))
 }
 
 /// Deletes the directories of processes that have ended, except those of `known` servers, which are
 /// deleted when they are recovered.
-pub(super) async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &BTreeSet<ServerName>) {
+pub async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &BTreeSet<ServerName>) {
     let Ok(dirs) = fs.list(&root.processes_dir()).await else { return };
     for server in dirs.iter().filter_map(|dir| ServerName::parse(&dir.name)) {
         if !known.contains(&server) && has_ended(fs, root, &server).await {
@@ -58,7 +58,7 @@ pub(super) async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &B
 }
 
 /// Starts a task of the active master that expires region servers whose processes have ended.
-pub(super) fn watch_region_servers(
+pub fn watch_region_servers(
     env: &Env,
     fs: Arc<dyn FileSystem>,
     root: RootDir,
@@ -90,7 +90,7 @@ pub(super) fn watch_region_servers(
 
 /// Deletes the znode of the active master when the process of that master has ended, so that this
 /// process can be elected. Runs until it is dropped.
-pub(super) async fn watch_active_master(
+pub async fn watch_active_master(
     env: &Env,
     fs: &dyn FileSystem,
     root: &RootDir,

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["client", "analytics"],
     &["coprocessor"],
     &["master", "regionserver"],
-    &["cli", "web", "sinks"],
+    &["roles", "cli", "web", "sinks"],
     &["console"],
     &["server", "sim"],
 ];
@@ -90,6 +90,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("client", &["engine::", "regionserver::", "master::"]),
     ("master", &["memstore::", "hfile::", "regionserver::"]),
     ("regionserver", &["master::"]),
+    ("roles", &["base::config", "TcpStream", "LocalFs", "println!"]),
     ("cli", &["engine::", "regionserver::", "master::"]),
     ("web", &["RegionServer", "engine::", "org.apache"]),
     ("sinks", &["RegionServer", "engine::"]),

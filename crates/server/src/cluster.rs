@@ -5,14 +5,10 @@
 //!
 //! * [`master`]: waits until it is elected, then runs the master;
 //! * [`region_server`]: registers with the active master and runs a region server;
-//! * [`remote`]: calls between the processes;
-//! * [`session`]: the session with ZooKeeper;
-//! * [`standby`]: services that exist before their role is active;
-//! * [`watchdog`]: detects ended processes before their sessions expire.
+//! * [`session`]: the session with ZooKeeper.
+//!
+//! The crate `roles` has what does not depend on options, signals and pages.
 
 pub mod master;
 pub mod region_server;
-mod remote;
 mod session;
-mod standby;
-mod watchdog;

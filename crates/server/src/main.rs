@@ -3,13 +3,12 @@
 //! * [`arguments`]: the command line; [`settings`]: converts options for the parts of a server;
 //! * [`standalone`]: runs both roles, master and region server, in this process;
 //! * [`cluster`]: runs one of the roles as a process of a cluster;
-//! * [`roles`]: the services and pages of the roles; [`data`]: the data directory; [`lock`]: which
+//! * [`host`]: the services and pages of the roles; [`data`]: the data directory; [`lock`]: which
 //!   processes may use it;
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
-//! * [`registry`], [`services`]: services of the RPC server;
 //! * [`sinks`]: where metrics are sent.
 //!
 //! Metrics and status pages are in the crate `console`.
@@ -21,13 +20,11 @@ mod cluster;
 mod data;
 mod direct;
 mod health;
+mod host;
 mod limits;
 mod lock;
 mod notify;
-mod registry;
 mod repair;
-mod roles;
-mod services;
 mod settings;
 mod signals;
 mod sinks;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use base::config::Config;
 use base::env::{Env, TaskClass};
-use tracing::{info, warn};
+use tracing::warn;
 use zk::coordinator::SessionState;
 use zk::ensemble::{ConnectError, Ensemble, EnsembleOptions};
 use zk::{Coordinator, Names};
 
-use crate::roles::end_process;
+use crate::host::end_process;
 
 /// The pause before another attempt to connect.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -56,33 +56,6 @@ fn end_process_with(env: &Env, ensemble: &Arc<Ensemble>) {
             end_process("the session with ZooKeeper expired; another process may have taken over");
         }
     });
-}
-
-/// Waits until a znode exists, which the active master creates.
-///
-/// # Errors
-/// If the session expired.
-pub(super) async fn wait_for_znode(coordinator: &dyn Coordinator, path: &str) -> Result<(), String> {
-    let mut is_logged = false;
-    loop {
-        let found = async {
-            let mut watch = coordinator.watch(path).await?;
-            match coordinator.exists(path).await? {
-                Some(_) => Ok(true),
-                None => {
-                    if !std::mem::replace(&mut is_logged, true) {
-                        info!(path, "waiting for the active master");
-                    }
-                    watch.changed().await.map(|()| false)
-                }
-            }
-        };
-        match found.await {
-            Ok(true) => return Ok(()),
-            Ok(false) | Err(zk::Error::Unavailable(_)) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
 }
 
 /// The names of the cluster's znodes.

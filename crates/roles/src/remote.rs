@@ -19,7 +19,7 @@ use zk::servers::MasterTracker;
 /// The user as which the processes of a cluster call each other.
 const USER: &str = "grampus";
 /// The longest time that a call between two processes takes (`hbase.rpc.timeout`).
-pub(super) const RPC_TIMEOUT: Duration = Duration::from_secs(60);
+pub const RPC_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest time that a call waits for an active master.
 const MASTER_WAIT: Duration = Duration::from_secs(10);
 /// The pause before another attempt to find the active master.
@@ -57,7 +57,7 @@ impl Server {
 }
 
 /// The connections of a master to region servers.
-pub(super) struct RemoteServers {
+pub struct RemoteServers {
     env: Env,
     rpc_timeout: Duration,
     servers: Mutex<HashMap<ServerName, Arc<Server>>>,
@@ -65,7 +65,7 @@ pub(super) struct RemoteServers {
 
 impl RemoteServers {
     /// No connections. Each call waits at most `rpc_timeout`.
-    pub(super) fn new(env: Env, rpc_timeout: Duration) -> RemoteServers {
+    pub fn new(env: Env, rpc_timeout: Duration) -> RemoteServers {
         RemoteServers { env, rpc_timeout, servers: Mutex::default() }
     }
 
@@ -111,19 +111,19 @@ impl Connections for RemoteServers {
 }
 
 /// Calls the master that is active at the time of the call.
-pub(super) struct ActiveMaster {
+pub struct ActiveMasterCaller {
     env: Env,
     rpc_timeout: Duration,
     name: watch::Receiver<Option<ServerName>>,
     current: Mutex<Option<(ServerName, Arc<Server>)>>,
 }
 
-impl ActiveMaster {
+impl ActiveMasterCaller {
     /// Follows the znode of the active master.
-    pub(super) fn follow(env: &Env, tracker: MasterTracker, rpc_timeout: Duration) -> Arc<ActiveMaster> {
+    pub fn follow(env: &Env, tracker: MasterTracker, rpc_timeout: Duration) -> ActiveMasterCaller {
         let (found, name) = watch::channel(None);
         env.spawn(TaskClass::Service, follow(env.clone(), tracker, found));
-        Arc::new(ActiveMaster { env: env.clone(), rpc_timeout, name, current: Mutex::default() })
+        ActiveMasterCaller { env: env.clone(), rpc_timeout, name, current: Mutex::default() }
     }
 
     /// The active master. Waits for one, but not for long: the caller repeats its call anyway.
@@ -162,7 +162,7 @@ impl ActiveMaster {
     }
 }
 
-impl Caller for ActiveMaster {
+impl Caller for ActiveMasterCaller {
     fn call(
         &self,
         service: &'static str,

@@ -11,19 +11,15 @@ use base::metrics::Registry as Metrics;
 use cell::region::ServerName;
 use console::{Identity, MasterPages, Peers, RegionServerPages, beans};
 use master::Master;
-use master::service::MasterAdmin;
+use regionserver::RegionServer;
 use regionserver::slow_log::SlowCalls;
-use regionserver::{Admin, ClientRpc, RegionServer};
-use rpc::{ServerOptions, Service};
-use wire::service::{
-    AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
-    dispatch_client_meta, dispatch_master, dispatch_region_server_status,
+use roles::services::{
+    INTERNAL_ADMIN_METHODS, Internal, client_meta, master_services, region_server_services,
 };
+use rpc::{ServerOptions, Service};
 use zk::Coordinator;
 use zk::names::Names;
 
-use crate::registry::Registry;
-use crate::services::{Dispatched, INTERNAL_ADMIN_METHODS, Internal};
 use crate::settings::{Limits, slow_log_options};
 use crate::sinks::Sinks;
 
@@ -45,9 +41,7 @@ pub(crate) struct Host<'a> {
 impl Host<'_> {
     /// The service for a client's first calls.
     pub(crate) fn client_meta(&self) -> Arc<dyn Service> {
-        let registry: Arc<dyn ClientMetaService> =
-            Arc::new(Registry::new(self.coordinator.clone(), self.names.clone()));
-        Dispatched::new("ClientMetaService", registry, dispatch_client_meta, Internal::None)
+        client_meta(self.coordinator, self.names)
     }
 
     fn internal(&self, methods: Internal) -> Internal {
@@ -56,20 +50,10 @@ impl Host<'_> {
 
     /// The RPC services of a master.
     pub(crate) fn master_services(&self, master: &Arc<Master>) -> Vec<Arc<dyn Service>> {
-        let service: Arc<dyn MasterService> = master.clone();
-        let status: Arc<dyn RegionServerStatusService> = master.clone();
-        let admin: Arc<dyn AdminService> = Arc::new(MasterAdmin(master.clone()));
-        vec![
-            self.client_meta(),
-            Dispatched::new("MasterService", service, dispatch_master, Internal::None),
-            Dispatched::new(
-                "RegionServerStatusService",
-                status,
-                dispatch_region_server_status,
-                self.internal(Internal::All),
-            ),
-            Dispatched::new("AdminService", admin, dispatch_admin, self.internal(INTERNAL_ADMIN_METHODS)),
-        ]
+        let (status, admin) = (self.internal(Internal::All), self.internal(INTERNAL_ADMIN_METHODS));
+        let mut services = vec![self.client_meta()];
+        services.extend(master_services(master, status, admin));
+        services
     }
 
     /// An RPC server for the services of a role.
@@ -89,12 +73,8 @@ impl Host<'_> {
 
     /// The RPC server of a region server.
     pub(crate) fn region_server_rpc(&self, server: &Arc<RegionServer>) -> Arc<rpc::Server> {
-        let admin: Arc<dyn AdminService> = Arc::new(Admin(server.clone()));
-        let services: Vec<Arc<dyn Service>> = vec![
-            self.client_meta(),
-            Arc::new(ClientRpc::new(server.clone())),
-            Dispatched::new("AdminService", admin, dispatch_admin, self.internal(INTERNAL_ADMIN_METHODS)),
-        ];
+        let mut services = vec![self.client_meta()];
+        services.extend(region_server_services(server, self.internal(INTERNAL_ADMIN_METHODS)));
         let watch = slow_log_options(self.config).watch(Arc::new(SlowCalls(server.clone())));
         self.rpc_server("RegionServer", &server.name().host, services, Some(watch))
     }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::region::ServerName;
-use console::Peers;
 use fs::{FileSystem, Occupied};
 use layout::RootDir;
 use master::Master;
@@ -24,18 +23,17 @@ use zk::names::Names;
 /// The pause between two checks of all directories.
 const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// The address of the active master's status pages, as a backup master last saw it.
+/// The active master as a backup master last saw it, and the port of its status pages (0: none).
 #[derive(Clone, Default)]
-pub(super) struct ActiveMasterPages(Arc<Mutex<Option<String>>>);
+pub struct SeenMaster(Arc<Mutex<Option<(ServerName, u16)>>>);
 
-impl ActiveMasterPages {
-    fn set(&self, master: &ServerName, info_port: u16) {
-        let url = (info_port != 0).then(|| Peers::address(master, info_port));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = url;
+impl SeenMaster {
+    fn set(&self, master: ServerName, info_port: u16) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((master, info_port));
     }
 
-    /// The URL; `None` if no master was seen, or if it has no pages.
-    pub(super) fn url(&self) -> Option<String> {
+    /// The master; `None` if none was seen yet.
+    pub fn get(&self) -> Option<(ServerName, u16)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -44,7 +42,7 @@ impl ActiveMasterPages {
 ///
 /// # Errors
 /// One line that states why its directory cannot be used.
-pub(super) async fn mark_alive(
+pub async fn mark_alive(
     fs: &dyn FileSystem,
     root: &RootDir,
     server: &ServerName,
@@ -58,13 +56,13 @@ pub(super) async fn mark_alive(
 }
 
 /// Whether the process of a server has certainly ended.
-pub(super) async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
+pub async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
     matches!(fs.is_occupied(&root.process_dir(server)).await, Ok(Some(false)))
 }
 
 /// Deletes the directories of processes that have ended, except those of `known` servers, which are
 /// deleted when they are recovered.
-pub(super) async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &BTreeSet<ServerName>) {
+pub async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &BTreeSet<ServerName>) {
     let Ok(dirs) = fs.list(&root.processes_dir()).await else { return };
     for server in dirs.iter().filter_map(|dir| ServerName::parse(&dir.name)) {
         if !known.contains(&server) && has_ended(fs, root, &server).await {
@@ -75,7 +73,7 @@ pub(super) async fn delete_unused(fs: &dyn FileSystem, root: &RootDir, known: &B
 }
 
 /// Starts a task of the active master that expires region servers whose processes have ended.
-pub(super) fn watch_region_servers(
+pub fn watch_region_servers(
     env: &Env,
     fs: Arc<dyn FileSystem>,
     root: RootDir,
@@ -107,19 +105,19 @@ pub(super) fn watch_region_servers(
 
 /// Deletes the znode of the active master when the process of that master has ended, so that this
 /// process can be elected. Runs until it is dropped.
-pub(super) async fn watch_active_master(
+pub async fn watch_active_master(
     env: &Env,
     fs: &dyn FileSystem,
     root: &RootDir,
     coordinator: &dyn Coordinator,
     names: &Names,
-    pages: &ActiveMasterPages,
+    seen: &SeenMaster,
 ) {
     loop {
         env.clock.sleep(CHECK_PERIOD).await;
         let Ok(znode) = coordinator.get(&names.master()).await else { continue };
         let Ok((active, info_port)) = zk::payload::read_master_pages(&znode.data) else { continue };
-        pages.set(&active, info_port);
+        seen.set(active.clone(), info_port);
         if has_ended(fs, root, &active).await {
             info!(%active, "the process of the active master has ended");
             // Only this version: another master may have been elected since.

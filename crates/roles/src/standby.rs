@@ -8,19 +8,19 @@ use proto::exception::{JavaException, class};
 use rpc::{Call, ConnectionInfo, Reply, Service};
 
 /// A service that may not be active yet.
-pub(super) struct Standby {
+pub struct Standby {
     name: &'static str,
     active: OnceLock<Arc<dyn Service>>,
 }
 
 impl Standby {
     /// A service of this name that is not active.
-    pub(super) fn new(name: &'static str) -> Arc<Standby> {
+    pub fn new(name: &'static str) -> Arc<Standby> {
         Arc::new(Standby { name, active: OnceLock::new() })
     }
 
     /// Activates the service.
-    pub(super) fn activate(&self, service: Arc<dyn Service>) {
+    pub fn activate(&self, service: Arc<dyn Service>) {
         assert_eq!(service.name(), self.name, "a service is activated under its own name");
         assert!(self.active.set(service).is_ok(), "a service is activated once");
     }

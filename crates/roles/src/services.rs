@@ -1,11 +1,50 @@
-//! Adapts the services of `wire` to the RPC server.
+//! The services of the RPC servers, adapted from those of `wire`.
 
 use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
+use master::Master;
+use master::service::MasterAdmin;
 use proto::exception::{Answer, JavaException, class};
+use regionserver::{Admin, ClientRpc, RegionServer};
 use rpc::{Call, Reply, Service};
+use wire::service::{
+    AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
+    dispatch_client_meta, dispatch_master, dispatch_region_server_status,
+};
+use zk::{Coordinator, Names};
+
+use crate::registry::Registry;
+
+/// The service for a client's first calls.
+pub fn client_meta(coordinator: &Arc<dyn Coordinator>, names: &Names) -> Arc<dyn Service> {
+    let registry: Arc<dyn ClientMetaService> = Arc::new(Registry::new(coordinator.clone(), names.clone()));
+    Dispatched::new("ClientMetaService", registry, dispatch_client_meta, Internal::None)
+}
+
+/// The services of a master, except [`client_meta`]. Calls of `status` methods of
+/// `RegionServerStatusService` and `admin` methods of `AdminService` are rejected.
+pub fn master_services(master: &Arc<Master>, status: Internal, admin: Internal) -> Vec<Arc<dyn Service>> {
+    let service: Arc<dyn MasterService> = master.clone();
+    let reports: Arc<dyn RegionServerStatusService> = master.clone();
+    let server: Arc<dyn AdminService> = Arc::new(MasterAdmin(master.clone()));
+    vec![
+        Dispatched::new("MasterService", service, dispatch_master, Internal::None),
+        Dispatched::new("RegionServerStatusService", reports, dispatch_region_server_status, status),
+        Dispatched::new("AdminService", server, dispatch_admin, admin),
+    ]
+}
+
+/// The services of a region server, except [`client_meta`]. Calls of `admin` methods of
+/// `AdminService` are rejected.
+pub fn region_server_services(server: &Arc<RegionServer>, admin: Internal) -> Vec<Arc<dyn Service>> {
+    let service: Arc<dyn AdminService> = Arc::new(Admin(server.clone()));
+    vec![
+        Arc::new(ClientRpc::new(server.clone())),
+        Dispatched::new("AdminService", service, dispatch_admin, admin),
+    ]
+}
 
 /// Answers a call from its method's name and the bytes of its message
 /// (`wire::service::dispatch_…`).

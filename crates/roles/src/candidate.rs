@@ -1,0 +1,278 @@
+//! A master of a cluster.
+//!
+//! Several masters may run. One of them is elected and active; the others wait. A master that loses
+//! its session or its znode ends immediately. Its successor first fences its logs, so that it can
+//! journal nothing any more, and then finishes its procedures.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::TaskClass;
+use cell::region::ServerName;
+use engine::recovery::OnDamage;
+use fs::Occupied;
+use master::chores::ChoreOptions;
+use master::store::{MasterStore, fence_earlier_masters};
+use master::{Cluster, Master, MasterParts};
+use rpc::Service;
+use tracing::{info, warn};
+use zk::coordinator::{Mode, publish};
+use zk::election::Election;
+use zk::servers::ServerTracker;
+
+use crate::member::{EndProcess, Member};
+use crate::remote::{RPC_TIMEOUT, RemoteServers};
+use crate::services::{Internal, master_services};
+use crate::standby::Standby;
+use crate::watchdog::{self, SeenMaster};
+
+/// The services of a master that exist before it is active.
+const SERVICES: [&str; 3] = ["MasterService", "RegionServerStatusService", "AdminService"];
+/// The pause before another attempt to read the live region servers.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// A master that takes part in the election.
+pub struct Candidate {
+    member: Member,
+    election: Arc<Election>,
+    standby: [Arc<Standby>; 3],
+    seen: SeenMaster,
+    // Until the process ends.
+    _alive: Option<Occupied>,
+}
+
+/// The settings of an active master.
+pub struct MasterOptions {
+    /// Identifies the cluster; from its directory.
+    pub cluster_id: String,
+    /// Whether `hbase:quota` is used.
+    pub quotas_enabled: bool,
+    /// Called with the reason when a client stops the master.
+    pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Periods of the chores.
+    pub chores: ChoreOptions,
+    /// Whether `master:store` is opened although its log is damaged.
+    pub on_damage: OnDamage,
+}
+
+impl Candidate {
+    /// Marks the process as alive.
+    ///
+    /// # Errors
+    /// One line that states why it cannot take part.
+    pub async fn new(member: Member) -> Result<Candidate, String> {
+        let alive = watchdog::mark_alive(&*member.fs, &member.root, &member.name).await?;
+        let Member { env, coordinator, names, name, info_port, .. } = &member;
+        let election = Election::new(coordinator.clone(), env, names.clone(), name.clone(), *info_port);
+        Ok(Candidate {
+            election: Arc::new(election),
+            standby: SERVICES.map(Standby::new),
+            seen: SeenMaster::default(),
+            member,
+            _alive: alive,
+        })
+    }
+
+    /// The services of a master. They refuse calls until the master is active.
+    pub fn services(&self) -> impl Iterator<Item = Arc<dyn Service>> {
+        self.standby.iter().map(|service| service.clone() as Arc<dyn Service>)
+    }
+
+    /// The active master while this one waits.
+    pub fn seen_master(&self) -> SeenMaster {
+        self.seen.clone()
+    }
+
+    /// Waits until this master is elected. From then on, the process ends when the master is no
+    /// longer active.
+    ///
+    /// # Errors
+    /// If the election failed, for example because the session expired.
+    pub async fn win(&self) -> Result<(), String> {
+        let Member { env, fs, root, coordinator, names, name, end_process, .. } = &self.member;
+        tokio::select! {
+            elected = self.election.win() => {
+                elected.map_err(|error| format!("the election failed: {error}"))?;
+            }
+            () = watchdog::watch_active_master(env, &**fs, root, &**coordinator, names, &self.seen) => {}
+        }
+        info!(%name, "this master is active");
+        let (election, end_process) = (self.election.clone(), end_process.clone());
+        env.spawn(TaskClass::Service, async move {
+            election.lost().await;
+            end_process("this master is no longer active");
+        });
+        Ok(())
+    }
+
+    /// Ends the participation, so that another master is elected.
+    pub async fn resign(&self) {
+        self.election.resign().await;
+    }
+
+    /// Takes over from the previous master, after [`win`](Self::win): fences its logs, and opens
+    /// its journal. The services serve from then on.
+    ///
+    /// # Errors
+    /// One line that states why the master cannot start.
+    pub async fn activate(&self, options: MasterOptions) -> Result<ActiveMaster, String> {
+        let Member { env, fs, root, coordinator, names, name, info_port, .. } = &self.member;
+        let store = self.open_store(options.on_damage).await?;
+        let active_since_ms = store
+            .become_active(env.clock.now_ms())
+            .await
+            .map_err(|error| format!("cannot write master:store: {error}"))?;
+        let mut tracker = ServerTracker::new(coordinator.clone(), names);
+        let live = tracker.live().await;
+        let live = live.map_err(|error| format!("cannot read the region servers: {error}"))?;
+        watchdog::delete_unused(&**fs, root, &live).await;
+        let living = self.living(&live).await;
+        let master = Master::new(MasterParts {
+            env: env.clone(),
+            fs: fs.clone(),
+            root: root.clone(),
+            store: store.region().clone(),
+            cluster: Some(Cluster { live: living, active_since_ms }),
+            connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
+            coordinator: coordinator.clone(),
+            names: names.clone(),
+            server_name: name.clone(),
+            info_port: *info_port,
+            cluster_id: options.cluster_id,
+            quotas_enabled: options.quotas_enabled,
+            on_stop: options.on_stop,
+            chores: options.chores,
+        });
+        for service in master_services(&master, Internal::None, Internal::None) {
+            if let Some(standby) = self.standby.iter().find(|standby| standby.name() == service.name()) {
+                standby.activate(service);
+            }
+        }
+        Ok(ActiveMaster { member: self.member.clone(), master, store, tracker, live })
+    }
+
+    /// Opens `master:store` after fencing the logs of all earlier masters.
+    async fn open_store(&self, on_damage: OnDamage) -> Result<MasterStore, String> {
+        let Member { env, fs, root, name, end_process, .. } = &self.member;
+        let dead = fence_earlier_masters(&**fs, root, name).await;
+        let dead = dead.map_err(|error| format!("cannot fence the logs of earlier masters: {error}"))?;
+        let on_failure = on_log_failure(end_process);
+        MasterStore::open(env, fs, root, name, &dead, on_damage, on_failure)
+            .await
+            .map_err(|error| format!("cannot open master:store: {error}"))
+    }
+
+    /// Those of the servers with sessions whose processes have not ended.
+    async fn living(&self, servers: &BTreeSet<ServerName>) -> Vec<ServerName> {
+        let mut living = Vec::with_capacity(servers.len());
+        for server in servers {
+            if !watchdog::has_ended(&*self.member.fs, &self.member.root, server).await {
+                living.push(server.clone());
+            }
+        }
+        living
+    }
+}
+
+/// Ends the process of a master whose log failed.
+pub fn on_log_failure(end_process: &EndProcess) -> Arc<dyn Fn(&wal::Error) + Send + Sync> {
+    let end_process = end_process.clone();
+    Arc::new(move |error| end_process(&format!("the write-ahead log of the master failed: {error}")))
+}
+
+/// The active master.
+pub struct ActiveMaster {
+    member: Member,
+    master: Arc<Master>,
+    store: MasterStore,
+    tracker: ServerTracker,
+    live: BTreeSet<ServerName>,
+}
+
+impl ActiveMaster {
+    /// The master.
+    pub fn master(&self) -> &Arc<Master> {
+        &self.master
+    }
+
+    /// Publishes the cluster, and starts to follow the region servers. Complete the start with
+    /// [`Master::initialize`]. Without region servers, that does not end.
+    ///
+    /// # Errors
+    /// One line that states why the master cannot start.
+    pub async fn publish(self) -> Result<RunningMaster, String> {
+        let ActiveMaster { member, master, store, tracker, live } = self;
+        let Member { env, fs, root, coordinator, names, name, .. } = &member;
+        let failed = |error: &dyn std::fmt::Display| format!("cannot start: {error}");
+        // The running cluster: region servers stop when this znode is deleted.
+        let running =
+            zk::payload::running(&format!("master:{}", name.port), &*env.random, env.clock.now_ms());
+        publish(&**coordinator, &names.running(), running, Mode::Persistent)
+            .await
+            .map_err(|error| failed(&error))?;
+        master.publish_cluster_id().await.map_err(|error| failed(&error))?;
+        follow_region_servers(&member, &master, tracker, live);
+        watchdog::watch_region_servers(
+            env,
+            fs.clone(),
+            root.clone(),
+            Arc::downgrade(&master),
+            coordinator.clone(),
+            names.clone(),
+        );
+        Ok(RunningMaster { master, store })
+    }
+}
+
+/// An active master that follows the region servers.
+pub struct RunningMaster {
+    master: Arc<Master>,
+    store: MasterStore,
+}
+
+impl RunningMaster {
+    /// The master.
+    pub fn master(&self) -> &Arc<Master> {
+        &self.master
+    }
+
+    /// Flushes and closes the journal.
+    ///
+    /// # Errors
+    /// One line. All edits are in the log.
+    pub async fn close(self) -> Result<(), String> {
+        let closed = self.store.close().await;
+        closed.map_err(|error| format!("cannot flush master:store: {error}; its log has the edits"))
+    }
+}
+
+/// Starts a task that expires region servers whose sessions have ended.
+fn follow_region_servers(
+    member: &Member,
+    master: &Arc<Master>,
+    mut tracker: ServerTracker,
+    mut seen: BTreeSet<ServerName>,
+) {
+    let (master, clock) = (Arc::downgrade(master), member.env.clock.clone());
+    member.env.spawn(TaskClass::Service, async move {
+        loop {
+            match tracker.live().await {
+                Ok(live) => {
+                    let Some(master) = master.upgrade() else { return };
+                    for server in seen.difference(&live) {
+                        master.expire(server, "its session with ZooKeeper has ended").await;
+                    }
+                    drop(master);
+                    seen = live;
+                    if tracker.changed().await.is_ok() {
+                        continue;
+                    }
+                }
+                Err(zk::Error::SessionExpired) => return,
+                Err(error) => warn!(%error, "cannot read the live region servers; retrying"),
+            }
+            clock.sleep(RETRY_PAUSE).await;
+        }
+    });
+}

@@ -1,0 +1,120 @@
+//! A region server of a cluster.
+//!
+//! The order of its start: it waits for the active master, marks its process as alive, registers
+//! with the master, publishes its znode, starts its logs, and then serves. A server registers
+//! before it has logs, so that a master never finds logs of a server that it does not know.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use cell::query::Scan;
+use cell::region::ServerName;
+use client::{Client, ClientOptions};
+use fs::Occupied;
+use proto::exception::class;
+use regionserver::QuotaReader;
+use tracing::warn;
+use wire::service::{RegionServerStatusService, Remote};
+use zk::servers::{MasterTracker, register_region_server};
+use zk::{Coordinator, Names};
+
+use crate::member::Member;
+use crate::remote::{ActiveMasterCaller, RPC_TIMEOUT};
+use crate::watchdog;
+
+/// The pause before another attempt to register.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// A region server that the master knows, and that has no logs yet.
+pub struct Registration {
+    /// The services of the master that is active at the time of a call.
+    pub master: Arc<dyn RegionServerStatusService>,
+    /// Until the process ends.
+    pub alive: Option<Occupied>,
+}
+
+/// Registers with the active master, and publishes the server in ZooKeeper. Waits for a master.
+///
+/// # Errors
+/// One line that states why the process cannot be a region server.
+pub async fn register(member: &Member) -> Result<Registration, String> {
+    let Member { env, fs, root, coordinator, names, name, info_port, .. } = member;
+    let tracker = MasterTracker::new(coordinator.clone(), names);
+    let master = ActiveMasterCaller::follow(env, tracker, RPC_TIMEOUT);
+    let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(master));
+    let alive = watchdog::mark_alive(&**fs, root, name).await?;
+    register_with_master(env, &*master, name).await?;
+    register_region_server(&**coordinator, names, env, name, *info_port)
+        .await
+        .map_err(|error| format!("cannot publish the server in ZooKeeper: {error}"))?;
+    Ok(Registration { master, alive })
+}
+
+/// Registers with the active master. Repeats the attempt until the master answers.
+async fn register_with_master(
+    env: &Env,
+    master: &dyn RegionServerStatusService,
+    name: &ServerName,
+) -> Result<(), String> {
+    loop {
+        match regionserver::register(env, master, name).await {
+            Ok(()) => return Ok(()),
+            Err(error) if is_final(&error) => {
+                return Err(format!("the master refused this server: {error}"));
+            }
+            Err(error) => warn!(%error, "cannot register with the master; retrying"),
+        }
+        env.clock.sleep(RETRY_PAUSE).await;
+    }
+}
+
+fn is_final(error: &proto::exception::JavaException) -> bool {
+    error.do_not_retry || error.is(class::CLOCK_OUT_OF_SYNC) || error.is(class::YOU_ARE_DEAD)
+}
+
+/// Reads `hbase:quota` as a client of the cluster.
+pub fn quota_reader(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names) -> QuotaReader {
+    let registry = client::Registry::Coordinator { coordinator, names: names.clone() };
+    // The next period comes soon enough.
+    let options = ClientOptions { retries_max: 3, ..ClientOptions::default() };
+    let client = Client::new(env.clone(), registry, options);
+    Arc::new(move || {
+        let table = client.table(wire::quota::table_name());
+        Box::pin(async move {
+            match table.scan(Scan::default()).collect().await {
+                Ok(rows) => Ok(rows.into_iter().flat_map(|row| row.cells).collect()),
+                Err(error) if error.is_class(class::TABLE_NOT_FOUND) => Ok(Vec::new()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    })
+}
+
+/// Calls `stop` with the reason when the active master shuts the cluster down: it deletes the znode
+/// `running`.
+pub fn stop_with_cluster(
+    env: &Env,
+    coordinator: Arc<dyn Coordinator>,
+    names: &Names,
+    stop: Arc<dyn Fn(&str) + Send + Sync>,
+) {
+    let (path, clock) = (names.running(), env.clock.clone());
+    env.spawn(TaskClass::Service, async move {
+        loop {
+            let changed = async {
+                let mut watch = coordinator.watch(&path).await?;
+                match coordinator.exists(&path).await? {
+                    None => Ok(true),
+                    Some(_) => watch.changed().await.map(|()| false),
+                }
+            };
+            match changed.await {
+                Ok(true) => return stop("the cluster is shutting down"),
+                Ok(false) => {}
+                Err(zk::Error::SessionExpired) => return,
+                Err(_) => clock.sleep(RETRY_PAUSE).await,
+            }
+        }
+    });
+}

@@ -127,7 +127,7 @@ impl DataDirectory {
         };
         if let Some(logs) = &logs {
             let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
-            claimed.map_err(|error| config.refused("hbase.wal.dir", error).to_string())?;
+            claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
         // The files of the disk reserve are allocated later, while the server is already serving.
         fs.make_dirs(&reserve_dir).await.map_err(|error| format!("{shown}: {error}"))?;

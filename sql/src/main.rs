@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 use base::env::Env;
 use clap::Parser;
-use client::{Client, ClientOptions, Registry};
+use client::{Client, ClientOptions, ClusterKey};
 
 use catalog::Catalog;
 use shell::{Failed, Shell, Style};
@@ -63,8 +63,6 @@ use threads::Threads;
 
 /// Retries after the first attempt: few, because a user waits for the result.
 const RETRIES_MAX: u32 = 7;
-/// ZooKeeper's default port.
-const ZOOKEEPER_PORT: u16 = 2181;
 /// Task polls between two polls of the sockets: few, because one poll of a join is long.
 const SOCKETS_EVERY: u32 = 2;
 /// Stack size of a thread in bytes: plans are trees that are traversed by recursion.
@@ -91,7 +89,7 @@ struct Arguments {
     memory: usize,
     /// Address of the cluster's ZooKeeper; separate several servers with commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    zookeeper: String,
+    zookeeper: ClusterKey,
     /// Add N to ZooKeeper's port, for a server started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     port_offset: u16,
@@ -135,9 +133,9 @@ fn main() -> ExitCode {
 
 async fn run(arguments: Arguments, env: Env) -> Result<(), Failed> {
     let failed = |text: String| Failed(Some(text));
-    let quorum = with_offset(&arguments.zookeeper, arguments.port_offset).map_err(failed)?;
+    let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset).map_err(failed)?;
     let options = ClientOptions { user: user(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
-    let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+    let client = Client::new(env.clone(), cluster.registry(), options);
     let declarations = Arc::new(SystemTable::new(client.clone(), env.clone()));
     let catalog = Arc::new(Catalog::new(declarations, Arc::new(Cluster(client)), env.clone()));
     let context = session::context(&catalog, arguments.memory << 20);
@@ -159,24 +157,6 @@ fn read(path: &std::path::Path) -> Result<String, String> {
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8"))
-}
-
-/// Adds `offset` to each port of `host:port,..`.
-fn with_offset(quorum: &str, offset: u16) -> Result<String, String> {
-    let add = |server: &str| {
-        let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
-        let port = match port {
-            "" => ZOOKEEPER_PORT,
-            port => port.parse().map_err(|_| format!("--zookeeper {quorum}: {port} is not a port"))?,
-        };
-        let port = port.checked_add(offset);
-        Ok(format!(
-            "{host}:{}",
-            port.ok_or_else(|| format!("--port-offset {offset} exceeds the largest port"))?
-        ))
-    };
-    let servers = quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
-    Ok(servers.map(add).collect::<Result<Vec<String>, String>>()?.join(","))
 }
 
 /// The user name that is sent to servers, as HBase without authentication accepts it.

@@ -16,7 +16,7 @@ use base::env::Env;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use clap::{Parser, ValueEnum};
 use cli::bench::{Measure, Process, Progress, settle};
-use client::{Client, ClientOptions, Registry, Table};
+use client::{Client, ClientOptions, ClusterKey, Table};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
@@ -81,7 +81,7 @@ pub struct RecordsArguments {
     pub server_pid: Option<u32>,
     /// ZooKeeper servers of the cluster, separated by commas
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
@@ -115,10 +115,10 @@ fn condition(text: &str) -> Result<(u64, i64), String> {
 /// # Errors
 /// A one-line message for the user: the server's error, or a wrong result.
 pub async fn records(env: Env, arguments: &RecordsArguments, output: &mut impl Write) -> Result<(), String> {
-    let quorum = cli::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
+    let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset)?;
     // A query over the whole table is slow if the server reads every row.
     let options = ClientOptions { rpc_timeout: Duration::from_secs(1200), ..ClientOptions::default() };
-    let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+    let client = Client::new(env.clone(), cluster.registry(), options);
     let name = TableName::parse(&arguments.table).map_err(|error| error.to_string())?;
     let run = RecordsBenchmark {
         env,

@@ -24,7 +24,7 @@ use std::time::Duration;
 use base::env::Env;
 use cell::schema::TableName;
 use clap::Args;
-use client::{Client, ClientOptions, Registry};
+use client::{Client, ClientOptions, ClusterKey};
 use rpc::client::{ConnectOptions, Connection};
 
 use load::Load;
@@ -124,9 +124,10 @@ pub struct BenchArguments {
     /// Plot the results to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// ZooKeeper servers of the cluster, separated by commas
+    /// ZooKeeper servers of the cluster, separated by commas; a parent znode other than `/hbase` is
+    /// appended as `:/parent`
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
@@ -183,7 +184,7 @@ pub async fn bench(env: Env, arguments: &BenchArguments) -> Result<(), String> {
 struct Bench<'a> {
     env: Env,
     arguments: &'a BenchArguments,
-    quorum: String,
+    cluster: ClusterKey,
     table: TableName,
     rows: Rows,
     server: Option<Process>,
@@ -201,7 +202,7 @@ impl Bench<'_> {
         Ok(Bench {
             env,
             arguments,
-            quorum: crate::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?,
+            cluster: arguments.zookeeper.clone().with_port_offset(arguments.port_offset)?,
             table: TableName::parse(&arguments.table).map_err(|error| error.to_string())?,
             rows: Rows { count: arguments.rows, value_len: arguments.value_size as usize },
             server,
@@ -209,10 +210,9 @@ impl Bench<'_> {
     }
 
     fn client(&self) -> Client {
-        let registry = Registry::zookeeper(&self.quorum, "/hbase");
         Client::new(
             self.env.clone(),
-            registry,
+            self.cluster.registry(),
             ClientOptions { class: load::THREADS, ..ClientOptions::default() },
         )
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use clap::{ArgAction, Args};
-use client::{Client, ClientOptions, Registry};
+use client::{Client, ClientOptions, ClusterKey};
 
 use limits::Limit;
 use plan::Plan;
@@ -98,9 +98,10 @@ pub struct CanaryArguments {
     /// An interval other than 0 implies --daemon.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub interval: Option<u64>,
-    /// ZooKeeper servers of the cluster, separated by commas
+    /// ZooKeeper servers of the cluster, separated by commas; a parent znode other than `/hbase` is
+    /// appended as `:/parent`
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
@@ -141,19 +142,19 @@ pub async fn canary(env: Env, arguments: &CanaryArguments) -> Result<(), Failure
 struct Canary<'a> {
     env: Env,
     arguments: &'a CanaryArguments,
-    quorum: String,
+    cluster: ClusterKey,
     client: Client,
     targets: Targets,
 }
 
 impl Canary<'_> {
     fn new(env: Env, arguments: &CanaryArguments) -> Result<Canary<'_>, Failure> {
-        let quorum = crate::quorum::with_offset(&arguments.zookeeper, arguments.port_offset);
-        let quorum = quorum.map_err(Failure::Usage)?;
+        let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset);
+        let cluster = cluster.map_err(Failure::Usage)?;
         let options = ClientOptions { retries_max: RETRIES_MAX, ..ClientOptions::default() };
-        let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+        let client = Client::new(env.clone(), cluster.registry(), options);
         let targets = Targets::new(&arguments.targets, arguments.regex)?;
-        Ok(Canary { env, arguments, quorum, client, targets })
+        Ok(Canary { env, arguments, cluster, client, targets })
     }
 
     /// Runs all probes once. A round that times out still reports the probes that completed.
@@ -172,7 +173,7 @@ impl Canary<'_> {
         let plan = Plan { env: &self.env, client: &self.client, targets: &self.targets };
         let arguments = self.arguments;
         let probes = if arguments.zookeeper_mode {
-            plan.zookeeper(&self.quorum)
+            plan.zookeeper(&self.cluster.quorum())
         } else if arguments.regionserver {
             plan.servers(arguments.all_regions).await?
         } else {

@@ -12,7 +12,6 @@
 
 pub mod bench;
 pub mod canary;
-pub mod quorum;
 pub mod repair;
 pub mod shell;
 pub mod sql;

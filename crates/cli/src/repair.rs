@@ -6,9 +6,7 @@
 
 use base::env::Env;
 use clap::Args;
-use client::{Client, ClientOptions, Registry};
-
-use crate::quorum;
+use client::{Client, ClientOptions, ClusterKey};
 
 /// Retries after the first attempt.
 const RETRIES_MAX: u32 = 5;
@@ -16,9 +14,10 @@ const RETRIES_MAX: u32 = 5;
 /// The cluster to repair.
 #[derive(Debug, Clone, Args)]
 pub struct RepairTarget {
-    /// ZooKeeper servers of the cluster, separated by commas
+    /// ZooKeeper servers of the cluster, separated by commas; a parent znode other than `/hbase` is
+    /// appended as `:/parent`
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
@@ -74,9 +73,9 @@ impl OnlineRepair<'_> {
 /// # Errors
 /// A one-line message: why the repair was refused or failed.
 pub async fn repair(env: Env, target: &RepairTarget, repair: OnlineRepair<'_>) -> Result<(), String> {
-    let quorum = quorum::with_offset(&target.zookeeper, target.port_offset)?;
+    let cluster = target.zookeeper.clone().with_port_offset(target.port_offset)?;
     let options = ClientOptions { retries_max: RETRIES_MAX, ..ClientOptions::default() };
-    let client = Client::new(env, Registry::zookeeper(&quorum, "/hbase"), options);
+    let client = Client::new(env, cluster.registry(), options);
     let answer = client.admin().repair(repair.name(), repair.region().as_deref()).await;
     println!("{}", answer.map_err(|error| error.to_string())?);
     Ok(())

@@ -33,9 +33,8 @@ use std::path::{Path, PathBuf};
 use base::BoxFuture;
 use base::env::Env;
 use clap::Args;
-use client::{Client, ClientOptions, Registry};
+use client::{Client, ClientOptions, ClusterKey};
 
-use crate::quorum;
 use error::Position;
 use output::{Printer, Style};
 use reader::Reader;
@@ -63,9 +62,10 @@ pub struct ShellArguments {
     /// Each command of standard input is printed after a prompt before it runs.
     #[arg(long, conflicts_with_all = ["execute", "file"])]
     pub echo: bool,
-    /// ZooKeeper servers of the cluster, separated by commas
+    /// ZooKeeper servers of the cluster, separated by commas; a parent znode other than `/hbase` is
+    /// appended as `:/parent`
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,
@@ -81,7 +81,7 @@ pub type Interrupts = Box<dyn Fn() -> BoxFuture<'static, ()> + Send>;
 /// A one-line message for the user: why the shell could not start, or which command of a script
 /// failed. The error of that command is in the output.
 pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments) -> Result<(), String> {
-    let quorum = quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
+    let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset)?;
     let script = match (&arguments.execute, &arguments.file) {
         (Some(commands), _) => {
             Some(parser::parse(commands, Position::START).map_err(|error| error.to_string())?)
@@ -91,7 +91,7 @@ pub async fn shell(env: Env, interrupts: Interrupts, arguments: &ShellArguments)
     };
     let user = user();
     let options = ClientOptions { user: user.clone(), retries_max: RETRIES_MAX, ..ClientOptions::default() };
-    let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+    let client = Client::new(env.clone(), cluster.registry(), options);
     let is_terminal = io::stdout().is_terminal();
     let style = if is_terminal && wants_colours() { Style::Coloured } else { Style::Plain };
     let width = is_terminal.then(terminal_width);

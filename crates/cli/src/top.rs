@@ -35,6 +35,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::Env;
 use clap::Args;
+use client::ClusterKey;
 
 use app::App;
 use field::Field;
@@ -78,9 +79,10 @@ pub struct TopArguments {
     /// Print the names of the mode's fields and exit
     #[arg(short = 'O', long, alias = "outputFieldNames")]
     pub field_names: bool,
-    /// ZooKeeper servers of the cluster, separated by commas
+    /// ZooKeeper servers of the cluster, separated by commas; a parent znode other than `/hbase` is
+    /// appended as `:/parent`
     #[arg(long, value_name = "HOST:PORT", env = "GRAMPUS_ZOOKEEPER", default_value = "127.0.0.1:2181")]
-    pub zookeeper: String,
+    pub zookeeper: ClusterKey,
     /// Add N to the ZooKeeper port, for a server that was started with the same option
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port_offset: u16,

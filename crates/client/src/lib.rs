@@ -23,6 +23,7 @@
 pub mod admin;
 pub mod batch;
 mod change;
+mod cluster_key;
 pub mod columns;
 pub mod connections;
 pub mod error;
@@ -42,6 +43,7 @@ use rpc::client::ConnectOptions;
 
 pub use admin::Admin;
 pub use batch::Action;
+pub use cluster_key::ClusterKey;
 pub use connections::{Connections, Peer};
 pub use error::{Error, Result};
 pub use locations::Location;

@@ -16,7 +16,7 @@ const SERVICE: &str = "ClientMetaService";
 /// Timeout for one ZooKeeper server.
 const ZOOKEEPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Default ZooKeeper port.
-const ZOOKEEPER_PORT: u16 = 2181;
+pub(crate) const ZOOKEEPER_PORT: u16 = 2181;
 /// Default master port.
 const MASTER_PORT: u16 = 16000;
 

@@ -11,4 +11,4 @@
 
 pub mod master;
 pub mod region_server;
-mod session;
+pub(crate) mod session;

@@ -16,12 +16,14 @@ use base::config::Config;
 use base::env::Env;
 use cell::query::Get;
 use cell::region::RegionInfo;
-use client::Connections;
+use cell::schema::TableName;
 use client::connections::{HIGH_PRIORITY, OutgoingCall};
+use client::{Client, ClientOptions, Connections, Registry};
 use os::Runtimes;
 use wire::convert;
 
 use crate::arguments::ServerArguments;
+use crate::cluster::session;
 use crate::standalone::load_config;
 
 /// A server that takes longer is unhealthy.
@@ -35,7 +37,13 @@ pub fn run(arguments: &ServerArguments) -> Result<(), String> {
     let config = load_config(arguments)?;
     let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
-    let outcome = os::block_on(async { env.timeout(RESPONSE_TIMEOUT, live_servers(&env, &config)).await });
+    let servers = async {
+        match config.is_distributed {
+            true => live_servers_of_cluster(&env, &config).await,
+            false => live_servers(&env, &config).await,
+        }
+    };
+    let outcome = os::block_on(async { env.timeout(RESPONSE_TIMEOUT, servers).await });
     let servers = outcome.ok_or_else(|| format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()))??;
     for warning in servers.iter().flat_map(|server| &server.server_load.grampus_warnings) {
         println!("warning: {warning}");
@@ -71,6 +79,23 @@ async fn live_servers(env: &Env, config: &Config) -> Result<Vec<proto::LiveServe
     let answer = connections.call(&host, port, call).await;
     let _: (proto::GetResponse, _) =
         answer.map_err(|error| format!("hbase:meta at {host}:{port}: {error}"))?;
+    Ok(status.cluster_status.live_servers)
+}
+
+/// Like [`live_servers`], for the masters and region servers of a cluster, found as clients find
+/// them.
+async fn live_servers_of_cluster(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, String> {
+    let registry = Registry::zookeeper(&session::quorum(config), &config.zookeeper_parent);
+    let options = ClientOptions { retries_max: 0, ..ClientOptions::default() };
+    let client = Client::new(env.clone(), registry, options);
+    let status: proto::GetClusterStatusResponse = client
+        .admin()
+        .call_master("GetClusterStatus", &proto::GetClusterStatusRequest::default())
+        .await
+        .map_err(|error| format!("the active master: {error}"))?;
+    let get = Get { row: "health".into(), selection: Default::default(), existence_only: true };
+    let read = client.table(TableName::meta()).get(&get).await;
+    read.map_err(|error| format!("hbase:meta: {error}"))?;
     Ok(status.cluster_status.live_servers)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::env::Env;
-use client::{Client, ClientOptions, Registry};
+use client::{Client, ClientOptions};
 
 use super::TopArguments;
 use super::cluster::{OPTIONS, Sample, Sampler};
@@ -23,14 +23,14 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(env: Env, arguments: &TopArguments) -> Result<Source, String> {
-        let quorum = crate::quorum::with_offset(&arguments.zookeeper, arguments.port_offset)?;
+        let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset)?;
         let options = ClientOptions {
             rpc_timeout: TIMEOUT,
             operation_timeout: TIMEOUT,
             retries_max: RETRIES_MAX,
             ..ClientOptions::default()
         };
-        let client = Client::new(env.clone(), Registry::zookeeper(&quorum, "/hbase"), options);
+        let client = Client::new(env.clone(), cluster.registry(), options);
         Ok(Source { env, client, sampler: Sampler::default() })
     }
 

@@ -16,15 +16,20 @@ use crate::host::end_process;
 /// The pause before another attempt to connect.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The options of the session, from the configuration.
-fn options(config: &Config) -> EnsembleOptions {
+/// The ZooKeeper servers of the configuration: `host:port`, separated by commas.
+pub(crate) fn quorum(config: &Config) -> String {
     let with_port = |server: &str| match server.contains(':') {
         true => server.to_string(),
         false => format!("{server}:{}", config.zookeeper_port),
     };
     let servers = config.zookeeper_quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
-    let quorum = servers.map(with_port).collect::<Vec<_>>().join(",");
-    EnsembleOptions { quorum, session_timeout: Duration::from_millis(config.zookeeper_session_ms) }
+    servers.map(with_port).collect::<Vec<_>>().join(",")
+}
+
+/// The options of the session, from the configuration.
+fn options(config: &Config) -> EnsembleOptions {
+    let session_timeout = Duration::from_millis(config.zookeeper_session_ms);
+    EnsembleOptions { quorum: quorum(config), session_timeout }
 }
 
 /// Opens the session. Waits until ZooKeeper is available.

@@ -269,7 +269,7 @@ public final class Steps {
         case "move" -> () -> admin.move(regions.get(1).getEncodedNameAsBytes(), target);
         case "snapshot" -> () -> admin.snapshot(snapshot, table);
         case "clone" -> () -> admin.cloneSnapshot(snapshot, table);
-        case "restore" -> () -> admin.restoreSnapshot(snapshot);
+        case "restore" -> () -> admin.restoreSnapshot(snapshot, false);
         case "crash" -> () -> { };
         default -> throw new IllegalArgumentException(operation);
       };

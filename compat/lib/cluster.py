@@ -344,6 +344,11 @@ class Cluster:
 
     # For subclasses.
 
+    @property
+    def root(self):
+        """The directory of tables and logs, which all processes share."""
+        raise NotImplementedError
+
     def prepare(self):
         """Prepares the directory."""
 
@@ -362,6 +367,10 @@ class Grampus(Cluster):
         self._binary = os.path.abspath(binary)
         self._memory = memory
 
+    @property
+    def root(self):
+        return os.path.join(self.directory, "data")
+
     def command(self, name, host, port, pages):
         role = "master" if name in self.masters else "regionserver"
         settings = {
@@ -373,7 +382,7 @@ class Grampus(Cluster):
             f"hbase.{role}.info.port": pages,
             **self.settings,
         }
-        command = [self._binary, role, "--data", os.path.join(self.directory, "data")]
+        command = [self._binary, role, "--data", self.root]
         if self._network:
             command += ["--bind", self._network.address(name), "--host", host]
         for key, value in settings.items():
@@ -391,11 +400,15 @@ class HBase(Cluster):
         super().__init__("hbase", **how)
         self._heap = heap
 
+    @property
+    def root(self):
+        return os.path.join(self.directory, "root")
+
     def command(self, name, host, port, pages):
         role = "master" if name in self.masters else "regionserver"
         directory = os.path.join(self.directory, name)
         settings = {
-            "hbase.rootdir": f"file://{self.directory}/root",
+            "hbase.rootdir": f"file://{self.root}",
             "hbase.tmp.dir": f"{directory}/tmp",
             "hbase.cluster.distributed": "true",
             "hbase.unsafe.stream.capability.enforce": "false",

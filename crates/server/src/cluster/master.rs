@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use console::{Identity, Peers};
+use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::{Candidate, MasterOptions, Member};
 use rpc::Service;
 use zk::Coordinator;
@@ -98,6 +99,7 @@ async fn serve(process: Process) -> Result<(), String> {
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
             on_stop: Arc::new(move |why| on_stop.request(why)),
+            connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
             chores: chore_options(&config, &data.disk),
             on_damage: on_damage(&config),
         })

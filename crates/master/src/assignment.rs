@@ -443,6 +443,11 @@ impl Assignment {
         self.changed.notify_waiters();
     }
 
+    /// Waits until the location of `hbase:meta` that the previous master stored is known.
+    pub(crate) async fn meta_known(&self) {
+        self.wait_until(|| self.state(&RegionInfo::meta()).is_some()).await;
+    }
+
     /// The regions that a dead server had and that no living server has been ordered to open.
     pub fn crashed_regions(&self, server: &ServerName) -> Vec<RegionInfo> {
         let crashed = RegionState::Crashed(server.clone());

@@ -131,6 +131,7 @@ impl Master {
     /// The journal's error.
     pub(crate) async fn recover(&self, server: &ServerName) -> Answer<()> {
         let context = self.context();
+        context.assignment.meta_known().await;
         let meta_state = context.assignment.state(&RegionInfo::meta());
         let had_meta = meta_state.is_some_and(|state| state.server() == Some(server));
         context.meta.location().forget(server);

@@ -285,6 +285,10 @@ impl Master {
         let io_exception = |error: engine::Error| JavaException::io(error.to_string());
         let mut earlier = known.list().await.map_err(io_exception)?;
         earlier.extend(crash::servers_with_logs(&self.context).await?.into_iter().map(|(server, _)| server));
+        // Before any server counts as live: a server that dies from now on may have `hbase:meta`.
+        let location = self.context.meta.location().load().await?;
+        let has_logs = |server: &ServerName| earlier.contains(server) || live.contains(server);
+        self.context.assignment.add_meta_region(location, has_logs);
         for server in live {
             self.add_server(server).await?;
         }
@@ -297,8 +301,6 @@ impl Master {
         for server in &dead {
             servers.remove(server);
         }
-        let location = self.context.meta.location().load().await?;
-        self.context.assignment.add_meta_region(location);
         for server in dead.into_iter().filter(|server| !recoveries.is_recovering(server)) {
             warn!(%server, "region server died while no master was active; recovering it");
             self.recover(server).await?;

@@ -14,7 +14,7 @@ use engine::recovery::OnDamage;
 use fs::Occupied;
 use master::chores::ChoreOptions;
 use master::store::{MasterStore, fence_earlier_masters};
-use master::{Cluster, Master, MasterParts};
+use master::{Cluster, Connections, Master, MasterParts};
 use rpc::Service;
 use tracing::{info, warn};
 use zk::coordinator::{Mode, publish};
@@ -22,7 +22,6 @@ use zk::election::Election;
 use zk::servers::ServerTracker;
 
 use crate::member::{EndProcess, Member};
-use crate::remote::{RPC_TIMEOUT, RemoteServers};
 use crate::services::{Internal, master_services};
 use crate::standby::Standby;
 use crate::watchdog::{self, SeenMaster};
@@ -50,6 +49,8 @@ pub struct MasterOptions {
     pub quotas_enabled: bool,
     /// Called with the reason when a client stops the master.
     pub on_stop: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Connections to region servers.
+    pub connections: Arc<dyn Connections>,
     /// Periods of the chores.
     pub chores: ChoreOptions,
     /// Whether `master:store` is opened although its log is damaged.
@@ -134,7 +135,7 @@ impl Candidate {
             root: root.clone(),
             store: store.region().clone(),
             cluster: Some(Cluster { live: living, active_since_ms }),
-            connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
+            connections: options.connections,
             coordinator: coordinator.clone(),
             names: names.clone(),
             server_name: name.clone(),

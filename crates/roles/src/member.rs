@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use cell::region::ServerName;
 use fs::FileSystem;
 use layout::RootDir;
 use tracing::info;
+use zk::coordinator::SessionState;
 use zk::{Coordinator, Names};
 
 /// Ends the process immediately, for the reason that is passed to it.
@@ -31,6 +32,16 @@ pub struct Member {
     pub info_port: u16,
     /// Called when the process must not continue: for example, its write-ahead log failed.
     pub end_process: EndProcess,
+}
+
+/// Ends the process when the session expires: another process may have taken over its work.
+pub fn end_with_session(env: &Env, coordinator: &dyn Coordinator, end_process: EndProcess) {
+    let mut session = coordinator.session();
+    env.spawn(TaskClass::Service, async move {
+        if session.wait_for(|state| *state == SessionState::Expired).await.is_ok() {
+            end_process("the session with ZooKeeper expired; another process may have taken over");
+        }
+    });
 }
 
 /// Waits until a master has set up the cluster in ZooKeeper.

@@ -15,7 +15,7 @@ use fs::Occupied;
 use proto::exception::class;
 use regionserver::QuotaReader;
 use tracing::warn;
-use wire::service::{RegionServerStatusService, Remote};
+use wire::service::RegionServerStatusService;
 use zk::servers::{MasterTracker, register_region_server};
 use zk::{Coordinator, Names};
 
@@ -26,29 +26,27 @@ use crate::watchdog;
 /// The pause before another attempt to register.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// A region server that the master knows, and that has no logs yet.
-pub struct Registration {
-    /// The services of the master that is active at the time of a call.
-    pub master: Arc<dyn RegionServerStatusService>,
-    /// Until the process ends.
-    pub alive: Option<Occupied>,
+/// The services of the master that is active at the time of a call.
+pub fn active_master(env: &Env, coordinator: &Arc<dyn Coordinator>, names: &Names) -> ActiveMasterCaller {
+    ActiveMasterCaller::follow(env, MasterTracker::new(coordinator.clone(), names), RPC_TIMEOUT)
 }
 
-/// Registers with the active master, and publishes the server in ZooKeeper. Waits for a master.
+/// Registers with the active master, and publishes the server in ZooKeeper. Waits for a master. The
+/// result marks the process as alive; the caller keeps it until the process ends.
 ///
 /// # Errors
 /// One line that states why the process cannot be a region server.
-pub async fn register(member: &Member) -> Result<Registration, String> {
+pub async fn register(
+    member: &Member,
+    master: &dyn RegionServerStatusService,
+) -> Result<Option<Occupied>, String> {
     let Member { env, fs, root, coordinator, names, name, info_port, .. } = member;
-    let tracker = MasterTracker::new(coordinator.clone(), names);
-    let master = ActiveMasterCaller::follow(env, tracker, RPC_TIMEOUT);
-    let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(master));
     let alive = watchdog::mark_alive(&**fs, root, name).await?;
-    register_with_master(env, &*master, name).await?;
+    register_with_master(env, master, name).await?;
     register_region_server(&**coordinator, names, env, name, *info_port)
         .await
         .map_err(|error| format!("cannot publish the server in ZooKeeper: {error}"))?;
-    Ok(Registration { master, alive })
+    Ok(alive)
 }
 
 /// Registers with the active master. Repeats the attempt until the master answers.

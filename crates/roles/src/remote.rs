@@ -74,13 +74,18 @@ impl RemoteServers {
         self.lock().entry(name.clone()).or_insert_with(new).clone()
     }
 
+    /// Calls one server.
+    pub fn caller(&self, server: &ServerName) -> ServerCaller {
+        ServerCaller(self.server(server))
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Arc<Server>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A [`Caller`] of one server.
-struct ServerCaller(Arc<Server>);
+pub struct ServerCaller(Arc<Server>);
 
 impl Caller for ServerCaller {
     fn call(
@@ -96,11 +101,11 @@ impl Caller for ServerCaller {
 
 impl Connections for RemoteServers {
     fn admin(&self, server: &ServerName) -> Arc<dyn AdminService> {
-        Arc::new(Remote(ServerCaller(self.server(server))))
+        Arc::new(Remote(self.caller(server)))
     }
 
     fn client(&self, server: &ServerName) -> Arc<dyn ClientService> {
-        Arc::new(Remote(ServerCaller(self.server(server))))
+        Arc::new(Remote(self.caller(server)))
     }
 
     fn forget(&self, server: &ServerName) {

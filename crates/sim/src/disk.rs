@@ -5,16 +5,24 @@
 //! the process ends in between, the effect happens or not, depending on the seed; an append may
 //! also happen in part.
 //!
+//! Times of files are those of the world. In half of the worlds, a directory shows whether the
+//! process that [occupies](fs::FileSystem::occupy) it lives; in the others, that is unknown.
+//!
 //! Unsynced changes survive the end of a process. They survive a loss of power only by luck
 //! ([`Disk::lose_power`]).
 
 mod handle;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::BoxFuture;
+use base::env::Clock;
+use base::testing::START_MS;
+use fs::FilePath;
 use fs::memory::MemoryFs;
 
 pub use self::handle::DiskHandle;
@@ -86,10 +94,13 @@ pub struct Disk {
     scheduler: Arc<Scheduler>,
     timeline: Arc<Timeline>,
     random: RandomSource,
+    shows_processes: bool,
     state: Mutex<State>,
 }
 
 struct State {
+    // The processes that occupy directories.
+    occupied: BTreeMap<FilePath, Owner>,
     files: MemoryFs,
     // Counts losses of power. Calls of an earlier epoch have no effect.
     epoch: u64,
@@ -98,11 +109,14 @@ struct State {
 impl Disk {
     /// An empty file system.
     pub fn new(seed: u64, scheduler: Arc<Scheduler>, timeline: Arc<Timeline>) -> Arc<Disk> {
+        let random = RandomSource::new(seed, "disk");
+        let files = MemoryFs::with_clock(Arc::new(WorldClock(scheduler.clone())));
         Arc::new(Disk {
             scheduler,
             timeline,
-            random: RandomSource::new(seed, "disk"),
-            state: Mutex::new(State { files: MemoryFs::new(), epoch: 0 }),
+            shows_processes: random.one_in(2),
+            random,
+            state: Mutex::new(State { occupied: BTreeMap::new(), files, epoch: 0 }),
         })
     }
 
@@ -117,7 +131,7 @@ impl Disk {
         self.timeline.record(self.scheduler.now(), "disk", "loses power");
         let mut state = self.lock();
         let files = state.files.crash(&mut || self.random.next());
-        *state = State { files, epoch: state.epoch + 1 };
+        *state = State { occupied: BTreeMap::new(), files, epoch: state.epoch + 1 };
     }
 
     /// The time until a call takes effect, or from then until its result arrives.
@@ -141,6 +155,23 @@ impl Disk {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The wall clock of the storage.
+struct WorldClock(Arc<Scheduler>);
+
+impl Clock for WorldClock {
+    fn now_ms(&self) -> u64 {
+        START_MS + u64::try_from(self.0.now().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(duration)
     }
 }
 

@@ -84,6 +84,8 @@ struct RowHistory {
     increments: u64,
     /// Increments that were begun and have no result yet.
     pending_increments: u64,
+    /// Increments that ended in the previous and in this period.
+    ended_recently: [u64; 2],
     /// How often increments may have been executed again after a restart.
     repeated_max: u64,
     /// What each later read must contain.
@@ -123,6 +125,18 @@ impl History {
         }
     }
 
+    /// Called periodically, with whether regions were closed or opened since the last call: then
+    /// the new server of a region may have forgotten which increments were executed.
+    pub fn tick(&self, has_moved: bool) {
+        for history in self.lock().rows.values_mut() {
+            if has_moved {
+                let ended: u64 = history.ended_recently.iter().sum();
+                history.repeated_max += history.pending_increments + ended;
+            }
+            history.ended_recently = [history.ended_recently[1], 0];
+        }
+    }
+
     /// An increment that began at `floor` was acknowledged, and returned the new value.
     pub fn end_increment(&self, row: &Arc<str>, floor: Floor, value: u64) {
         let mut state = self.lock();
@@ -130,6 +144,7 @@ impl History {
         let history = state.row(row);
         history.increments += 1;
         history.pending_increments -= 1;
+        history.ended_recently[1] += 1;
         let is_possible = value > floor.counter && value <= history.counter_max();
         history.floor.counter = history.floor.counter.max(value).max(history.increments);
         let (begun, floor) = (history.counter_max(), floor.counter);

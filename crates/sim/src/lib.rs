@@ -9,21 +9,21 @@
 //! * [`scheduler`]: the order of tasks, and virtual time;
 //! * [`network`]: byte streams with latency, partitions, resets;
 //! * [`disk`]: the shared file system;
-//! * [`fenced`]: logs that stop when another server takes them over;
 //! * [`duplicates`]: calls that arrive twice;
 //! * [`ensemble`]: ZooKeeper: sessions, and when they expire;
 //! * [`history`], [`workload`]: what clients write and read, and the checks of it;
-//! * [`node`], [`scenario`]: the servers under test, and the runs of them;
+//! * [`node`], [`scenario`]: the standalone server, and the runs of it;
+//! * [`cluster`]: a cluster, and the runs of it;
 //! * [`timeline`]: the events of a run, and their digest;
 //! * [`random`], [`entropy`]: decisions from the seed, and hash keys.
 //!
 //! Knows nothing about: real clocks, sockets and disks.
 
+pub mod cluster;
 pub mod disk;
 pub mod duplicates;
 pub mod ensemble;
 pub mod entropy;
-pub mod fenced;
 pub mod history;
 pub mod network;
 pub mod node;

@@ -1,19 +1,25 @@
 //! `sim`: runs simulations of a cluster, and prints what happened.
 //!
 //! ```text
-//! sim --seed 7 --steps 30      one run with its timeline
-//! sim --seeds 0..1000          many runs; stops at the first violation
+//! sim --seed 7 --steps 30      one run of a cluster with its timeline
+//! sim --seeds 0..1000          many runs on all cores; stops at the first violation
+//! sim --standalone --seed 7    the same of a server that is master and region server
 //! ```
 
+#![allow(clippy::disallowed_methods, reason = "runs of seeds are independent, each on its own thread")]
+
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base::testing::TestSpawner;
 use clap::Parser;
+use sim::cluster::scenario::ClusterOptions;
 use sim::scenario::{self, Summary};
 use sim::scheduler::current;
 use sim::timeline::{Detail, Digest};
-use sim::{Run, WorldOptions};
+use sim::{Run, WorldOptions, cluster};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
@@ -30,6 +36,15 @@ struct Arguments {
     /// Number of faults in each run.
     #[arg(long, default_value_t = 12)]
     steps: usize,
+    /// Run a standalone server instead of a cluster.
+    #[arg(long)]
+    standalone: bool,
+    /// Runs at the same time. The default is the number of cores.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Continue after a violation, and print one line for each.
+    #[arg(long)]
+    all: bool,
     /// Also print messages and file operations.
     #[arg(long)]
     verbose: bool,
@@ -86,9 +101,18 @@ fn options(arguments: &Arguments, seed: u64, printed: Detail) -> WorldOptions {
     WorldOptions { seed, hash_seed: arguments.hash_seed.unwrap_or(seed), printed }
 }
 
+/// Runs one seed.
+fn run(arguments: &Arguments, seed: u64, printed: Detail) -> Run<Result<Summary, String>> {
+    let options = options(arguments, seed, printed);
+    match arguments.standalone {
+        true => scenario::run(options, arguments.steps),
+        false => cluster::scenario::run(options, ClusterOptions::new(arguments.steps)),
+    }
+}
+
 fn run_one(arguments: &Arguments) -> bool {
     let printed = if arguments.verbose { Detail::All } else { Detail::States };
-    let run = scenario::run(options(arguments, arguments.seed, printed), arguments.steps);
+    let run = run(arguments, arguments.seed, printed);
     match failure(&run) {
         Ok(summary) => println!(
             "seed {}: correct: {} writes, {} reads, {:?} of virtual time, {} polls, {} events, digest {:016x}",
@@ -99,32 +123,78 @@ fn run_one(arguments: &Arguments) -> bool {
     failure(&run).is_ok()
 }
 
+/// The results of many runs.
+#[derive(Default)]
+struct Results {
+    seeds: u64,
+    writes: u64,
+    virtual_time: Duration,
+    // Of the digests in the order of their seeds, whatever the order in which the runs ended.
+    digests: u64,
+    failed: Vec<u64>,
+}
+
 fn run_many(arguments: &Arguments, seeds: std::ops::Range<u64>) -> bool {
     // Only the clock is used, so no task is ever started.
     let clock = os::env(Arc::new(TestSpawner::new())).clock;
-    let (begun, count) = (clock.monotonic(), seeds.end - seeds.start);
-    let (mut writes, mut virtual_time, mut digest) = (0, std::time::Duration::ZERO, Digest::default());
-    for seed in seeds {
-        let run = scenario::run(options(arguments, seed, Detail::Nothing), arguments.steps);
-        virtual_time += run.took;
+    let begun = clock.monotonic();
+    let (next, results) = (AtomicU64::new(seeds.start), Mutex::new(Results::default()));
+    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| run_next(arguments, &next, seeds.end, &results));
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let took = (clock.monotonic() - begun).as_secs_f64();
+    println!(
+        "{} seeds: {} with violations, {} writes, {:.0} s of virtual time in {took:.1} s, {:.2} seeds per second, \
+         digest {:016x}",
+        results.seeds,
+        results.failed.len(),
+        results.writes,
+        results.virtual_time.as_secs_f64(),
+        results.seeds as f64 / took,
+        results.digests
+    );
+    if let Some(first) = results.failed.iter().min() {
+        println!("first: sim {} --seed {first} --steps {}", kind(arguments), arguments.steps);
+    }
+    results.failed.is_empty()
+}
+
+/// Runs seeds until there are no more, or one has failed.
+fn run_next(arguments: &Arguments, next: &AtomicU64, end: u64, results: &Mutex<Results>) {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            return;
+        }
+        let run = run(arguments, seed, Detail::Nothing);
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut digest = Digest::default();
+        digest.add(seed);
         digest.add(run.digest);
+        results.digests = results.digests.wrapping_add(digest.value());
+        results.seeds += 1;
+        results.virtual_time += run.took;
         match failure(&run) {
-            Ok(summary) => writes += summary.writes,
+            Ok(summary) => results.writes += summary.writes,
             Err(failure) => {
-                report(arguments, seed, &failure, &run.last);
-                return false;
+                results.failed.push(seed);
+                if arguments.all {
+                    println!("seed {seed}: {failure}");
+                } else {
+                    next.store(end, Ordering::Relaxed);
+                    report(arguments, seed, &failure, &run.last);
+                }
             }
         }
     }
-    let took = (clock.monotonic() - begun).as_secs_f64();
-    println!(
-        "{count} seeds: correct: {writes} writes, {:.0} s of virtual time in {took:.1} s, {:.2} seeds per second, \
-         digest {:016x}",
-        virtual_time.as_secs_f64(),
-        count as f64 / took,
-        digest.value()
-    );
-    true
+}
+
+fn kind(arguments: &Arguments) -> &'static str {
+    if arguments.standalone { "--standalone" } else { "" }
 }
 
 /// The summary of a run, or its violation or panic.
@@ -141,5 +211,5 @@ fn report(arguments: &Arguments, seed: u64, failure: &str, last: &[String]) {
         println!("{event}");
     }
     println!("seed {seed}: {failure}");
-    println!("repeat with: sim --seed {seed} --steps {}", arguments.steps);
+    println!("repeat with: sim {} --seed {seed} --steps {}", kind(arguments), arguments.steps);
 }

@@ -1,17 +1,12 @@
-//! The nodes under test: how the roles of the product are assembled in a simulated process.
-//!
-//! So far there is one node, a standalone server: a master and a region server that call each other
-//! directly. A cluster of separate roles replaces [`standalone`] and uses
-//! [`SimEnsemble`](crate::ensemble::SimEnsemble) and [`Fenced`](crate::fenced::Fenced).
+//! The standalone server: a master and a region server in one process that call each other directly.
+//! The processes of a cluster ([`cluster`](crate::cluster)) have the same options.
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use base::BoxFuture;
-use base::env::Env;
-use bytes::Bytes;
+use base::env::{Env, Listener};
 use cell::region::ServerName;
 use client::Registry;
 use engine::recovery::other_servers_log_dirs;
@@ -20,12 +15,10 @@ use layout::RootDir;
 use master::chores::ChoreOptions;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
-use proto::exception::{Answer, JavaException};
-use regionserver::{
-    Admin, ClientRpc, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts,
-};
-use rpc::{Call, Reply, Server, ServerOptions, Service};
-use wire::service::{AdminService, ClientService, MasterService, Remote, dispatch_admin, dispatch_master};
+use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
+use roles::services::{INTERNAL_ADMIN_METHODS, Internal, master_services, region_server_services};
+use rpc::{Server, ServerOptions, Service};
+use wire::service::{AdminService, ClientService, Remote};
 use zk::memory::MemoryCoordinator;
 use zk::names::Names;
 use zk::{Coordinator, Endpoint, EndpointOptions};
@@ -34,9 +27,9 @@ use crate::process::{Life, Process};
 use crate::world::World;
 
 /// Parent of the znodes.
-const ZNODE_PARENT: &str = "/hbase";
-const MASTER_PORT: u16 = 16000;
-const REGION_SERVER_PORT: u16 = 16020;
+pub(crate) const ZNODE_PARENT: &str = "/hbase";
+pub(crate) const MASTER_PORT: u16 = 16000;
+pub(crate) const REGION_SERVER_PORT: u16 = 16020;
 const ZOOKEEPER_PORT: u16 = 2181;
 
 /// Adds a standalone server. Clients find it through [`registry_of`] its host.
@@ -109,12 +102,12 @@ impl Standalone {
     /// Serves until the process ends.
     async fn serve(self, life: &Life) -> Result<(), String> {
         let env = &life.env;
-        let master: Arc<dyn Service> = Arc::new(MasterRpc(self.master.clone()));
-        let client: Arc<dyn Service> = Arc::new(ClientRpc::new(self.region_server.clone()));
-        let admin: Arc<dyn Service> = Arc::new(AdminRpc(self.region_server.clone()));
+        let master = master_services(&self.master, Internal::All, INTERNAL_ADMIN_METHODS);
+        let region_server = region_server_services(&self.region_server, INTERNAL_ADMIN_METHODS);
+        let listen = async |port| env.net.listen(any_address(port)).await.map_err(text);
         let _servers = [
-            serve_rpc(env, MASTER_PORT, vec![master]).await?,
-            serve_rpc(env, REGION_SERVER_PORT, vec![client, admin]).await?,
+            serve_rpc(env, listen(MASTER_PORT).await?, master),
+            serve_rpc(env, listen(REGION_SERVER_PORT).await?, region_server),
         ];
         let endpoint = Endpoint::new(env.clone(), self.coordinator.clone(), EndpointOptions::default());
         endpoint.serve(env.net.listen(any_address(ZOOKEEPER_PORT)).await.map_err(text)?);
@@ -125,26 +118,34 @@ impl Standalone {
     }
 }
 
-/// A killed process leaves its regions open. They refer to the region server's schedule, which
-/// refers to the regions and queued compactions, so they would never be freed.
 impl Drop for Standalone {
     fn drop(&mut self) {
-        let regions = self.region_server.regions();
-        for region in regions.all() {
-            regions.remove(region.encoded_name());
-        }
-        self.region_server.schedule().compactions().switch(false);
+        release_regions(&self.region_server);
     }
 }
 
-async fn serve_rpc(env: &Env, port: u16, services: Vec<Arc<dyn Service>>) -> Result<Arc<Server>, String> {
-    let listener = env.net.listen(any_address(port)).await.map_err(text)?;
-    let server = Server::new(env.clone(), services, ServerOptions::default(), None);
-    server.serve(listener);
-    Ok(server)
+/// Frees the regions of a killed process. They refer to the region server's schedule, which refers
+/// to the regions and queued compactions, so they would never be freed.
+pub(crate) fn release_regions(server: &RegionServer) {
+    for region in server.regions().all() {
+        server.regions().remove(region.encoded_name());
+    }
+    server.schedule().compactions().switch(false);
 }
 
-fn any_address(port: u16) -> SocketAddr {
+/// Serves RPC on a socket.
+pub(crate) fn serve_rpc(
+    env: &Env,
+    listener: Box<dyn Listener>,
+    services: Vec<Arc<dyn Service>>,
+) -> Arc<Server> {
+    let server = Server::new(env.clone(), services, ServerOptions::default(), None);
+    server.serve(listener);
+    server
+}
+
+/// This port on all addresses of the host.
+pub(crate) fn any_address(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
 }
 
@@ -175,7 +176,7 @@ fn region_server_parts(
 }
 
 /// Small sizes and short periods, so that flushes, compactions and log rolls are frequent.
-fn region_server_options() -> RegionServerOptions {
+pub(crate) fn region_server_options() -> RegionServerOptions {
     RegionServerOptions {
         compaction: regionserver::schedule::compactions::CompactionOptions::default(),
         region: engine::region::RegionOptions { flush_bytes: 64 << 10, ..Default::default() },
@@ -205,7 +206,8 @@ fn region_server_options() -> RegionServerOptions {
     }
 }
 
-fn chore_options() -> ChoreOptions {
+/// Short periods of the master's chores.
+pub(crate) fn chore_options() -> ChoreOptions {
     ChoreOptions {
         janitor_period: Duration::from_secs(15),
         cleaner_period: Duration::from_secs(15),
@@ -215,7 +217,8 @@ fn chore_options() -> ChoreOptions {
     }
 }
 
-fn text(error: impl Display) -> String {
+/// The message of an error.
+pub(crate) fn text(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -241,39 +244,5 @@ impl Connections for Direct {
 
     fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
         Arc::new(Remote(LocalCaller(self.server())))
-    }
-}
-
-/// `MasterService` for the RPC server.
-struct MasterRpc(Arc<Master>);
-
-impl Service for MasterRpc {
-    fn name(&self) -> &'static str {
-        "MasterService"
-    }
-
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
-        let master: Arc<dyn MasterService> = self.0.clone();
-        Box::pin(async move {
-            let answer: Answer<Bytes> = dispatch_master(&*master, &call.method, call.param).await;
-            answer.map(Reply::message)
-        })
-    }
-}
-
-/// `AdminService` of the region server for the RPC server.
-struct AdminRpc(Arc<RegionServer>);
-
-impl Service for AdminRpc {
-    fn name(&self) -> &'static str {
-        "AdminService"
-    }
-
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
-        let admin = Admin(self.0.clone());
-        Box::pin(async move {
-            let answer: Answer<Bytes> = dispatch_admin(&admin, &call.method, call.param).await;
-            answer.map(Reply::message)
-        })
     }
 }

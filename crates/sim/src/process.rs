@@ -131,6 +131,11 @@ impl Process {
         Life { env, fs: Arc::new(fs), process: self.clone(), owner }
     }
 
+    /// Records an event of this process.
+    pub fn record(&self, event: &str) {
+        self.world.record(&self.name, event);
+    }
+
     /// Whether the process runs, or is paused.
     pub fn is_running(&self) -> bool {
         self.lock().life.is_some()

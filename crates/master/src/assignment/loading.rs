@@ -79,23 +79,29 @@ impl Assignment {
     }
 
     /// Adds `hbase:meta` with the location that the previous master stored. If its server has died,
-    /// the recovery of the server begins later.
-    pub(crate) fn add_meta_region(&self, location: Option<(ServerName, bool, u64)>) {
+    /// the recovery of the server begins later. `has_logs` is whether a server may have logs that
+    /// are not archived.
+    pub(crate) fn add_meta_region(
+        &self,
+        location: Option<(ServerName, bool, u64)>,
+        has_logs: impl Fn(&ServerName) -> bool,
+    ) {
         let region = RegionInfo::meta();
         let mut tracked = TrackedRegion::new(region, RegionState::Closed, self.env.clock.monotonic());
         if let Some((server, is_open, open_seq_num)) = location {
             tracked.open_seq_num = open_seq_num;
             tracked.last_address = Some((server.host.clone(), server.port));
-            let is_known = self.servers.is_live(&server) || self.servers.is_dead(&server);
+            let has_logs = has_logs(&server);
             tracked.state = match (self.recoveries.is_recovering(&server), is_open) {
                 (true, _) => RegionState::Crashed(server),
                 // Its logs are in the archive, so all edits are in files.
-                (false, _) if !is_known => RegionState::Closed,
+                (false, _) if !has_logs => RegionState::Closed,
                 (false, true) => RegionState::Open(server),
                 (false, false) => RegionState::Opening(server),
             };
         }
         self.lock().insert(tracked.region.encoded_name(), tracked);
+        self.changed.notify_waiters();
     }
 }
 

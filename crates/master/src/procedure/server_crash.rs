@@ -30,6 +30,8 @@ pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bo
         context.env.clock.sleep(PAUSE).await;
     }
     if had_meta {
+        // A procedure of the previous master resumes before this one knows the location.
+        context.assignment.meta_known().await;
         recover_regions(context, server, &[RegionInfo::meta()]).await;
     }
     context.meta_loaded().await;
@@ -74,6 +76,9 @@ async fn recover_regions(context: &Context, server: &ServerName, regions: &[Regi
 
 /// Opens the regions, and ends when no region needs the logs.
 pub(super) async fn act(context: &Context, server: &ServerName, regions: &[RegionInfo]) -> Answer<()> {
+    // A procedure of the previous master resumes before `hbase:meta` has been loaded. Until then,
+    // its regions are unknown: they would count as deleted, and the logs would be archived.
+    context.meta_loaded().await;
     let begun = context.env.clock.monotonic();
     recover_regions(context, server, regions).await;
     context.assignment.wait_while_opening(regions).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::env::Listener;
 use cell::region::ServerName;
 use console::{Identity, Peers, StandbyPages};
+use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::{Candidate, MasterOptions, Member, SeenMaster};
 use rpc::Service;
 use zk::Coordinator;
@@ -101,6 +102,7 @@ async fn serve(process: Process) -> Result<(), String> {
             cluster_id: data.cluster_id.clone(),
             quotas_enabled: config.quotas_enabled,
             on_stop: Arc::new(move |why| on_stop.request(why)),
+            connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
             chores: chore_options(&config, &data.disk),
             on_damage: on_damage(&config),
         })

@@ -8,8 +8,9 @@ use console::{Identity, Peers};
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use roles::Member;
 use roles::member::wait_for_cluster;
-use roles::region_server::{Registration, quota_reader, register, stop_with_cluster};
+use roles::region_server::{active_master, quota_reader, register, stop_with_cluster};
 use tracing::info;
+use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
 
 use super::session;
@@ -52,7 +53,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let reserve = format!("{},{}", name.host, name.port);
     let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
     let info_port = port_of(page_listener.as_deref());
-    let Registration { master, alive: _alive } = register(&Member {
+    let member = Member {
         env: env.clone(),
         fs: data.fs.clone(),
         root: data.root.clone(),
@@ -61,8 +62,10 @@ async fn serve(process: Process) -> Result<(), String> {
         name: name.clone(),
         info_port,
         end_process: Arc::new(end_process),
-    })
-    .await?;
+    };
+    let master: Arc<dyn RegionServerStatusService> =
+        Arc::new(Remote(active_master(&env, &coordinator, &names)));
+    let _alive = register(&member, &*master).await?;
     let stop = Stop::new();
     let on_stop = stop.clone();
     let lease = ensemble.clone();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::config::Config;
-use base::env::{Env, TaskClass};
+use base::env::Env;
+use roles::member::end_with_session;
 use tracing::warn;
-use zk::coordinator::SessionState;
+use zk::Names;
 use zk::ensemble::{ConnectError, Ensemble, EnsembleOptions};
-use zk::{Coordinator, Names};
 
 use crate::host::end_process;
 
@@ -41,7 +41,7 @@ pub(super) async fn open(env: &Env, config: &Config) -> Result<Arc<Ensemble>, St
     loop {
         match Ensemble::connect(&options, env).await {
             Ok(ensemble) => {
-                end_process_with(env, &ensemble);
+                end_with_session(env, &*ensemble, Arc::new(end_process));
                 return Ok(ensemble);
             }
             Err(error @ ConnectError::Options { .. }) => {
@@ -51,16 +51,6 @@ pub(super) async fn open(env: &Env, config: &Config) -> Result<Arc<Ensemble>, St
         }
         env.clock.sleep(RETRY_PAUSE).await;
     }
-}
-
-/// Ends the process when the session expires.
-fn end_process_with(env: &Env, ensemble: &Arc<Ensemble>) {
-    let mut session = ensemble.session();
-    env.spawn(TaskClass::Service, async move {
-        if session.wait_for(|state| *state == SessionState::Expired).await.is_ok() {
-            end_process("the session with ZooKeeper expired; another process may have taken over");
-        }
-    });
 }
 
 /// The names of the cluster's znodes.

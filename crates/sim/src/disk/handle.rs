@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result};
+use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result};
 use tokio::sync::oneshot;
 
 use super::writer::DiskWriter;
@@ -190,6 +190,43 @@ impl FileSystem for DiskHandle {
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         self.sync("fence", path, |files, path| now(files.fence(path)))
+    }
+
+    fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {
+        Box::pin(async move {
+            let found = self.stat(dir).await?;
+            if found.is_none_or(|status| !status.is_dir) {
+                return Err(Error::NotFound { path: dir.clone() });
+            }
+            if !self.disk.shows_processes {
+                return Ok(None);
+            }
+            self.disk.lock().occupied.insert(dir.clone(), self.owner);
+            Ok(Some(Box::new(OccupiedDir { disk: self.disk.clone(), dir: dir.clone() }) as Occupied))
+        })
+    }
+
+    fn is_occupied<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<bool>>> {
+        Box::pin(async move {
+            self.stat(dir).await?;
+            if !self.disk.shows_processes {
+                return Ok(None);
+            }
+            let owner = self.disk.lock().occupied.get(dir).copied();
+            Ok(Some(owner.is_some_and(|owner| self.disk.scheduler.is_alive(owner))))
+        })
+    }
+}
+
+/// The mark of a process that occupies a directory.
+struct OccupiedDir {
+    disk: Arc<Disk>,
+    dir: FilePath,
+}
+
+impl Drop for OccupiedDir {
+    fn drop(&mut self) {
+        self.disk.lock().occupied.remove(&self.dir);
     }
 }
 

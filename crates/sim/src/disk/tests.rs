@@ -1,4 +1,5 @@
 use bytes::Bytes;
+use fs::shared::Shared;
 use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
 
 use std::task::Poll;
@@ -167,4 +168,54 @@ fn an_abandoned_call_does_not_overtake_later_ones() {
         writer.append(Bytes::from_static(b"i")).await.unwrap();
         assert_eq!(world.disk().files().contents(&path("f")).unwrap(), b"abcdefghi");
     });
+}
+
+/// Appends numbered bytes; counts those whose sync succeeded.
+async fn write(life: Life, acknowledged: Arc<Mutex<usize>>) {
+    let fs = Shared::new(life.fs.clone());
+    fs.make_dirs(&path("WALs/a")).await.unwrap();
+    let mut log = fs.create(&path("WALs/a/log"), AccessPattern::Log).await.unwrap();
+    loop {
+        log.append(Bytes::from_static(b"x")).await.unwrap();
+        if log.sync(SyncLevel::Disk).await.is_err() {
+            return;
+        }
+        *acknowledged.lock().unwrap() += 1;
+    }
+}
+
+#[test]
+fn a_reader_of_a_renamed_log_finds_all_acknowledged_bytes() {
+    let mut late = 0;
+    for seed in 0..200 {
+        let run = World::run(WorldOptions::new(seed), |world| async move {
+            let acknowledged: Arc<Mutex<usize>> = Arc::default();
+            let counted = acknowledged.clone();
+            let writer = world.add_process("a", move |life| write(life, counted.clone()));
+            writer.start();
+            let master = world.add_idle_process("master").start().fs;
+            let random = world.random("test");
+            let millis = |to| random.between(Duration::from_millis(2), Duration::from_millis(to));
+            while *acknowledged.lock().unwrap() == 0 {
+                world.sleep(Duration::from_millis(1)).await;
+            }
+            world.sleep(millis(10)).await;
+            let is_paused = random.one_in(2);
+            if is_paused {
+                writer.pause();
+                world.sleep(millis(20)).await;
+            }
+            master.rename(&path("WALs/a"), &path("WALs/a-splitting")).await.unwrap();
+            let read = master.open(&path("WALs/a-splitting/log")).await.unwrap().len() as usize;
+            writer.resume();
+            world.sleep(Duration::from_secs(1)).await;
+            assert!(!writer.is_running(), "the writer stops");
+            let len = world.disk().files().contents(&path("WALs/a-splitting/log")).unwrap().len();
+            let acknowledged = *acknowledged.lock().unwrap();
+            assert!(acknowledged <= read, "{acknowledged} acknowledged, {read} read");
+            usize::from(len > read)
+        });
+        late += run.result.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"));
+    }
+    assert!(late > 0, "some writers write to the moved log");
 }

@@ -68,6 +68,11 @@ impl SimSession {
         session
     }
 
+    /// Whether the session is still valid by the owner's clock.
+    pub fn is_valid(&self) -> bool {
+        self.refresh() != SessionState::Expired
+    }
+
     /// Ends the session. Its ephemeral znodes are deleted when the ensemble receives the request.
     pub fn close(&self) {
         self.end_liveness();

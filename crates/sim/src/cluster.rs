@@ -1,0 +1,310 @@
+//! A simulated cluster: masters, region servers, ZooKeeper, and their shared directory.
+//!
+//! The processes run the crate `roles`, as those of `grampus master` and `grampus regionserver` do.
+//! Calls between them are repeated now and then, as after a lost connection.
+//!
+//! * [`checks`]: what must hold when all faults have ended;
+//! * [`operator`]: administrative operations during the faults;
+//! * [`scenario`]: the runs.
+
+pub mod checks;
+pub mod operator;
+pub mod scenario;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use base::env::Env;
+use cell::region::ServerName;
+use client::Registry;
+use fs::FilePath;
+use fs::shared::Shared;
+use layout::RootDir;
+use master::chores::ChoreOptions;
+use master::{Connections, Master};
+use regionserver::{Lease, RegionServer, RegionServerParts};
+use roles::member::{end_with_session, wait_for_cluster};
+use roles::region_server::{active_master, register, stop_with_cluster};
+use roles::remote::{RPC_TIMEOUT, RemoteServers};
+use roles::services::{Internal, client_meta, region_server_services};
+use roles::{Candidate, MasterOptions, Member};
+use tokio::sync::watch;
+use wire::service::{AdminService, ClientService, RegionServerStatusService, Remote};
+use zk::names::Names;
+
+use crate::duplicates::{DuplicatingCaller, DuplicationOptions};
+use crate::ensemble::{self, SimEnsemble, SimSession};
+use crate::node::{
+    MASTER_PORT, REGION_SERVER_PORT, ZNODE_PARENT, any_address, chore_options, region_server_options,
+    serve_rpc, text,
+};
+use crate::process::{Life, Process};
+use crate::world::World;
+
+/// Session timeout of all processes.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+/// Which calls between the processes are repeated, and when.
+const DUPLICATION: DuplicationOptions =
+    DuplicationOptions { is_repeated: |_, _| true, one_in: 12, delay_max: Duration::from_secs(8) };
+
+/// Numbers of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterSize {
+    /// Masters, of which one is active.
+    pub masters: usize,
+    /// Region servers.
+    pub region_servers: usize,
+}
+
+/// The processes of a cluster.
+pub struct Cluster {
+    /// ZooKeeper.
+    pub ensemble: Arc<SimEnsemble>,
+    /// Masters.
+    pub masters: Vec<Arc<Process>>,
+    /// Region servers.
+    pub region_servers: Vec<Arc<Process>>,
+    /// The roles that run in these processes.
+    pub running: Arc<RunningRoles>,
+}
+
+/// The roles that run, for checks. By process.
+#[derive(Default)]
+pub struct RunningRoles {
+    masters: Mutex<BTreeMap<String, Weak<Master>>>,
+    region_servers: Mutex<BTreeMap<String, RunningServer>>,
+}
+
+/// A region server that runs.
+#[derive(Clone)]
+struct RunningServer {
+    server: Weak<RegionServer>,
+    stop: watch::Sender<bool>,
+}
+
+impl RunningRoles {
+    /// The master of a process, once it is active.
+    pub fn master(&self, process: &str) -> Option<Arc<Master>> {
+        lock(&self.masters).get(process).and_then(Weak::upgrade)
+    }
+
+    /// The region server of a process.
+    pub fn region_server(&self, process: &str) -> Option<Arc<RegionServer>> {
+        lock(&self.region_servers).get(process).and_then(|running| running.server.upgrade())
+    }
+
+    /// Requests a stop of the region server of a process: it closes its regions first.
+    pub fn stop_region_server(&self, process: &str) {
+        if let Some(running) = lock(&self.region_servers).get(process) {
+            request_stop(&running.stop);
+        }
+    }
+}
+
+impl Cluster {
+    /// Adds the processes to a world. They are not started.
+    pub fn new(world: &Arc<World>, size: ClusterSize) -> Cluster {
+        let ensemble = SimEnsemble::start(world, SESSION_TIMEOUT);
+        let running: Arc<RunningRoles> = Arc::default();
+        let masters = (1..=size.masters).map(|n| {
+            let (ensemble, running) = (Arc::downgrade(&ensemble), running.clone());
+            world.add_process(&format!("master{n}"), move |life| {
+                let (ensemble, running) = (ensemble.clone(), running.clone());
+                async move {
+                    let Some(ensemble) = ensemble.upgrade() else { return };
+                    let ended = run_master(&life, ensemble, &running).await;
+                    life.exit(&ended.err().unwrap_or_default());
+                }
+            })
+        });
+        let masters = masters.collect();
+        let region_servers = (1..=size.region_servers).map(|n| {
+            let (ensemble, running) = (Arc::downgrade(&ensemble), running.clone());
+            world.add_process(&format!("server{n}"), move |life| {
+                let (ensemble, running) = (ensemble.clone(), running.clone());
+                async move {
+                    let Some(ensemble) = ensemble.upgrade() else { return };
+                    let ended = run_region_server(&life, ensemble, &running).await;
+                    life.exit(&ended.err().unwrap_or_default());
+                }
+            })
+        });
+        let region_servers = region_servers.collect();
+        Cluster { ensemble, masters, region_servers, running }
+    }
+
+    /// Where clients find the cluster.
+    pub fn registry() -> Registry {
+        Registry::zookeeper(ensemble::HOST, ZNODE_PARENT)
+    }
+
+    /// All masters and region servers.
+    pub fn processes(&self) -> impl Iterator<Item = &Arc<Process>> {
+        self.masters.iter().chain(&self.region_servers)
+    }
+
+    /// The process of the master that is active and initialized, with the master.
+    pub fn active_master(&self) -> Option<(Arc<Process>, Arc<Master>)> {
+        let active = |process: &Arc<Process>| {
+            let master = self.running.master(process.name()).filter(|master| master.is_initialized());
+            master.filter(|_| process.is_running()).map(|master| (process.clone(), master))
+        };
+        self.masters.iter().find_map(active)
+    }
+}
+
+/// The session and the member of a process.
+async fn join(life: &Life, ensemble: &Arc<SimEnsemble>, port: u16) -> (Arc<SimSession>, Member) {
+    let name =
+        ServerName { host: life.process.name().to_string(), port, start_code: life.env.clock.now_ms() };
+    let session = ensemble.connect(life).await;
+    let exiting = life.clone();
+    let member = Member {
+        env: life.env.clone(),
+        fs: Arc::new(Shared::new(life.fs.clone())),
+        root: RootDir::new(FilePath::root()),
+        coordinator: session.clone(),
+        names: Names::below(ZNODE_PARENT),
+        name,
+        info_port: 0,
+        end_process: Arc::new(move |why| exiting.exit(why)),
+    };
+    end_with_session(&member.env, &*member.coordinator, member.end_process.clone());
+    (session, member)
+}
+
+async fn run_master(life: &Life, ensemble: Arc<SimEnsemble>, running: &RunningRoles) -> Result<(), String> {
+    let env = &life.env;
+    let listener = env.net.listen(any_address(MASTER_PORT)).await.map_err(text)?;
+    let (_session, member) = join(life, &ensemble, MASTER_PORT).await;
+    let identity = member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
+    let candidate = Candidate::new(member.clone()).await?;
+    let mut services = vec![client_meta(&member.coordinator, &member.names)];
+    services.extend(candidate.services());
+    let _rpc = serve_rpc(env, listener, services);
+    candidate.win().await?;
+    let on_stop = life.clone();
+    let active = candidate
+        .activate(MasterOptions {
+            cluster_id: identity.cluster_id,
+            quotas_enabled: false,
+            on_stop: Arc::new(move |why| on_stop.exit(why)),
+            connections: Arc::new(RepeatedCalls::new(env)),
+            // The operator balances, at times that the history knows.
+            chores: ChoreOptions { balancer_period: Duration::from_secs(86_400), ..chore_options() },
+            on_damage: Default::default(),
+        })
+        .await?;
+    lock(&running.masters).insert(life.process.name().to_string(), Arc::downgrade(active.master()));
+    let active = active.publish().await?;
+    active.master().initialize().await.map_err(text)?;
+    life.process.record("is the active master");
+    std::future::pending::<()>().await;
+    active.close().await
+}
+
+async fn run_region_server(
+    life: &Life,
+    ensemble: Arc<SimEnsemble>,
+    running: &RunningRoles,
+) -> Result<(), String> {
+    let env = &life.env;
+    let listener = env.net.listen(any_address(REGION_SERVER_PORT)).await.map_err(text)?;
+    let (session, member) = join(life, &ensemble, REGION_SERVER_PORT).await;
+    let Member { coordinator, names, .. } = &member;
+    wait_for_cluster(&**coordinator, names).await?;
+    member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
+    let master = DuplicatingCaller::new(active_master(env, coordinator, names), env.clone(), DUPLICATION);
+    let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(master));
+    let _alive = register(&member, &*master).await?;
+    let stop = watch::Sender::new(false);
+    let server = RegionServer::start(region_server_parts(life, &member, &session, &stop)).await;
+    let server = OpenServer(server.map_err(text)?);
+    let registered = RunningServer { server: Arc::downgrade(&server.0), stop: stop.clone() };
+    lock(&running.region_servers).insert(life.process.name().to_string(), registered);
+    let mut services = vec![client_meta(coordinator, names)];
+    services.extend(region_server_services(&server.0, Internal::None));
+    let rpc = serve_rpc(env, listener, services);
+    server.0.join(master);
+    let on_shutdown = stop.clone();
+    let request = Arc::new(move |_: &str| request_stop(&on_shutdown));
+    stop_with_cluster(env, coordinator.clone(), names, request);
+    // The sender lives as long as this function.
+    let _ = stop.subscribe().wait_for(|stop| *stop).await;
+    let stopped = server.0.stop().await;
+    rpc.stop().await;
+    session.close();
+    stopped
+}
+
+fn region_server_parts(
+    life: &Life,
+    member: &Member,
+    session: &Arc<SimSession>,
+    stop: &watch::Sender<bool>,
+) -> RegionServerParts {
+    let (on_fatal, on_stop, lease) = (life.clone(), stop.clone(), Arc::downgrade(session));
+    RegionServerParts {
+        env: life.env.clone(),
+        fs: member.fs.clone(),
+        disk: regionserver::Disk::default(),
+        root: member.root.clone(),
+        log_records: member.root.log_records_of(&member.name),
+        name: member.name.clone(),
+        info_port: 0,
+        options: region_server_options(),
+        dead_log_dirs: Vec::new(),
+        dead_log_records: Vec::new(),
+        lease: Lease::new(move || lease.upgrade().is_some_and(|session| session.is_valid())),
+        quota_reader: None,
+        response_budget: base::budget::Budget::new(64 << 20),
+        on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),
+        on_stop: Arc::new(move |_| request_stop(&on_stop)),
+    }
+}
+
+/// A region server. A killed process leaves its regions open, which refer to the region server's
+/// schedule, and this to the regions. They are freed when this is dropped.
+struct OpenServer(Arc<RegionServer>);
+
+impl Drop for OpenServer {
+    fn drop(&mut self) {
+        crate::node::release_regions(&self.0);
+    }
+}
+
+/// Connections to region servers on which some calls are repeated.
+struct RepeatedCalls {
+    env: Env,
+    servers: RemoteServers,
+}
+
+impl RepeatedCalls {
+    fn new(env: &Env) -> RepeatedCalls {
+        RepeatedCalls { env: env.clone(), servers: RemoteServers::new(env.clone(), RPC_TIMEOUT) }
+    }
+}
+
+impl Connections for RepeatedCalls {
+    fn admin(&self, server: &ServerName) -> Arc<dyn AdminService> {
+        let caller = self.servers.caller(server);
+        Arc::new(Remote(DuplicatingCaller::new(caller, self.env.clone(), DUPLICATION)))
+    }
+
+    fn client(&self, server: &ServerName) -> Arc<dyn ClientService> {
+        self.servers.client(server)
+    }
+
+    fn forget(&self, server: &ServerName) {
+        self.servers.forget(server);
+    }
+}
+
+fn request_stop(stop: &watch::Sender<bool>) {
+    stop.send_replace(true);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

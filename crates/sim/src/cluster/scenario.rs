@@ -1,0 +1,337 @@
+//! A run of a cluster: clients and an operator work while faults come and go, then everything is
+//! checked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::Env;
+use tokio::task::JoinHandle;
+
+use super::checks::{check_meta, check_settled, observe};
+use super::operator::{OPERATIONS, Operator};
+use super::{Cluster, ClusterSize};
+use crate::disk::DiskFaults;
+use crate::network::{Crash, HostId};
+use crate::process::Process;
+use crate::random::RandomSource;
+use crate::scenario::Summary;
+use crate::scheduler::Owner;
+use crate::workload::Workload;
+use crate::world::{Run, World, WorldOptions};
+
+/// Number of client processes.
+const CLIENTS: usize = 2;
+/// Bounds of a fault's duration.
+const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(8));
+/// Bounds of the time between two faults.
+const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+/// Time in which the cluster must be as before after all faults have ended.
+const RECOVERY: Duration = Duration::from_secs(300);
+/// Maximum difference of a wall clock from that of the world.
+const SKEW_MAX_MS: u64 = 10_000;
+/// Operations that run at the same time.
+const OPERATIONS_MAX: usize = 2;
+
+/// How a cluster is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterOptions {
+    /// Numbers of processes.
+    pub size: ClusterSize,
+    /// Number of faults.
+    pub steps: usize,
+}
+
+impl ClusterOptions {
+    /// Two masters and three region servers with this many faults.
+    pub fn new(steps: usize) -> ClusterOptions {
+        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps }
+    }
+}
+
+/// Runs one seed. The error is the first violated invariant.
+pub fn run(options: WorldOptions, cluster: ClusterOptions) -> Run<Result<Summary, String>> {
+    World::run(options, move |world| Scenario::new(world, cluster).run(cluster.steps))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    KillTwo,
+    KillMasters,
+    Stop,
+    PowerLoss,
+    Pause,
+    PauseActiveMaster,
+    PartitionFromZooKeeper,
+    PartitionFromAll,
+    BlockInput,
+    BlockOutput,
+    BlockTwo,
+    BreakConnections,
+    SlowNetwork,
+    SlowDisk,
+    HangingDisk,
+    FailingDisk,
+    ClockJump,
+    StopZooKeeper,
+    KillClient,
+}
+
+/// Each with its weight.
+const FAULTS: [(Fault, u64); 20] = [
+    (Fault::Kill, 6),
+    (Fault::KillTwo, 2),
+    (Fault::KillMasters, 1),
+    (Fault::Stop, 2),
+    (Fault::PowerLoss, 1),
+    (Fault::Pause, 4),
+    (Fault::PauseActiveMaster, 2),
+    (Fault::PartitionFromZooKeeper, 3),
+    (Fault::PartitionFromAll, 2),
+    (Fault::BlockInput, 2),
+    (Fault::BlockOutput, 2),
+    (Fault::BlockTwo, 2),
+    (Fault::BreakConnections, 2),
+    (Fault::SlowNetwork, 1),
+    (Fault::SlowDisk, 1),
+    (Fault::HangingDisk, 1),
+    (Fault::FailingDisk, 2),
+    (Fault::ClockJump, 1),
+    (Fault::StopZooKeeper, 1),
+    (Fault::KillClient, 1),
+];
+
+struct Scenario {
+    world: Arc<World>,
+    random: RandomSource,
+    cluster: Cluster,
+    workload: Workload,
+    clients: Vec<Arc<Process>>,
+    // For administration and the final check.
+    operator_env: Env,
+    operator: Operator,
+    operations: Vec<JoinHandle<()>>,
+}
+
+impl Scenario {
+    fn new(world: Arc<World>, options: ClusterOptions) -> Scenario {
+        let cluster = Cluster::new(&world, options.size);
+        let operator_env = world.add_idle_process("operator").start().env;
+        let workload = Workload::new(Cluster::registry());
+        let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
+        Scenario {
+            random: world.random("scenario"),
+            cluster,
+            workload,
+            clients: Vec::new(),
+            operator_env,
+            operator,
+            operations: Vec::new(),
+            world,
+        }
+    }
+
+    /// Starts the cluster and the clients.
+    async fn start(&mut self) -> Result<(), String> {
+        observe(&self.world, &self.cluster, self.workload.history());
+        self.cluster.processes().for_each(|process| drop(process.start()));
+        let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
+        created.ok_or("violated: the table is created in time")?;
+        self.world.record("scenario", "the table exists");
+        for n in 1..=CLIENTS {
+            self.clients.push(self.workload.add_client(&self.world, &format!("client{n}")));
+        }
+        Ok(())
+    }
+
+    async fn run(mut self, steps: usize) -> Result<Summary, String> {
+        self.start().await?;
+        for step in 0..steps {
+            self.world.sleep(self.random.between(CALM.0, CALM.1)).await;
+            if self.random.below(3) < 2 {
+                self.begin_operation();
+            }
+            if self.random.below(4) < 3 {
+                self.inject();
+                self.world.sleep(self.random.between(FAULT.0, FAULT.1)).await;
+            }
+            // Sometimes the next fault is added to this one.
+            if self.random.below(4) < 3 {
+                self.heal();
+                self.restart();
+            }
+            self.check(&format!("after step {step}"))?;
+        }
+        self.finish().await?;
+        let counts = self.workload.history().counts();
+        Ok(Summary { writes: counts.writes, reads: counts.reads, polls: self.world.scheduler().polls() })
+    }
+
+    fn begin_operation(&mut self) {
+        self.operations.retain(|operation| !operation.is_finished());
+        if self.operations.len() < OPERATIONS_MAX {
+            let operation = OPERATIONS[self.random.index(OPERATIONS.len())];
+            let operator = self.operator.clone();
+            let running = async move { operator.operate(operation).await };
+            self.operations.push(self.world.scheduler().spawn(Owner::WORLD, running));
+        }
+    }
+
+    fn choose_fault(&self) -> Fault {
+        let mut number = self.random.below(FAULTS.iter().map(|(_, weight)| weight).sum());
+        for (fault, weight) in FAULTS {
+            match number.checked_sub(weight) {
+                Some(rest) => number = rest,
+                None => return fault,
+            }
+        }
+        unreachable!("the number is less than the sum of all weights")
+    }
+
+    /// A process of the cluster; more often a region server than a master.
+    fn choose_process(&self) -> Arc<Process> {
+        let of = |processes: &[Arc<Process>]| processes[self.random.index(processes.len())].clone();
+        match self.random.one_in(4) {
+            true => of(&self.cluster.masters),
+            false => of(&self.cluster.region_servers),
+        }
+    }
+
+    fn inject(&self) {
+        let (fault, process) = (self.choose_fault(), self.choose_process());
+        let network = self.world.network();
+        self.world.record("scenario", &format!("{fault:?} ({})", process.name()));
+        match fault {
+            Fault::Kill => process.crash(Crash::Process),
+            Fault::KillTwo => {
+                process.crash(Crash::Host);
+                self.choose_process().crash(Crash::Process);
+            }
+            Fault::KillMasters => self.cluster.masters.iter().for_each(|master| master.crash(Crash::Process)),
+            Fault::Stop => self.cluster.running.stop_region_server(process.name()),
+            Fault::PowerLoss => self.lose_power(),
+            Fault::Pause => process.pause(),
+            Fault::PauseActiveMaster => {
+                if let Some((master, _)) = self.cluster.active_master() {
+                    master.pause();
+                }
+            }
+            Fault::PartitionFromZooKeeper => {
+                network.partition(&[process.host()], &[self.cluster.ensemble.host()]);
+            }
+            Fault::PartitionFromAll => network.partition(&[process.host()], &self.others(&process)),
+            Fault::BlockInput => {
+                self.others(&process).iter().for_each(|other| network.block(*other, process.host()));
+            }
+            Fault::BlockOutput => {
+                self.others(&process).iter().for_each(|other| network.block(process.host(), *other));
+            }
+            Fault::BlockTwo => {
+                let other = self.choose_process();
+                if other.host() != process.host() {
+                    network.partition(&[process.host()], &[other.host()]);
+                }
+            }
+            Fault::BreakConnections => {
+                let others = self.others(&process);
+                others.iter().for_each(|other| network.break_connections(*other, process.host()));
+            }
+            Fault::SlowNetwork => {
+                let factor = 1 + self.random.below(200) as u32;
+                let others = self.others(&process);
+                others.iter().for_each(|other| network.slow_down(*other, process.host(), factor));
+            }
+            Fault::SlowDisk => process.set_disk_faults(DiskFaults { slowness: 50, ..DiskFaults::default() }),
+            Fault::HangingDisk => {
+                process.set_disk_faults(DiskFaults { hangs: true, ..DiskFaults::default() })
+            }
+            Fault::FailingDisk => {
+                let failing_one_in = 1 + self.random.below(50);
+                process.set_disk_faults(DiskFaults { failing_one_in, ..DiskFaults::default() });
+            }
+            Fault::ClockJump => {
+                let offset_ms = self.random.below(2 * SKEW_MAX_MS) as i64 - SKEW_MAX_MS as i64;
+                process.jump_wall_clock(offset_ms - process.wall_offset_ms());
+            }
+            Fault::StopZooKeeper => self.cluster.ensemble.stop(),
+            Fault::KillClient => self.clients[self.random.index(CLIENTS)].crash(Crash::Process),
+        }
+    }
+
+    /// All hosts of the cluster and their disk lose power.
+    fn lose_power(&self) {
+        self.cluster.processes().for_each(|process| process.crash(Crash::Host));
+        self.world.disk().lose_power();
+    }
+
+    /// The hosts other than that of a process.
+    fn others(&self, process: &Process) -> Vec<HostId> {
+        let servers = self.cluster.processes().chain(&self.clients).map(|other| other.host());
+        let hosts = servers.chain([self.cluster.ensemble.host()]);
+        hosts.filter(|host| *host != process.host()).collect()
+    }
+
+    /// Ends all faults.
+    fn heal(&self) {
+        self.world.network().heal();
+        self.cluster.ensemble.resume();
+        for process in self.cluster.processes() {
+            process.resume();
+            if process.disk_faults() != DiskFaults::default() {
+                process.set_disk_faults(DiskFaults::default());
+            }
+        }
+    }
+
+    /// Starts processes that have ended, as a supervisor does.
+    fn restart(&self) {
+        for process in self.cluster.processes().chain(&self.clients) {
+            if !process.is_running() {
+                process.start();
+            }
+        }
+    }
+
+    fn check(&self, when: &str) -> Result<(), String> {
+        match self.workload.history().violations().first() {
+            Some(violation) => {
+                self.world.record("scenario", &violation.to_string());
+                Err(format!("{violation} ({when})"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the cluster has recovered, reads all rows, and checks everything.
+    async fn finish(&mut self) -> Result<(), String> {
+        self.heal();
+        self.workload.stop();
+        self.world.record("scenario", "all faults have ended");
+        let deadline = self.world.now() + RECOVERY;
+        let mut last = String::new();
+        while self.world.now() < deadline {
+            self.restart();
+            self.operations.retain(|operation| !operation.is_finished());
+            match self.check_all().await {
+                Ok(()) => return self.check("after all faults"),
+                Err(failure) => last = failure,
+            }
+            self.world.sleep(Duration::from_secs(1)).await;
+        }
+        Err(format!("violated: the cluster recovers within {RECOVERY:?}: {last}"))
+    }
+
+    async fn check_all(&self) -> Result<(), String> {
+        if !self.operations.is_empty() {
+            return Err("an operation has not ended".to_string());
+        }
+        check_settled(&self.cluster)?;
+        let reading = self.workload.read_all(&self.operator_env);
+        let read = self.world.timeout(Duration::from_secs(30), reading).await;
+        read.ok_or("reading takes too long")?.map_err(|error| error.to_string())?;
+        check_meta(&self.cluster, &self.workload.client(&self.operator_env)).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

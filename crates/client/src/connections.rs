@@ -213,7 +213,7 @@ impl Peer {
         match self.connections.call_raw(&self.host, self.port, service, request).await {
             Ok(response) => Ok(response),
             Err(Error::Remote(exception)) => Err(*exception),
-            Err(other) => Err(JavaException::new(class::IO_EXCEPTION, other.to_string())),
+            Err(other) => Err(JavaException::new(class::CONNECT_EXCEPTION, other.to_string())),
         }
     }
 }

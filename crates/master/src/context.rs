@@ -51,6 +51,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Whether `hbase:meta` has been loaded.
+    pub(crate) fn is_loaded(&self) -> bool {
+        *self.loaded.borrow()
+    }
+
     /// Waits until `hbase:meta` has been loaded, so that the states of all regions are known.
     pub(crate) async fn meta_loaded(&self) {
         let loaded = self.loaded.subscribe().wait_for(|loaded| *loaded).await.is_ok();

@@ -49,7 +49,7 @@ impl Server {
         tokio::select! {
             biased;
             _ = given_up.wait_for(|given_up| *given_up) => {
-                Err(JavaException::new(class::IO_EXCEPTION, "the server is dead"))
+                Err(JavaException::new(class::CONNECT_EXCEPTION, "the server is dead"))
             }
             answer = self.peer.call(service, method, param, cells) => answer,
         }

@@ -281,8 +281,7 @@ impl Executor {
                 return Err(aborted(&record.work));
             }
             self.update(record.id, |status| status.begun = true);
-            record.work.check(context).await?;
-            record.work.prepare(context).await?;
+            self.check_and_prepare(context, record, abort).await?;
             context.namespace_quotas.reserve(context, record.id, &record.work)?;
             record.prepared = true;
             self.journal.put(record).await.map_err(|error| JavaException::io(error.to_string()))?;
@@ -302,6 +301,32 @@ impl Executor {
             }
             self.wait_for_attempt(record, &mut retry, (failure, is_final), abort).await;
             if abort.take() && self.try_to_end(context, record).await {
+                return Err(aborted(&record.work));
+            }
+        }
+    }
+
+    /// Checks and prepares a procedure. While a server cannot be reached, `hbase:meta` for example,
+    /// the attempt is repeated: the client cannot do more than that.
+    async fn check_and_prepare(
+        &self,
+        context: &Context,
+        record: &mut Record,
+        abort: &AbortRequest,
+    ) -> Result<(), JavaException> {
+        let mut retry = Retry::default();
+        loop {
+            let attempt = match record.work.check(context).await {
+                Ok(()) => record.work.prepare(context).await,
+                refused => refused,
+            };
+            match attempt {
+                Err(failure) if is_unreachable(&failure) => {
+                    self.wait_for_attempt(record, &mut retry, (failure, false), abort).await;
+                }
+                ended => return ended,
+            }
+            if abort.take() {
                 return Err(aborted(&record.work));
             }
         }
@@ -452,6 +477,20 @@ enum LockGuard {
     Table { _shared: OwnedRwLockReadGuard<()>, _table: OwnedMutexGuard<()> },
     Namespace { _whole: OwnedRwLockWriteGuard<()> },
     Nothing,
+}
+
+/// Whether the failure says nothing about the procedure: a server is down, or a region is moving.
+fn is_unreachable(failure: &JavaException) -> bool {
+    [
+        class::CONNECT_EXCEPTION,
+        class::NOT_SERVING_REGION,
+        class::REGION_MOVED,
+        class::REGION_OPENING,
+        class::REGION_SERVER_STOPPED,
+        class::SERVER_NOT_RUNNING_YET,
+    ]
+    .iter()
+    .any(|class| failure.is(*class))
 }
 
 /// The exception of an aborted procedure.

@@ -106,7 +106,8 @@ pub(super) async fn transition(
         Ok(proto::ReportRegionStateTransitionResponse { error_message: Some(why) })
     };
     // HBase also returns these two errors in the message of a successful response.
-    if !master.context().servers.is_live(&server) {
+    let servers = &master.context().servers;
+    if servers.is_dead(&server) || master.context().is_loaded() && !servers.is_live(&server) {
         return refused(format!("No server node for {server}"));
     }
     for transition in &request.transition {
@@ -118,6 +119,12 @@ pub(super) async fn transition(
             .map(RegionInfo::try_from)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        if !regions.iter().all(|region| is_known(master, &server, region)) {
+            // The previous master may have ordered it, so this is not a refusal: the server would
+            // close the region.
+            let message = format!("the master does not know the regions of {server} yet");
+            return Err(JavaException::new(class::SERVER_NOT_RUNNING_YET, message));
+        }
         if code == TransitionCode::ReadyToSplit {
             let [parent, _, high] = &regions[..] else {
                 return Err(JavaException::do_not_retry("a split takes a parent and two daughters"));
@@ -142,6 +149,14 @@ pub(super) async fn transition(
         }
     }
     Ok(proto::ReportRegionStateTransitionResponse::default())
+}
+
+/// Whether the state of a region is known. A new master first learns that of `hbase:meta`, and loads
+/// those of all other regions from it.
+fn is_known(master: &Master, server: &ServerName, region: &RegionInfo) -> bool {
+    let context = master.context();
+    let is_known_meta = || context.servers.is_live(server) && context.assignment.state(region).is_some();
+    context.is_loaded() || region.table.is_meta() && is_known_meta()
 }
 
 /// `GetLastFlushedSequenceId`: as HBase, -1 for a region that no live server has reported.

@@ -75,7 +75,11 @@ pub(super) async fn is_done(
         Some(Progress::Running) => {
             return Ok(proto::IsSnapshotDoneResponse { done: Some(false), snapshot: None });
         }
-        Some(Progress::Finished(Some(exception))) => return Err(exception),
+        Some(Progress::Finished(Some(exception))) if exception.do_not_retry => return Err(exception),
+        // The snapshot has failed. With another class, clients would repeat the question.
+        Some(Progress::Finished(Some(exception))) => {
+            return Err(JavaException::new(class::SNAPSHOT_CREATION, exception.to_string()));
+        }
         Some(Progress::Finished(None)) | None => {}
     }
     let tables = &master.context().tables;

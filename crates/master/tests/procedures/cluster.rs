@@ -171,6 +171,26 @@ impl Cluster {
         Ok(Cluster { env: env.clone(), master, server, root, fs, store })
     }
 
+    /// Another master of the same data, before its initialization.
+    pub fn master_without_regions(&self) -> Arc<Master> {
+        Master::new(MasterParts {
+            env: self.env.clone(),
+            fs: self.fs.clone(),
+            root: self.root.clone(),
+            store: self.store.region().clone(),
+            cluster: None,
+            connections: Arc::new(Direct::default()),
+            coordinator: MemoryCoordinator::new(&self.env),
+            names: Names::below("/hbase"),
+            server_name: self.master.server_name().clone(),
+            info_port: 0,
+            cluster_id: "c".into(),
+            quotas_enabled: false,
+            on_stop: Arc::new(|_| ()),
+            chores: ChoreOptions::default(),
+        })
+    }
+
     /// Stops both, in order.
     pub async fn stop(self) {
         self.server.stop().await.unwrap();

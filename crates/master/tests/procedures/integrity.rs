@@ -371,3 +371,20 @@ fn only_reports_of_requested_servers_are_accepted() {
         assert_eq!(cluster.cells(&name()).await, ROWS);
     });
 }
+
+#[test]
+fn reports_to_a_master_that_does_not_know_the_regions_yet_are_repeated() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        two_regions(&cluster).await;
+        let successor = cluster.master_without_regions();
+        for region in [infos(&cluster)[0].clone(), RegionInfo::meta()] {
+            let opened = report(&cluster, TransitionCode::Opened, &region);
+            let answer = successor.report_region_state_transition(opened).await;
+            assert!(
+                answer.unwrap_err().is(class::SERVER_NOT_RUNNING_YET),
+                "the server must not close {region:?}"
+            );
+        }
+    });
+}

@@ -33,9 +33,13 @@ macro_rules! classes {
 pub const IO_EXCEPTION: JavaClass =
     JavaClass { name: "java.io.IOException", do_not_retry: false, server_overloaded: false };
 
+/// A server cannot be reached, or did not answer. Not one of HBase's classes.
+pub const CONNECT_EXCEPTION: JavaClass =
+    JavaClass { name: "java.net.ConnectException", do_not_retry: false, server_overloaded: false };
+
 /// Looks up one of the classes above by its full name.
 pub fn by_name(name: &str) -> Option<JavaClass> {
-    ALL.iter().chain([&IO_EXCEPTION]).find(|class| class.name == name).copied()
+    ALL.iter().chain([&IO_EXCEPTION, &CONNECT_EXCEPTION]).find(|class| class.name == name).copied()
 }
 
 classes! {

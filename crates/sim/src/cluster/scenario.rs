@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::Env;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
 use tokio::task::JoinHandle;
 
 use super::checks::{check_meta, check_settled, observe};
@@ -12,7 +14,7 @@ use super::operator::{OPERATIONS, Operator};
 use super::{Cluster, ClusterSize};
 use crate::disk::DiskFaults;
 use crate::network::{Crash, HostId};
-use crate::process::Process;
+use crate::process::{Life, Process};
 use crate::random::RandomSource;
 use crate::scenario::Summary;
 use crate::scheduler::Owner;
@@ -21,6 +23,9 @@ use crate::world::{Run, World, WorldOptions};
 
 /// Number of client processes.
 const CLIENTS: usize = 2;
+/// Maximum pause between two operations of a client's task. Most of a run is spent on clients, and
+/// the faults of a cluster are rarer than those of one server.
+const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// Bounds of a fault's duration.
 const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(8));
 /// Bounds of the time between two faults.
@@ -109,6 +114,7 @@ struct Scenario {
     clients: Vec<Arc<Process>>,
     // For administration and the final check.
     operator_env: Env,
+    operator_fs: Arc<dyn FileSystem>,
     operator: Operator,
     operations: Vec<JoinHandle<()>>,
 }
@@ -116,8 +122,8 @@ struct Scenario {
 impl Scenario {
     fn new(world: Arc<World>, options: ClusterOptions) -> Scenario {
         let cluster = Cluster::new(&world, options.size);
-        let operator_env = world.add_idle_process("operator").start().env;
-        let workload = Workload::new(Cluster::registry());
+        let Life { env: operator_env, fs: operator_fs, .. } = world.add_idle_process("operator").start();
+        let workload = Workload::new(Cluster::registry()).with_pause(PAUSE_MAX);
         let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
         Scenario {
             random: world.random("scenario"),
@@ -125,6 +131,7 @@ impl Scenario {
             workload,
             clients: Vec::new(),
             operator_env,
+            operator_fs,
             operator,
             operations: Vec::new(),
             world,
@@ -134,6 +141,10 @@ impl Scenario {
     /// Starts the cluster and the clients.
     async fn start(&mut self) -> Result<(), String> {
         observe(&self.world, &self.cluster, self.workload.history());
+        let root = RootDir::new(FilePath::root());
+        // In the product, a lock makes one process create the directory.
+        let identity = root.open_or_create(&*self.operator_fs, &*self.operator_env.random).await;
+        identity.map_err(|error| error.to_string())?;
         self.cluster.processes().for_each(|process| drop(process.start()));
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
         created.ok_or("violated: the table is created in time")?;

@@ -263,6 +263,9 @@ impl Region {
         self.record_seq_id(last_used).await?;
         self.mvcc.continue_after(open_seq_id);
         self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
+        // The clock of the last server may have been ahead. A delete that got an older timestamp
+        // than the cells before it would have no effect.
+        self.publish_lock()?.last_timestamp = self.view.load().newest_timestamp().unwrap_or(0);
         if self.view.load().stores.iter().all(|store| store.active.is_empty()) {
             // All edits that the old logs have of this region are in files.
             self.record_flushed(replayed);

@@ -118,6 +118,12 @@ pub(super) async fn transition(
             .map(RegionInfo::try_from)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
+        // A server repeats its reports to a new master, which knows no other region before it has
+        // loaded `hbase:meta`. If it refused the report, the server would close the region, which
+        // the master would then take for open.
+        if regions.iter().any(|region| !region.table.is_meta()) {
+            master.context().meta_loaded().await;
+        }
         if code == TransitionCode::ReadyToSplit {
             let [parent, _, high] = &regions[..] else {
                 return Err(JavaException::do_not_retry("a split takes a parent and two daughters"));

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::checks::{check_meta, check_settled, observe};
 use super::operator::{OPERATIONS, Operator};
-use super::{Cluster, ClusterSize};
+use super::{Cluster, ClusterSize, Planted};
 use crate::disk::DiskFaults;
 use crate::network::{Crash, HostId};
 use crate::process::{Life, Process};
@@ -32,8 +32,9 @@ const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_se
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Maximum difference of a wall clock from that of the world.
-const SKEW_MAX_MS: u64 = 10_000;
+/// Maximum difference of a wall clock from that of the world. A region that moves tolerates twice
+/// this difference.
+const SKEW_MAX_MS: u64 = 4_500;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
 
@@ -44,12 +45,14 @@ pub struct ClusterOptions {
     pub size: ClusterSize,
     /// Number of faults.
     pub steps: usize,
+    /// A fault of the product that the checks should find.
+    pub planted: Option<Planted>,
 }
 
 impl ClusterOptions {
     /// Two masters and three region servers with this many faults.
     pub fn new(steps: usize) -> ClusterOptions {
-        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps }
+        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps, planted: None }
     }
 }
 
@@ -121,7 +124,7 @@ struct Scenario {
 
 impl Scenario {
     fn new(world: Arc<World>, options: ClusterOptions) -> Scenario {
-        let cluster = Cluster::new(&world, options.size);
+        let cluster = Cluster::new(&world, options.size, options.planted);
         let Life { env: operator_env, fs: operator_fs, .. } = world.add_idle_process("operator").start();
         let workload = Workload::new(Cluster::registry()).with_pause(PAUSE_MAX);
         let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
@@ -288,8 +291,10 @@ impl Scenario {
         self.cluster.ensemble.resume();
         for process in self.cluster.processes() {
             process.resume();
-            if process.disk_faults() != DiskFaults::default() {
-                process.set_disk_faults(DiskFaults::default());
+            let faults = process.disk_faults();
+            let healthy = DiskFaults { ignores_syncs: faults.ignores_syncs, ..DiskFaults::default() };
+            if faults != healthy {
+                process.set_disk_faults(healthy);
             }
         }
     }

@@ -21,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   fuzz       runs every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
   optimized  profile-guided (PGO) build after a minute of load: target/optimized/grampus; with --uncounted one that
              has no metrics, for bench/counting
+  sim        simulates a cluster under faults, in release mode on all cores:  sim [--seeds FROM..TO] [--plant FAULT]
   licences   checks that the licences of all dependencies are compatible with Apache-2.0";
 
 fn main() -> ExitCode {
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some("check") => steps::check(),
         Some("fuzz") => fuzz(&rest),
         Some("optimized") => optimized::build(&rest),
+        Some("sim") => simulate(&rest),
         Some("licences") => licences::check(),
         _ => Err(USAGE.to_string()),
     };
@@ -42,6 +44,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs many seeds of the simulation. Without arguments, some thousand.
+fn simulate(arguments: &[String]) -> Result<(), String> {
+    let mut command = vec!["cargo", "run", "--release", "--locked", "--package", "sim", "--"];
+    match arguments {
+        [] => command.extend(["--seeds", "0..10000"]),
+        arguments => command.extend(arguments.iter().map(String::as_str)),
+    }
+    steps::step("simulation", &command)
 }
 
 fn fuzz(arguments: &[String]) -> Result<(), String> {

@@ -164,8 +164,8 @@ impl RootDir {
 /// It can be empty, or contain the logs of HBase.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if the directory belongs to another cluster. Its logs would be taken for those
-/// of dead servers.
+/// [`Error::Corrupt`] if the directory belongs to another cluster. Its logs would be taken for
+/// those of dead servers.
 pub async fn claim_wal_dir(fs: &dyn FileSystem, cluster_id: &str) -> Result<()> {
     let path = FilePath::root().join(WAL_DIR_OWNER);
     if fs.stat(&path).await?.is_none() {

@@ -118,10 +118,17 @@ impl Recoveries {
 
     /// Forgets the regions for which `exists` returns false, for example those of deleted tables.
     pub(crate) fn retain(&self, exists: impl Fn(&str) -> bool) {
+        let mut removed = 0;
         for recovery in self.lock().values_mut() {
+            let before = recovery.waiting.len();
             recovery.waiting.retain(|encoded| exists(encoded));
+            removed += before - recovery.waiting.len();
         }
-        self.changed.notify_waiters();
+        // Each recovery calls this when another one changes the lists: if it always notified, two
+        // recoveries would wake each other without a pause.
+        if removed > 0 {
+            self.changed.notify_waiters();
+        }
     }
 
     /// The number of regions that need the logs of a server.

@@ -93,6 +93,7 @@ impl Candidate {
     pub async fn win(&self) -> Result<(), String> {
         let Member { env, fs, root, coordinator, names, name, end_process, .. } = &self.member;
         tokio::select! {
+            biased;
             elected = self.election.win() => {
                 elected.map_err(|error| format!("the election failed: {error}"))?;
             }

@@ -15,14 +15,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::Env;
+use bytes::Bytes;
 use cell::region::ServerName;
 use client::Registry;
-use fs::FilePath;
 use fs::shared::Shared;
+use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use master::chores::ChoreOptions;
 use master::{Connections, Master};
+use proto::exception::Answer;
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use roles::member::{end_with_session, wait_for_cluster};
 use roles::region_server::{active_master, register, stop_with_cluster};
@@ -30,9 +33,10 @@ use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::services::{Internal, client_meta, region_server_services};
 use roles::{Candidate, MasterOptions, Member};
 use tokio::sync::watch;
-use wire::service::{AdminService, ClientService, RegionServerStatusService, Remote};
+use wire::service::{AdminService, Caller, ClientService, RegionServerStatusService, Remote};
 use zk::names::Names;
 
+use crate::disk::DiskFaults;
 use crate::duplicates::{DuplicatingCaller, DuplicationOptions};
 use crate::ensemble::{self, SimEnsemble, SimSession};
 use crate::node::{
@@ -55,6 +59,19 @@ pub struct ClusterSize {
     pub masters: usize,
     /// Region servers.
     pub region_servers: usize,
+}
+
+/// A fault of the product that is simulated, to measure whether the checks find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Planted {
+    /// A dead server that was only paused continues to write to its logs.
+    UnfencedLogs,
+    /// A server whose session has expired continues to answer and does not end.
+    EndlessLease,
+    /// Some edits of `hbase:meta` are acknowledged and not written.
+    LostMetaEdits,
+    /// Syncs have no effect, and power may be lost.
+    IgnoredSyncs,
 }
 
 /// The processes of a cluster.
@@ -104,7 +121,7 @@ impl RunningRoles {
 
 impl Cluster {
     /// Adds the processes to a world. They are not started.
-    pub fn new(world: &Arc<World>, size: ClusterSize) -> Cluster {
+    pub fn new(world: &Arc<World>, size: ClusterSize, planted: Option<Planted>) -> Cluster {
         let ensemble = SimEnsemble::start(world, SESSION_TIMEOUT);
         let running: Arc<RunningRoles> = Arc::default();
         let masters = (1..=size.masters).map(|n| {
@@ -113,7 +130,7 @@ impl Cluster {
                 let (ensemble, running) = (ensemble.clone(), running.clone());
                 async move {
                     let Some(ensemble) = ensemble.upgrade() else { return };
-                    let ended = run_master(&life, ensemble, &running).await;
+                    let ended = run_master(&life, ensemble, &running, planted).await;
                     life.exit(&ended.err().unwrap_or_default());
                 }
             })
@@ -125,7 +142,7 @@ impl Cluster {
                 let (ensemble, running) = (ensemble.clone(), running.clone());
                 async move {
                     let Some(ensemble) = ensemble.upgrade() else { return };
-                    let ended = run_region_server(&life, ensemble, &running).await;
+                    let ended = run_region_server(&life, ensemble, &running, planted).await;
                     life.exit(&ended.err().unwrap_or_default());
                 }
             })
@@ -155,14 +172,27 @@ impl Cluster {
 }
 
 /// The session and the member of a process.
-async fn join(life: &Life, ensemble: &Arc<SimEnsemble>, port: u16) -> (Arc<SimSession>, Member) {
+async fn join(
+    life: &Life,
+    ensemble: &Arc<SimEnsemble>,
+    port: u16,
+    planted: Option<Planted>,
+) -> (Arc<SimSession>, Member) {
     let name =
         ServerName { host: life.process.name().to_string(), port, start_code: life.env.clock.now_ms() };
     let session = ensemble.connect(life).await;
     let exiting = life.clone();
+    let fs: Arc<dyn FileSystem> = match planted {
+        Some(Planted::UnfencedLogs) => life.fs.clone(),
+        _ => Arc::new(Shared::new(life.fs.clone())),
+    };
+    if planted == Some(Planted::IgnoredSyncs) {
+        let faults = life.process.disk_faults();
+        life.process.set_disk_faults(DiskFaults { ignores_syncs: true, ..faults });
+    }
     let member = Member {
         env: life.env.clone(),
-        fs: Arc::new(Shared::new(life.fs.clone())),
+        fs,
         root: RootDir::new(FilePath::root()),
         coordinator: session.clone(),
         names: Names::below(ZNODE_PARENT),
@@ -170,14 +200,22 @@ async fn join(life: &Life, ensemble: &Arc<SimEnsemble>, port: u16) -> (Arc<SimSe
         info_port: 0,
         end_process: Arc::new(move |why| exiting.exit(why)),
     };
-    end_with_session(&member.env, &*member.coordinator, member.end_process.clone());
+    let is_unnoticed = port == REGION_SERVER_PORT && planted == Some(Planted::EndlessLease);
+    if !is_unnoticed {
+        end_with_session(&member.env, &*member.coordinator, member.end_process.clone());
+    }
     (session, member)
 }
 
-async fn run_master(life: &Life, ensemble: Arc<SimEnsemble>, running: &RunningRoles) -> Result<(), String> {
+async fn run_master(
+    life: &Life,
+    ensemble: Arc<SimEnsemble>,
+    running: &RunningRoles,
+    planted: Option<Planted>,
+) -> Result<(), String> {
     let env = &life.env;
     let listener = env.net.listen(any_address(MASTER_PORT)).await.map_err(text)?;
-    let (_session, member) = join(life, &ensemble, MASTER_PORT).await;
+    let (_session, member) = join(life, &ensemble, MASTER_PORT, planted).await;
     let identity = member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
     let candidate = Candidate::new(member.clone()).await?;
     let mut services = vec![client_meta(&member.coordinator, &member.names)];
@@ -190,7 +228,7 @@ async fn run_master(life: &Life, ensemble: Arc<SimEnsemble>, running: &RunningRo
             cluster_id: identity.cluster_id,
             quotas_enabled: false,
             on_stop: Arc::new(move |why| on_stop.exit(why)),
-            connections: Arc::new(RepeatedCalls::new(env)),
+            connections: Arc::new(RepeatedCalls::new(env, planted)),
             // The operator balances, at times that the history knows.
             chores: ChoreOptions { balancer_period: Duration::from_secs(86_400), ..chore_options() },
             on_damage: Default::default(),
@@ -208,10 +246,11 @@ async fn run_region_server(
     life: &Life,
     ensemble: Arc<SimEnsemble>,
     running: &RunningRoles,
+    planted: Option<Planted>,
 ) -> Result<(), String> {
     let env = &life.env;
     let listener = env.net.listen(any_address(REGION_SERVER_PORT)).await.map_err(text)?;
-    let (session, member) = join(life, &ensemble, REGION_SERVER_PORT).await;
+    let (session, member) = join(life, &ensemble, REGION_SERVER_PORT, planted).await;
     let Member { coordinator, names, .. } = &member;
     wait_for_cluster(&**coordinator, names).await?;
     member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
@@ -219,7 +258,11 @@ async fn run_region_server(
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(master));
     let _alive = register(&member, &*master).await?;
     let stop = watch::Sender::new(false);
-    let server = RegionServer::start(region_server_parts(life, &member, &session, &stop)).await;
+    let mut parts = region_server_parts(life, &member, &session, &stop);
+    if planted == Some(Planted::EndlessLease) {
+        parts.lease = Lease::unlimited();
+    }
+    let server = RegionServer::start(parts).await;
     let server = OpenServer(server.map_err(text)?);
     let registered = RunningServer { server: Arc::downgrade(&server.0), stop: stop.clone() };
     lock(&running.region_servers).insert(life.process.name().to_string(), registered);
@@ -278,11 +321,13 @@ impl Drop for OpenServer {
 struct RepeatedCalls {
     env: Env,
     servers: RemoteServers,
+    planted: Option<Planted>,
 }
 
 impl RepeatedCalls {
-    fn new(env: &Env) -> RepeatedCalls {
-        RepeatedCalls { env: env.clone(), servers: RemoteServers::new(env.clone(), RPC_TIMEOUT) }
+    fn new(env: &Env, planted: Option<Planted>) -> RepeatedCalls {
+        let servers = RemoteServers::new(env.clone(), RPC_TIMEOUT);
+        RepeatedCalls { env: env.clone(), servers, planted }
     }
 }
 
@@ -293,11 +338,37 @@ impl Connections for RepeatedCalls {
     }
 
     fn client(&self, server: &ServerName) -> Arc<dyn ClientService> {
-        self.servers.client(server)
+        match self.planted {
+            Some(Planted::LostMetaEdits) => {
+                Arc::new(Remote(LosingCaller { inner: self.servers.caller(server), env: self.env.clone() }))
+            }
+            _ => self.servers.client(server),
+        }
     }
 
     fn forget(&self, server: &ServerName) {
         self.servers.forget(server);
+    }
+}
+
+/// Loses some writes of the master.
+struct LosingCaller<C> {
+    inner: C,
+    env: Env,
+}
+
+impl<C: Caller> Caller for LosingCaller<C> {
+    fn call(
+        &self,
+        service: &'static str,
+        method: &'static str,
+        param: Bytes,
+        cells: Bytes,
+    ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        if method == "Multi" && self.env.random.next_u64().is_multiple_of(8) {
+            return Box::pin(std::future::ready(Ok((Bytes::new(), Bytes::new()))));
+        }
+        self.inner.call(service, method, param, cells)
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use base::testing::TestSpawner;
 use clap::Parser;
+use sim::cluster::Planted;
 use sim::cluster::scenario::ClusterOptions;
 use sim::scenario::{self, Summary};
 use sim::scheduler::current;
@@ -45,6 +46,9 @@ struct Arguments {
     /// Continue after a violation, and print one line for each.
     #[arg(long)]
     all: bool,
+    /// Plant a fault of the product, which the checks should find.
+    #[arg(long, conflicts_with = "standalone")]
+    plant: Option<Planted>,
     /// Also print messages and file operations.
     #[arg(long)]
     verbose: bool,
@@ -106,7 +110,13 @@ fn run(arguments: &Arguments, seed: u64, printed: Detail) -> Run<Result<Summary,
     let options = options(arguments, seed, printed);
     match arguments.standalone {
         true => scenario::run(options, arguments.steps),
-        false => cluster::scenario::run(options, ClusterOptions::new(arguments.steps)),
+        false => {
+            let planted = arguments.plant;
+            cluster::scenario::run(
+                options,
+                ClusterOptions { planted, ..ClusterOptions::new(arguments.steps) },
+            )
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The standalone server: a master and a region server in one process that call each other directly.
+//! The standalone server: a master and a region server in one process, which call each other
+//! directly.
 //! The processes of a cluster ([`cluster`](crate::cluster)) have the same options.
 
 use std::fmt::Display;

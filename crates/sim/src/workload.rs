@@ -25,7 +25,7 @@ const COUNTER: &[u8] = b"n";
 const ROWS: usize = 12;
 /// Tasks of each client process.
 const TASKS: usize = 2;
-/// Maximum pause between two operations of a task.
+/// Maximum pause between two operations of a task, unless it is set.
 const PAUSE_MAX: Duration = Duration::from_millis(60);
 /// Maximum length of a value, in addition to its text.
 const PADDING_MAX: u64 = 2000;
@@ -38,9 +38,15 @@ pub struct Workload {
     rows: Arc<[Arc<str>]>,
     history: Arc<History>,
     stopped: Arc<AtomicBool>,
+    pause_max: Duration,
 }
 
 impl Workload {
+    /// The same workload with this maximum pause between two operations of a task.
+    pub fn with_pause(self, pause_max: Duration) -> Workload {
+        Workload { pause_max, ..self }
+    }
+
     /// A workload on the cluster that is found through `registry`.
     pub fn new(registry: Registry) -> Workload {
         Workload {
@@ -49,6 +55,7 @@ impl Workload {
             rows: (0..ROWS).map(|n| format!("row{n:02}").into()).collect(),
             history: Arc::default(),
             stopped: Arc::default(),
+            pause_max: PAUSE_MAX,
         }
     }
 
@@ -120,7 +127,7 @@ impl Workload {
             life.env.spawn(TaskClass::Service, async move {
                 while !worker.workload.stopped.load(Ordering::Relaxed) {
                     worker.operate().await;
-                    clock.sleep(worker.random.between(Duration::ZERO, PAUSE_MAX)).await;
+                    clock.sleep(worker.random.between(Duration::ZERO, worker.workload.pause_max)).await;
                 }
             });
         }

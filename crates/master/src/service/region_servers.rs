@@ -151,8 +151,8 @@ pub(super) async fn transition(
     Ok(proto::ReportRegionStateTransitionResponse::default())
 }
 
-/// Whether the state of a region is known. A new master first learns that of `hbase:meta`, and loads
-/// those of all other regions from it.
+/// Whether the state of a region is known. A new master first learns that of `hbase:meta`, and
+/// loads those of all other regions from it.
 fn is_known(master: &Master, server: &ServerName, region: &RegionInfo) -> bool {
     let context = master.context();
     let is_known_meta = || context.servers.is_live(server) && context.assignment.state(region).is_some();

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::Env;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
 use tokio::task::JoinHandle;
 
 use super::checks::{check_meta, check_settled, observe};
 use super::operator::{OPERATIONS, Operator};
-use super::{Cluster, ClusterSize};
+use super::{Cluster, ClusterSize, Planted};
 use crate::disk::DiskFaults;
 use crate::network::{Crash, HostId};
-use crate::process::Process;
+use crate::process::{Life, Process};
 use crate::random::RandomSource;
 use crate::scenario::Summary;
 use crate::scheduler::Owner;
@@ -21,14 +23,19 @@ use crate::world::{Run, World, WorldOptions};
 
 /// Number of client processes.
 const CLIENTS: usize = 2;
+/// Maximum pause between two operations of a client's task. Most of a run is spent on clients, and
+/// the faults of a cluster are rarer than those of one server.
+const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// Bounds of a fault's duration.
 const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(8));
 /// Bounds of the time between two faults.
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Maximum difference of a wall clock from that of the world.
-const SKEW_MAX_MS: u64 = 10_000;
+/// Maximum difference of a wall clock from that of the world. With more, a region that moves to a
+/// server with a slower clock can give a delete an older timestamp than the cells before it, as in
+/// HBase.
+const SKEW_MAX_MS: u64 = 20;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
 
@@ -39,12 +46,14 @@ pub struct ClusterOptions {
     pub size: ClusterSize,
     /// Number of faults.
     pub steps: usize,
+    /// A fault of the product that the checks should find.
+    pub planted: Option<Planted>,
 }
 
 impl ClusterOptions {
     /// Two masters and three region servers with this many faults.
     pub fn new(steps: usize) -> ClusterOptions {
-        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps }
+        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps, planted: None }
     }
 }
 
@@ -109,15 +118,16 @@ struct Scenario {
     clients: Vec<Arc<Process>>,
     // For administration and the final check.
     operator_env: Env,
+    operator_fs: Arc<dyn FileSystem>,
     operator: Operator,
     operations: Vec<JoinHandle<()>>,
 }
 
 impl Scenario {
     fn new(world: Arc<World>, options: ClusterOptions) -> Scenario {
-        let cluster = Cluster::new(&world, options.size);
-        let operator_env = world.add_idle_process("operator").start().env;
-        let workload = Workload::new(Cluster::registry());
+        let cluster = Cluster::new(&world, options.size, options.planted);
+        let Life { env: operator_env, fs: operator_fs, .. } = world.add_idle_process("operator").start();
+        let workload = Workload::new(Cluster::registry()).with_pause(PAUSE_MAX);
         let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
         Scenario {
             random: world.random("scenario"),
@@ -125,6 +135,7 @@ impl Scenario {
             workload,
             clients: Vec::new(),
             operator_env,
+            operator_fs,
             operator,
             operations: Vec::new(),
             world,
@@ -134,6 +145,10 @@ impl Scenario {
     /// Starts the cluster and the clients.
     async fn start(&mut self) -> Result<(), String> {
         observe(&self.world, &self.cluster, self.workload.history());
+        let root = RootDir::new(FilePath::root());
+        // In the product, a lock makes one process create the directory.
+        let identity = root.open_or_create(&*self.operator_fs, &*self.operator_env.random).await;
+        identity.map_err(|error| error.to_string())?;
         self.cluster.processes().for_each(|process| drop(process.start()));
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
         created.ok_or("violated: the table is created in time")?;
@@ -277,8 +292,10 @@ impl Scenario {
         self.cluster.ensemble.resume();
         for process in self.cluster.processes() {
             process.resume();
-            if process.disk_faults() != DiskFaults::default() {
-                process.set_disk_faults(DiskFaults::default());
+            let faults = process.disk_faults();
+            let healthy = DiskFaults { ignores_syncs: faults.ignores_syncs, ..DiskFaults::default() };
+            if faults != healthy {
+                process.set_disk_faults(healthy);
             }
         }
     }

@@ -349,6 +349,3 @@ impl Scenario {
         check_meta(&self.cluster, &self.workload.client(&self.operator_env)).await
     }
 }
-
-#[cfg(test)]
-mod tests;

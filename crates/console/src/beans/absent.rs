@@ -269,7 +269,7 @@ base::absent! {
 }
 
 base::absent! {
-    /// Master and region server share a process, so their views of regions do not diverge.
+    /// Inconsistencies are not counted. `grampus repair` finds them.
     pub(super) struct NoInconsistencies in "Master,sub=AssignmentManager" {
         /// Regions open on dead servers.
         Gauge = "deadServerOpenRegions",
@@ -293,7 +293,7 @@ base::absent! {
 }
 
 base::absent! {
-    /// There is one region server, so there is nothing to balance.
+    /// Balancer runs are not measured.
     pub(super) struct NoBalancing in "Master,sub=Balancer" {
         /// Time of a balancer run.
         Histogram = "BalancerCluster",

@@ -114,6 +114,7 @@ const SHOWN: &[&[Declared]] = &[
     region_server::FileFaults::DECLARED,
     region_server::CorruptFiles::DECLARED,
     master::RegionServerNames::DECLARED,
+    master::MasterIdentity::DECLARED,
     master::MasterMetrics::DECLARED,
     master::AssignmentMetrics::DECLARED,
     AssignmentInstruments::DECLARED,

@@ -27,8 +27,8 @@ base::current_values! {
 }
 
 base::current_values! {
-    /// Metrics of the cluster.
-    pub(super) struct MasterMetrics in "Master,sub=Server" {
+    /// Which master this is.
+    pub(super) struct MasterIdentity in "Master,sub=Server" {
         /// ZooKeeper address for clients.
         zookeeper_quorum: Tag = "zookeeperQuorum",
         /// Server name of the master: host, port, start code.
@@ -39,6 +39,12 @@ base::current_values! {
         is_active: Tag = "isActiveMaster",
         /// Start time of the master.
         start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
+    }
+}
+
+base::current_values! {
+    /// Metrics of the cluster.
+    pub(super) struct MasterMetrics in "Master,sub=Server" {
         /// Time at which it became the active master.
         active_time: Gauge<u64> = "masterActiveTime" in EpochMilliseconds,
         /// Time at which it became ready for clients.
@@ -74,33 +80,12 @@ base::current_values! {
     }
 }
 
-base::current_values! {
-    /// Metrics of a master that is not active.
-    pub(super) struct BackupMetrics in "Master,sub=Server" {
-        /// ZooKeeper address for clients.
-        zookeeper_quorum: Tag = "zookeeperQuorum",
-        /// Server name of the master: host, port, start code.
-        server_name: Tag = "serverName",
-        /// Cluster id.
-        cluster_id: Tag = "clusterId",
-        /// Whether this master is the active one.
-        is_active: Tag = "isActiveMaster",
-        /// Start time of the master.
-        start_time: Gauge<u64> = "masterStartTime" in EpochMilliseconds,
-    }
-}
-
 /// The beans of a backup master.
 pub fn backup_beans(env: &Env, server: &ServerName, identity: &Identity) -> Registry {
     let registry = Registry::new(env.clock.clone(), &server.host);
-    let (name, start_time, of) = (server.to_string(), server.start_code, identity.clone());
-    registry.hbase_bean(CONTEXT, "Master,sub=Server").read(move || BackupMetrics {
-        zookeeper_quorum: of.zookeeper_quorum.as_str().into(),
-        server_name: name.clone().into(),
-        cluster_id: of.cluster_id.as_str().into(),
-        is_active: "false".into(),
-        start_time: start_time.into(),
-    });
+    let (server, of) = (server.clone(), identity.clone());
+    let bean = registry.hbase_bean(CONTEXT, "Master,sub=Server");
+    bean.read(move || master_identity(&server, &of, false));
     process::show(&registry, identity, "Master");
     registry
 }
@@ -113,7 +98,9 @@ pub fn beans(env: &Env, master: &Arc<Master>, calls: &Arc<rpc::Server>, identity
     let of_servers = master.clone();
     bean("Master,sub=Server").read(move || server_names(&of_servers));
     bean("Master,sub=Server").add(Arc::new(absent::NoDrainingServers));
-    bean("Master,sub=Server").read(move || master_metrics(&of, &of_identity));
+    bean("Master,sub=Server").read(move || master_identity(of.server_name(), &of_identity, true));
+    let of = master.clone();
+    bean("Master,sub=Server").read(move || master_metrics(&of));
     let of = master.clone();
     bean("Master,sub=AssignmentManager").read(move || assignment_metrics(&of));
     let instruments = &master.context().instruments;
@@ -138,16 +125,21 @@ fn server_names(master: &Master) -> RegionServerNames {
     RegionServerNames { live: live.join(";").into(), dead: dead.join(";").into() }
 }
 
-fn master_metrics(master: &Master, identity: &Identity) -> MasterMetrics {
+fn master_identity(server: &ServerName, identity: &Identity, is_active: bool) -> MasterIdentity {
+    MasterIdentity {
+        zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
+        server_name: server.to_string().into(),
+        cluster_id: identity.cluster_id.as_str().into(),
+        is_active: is_active.to_string().into(),
+        start_time: server.start_code.into(),
+    }
+}
+
+fn master_metrics(master: &Master) -> MasterMetrics {
     let servers = master.context().servers.live();
     let regions: usize = servers.iter().map(|(_, load)| load.region_loads.len()).sum();
     let loads = servers.iter().flat_map(|(_, load)| &load.region_loads);
     MasterMetrics {
-        is_active: "true".into(),
-        cluster_id: master.cluster_id().into(),
-        server_name: master.server_name().to_string().into(),
-        zookeeper_quorum: identity.zookeeper_quorum.as_str().into(),
-        start_time: master.server_name().start_code.into(),
         active_time: master.active_since_ms().into(),
         initialized_time: master.initialized_ms().into(),
         servers: servers.len().into(),

@@ -30,6 +30,9 @@ use super::retry::{AbortRequest, Retry};
 use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
 
+/// How long the check of a procedure is repeated while a server cannot be reached. A dead server is
+/// detected, and its regions are open elsewhere, in much less time.
+const REACHABLE_WITHIN: Duration = Duration::from_secs(60);
 /// How long the status of an ended procedure is retained, as in HBase
 /// (`hbase.master.procedure.cleaner.evict.ttl`, 15 minutes).
 const ENDED_RETENTION: Duration = Duration::from_secs(15 * 60);
@@ -306,8 +309,9 @@ impl Executor {
         }
     }
 
-    /// Checks and prepares a procedure. While a server cannot be reached, `hbase:meta` for example,
-    /// the attempt is repeated: the client cannot do more than that.
+    /// Checks and prepares a procedure. If a server cannot be reached, for example that of
+    /// `hbase:meta`, the attempt is repeated for a limited time. Nothing has changed before it
+    /// succeeds, so the procedure can fail then.
     async fn check_and_prepare(
         &self,
         context: &Context,
@@ -315,13 +319,14 @@ impl Executor {
         abort: &AbortRequest,
     ) -> Result<(), JavaException> {
         let mut retry = Retry::default();
+        let deadline = self.env.clock.monotonic() + REACHABLE_WITHIN;
         loop {
             let attempt = match record.work.check(context).await {
                 Ok(()) => record.work.prepare(context).await,
                 refused => refused,
             };
             match attempt {
-                Err(failure) if is_unreachable(&failure) => {
+                Err(failure) if is_unreachable(&failure) && self.env.clock.monotonic() < deadline => {
                     self.wait_for_attempt(record, &mut retry, (failure, false), abort).await;
                 }
                 ended => return ended,

@@ -59,3 +59,64 @@ impl FatalErrors {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use base::BoxFuture;
+    use bytes::Bytes;
+    use fs::FilePath;
+    use proto::exception::Answer;
+    use wire::service::{Caller, Remote};
+
+    use super::*;
+
+    /// What happened, in order: the methods that the master got, and the end.
+    type Events = Arc<Mutex<Vec<String>>>;
+
+    /// A master that receives reports.
+    struct Master(Events);
+
+    impl Caller for Master {
+        fn call(
+            &self,
+            _: &'static str,
+            method: &'static str,
+            _: Bytes,
+            _: Bytes,
+        ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+            self.0.lock().unwrap().push(method.to_string());
+            Box::pin(std::future::ready(Ok((Bytes::new(), Bytes::new()))))
+        }
+    }
+
+    async fn events_after(cause: fs::Error) -> Vec<String> {
+        let events = Events::default();
+        let (ended, end) = (events.clone(), Arc::new(tokio::sync::Notify::new()));
+        let notify = end.clone();
+        let on_fatal: OnFatal = Arc::new(move |_| {
+            ended.lock().unwrap().push("end".to_string());
+            notify.notify_one();
+        });
+        let name = ServerName { host: "h".into(), port: 1, start_code: 1 };
+        let fatal_errors = FatalErrors::new(base::testing::env(1), name, on_fatal);
+        fatal_errors.report_to(Arc::new(Remote(Master(events.clone()))));
+        fatal_errors.log_failed(&wal::Error::Stopped { cause });
+        end.notified().await;
+        let events = events.lock().unwrap();
+        events.clone()
+    }
+
+    #[tokio::test]
+    async fn the_failure_of_a_log_is_reported_before_the_end() {
+        let failed = fs::Error::io(&FilePath::new("WALs/log"), "sync", "disk error");
+        assert_eq!(events_after(failed).await, ["ReportRSFatalError", "end"]);
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_log_was_taken_over_ends_at_once() {
+        let taken_over = fs::Error::TakenOver { path: FilePath::new("WALs/log") };
+        assert_eq!(events_after(taken_over).await, ["end"]);
+    }
+}

@@ -87,5 +87,5 @@ async fn count_stored_procedures(env: &base::env::Env, data: &DataDirectory) -> 
     let closed = store.close().await;
     let records = loaded.map_err(|error| error.to_string())?;
     closed.map_err(|error| error.to_string())?;
-    Ok(records.len())
+    Ok(records.unfinished.len())
 }

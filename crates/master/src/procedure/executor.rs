@@ -11,7 +11,8 @@
 //!   Otherwise it is retried at the longest pause. Its [`ProcedureStatus`] contains the reason and
 //!   the time of the next attempt.
 //! * Requests with equal nonce group and nonce start only one procedure: a client that repeats a
-//!   request gets the same id.
+//!   request gets the same id. The outcomes of such procedures are in the journal, so this holds
+//!   also when another master has become active.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
@@ -25,7 +26,7 @@ use tokio::sync::{
 };
 use tracing::{error, info, warn};
 
-use super::journal::{Journal, StoredProcedure};
+use super::journal::{EndedProcedure, Journal, StoredProcedure};
 use super::retry::{AbortRequest, Retry};
 use super::{Record, Subject, Waiting, Work};
 use crate::context::Context;
@@ -84,7 +85,8 @@ struct State {
 
 struct TrackedProcedure {
     status: watch::Sender<ProcedureStatus>,
-    ended_at: Option<Duration>,
+    // For an ended procedure: when its status is forgotten, by the monotonic clock.
+    expires_at: Option<Duration>,
     nonce: (u64, u64),
     abort: Arc<AbortRequest>,
 }
@@ -110,12 +112,45 @@ impl Executor {
         let stored = self.journal.load().await?;
         // New ids start at the current time in milliseconds, so that no id of an earlier run is
         // used again. A client may still query such an id.
-        let last = stored.iter().map(|stored| stored.record.id).max().unwrap_or(0);
+        let unfinished = stored.unfinished.iter().map(|stored| stored.record.id);
+        let last = unfinished.chain(stored.ended.iter().map(|ended| ended.record.id)).max().unwrap_or(0);
         let next_id = self.env.clock.now_ms().max(last + 1);
+        {
+            let mut state = self.lock();
+            debug_assert!(next_id >= state.next_id, "ids of procedures only grow");
+            state.next_id = next_id;
+        }
+        for ended in stored.ended {
+            self.retain(ended).await?;
+        }
+        Ok(stored.unfinished)
+    }
+
+    /// Retains the outcome of a procedure of an earlier run, or removes it if it has expired.
+    async fn retain(&self, ended: EndedProcedure) -> Result<(), engine::Error> {
+        let EndedProcedure { record, exception, ended_ms } = ended;
+        let age = Duration::from_millis(self.env.clock.now_ms().saturating_sub(ended_ms));
+        let Some(remaining) = ENDED_RETENTION.checked_sub(age) else {
+            return self.journal.remove(record.id).await;
+        };
+        let status = ProcedureStatus {
+            work: record.work,
+            progress: Progress::Finished(exception),
+            submitted_ms: record.submitted_ms,
+            updated_ms: ended_ms,
+            begun: true,
+            waiting: None,
+        };
+        let tracked = TrackedProcedure {
+            status: watch::Sender::new(status),
+            expires_at: Some(self.env.clock.monotonic() + remaining),
+            nonce: record.nonce,
+            abort: Arc::default(),
+        };
         let mut state = self.lock();
-        debug_assert!(next_id >= state.next_id, "ids of procedures only grow");
-        state.next_id = next_id;
-        Ok(stored)
+        state.by_nonce.insert(record.nonce, record.id);
+        state.procedures.insert(record.id, tracked);
+        Ok(())
     }
 
     /// Removes loaded procedures from the journal without resuming them.
@@ -174,9 +209,10 @@ impl Executor {
 
     /// The status of procedure `id`; `None` if it is unknown or its retention has expired.
     pub fn status(&self, id: u64) -> Option<ProcedureStatus> {
-        let mut state = self.lock();
-        state.remove_expired(self.env.clock.monotonic());
-        state.procedures.get(&id).map(|tracked| tracked.status.borrow().clone())
+        let now = self.env.clock.monotonic();
+        let state = self.lock();
+        let tracked = state.procedures.get(&id).filter(|tracked| !tracked.is_expired(now));
+        tracked.map(|tracked| tracked.status.borrow().clone())
     }
 
     /// All known procedures with their ids, oldest first.
@@ -231,7 +267,7 @@ impl Executor {
             let mut state = self.lock();
             let tracked = TrackedProcedure {
                 status: watch::Sender::new(status),
-                ended_at: None,
+                expires_at: None,
                 nonce: record.nonce,
                 abort: abort.clone(),
             };
@@ -266,11 +302,32 @@ impl Executor {
         if let Err(exception) = &outcome {
             info!(id = record.id, work = record.work.class_name(), %exception, "procedure ended without success");
         }
-        if let Err(error) = self.journal.remove(record.id).await {
+        let (id, exception) = (record.id, outcome.err());
+        if let Err(error) = self.journal_end(record, exception.clone()).await {
             // After a restart, the procedure runs again and finds its work done.
-            error!(id = record.id, %error, "cannot remove ended procedure from journal");
+            error!(id, %error, "cannot journal the end of a procedure");
         }
-        self.end(record.id, outcome.err());
+        for expired in self.end(id, exception) {
+            if let Err(error) = self.journal.remove(expired).await {
+                warn!(id = expired, %error, "cannot remove expired outcome from journal");
+            }
+        }
+    }
+
+    /// Journals that a procedure has ended. Only a client that sent a nonce may ask another master
+    /// for the outcome.
+    async fn journal_end(
+        &self,
+        record: Record,
+        exception: Option<JavaException>,
+    ) -> Result<(), engine::Error> {
+        match record.nonce {
+            (0, 0) => self.journal.remove(record.id).await,
+            _ => {
+                let ended_ms = self.env.clock.now_ms();
+                self.journal.end(&EndedProcedure { record, exception, ended_ms }).await
+            }
+        }
     }
 
     async fn run_steps(
@@ -401,11 +458,13 @@ impl Executor {
         }
     }
 
-    fn end(&self, id: u64, exception: Option<JavaException>) {
+    /// Publishes the outcome of a procedure. Returns the ids of those whose outcomes have expired
+    /// and must be removed from the journal.
+    fn end(&self, id: u64, exception: Option<JavaException>) -> Vec<u64> {
         let mut state = self.lock();
         let now = self.env.clock.monotonic();
         if let Some(tracked) = state.procedures.get_mut(&id) {
-            tracked.ended_at = Some(now);
+            tracked.expires_at = Some(now + ENDED_RETENTION);
             let updated_ms = self.env.clock.now_ms();
             tracked.status.send_modify(|status| {
                 debug_assert!(status.progress == Progress::Running, "a procedure ends once");
@@ -414,7 +473,7 @@ impl Executor {
                 status.updated_ms = updated_ms;
             });
         }
-        state.remove_expired(now);
+        state.remove_expired(now)
     }
 
     /// Whether the locks of `subject` are held.
@@ -505,13 +564,22 @@ fn aborted(work: &Work) -> JavaException {
     JavaException::new(class::PROCEDURE_ABORTED, format!("{name} on {} was aborted", work.subject()))
 }
 
+impl TrackedProcedure {
+    fn is_expired(&self, now: Duration) -> bool {
+        self.expires_at.is_some_and(|expires_at| now > expires_at)
+    }
+}
+
 impl State {
-    fn remove_expired(&mut self, now: Duration) {
-        let is_old = |tracked: &TrackedProcedure| {
-            tracked.ended_at.is_some_and(|ended| now.saturating_sub(ended) > ENDED_RETENTION)
-        };
-        for (_, tracked) in self.procedures.extract_if(|_, tracked| is_old(tracked)) {
-            self.by_nonce.remove(&tracked.nonce);
+    /// Forgets expired outcomes. Returns the ids of those that are in the journal.
+    fn remove_expired(&mut self, now: Duration) -> Vec<u64> {
+        let mut journaled = Vec::new();
+        for (id, tracked) in self.procedures.extract_if(|_, tracked| tracked.is_expired(now)) {
+            if tracked.nonce != (0, 0) {
+                self.by_nonce.remove(&tracked.nonce);
+                journaled.push(id);
+            }
         }
+        journaled
     }
 }

@@ -137,6 +137,51 @@ fn a_waiting_procedure_runs_after_a_restart() {
     });
 }
 
+/// Creates a table with a nonce.
+async fn create_once(cluster: &Cluster, name: &str) -> Answer<Option<u64>> {
+    let request = proto::CreateTableRequest {
+        table_schema: (&table(name)).into(),
+        nonce_group: Some(7),
+        nonce: Some(8),
+        ..proto::CreateTableRequest::default()
+    };
+    Ok(cluster.master.create_table(request).await?.proc_id)
+}
+
+#[test]
+fn an_outcome_outlives_the_master_until_its_retention_ends() {
+    let disk = MemoryFs::new();
+    let start = async |seed, pause_s| {
+        let env = env(seed);
+        env.clock.sleep(Duration::from_secs(pause_s)).await;
+        Cluster::start(&env, Arc::new(disk.crash(&mut || 0))).await.unwrap()
+    };
+    let id = run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED));
+        let id = create_once(&cluster, "t").await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+        assert!(abort(&cluster, id, true).await);
+        let aborted = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(aborted.is(class::PROCEDURE_ABORTED), "{aborted}");
+        id
+    });
+    run(async {
+        let cluster = start(4, 100).await;
+        assert_eq!(create_once(&cluster, "t").await.unwrap(), Some(id), "the request is repeated");
+        let aborted = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(aborted.is(class::PROCEDURE_ABORTED), "{aborted}");
+        assert_eq!(cluster.state(&TableName::parse("t").unwrap()).await, None);
+    });
+    run(async {
+        let cluster = start(5, 16 * 60).await;
+        assert_eq!(cluster.master.procedures().status(id).map(|status| status.work), None);
+        let new = create_once(&cluster, "t").await.unwrap();
+        assert_ne!(new, Some(id));
+        cluster.wait(new).await.unwrap();
+    });
+}
+
 #[test]
 fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
     let disk = MemoryFs::new();

@@ -27,6 +27,7 @@ pub mod chores;
 pub mod connections;
 pub mod context;
 pub mod crash;
+mod decommission;
 pub mod inspection;
 pub mod instruments;
 pub mod integrity;

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use wire::meta::TableState;
 use zk::Coordinator;
 use zk::names::Names;
+use zk::tracker::ZnodeTracker;
 
 use crate::assignment::{Assignment, AssignmentParts, RegionState};
 use crate::chores::cleaner::Cleaner;
@@ -27,7 +28,6 @@ use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
 use crate::context::Context;
 use crate::crash::{self, KnownServers};
-use crate::inspection;
 use crate::instruments::MasterInstruments;
 use crate::integrity::Integrity;
 use crate::location::MetaLocation;
@@ -43,6 +43,7 @@ use crate::repair;
 use crate::servers::Servers;
 use crate::switches::Switches;
 use crate::tables::Tables;
+use crate::{decommission, inspection};
 
 /// The pause before `hbase:meta` is opened again after a temporary failure, such as a full disk. It
 /// doubles with each failure.
@@ -221,6 +222,27 @@ impl Master {
         names.iter().filter_map(|name| ServerName::parse(name)).collect()
     }
 
+    /// Excludes servers from the assignment of regions; see [`decommission`].
+    pub(crate) async fn decommission(&self, servers: &[ServerName]) -> Result<(), zk::Error> {
+        let mut marked: BTreeSet<ServerName> = self.context.servers.decommissioned().into_iter().collect();
+        for server in servers.iter().filter(|server| self.context.servers.is_live(server)) {
+            decommission::mark(&*self.coordinator, &self.names.draining_server(&server.to_string())).await?;
+            marked.insert(server.clone());
+        }
+        // The task that follows the znodes may be late.
+        self.context.servers.set_decommissioned(marked);
+        Ok(())
+    }
+
+    /// Includes a server in the assignment of regions again.
+    pub(crate) async fn recommission(&self, server: &ServerName) -> Result<(), zk::Error> {
+        decommission::unmark(&*self.coordinator, &self.names.draining_server(&server.to_string())).await?;
+        let mut marked: BTreeSet<ServerName> = self.context.servers.decommissioned().into_iter().collect();
+        marked.remove(server);
+        self.context.servers.set_decommissioned(marked);
+        Ok(())
+    }
+
     /// The name that signs the znodes of this master.
     fn writer(&self) -> String {
         format!("master:{}", self.server_name.port)
@@ -251,6 +273,10 @@ impl Master {
             // The region server of this process has taken over the logs of all others.
             None => self.executor.forget(crashes).await.map_err(io_exception)?,
         }
+        let marks = ZnodeTracker::new(self.coordinator.clone(), self.names.draining());
+        let followed = decommission::follow(self, marks).await;
+        followed
+            .map_err(|error| JavaException::io(format!("cannot read decommissioned servers: {error}")))?;
         self.open_meta().await?;
         self.load_tables().await?;
         self.context.loaded.send_replace(true);

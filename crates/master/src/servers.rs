@@ -1,4 +1,5 @@
-//! The registered region servers and their last reports, and the servers that died.
+//! The registered region servers and their last reports, those that are decommissioned, and those
+//! that died.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -18,6 +19,10 @@ struct State {
     live: BTreeMap<ServerName, proto::ServerLoad>,
     // Servers that count as dead. Their names are never used again.
     dead: BTreeSet<ServerName>,
+    // Those of the dead servers that an operator does not want to see any more.
+    cleared: BTreeSet<ServerName>,
+    // Servers that get no more regions. They need not live.
+    decommissioned: BTreeSet<ServerName>,
     is_shutting_down: bool,
 }
 
@@ -64,14 +69,47 @@ impl Servers {
         self.lock().live.keys().cloned().collect()
     }
 
+    /// Sets which servers are decommissioned. Returns whether that is a change.
+    pub(crate) fn set_decommissioned(&self, servers: BTreeSet<ServerName>) -> bool {
+        let mut state = self.lock();
+        let is_changed = state.decommissioned != servers;
+        state.decommissioned = servers;
+        is_changed
+    }
+
+    /// The live servers that are decommissioned.
+    pub fn decommissioned(&self) -> Vec<ServerName> {
+        let state = self.lock();
+        state.live.keys().filter(|server| state.decommissioned.contains(server)).cloned().collect()
+    }
+
+    /// The live servers that may get regions: those that are not decommissioned. If all are, then
+    /// all may, because a region without a server is worse.
+    pub fn available(&self) -> Vec<ServerName> {
+        let state = self.lock();
+        let available = state.live.keys().filter(|server| !state.decommissioned.contains(server));
+        let available: Vec<ServerName> = available.cloned().collect();
+        match available.is_empty() {
+            true => state.live.keys().cloned().collect(),
+            false => available,
+        }
+    }
+
+    /// No longer lists a dead server. Returns false if it is not listed.
+    pub(crate) fn clear_dead(&self, server: &ServerName) -> bool {
+        let mut state = self.lock();
+        state.dead.contains(server) && state.cleared.insert(server.clone())
+    }
+
     /// The servers that died since this master started, except those whose address a live server
-    /// has again.
+    /// has again, and those that were cleared.
     pub fn dead(&self) -> Vec<ServerName> {
         let state = self.lock();
         let is_replaced = |dead: &ServerName| {
             state.live.keys().any(|live| (&live.host, live.port) == (&dead.host, dead.port))
         };
-        state.dead.iter().filter(|dead| !is_replaced(dead)).cloned().collect()
+        let is_listed = |dead: &&ServerName| !is_replaced(dead) && !state.cleared.contains(*dead);
+        state.dead.iter().filter(is_listed).cloned().collect()
     }
 
     /// Numbers of rows read and of mutations in all open regions, and the time of the last report
@@ -108,15 +146,15 @@ impl Servers {
         self.lock().live.keys().filter(is_earlier).cloned().collect()
     }
 
-    /// The live servers; waits until there is one.
-    pub async fn wait_for_live(&self) -> Vec<ServerName> {
+    /// The [available](Self::available) servers; waits until there is one.
+    pub async fn wait_for_available(&self) -> Vec<ServerName> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let live = self.live_names();
-            if !live.is_empty() {
-                return live;
+            let available = self.available();
+            if !available.is_empty() {
+                return available;
             }
             changed.await;
         }
@@ -145,6 +183,31 @@ mod tests {
         assert_eq!((servers.count(), servers.dead()), (0, vec![server(1, 5)]));
         assert!(servers.report(server(1, 6), proto::ServerLoad::default()));
         assert_eq!(servers.dead(), [], "replaced");
+    }
+
+    #[test]
+    fn decommissioned_servers_get_regions_only_if_there_is_no_other() {
+        let servers = Servers::default();
+        servers.report(server(1, 5), proto::ServerLoad::default());
+        servers.report(server(2, 5), proto::ServerLoad::default());
+        assert!(servers.set_decommissioned([server(1, 5), server(3, 5)].into()));
+        assert!(!servers.set_decommissioned([server(1, 5), server(3, 5)].into()), "no change");
+        assert_eq!(servers.decommissioned(), [server(1, 5)], "the third one does not live");
+        assert_eq!(servers.available(), [server(2, 5)]);
+        servers.remove(&server(2, 5));
+        assert_eq!(servers.available(), [server(1, 5)]);
+    }
+
+    #[test]
+    fn a_cleared_server_stays_dead() {
+        let servers = Servers::default();
+        servers.report(server(1, 5), proto::ServerLoad::default());
+        assert!(!servers.clear_dead(&server(1, 5)), "it lives");
+        servers.remove(&server(1, 5));
+        assert!(servers.clear_dead(&server(1, 5)));
+        assert!(!servers.clear_dead(&server(1, 5)), "it is not listed");
+        assert_eq!(servers.dead(), []);
+        assert!(servers.is_dead(&server(1, 5)));
     }
 
     #[test]

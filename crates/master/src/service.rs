@@ -91,7 +91,7 @@ impl MasterService for Master {
         always get_security_capabilities(SecurityCapabilitiesRequest) -> SecurityCapabilitiesResponse = cluster::security_capabilities;
         initialized get_procedures(GetProceduresRequest) -> GetProceduresResponse = procedures::list;
         initialized get_locks(GetLocksRequest) -> GetLocksResponse = procedures::locks;
-        always list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse = cluster::decommissioned;
+        always list_decommissioned_region_servers(ListDecommissionedRegionServersRequest) -> ListDecommissionedRegionServersResponse = assign::decommissioned;
         initialized list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse = namespaces::names;
         initialized set_quota(SetQuotaRequest) -> SetQuotaResponse = quotas::set;
         initialized switch_rpc_throttle(SwitchRpcThrottleRequest) -> SwitchRpcThrottleResponse = quotas::switch_throttling;
@@ -104,6 +104,9 @@ impl MasterService for Master {
         initialized split_region(SplitTableRegionRequest) -> SplitTableRegionResponse = splits::split;
         initialized merge_table_regions(MergeTableRegionsRequest) -> MergeTableRegionsResponse = splits::merge;
         initialized move_region(MoveRegionRequest) -> MoveRegionResponse = assign::move_region;
+        initialized decommission_region_servers(DecommissionRegionServersRequest) -> DecommissionRegionServersResponse = assign::decommission;
+        initialized recommission_region_server(RecommissionRegionServerRequest) -> RecommissionRegionServerResponse = assign::recommission;
+        initialized clear_dead_servers(ClearDeadServersRequest) -> ClearDeadServersResponse = cluster::clear_dead;
         initialized assign_region(AssignRegionRequest) -> AssignRegionResponse = assign::assign;
         initialized unassign_region(UnassignRegionRequest) -> UnassignRegionResponse = assign::unassign;
         initialized set_split_or_merge_enabled(SetSplitOrMergeEnabledRequest) -> SetSplitOrMergeEnabledResponse = switches::set_split_or_merge;

@@ -255,12 +255,8 @@ base::absent! {
 }
 
 base::absent! {
-    /// Region servers cannot be drained, and regions are not normalized.
-    pub(super) struct NoDrainingServers in "Master,sub=Server" {
-        /// Region servers being drained.
-        Tag = "drainingRegionServers",
-        /// Number of region servers being drained.
-        Gauge = "numDrainingRegionServers",
+    /// Regions are not normalized.
+    pub(super) struct NoNormalizer in "Master,sub=Server" {
         /// Splits planned by the normalizer.
         Gauge = "splitPlanCount",
         /// Merges planned by the normalizer.

@@ -138,7 +138,7 @@ const ABSENT: &[&[Declared]] = &[
     regions::AbsentRegionMetrics::DECLARED,
     tables::AbsentTableMetrics::DECLARED,
     users::AbsentUserMetrics::DECLARED,
-    absent::NoDrainingServers::DECLARED,
+    absent::NoNormalizer::DECLARED,
     absent::NoInconsistencies::DECLARED,
     absent::NoBalancing::DECLARED,
     absent::NoLogSplits::DECLARED,

@@ -23,6 +23,8 @@ base::current_values! {
         live: Tag = "liveRegionServers",
         /// Dead region servers, separated by semicolons.
         dead: Tag = "deadRegionServers",
+        /// Live region servers that are decommissioned, separated by semicolons.
+        draining: Tag = "drainingRegionServers",
     }
 }
 
@@ -53,6 +55,8 @@ base::current_values! {
         servers: Gauge<u64> = "numRegionServers",
         /// Number of dead region servers.
         dead_servers: Gauge<u64> = "numDeadRegionServers",
+        /// Number of live region servers that are decommissioned.
+        draining_servers: Gauge<u64> = "numDrainingRegionServers",
         /// Average number of regions per region server.
         average_load: Gauge<f64> = "averageLoad",
         /// Rows read plus mutations, over all open regions.
@@ -97,7 +101,7 @@ pub fn beans(env: &Env, master: &Arc<Master>, calls: &Arc<rpc::Server>, identity
     let (of, of_identity) = (master.clone(), identity.clone());
     let of_servers = master.clone();
     bean("Master,sub=Server").read(move || server_names(&of_servers));
-    bean("Master,sub=Server").add(Arc::new(absent::NoDrainingServers));
+    bean("Master,sub=Server").add(Arc::new(absent::NoNormalizer));
     bean("Master,sub=Server").read(move || master_identity(of.server_name(), &of_identity, true));
     let of = master.clone();
     bean("Master,sub=Server").read(move || master_metrics(&of));
@@ -120,9 +124,15 @@ pub fn beans(env: &Env, master: &Arc<Master>, calls: &Arc<rpc::Server>, identity
 
 fn server_names(master: &Master) -> RegionServerNames {
     let servers = &master.context().servers;
-    let live: Vec<String> = servers.live().iter().map(|(server, _)| server.to_string()).collect();
-    let dead: Vec<String> = servers.dead().iter().map(ServerName::to_string).collect();
-    RegionServerNames { live: live.join(";").into(), dead: dead.join(";").into() }
+    let joined = |names: Vec<ServerName>| {
+        let names: Vec<String> = names.iter().map(ServerName::to_string).collect();
+        names.join(";").into()
+    };
+    RegionServerNames {
+        live: joined(servers.live_names()),
+        dead: joined(servers.dead()),
+        draining: joined(servers.decommissioned()),
+    }
 }
 
 fn master_identity(server: &ServerName, identity: &Identity, is_active: bool) -> MasterIdentity {
@@ -144,6 +154,7 @@ fn master_metrics(master: &Master) -> MasterMetrics {
         initialized_time: master.initialized_ms().into(),
         servers: servers.len().into(),
         dead_servers: master.context().servers.dead().len().into(),
+        draining_servers: master.context().servers.decommissioned().len().into(),
         average_load: (regions as f64 / servers.len().max(1) as f64).into(),
         requests: loads
             .map(|load| load.read_requests_count() + load.write_requests_count())

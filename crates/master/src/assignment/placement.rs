@@ -31,18 +31,18 @@ impl Counts {
 }
 
 impl Assignment {
-    /// Chooses a live server for each region. Waits until a server is live.
+    /// Chooses an available server for each region. Waits until there is one.
     pub(super) async fn place(&self, regions: &[RegionInfo]) -> BTreeMap<ServerName, Vec<RegionInfo>> {
-        let live = self.servers.wait_for_live().await;
+        let available = self.servers.wait_for_available().await;
         let mut counts = self.regions_per_server();
         let mut placed: BTreeMap<ServerName, Vec<RegionInfo>> = BTreeMap::new();
         for region in regions {
-            let server = match self.last_server(region, &live) {
+            let server = match self.last_server(region, &available) {
                 Some(server) => server,
-                None => live
+                None => available
                     .iter()
                     .min_by_key(|server| counts.of(server, &region.table))
-                    .expect("a server is live")
+                    .expect("a server is available")
                     .clone(),
             };
             counts.add(&server, &region.table);
@@ -51,8 +51,8 @@ impl Assignment {
         placed
     }
 
-    /// The live server at the address where the region was last.
-    fn last_server(&self, region: &RegionInfo, live: &[ServerName]) -> Option<ServerName> {
+    /// The available server at the address where the region was last.
+    fn last_server(&self, region: &RegionInfo, available: &[ServerName]) -> Option<ServerName> {
         let states = self.lock();
         let tracked = states.get(&region.encoded_name())?;
         // The server there may be the reason of the failure.
@@ -60,7 +60,7 @@ impl Assignment {
             return None;
         }
         let (host, port) = tracked.last_address.as_ref()?;
-        live.iter().find(|server| server.host == *host && server.port == *port).cloned()
+        available.iter().find(|server| server.host == *host && server.port == *port).cloned()
     }
 
     fn regions_per_server(&self) -> Counts {

@@ -28,11 +28,11 @@ pub(super) fn start(master: &Arc<Master>) {
         loop {
             clock.sleep(CHECK_PERIOD).await;
             let Some(master) = weak.upgrade() else { return };
-            let live = master.context().servers.live_names();
+            let available = master.context().servers.available();
             // Servers that come or go together are balanced together.
-            let is_steady = seen == live;
-            let is_due = clock.monotonic().saturating_sub(ran_at) >= period || is_uneven(&master, &live);
-            seen = live;
+            let is_steady = seen == available;
+            let is_due = clock.monotonic().saturating_sub(ran_at) >= period || is_uneven(&master, &available);
+            seen = available;
             if is_steady && is_due && master.context().switches.is_balancer_on() {
                 run(&master, false).await;
                 ran_at = clock.monotonic();
@@ -42,10 +42,10 @@ pub(super) fn start(master: &Arc<Master>) {
 }
 
 /// Whether a server has no region although others have several: it has just started.
-fn is_uneven(master: &Master, live: &[ServerName]) -> bool {
+fn is_uneven(master: &Master, servers: &[ServerName]) -> bool {
     let assignment = &master.context().assignment;
-    let counts = live.iter().map(|server| assignment.regions_on(server).len());
-    live.len() > 1 && counts.clone().any(|count| count == 0) && counts.sum::<usize>() > live.len()
+    let counts = servers.iter().map(|server| assignment.regions_on(server).len());
+    servers.len() > 1 && counts.clone().any(|count| count == 0) && counts.sum::<usize>() > servers.len()
 }
 
 /// Why the balancer does nothing now.
@@ -70,7 +70,7 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)>
         RegionState::Open(server) => Some((region, server)),
         _ => None,
     });
-    let moves = plan(open.collect(), &context.servers.live_names());
+    let moves = plan(open.collect(), &context.servers.available());
     if moves.is_empty() || is_dry {
         return Some((moves.len(), 0));
     }

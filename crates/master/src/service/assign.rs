@@ -1,4 +1,5 @@
-//! Calls that open, close and move one region. They respond when the procedure has ended.
+//! Calls that open, close and move regions. Those of one region respond when the procedure has
+//! ended.
 
 use cell::region::ServerName;
 use proto::exception::{Answer, JavaException};
@@ -18,9 +19,7 @@ pub(super) async fn move_region(
     let region = find(master, &request.region)?;
     let servers = &master.context().servers;
     let target = match &request.dest_server_name {
-        Some(name) => {
-            Some(ServerName::try_from(name).map_err(|error| JavaException::do_not_retry(error.to_string()))?)
-        }
+        Some(name) => Some(server_name(name)?),
         None => None,
     };
     let current = match master.context().assignment.state(&region) {
@@ -30,14 +29,86 @@ pub(super) async fn move_region(
     let is_elsewhere = match (&target, &current) {
         // HBase also moves no region to a server that is not live.
         (Some(target), current) => Some(target) != current.as_ref() && servers.is_live(target),
-        (None, current) => servers.live().iter().any(|(server, _)| Some(server) != current.as_ref()),
+        (None, current) => servers.available().iter().any(|server| Some(server) != current.as_ref()),
     };
-    let live = servers.live_names();
-    let other = live.into_iter().find(|server| Some(server) != current.as_ref());
+    let other = servers.available().into_iter().find(|server| Some(server) != current.as_ref());
     if let (true, Some(target)) = (is_elsewhere, target.or(other)) {
         submit_and_wait(master, Work::MoveRegion(region, target)).await?;
     }
     Ok(proto::MoveRegionResponse {})
+}
+
+/// `DecommissionRegionServers`: the live ones of these servers get no more regions. With `offload`,
+/// their regions move to other servers; the response does not wait for that.
+pub(super) async fn decommission(
+    master: &Master,
+    request: proto::DecommissionRegionServersRequest,
+) -> Answer<proto::DecommissionRegionServersResponse> {
+    let named = request.server_name.iter().map(server_name).collect::<Answer<Vec<_>>>()?;
+    let context = master.context();
+    let before = context.servers.decommissioned();
+    let is_new = |server: &ServerName| context.servers.is_live(server) && !before.contains(server);
+    let new: Vec<ServerName> = named.iter().filter(|server| is_new(server)).cloned().collect();
+    master.decommission(&named).await.map_err(|error| JavaException::io(error.to_string()))?;
+    if request.offload {
+        offload(master, &new).await?;
+    }
+    Ok(proto::DecommissionRegionServersResponse {})
+}
+
+/// Starts to move all regions of servers to the other servers with fewest regions.
+async fn offload(master: &Master, from: &[ServerName]) -> Answer<()> {
+    let context = master.context();
+    let mut targets: Vec<(usize, ServerName)> = context
+        .servers
+        .available()
+        .into_iter()
+        .filter(|server| !from.contains(server))
+        .map(|server| (context.assignment.regions_on(&server).len(), server))
+        .collect();
+    for server in from {
+        for region in context.assignment.regions_on(server) {
+            let Some((count, target)) = targets.iter_mut().min() else {
+                return Err(JavaException::io(format!("no server can take the regions of {server}")));
+            };
+            *count += 1;
+            master.submit_checked(Work::MoveRegion(region, target.clone()), (0, 0)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// `RecommissionRegionServer`: the server may get regions again, and gets the named ones now.
+pub(super) async fn recommission(
+    master: &Master,
+    request: proto::RecommissionRegionServerRequest,
+) -> Answer<proto::RecommissionRegionServerResponse> {
+    let server = server_name(&request.server_name)?;
+    master.recommission(&server).await.map_err(|error| JavaException::io(error.to_string()))?;
+    for specifier in &request.region {
+        let region = find(master, specifier)?;
+        let is_there =
+            master.context().assignment.state(&region).is_some_and(|state| state.server() == Some(&server));
+        if !is_there && master.context().servers.is_live(&server) {
+            master.submit_checked(Work::MoveRegion(region, server.clone()), (0, 0)).await?;
+        }
+    }
+    Ok(proto::RecommissionRegionServerResponse {})
+}
+
+/// `ListDecommissionedRegionServers`.
+pub(super) async fn decommissioned(
+    master: &Master,
+    _: proto::ListDecommissionedRegionServersRequest,
+) -> Answer<proto::ListDecommissionedRegionServersResponse> {
+    let servers = master.context().servers.decommissioned();
+    Ok(proto::ListDecommissionedRegionServersResponse {
+        server_name: servers.iter().map(Into::into).collect(),
+    })
+}
+
+fn server_name(message: &proto::ServerName) -> Answer<ServerName> {
+    ServerName::try_from(message).map_err(|error| JavaException::do_not_retry(error.to_string()))
 }
 
 /// `AssignRegion`.

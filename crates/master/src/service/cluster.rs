@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
+use cell::region::ServerName;
 use cell::schema::TableName;
 use proto::Option as StatusPart;
 use proto::exception::{Answer, JavaException, class};
@@ -195,10 +196,18 @@ pub(super) async fn security_capabilities(
     Ok(proto::SecurityCapabilitiesResponse { capabilities: vec![simple as i32] })
 }
 
-/// `ListDecommissionedRegionServers`: always empty.
-pub(super) async fn decommissioned(
-    _: &Master,
-    _: proto::ListDecommissionedRegionServersRequest,
-) -> Answer<proto::ListDecommissionedRegionServersResponse> {
-    Ok(proto::ListDecommissionedRegionServersResponse::default())
+/// `ClearDeadServers`: no longer lists these dead servers. Returns those that it cannot clear: all
+/// of them while a server is being recovered, as in HBase.
+pub(super) async fn clear_dead(
+    master: &Master,
+    request: proto::ClearDeadServersRequest,
+) -> Answer<proto::ClearDeadServersResponse> {
+    let context = master.context();
+    let is_recovering = !context.recoveries.list().is_empty();
+    let is_cleared = |message: &proto::ServerName| {
+        !is_recovering
+            && ServerName::try_from(message).is_ok_and(|server| context.servers.clear_dead(&server))
+    };
+    let server_name = request.server_name.into_iter().filter(|message| !is_cleared(message)).collect();
+    Ok(proto::ClearDeadServersResponse { server_name })
 }

@@ -126,6 +126,12 @@ service! {
         "MergeTableRegions" merge_table_regions(MergeTableRegionsRequest) -> MergeTableRegionsResponse;
         /// Moves a region to another server, or reopens it.
         "MoveRegion" move_region(MoveRegionRequest) -> MoveRegionResponse;
+        /// Excludes servers from the assignment of regions.
+        "DecommissionRegionServers" decommission_region_servers(DecommissionRegionServersRequest) -> DecommissionRegionServersResponse;
+        /// Includes a server in the assignment of regions again.
+        "RecommissionRegionServer" recommission_region_server(RecommissionRegionServerRequest) -> RecommissionRegionServerResponse;
+        /// Removes servers from the list of dead servers.
+        "ClearDeadServers" clear_dead_servers(ClearDeadServersRequest) -> ClearDeadServersResponse;
         /// Opens a region.
         "AssignRegion" assign_region(AssignRegionRequest) -> AssignRegionResponse;
         /// Closes a region.
@@ -167,11 +173,8 @@ service! {
         "ReplicationPeerModificationSwitch" (ReplicationPeerModificationSwitchRequest) -> ReplicationPeerModificationSwitchResponse;
         "GetReplicationPeerModificationProcedures" (GetReplicationPeerModificationProceduresRequest) -> GetReplicationPeerModificationProceduresResponse;
         "IsReplicationPeerModificationEnabled" (IsReplicationPeerModificationEnabledRequest) -> IsReplicationPeerModificationEnabledResponse;
-        "DecommissionRegionServers" (DecommissionRegionServersRequest) -> DecommissionRegionServersResponse;
-        "RecommissionRegionServer" (RecommissionRegionServerRequest) -> RecommissionRegionServerResponse;
         "GetSpaceQuotaRegionSizes" (GetSpaceQuotaRegionSizesRequest) -> GetSpaceQuotaRegionSizesResponse;
         "GetQuotaStates" (GetQuotaStatesRequest) -> GetQuotaStatesResponse;
-        "ClearDeadServers" (ClearDeadServersRequest) -> ClearDeadServersResponse;
         "GetLogEntries" (LogRequest) -> LogEntry;
         "ModifyTableStoreFileTracker" (ModifyTableStoreFileTrackerRequest) -> ModifyTableStoreFileTrackerResponse;
         "ModifyColumnStoreFileTracker" (ModifyColumnStoreFileTrackerRequest) -> ModifyColumnStoreFileTrackerResponse;

@@ -105,8 +105,11 @@ impl MasterPages {
         let heads = ["Regions", "Reads", "Writes", "Memory", "Files", "Size", "Up", "Reported"];
         columns.extend(heads.map(Column::number));
         let now_ms = self.context.now_ms();
+        let decommissioned = self.master.context().servers.decommissioned();
         let rows = cluster.servers.iter().map(|(server, load)| {
-            let name = Value::text(format!("{}:{}", server.host, server.port)).titled(server.to_string());
+            let mark = if decommissioned.contains(server) { " (decommissioned)" } else { "" };
+            let name = Value::text(format!("{}:{}{mark}", server.host, server.port));
+            let name = name.titled(server.to_string());
             let mut sums = super::cluster::ReportedLoad::default();
             load.region_loads
                 .iter()

@@ -158,7 +158,7 @@ fn an_outcome_outlives_the_master_until_its_retention_ends() {
     };
     let id = run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
-        faulty.add(Rule::new(Fault::NoSpace).at(STAGED));
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(fs::faulty::Operation::Create).after(1));
         let id = create_once(&cluster, "t").await.unwrap().unwrap();
         cluster.env.clock.sleep(Duration::from_secs(1)).await;
         assert!(abort(&cluster, id, true).await);

@@ -8,6 +8,8 @@ that were started here are ended.
 Without a network of its own, all processes listen on free ports of loopback. With one
 (`network.Network`), each process has its own address, and can be partitioned from the others.
 """
+import contextlib
+import glob
 import json
 import os
 import random
@@ -39,6 +41,14 @@ def zookeeper_jars():
     output = os.path.join(TARGET, "zookeeper", ZOOKEEPER)
     maven(os.path.join(COMPAT, "zookeeper"), output, f"-P{ZOOKEEPER}")
     return f"{output}/lib/*"
+
+
+def thread_states(pid):
+    """The states of the threads of a process, such as T for a stopped one."""
+    for thread in glob.glob(f"/proc/{pid}/task/*/stat"):
+        with contextlib.suppress(OSError), open(thread, encoding="utf-8", errors="replace") as stat:
+            # The name of the thread, in parentheses, may have any characters.
+            yield stat.read().rpartition(")")[2].split()[0]
 
 
 class Member:
@@ -76,7 +86,14 @@ class Member:
             self.process.wait()
 
     def pause(self):
+        """Stops all threads. On a busy machine, some run on for a while after the signal, and may
+        still acknowledge writes, which is correct."""
         self.process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + STOP_PATIENCE_S
+        while self.running() and any(state != "T" for state in thread_states(self.pid)):
+            if time.monotonic() > end:
+                die(f"{self.name} does not stop after SIGSTOP")
+            time.sleep(0.001)
         self.paused = True
 
     def resume(self):

@@ -91,6 +91,7 @@ pub struct Cluster {
     pub server: Arc<RegionServer>,
     pub root: RootDir,
     pub fs: Arc<dyn FileSystem>,
+    pub coordinator: Arc<dyn Coordinator>,
     store: MasterStore,
 }
 
@@ -153,7 +154,7 @@ impl Cluster {
             store: store.region().clone(),
             cluster: None,
             connections: Arc::new(direct),
-            coordinator,
+            coordinator: coordinator.clone(),
             names: Names::below("/hbase"),
             server_name: name(1),
             info_port: 0,
@@ -168,7 +169,7 @@ impl Cluster {
         };
         server.register(status).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
-        Ok(Cluster { env: env.clone(), master, server, root, fs, store })
+        Ok(Cluster { env: env.clone(), master, server, root, fs, coordinator, store })
     }
 
     /// Another master of the same data, before its initialization.

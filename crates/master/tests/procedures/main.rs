@@ -11,6 +11,7 @@
 
 mod alter;
 mod cluster;
+mod decommission;
 mod failures;
 mod integrity;
 mod limits;

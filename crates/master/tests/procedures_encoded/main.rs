@@ -7,6 +7,8 @@
 mod alter;
 #[path = "../procedures/cluster.rs"]
 mod cluster;
+#[path = "../procedures/decommission.rs"]
+mod decommission;
 #[path = "../procedures/failures.rs"]
 mod failures;
 #[path = "../procedures/integrity.rs"]

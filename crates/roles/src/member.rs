@@ -1,6 +1,7 @@
 //! A process of a cluster, as both roles see it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use cell::region::ServerName;
@@ -9,6 +10,9 @@ use layout::RootDir;
 use tracing::info;
 use zk::coordinator::SessionState;
 use zk::{Coordinator, Names};
+
+/// The pause before another attempt when ZooKeeper does not answer.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Ends the process immediately, for the reason that is passed to it.
 pub type EndProcess = Arc<dyn Fn(&str) + Send + Sync>;
@@ -48,13 +52,13 @@ pub fn end_with_session(env: &Env, coordinator: &dyn Coordinator, end_process: E
 ///
 /// # Errors
 /// If the session expired.
-pub async fn wait_for_cluster(coordinator: &dyn Coordinator, names: &Names) -> Result<(), String> {
-    wait_for_znode(coordinator, &names.hbaseid()).await?;
-    wait_for_znode(coordinator, &names.running()).await
+pub async fn wait_for_cluster(env: &Env, coordinator: &dyn Coordinator, names: &Names) -> Result<(), String> {
+    wait_for_znode(env, coordinator, &names.hbaseid()).await?;
+    wait_for_znode(env, coordinator, &names.running()).await
 }
 
 /// Waits until a znode exists, which the active master creates.
-async fn wait_for_znode(coordinator: &dyn Coordinator, path: &str) -> Result<(), String> {
+async fn wait_for_znode(env: &Env, coordinator: &dyn Coordinator, path: &str) -> Result<(), String> {
     let mut is_logged = false;
     loop {
         let found = async {
@@ -71,7 +75,8 @@ async fn wait_for_znode(coordinator: &dyn Coordinator, path: &str) -> Result<(),
         };
         match found.await {
             Ok(true) => return Ok(()),
-            Ok(false) | Err(zk::Error::Unavailable(_)) => {}
+            Ok(false) => {}
+            Err(zk::Error::Unavailable(_)) => env.clock.sleep(RETRY_PAUSE).await,
             Err(error) => return Err(error.to_string()),
         }
     }

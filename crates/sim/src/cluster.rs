@@ -252,7 +252,7 @@ async fn run_region_server(
     let listener = env.net.listen(any_address(REGION_SERVER_PORT)).await.map_err(text)?;
     let (session, member) = join(life, &ensemble, REGION_SERVER_PORT, planted).await;
     let Member { coordinator, names, .. } = &member;
-    wait_for_cluster(&**coordinator, names).await?;
+    wait_for_cluster(env, &**coordinator, names).await?;
     member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
     let master = DuplicatingCaller::new(active_master(env, coordinator, names), env.clone(), DUPLICATION);
     let master: Arc<dyn RegionServerStatusService> = Arc::new(Remote(master));

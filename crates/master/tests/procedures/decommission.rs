@@ -29,7 +29,7 @@ fn a_server_is_decommissioned_until_it_is_recommissioned() {
         assert_eq!(listed(&cluster).await, [], "a server that does not live");
         decommission(&cluster, server.clone()).await;
         decommission(&cluster, server.clone()).await;
-        assert_eq!(listed(&cluster).await, [server.clone()]);
+        assert_eq!(listed(&cluster).await, std::slice::from_ref(&server));
         let request = proto::RecommissionRegionServerRequest { server_name: server, region: Vec::new() };
         cluster.master.recommission_region_server(request).await.unwrap();
         assert_eq!(listed(&cluster).await, []);

@@ -49,7 +49,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let names = session::names(&config);
     let ensemble = session::open(&env, &config).await?;
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
-    wait_for_cluster(&*coordinator, &names).await?;
+    wait_for_cluster(&env, &*coordinator, &names).await?;
     let reserve = format!("{},{}", name.host, name.port);
     let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
     let info_port = port_of(page_listener.as_deref());

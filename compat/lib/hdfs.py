@@ -1,0 +1,226 @@
+"""A real HDFS on loopback: one NameNode or two (HA), and DataNodes, each a JVM of its own.
+
+It is a context manager. Its processes, `nn0`, `dn0` and so on, can be killed, started, paused and
+resumed by name. Data and logs are in a fresh directory below compat/target/hdfs-runs, which is kept
+if something fails. Only processes that were started here are ended.
+"""
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+from cluster import Member
+from javatools import COMPAT, SERVER_OPENS, TARGET, java, maven, write_site
+
+HOST = "127.0.0.1"
+SERVICE = "ns"
+START_PATIENCE_S = 90
+HDFS = "org.apache.hadoop.hdfs."
+NAMENODE = HDFS + "server.namenode.NameNode"
+DATANODE = HDFS + "server.datanode.DataNode"
+# Maximum heap of each process.
+HEAP = "256m"
+LOGGING = """log4j.rootLogger=INFO,console
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %-5p [%t] %c{2}: %m%n
+"""
+
+
+def jars():
+    """The class path of the daemons and tools."""
+    output = os.path.join(TARGET, "hdfs")
+    maven(os.path.join(COMPAT, "hdfs"), output)
+    return f"{output}/lib/*"
+
+
+def free_ports(count):
+    """Ports of loopback that are free now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Hdfs:
+    """The processes of an HDFS; `settings` are further settings of hdfs-site.xml."""
+
+    def __init__(self, datanodes=3, ha=False, settings=None):
+        self.namenodes = ["nn0", "nn1"] if ha else ["nn0"]
+        self.datanodes = [f"dn{index}" for index in range(datanodes)]
+        self.members = {}
+        self._settings = dict(settings or {})
+        self._keeps = False
+
+    def __enter__(self):
+        self._class_path = jars()
+        parent = os.path.join(TARGET, "hdfs-runs")
+        os.makedirs(parent, exist_ok=True)
+        self.directory = tempfile.mkdtemp(prefix="run.", dir=parent)
+        try:
+            self._start_all()
+        except BaseException:
+            self._keeps = True
+            self._stop_all()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        self._keeps = self._keeps or kind is not None
+        self._stop_all()
+
+    def client_settings(self):
+        """The settings that a client needs."""
+        settings = {"fs.defaultFS": self.url, **self._service}
+        return {**settings, **self._settings}
+
+    def start(self, name):
+        """Starts a process, and waits until it serves."""
+        member = self.members[name]
+        log_start = os.path.getsize(member.log) if os.path.exists(member.log) else 0
+        member.start()
+        sign = "successfully registered with NN" if name in self.datanodes else "RPC up at: "
+        end = time.monotonic() + START_PATIENCE_S
+        while sign not in self._log_since(member, log_start):
+            if not member.running() or time.monotonic() > end:
+                raise RuntimeError(f"{name} did not start; see {member.log}:\n{member.end_of_log()}")
+            time.sleep(0.1)
+
+    def kill(self, name):
+        self.members[name].kill()
+
+    def pause(self, name):
+        self.members[name].pause()
+
+    def resume(self, name):
+        self.members[name].resume()
+
+    def fail_over(self):
+        """Kills the active NameNode and makes the other one active."""
+        self.kill("nn0")
+        # Without the force, it would wait for the old one.
+        self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "--forceactive", "nn1", text="Y\n")
+
+    def fsck(self, path):
+        """The report of `hdfs fsck`."""
+        return self._tool(HDFS + "tools.DFSck", path, "-files", "-blocks", "-openforwrite")
+
+    def keep(self):
+        """Keeps the directory after the end."""
+        self._keeps = True
+
+    def _start_all(self):
+        self._configure()
+        self._tool(NAMENODE, "-format", "-nonInteractive", conf="nn0")
+        self.start("nn0")
+        if len(self.namenodes) > 1:
+            self._tool(NAMENODE, "-bootstrapStandby", "-nonInteractive", conf="nn1")
+            self.start("nn1")
+            self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "nn0")
+        for name in self.datanodes:
+            self.start(name)
+        self._tool(HDFS + "tools.DFSAdmin", "-safemode", "wait")
+
+    def _configure(self):
+        namenode_ports = {name: free_ports(2) for name in self.namenodes}
+        rpc = {name: f"{HOST}:{ports[0]}" for name, ports in namenode_ports.items()}
+        http = {name: f"{HOST}:{ports[1]}" for name, ports in namenode_ports.items()}
+        if len(self.namenodes) > 1:
+            self.url = f"hdfs://{SERVICE}"
+            self._service = {"dfs.nameservices": SERVICE, f"dfs.ha.namenodes.{SERVICE}": ",".join(self.namenodes)}
+            for name in self.namenodes:
+                self._service[f"dfs.namenode.rpc-address.{SERVICE}.{name}"] = rpc[name]
+                self._service[f"dfs.namenode.http-address.{SERVICE}.{name}"] = http[name]
+            self._service[f"dfs.client.failover.proxy.provider.{SERVICE}"] = (
+                HDFS + "server.namenode.ha.ConfiguredFailoverProxyProvider")
+        else:
+            self.url = f"hdfs://{rpc['nn0']}"
+            self._service = {}
+        for name in ["client", *self.namenodes, *self.datanodes]:
+            self._configure_one(name, rpc, http)
+        for name in self.namenodes:
+            self._add(name, NAMENODE)
+        for name in self.datanodes:
+            self._add(name, DATANODE)
+
+    def _configure_one(self, name, rpc, http):
+        conf = self._conf(name)
+        # The daemons insist on the directories of their web pages, which the jars lack.
+        for pages in ("hdfs", "datanode"):
+            os.makedirs(os.path.join(conf, "webapps", pages))
+        with open(os.path.join(conf, "log4j.properties"), "w") as out:
+            out.write(LOGGING)
+        write_site(os.path.join(conf, "core-site.xml"),
+                   {"fs.defaultFS": self.url, "hadoop.tmp.dir": os.path.join(self.directory, "tmp")})
+        settings = {
+            "dfs.replication": min(3, len(self.datanodes)),
+            "dfs.permissions.enabled": "false",
+            "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+            "dfs.namenode.safemode.extension": 0,
+            "dfs.heartbeat.interval": 1,
+            **self._service,
+        }
+        if name in self.namenodes:
+            settings["dfs.namenode.name.dir"] = f"file://{self.directory}/{name}.names"
+            if len(self.namenodes) > 1:
+                settings["dfs.ha.namenode.id"] = name
+            else:
+                settings.update({"dfs.namenode.rpc-address": rpc[name], "dfs.namenode.http-address": http[name]})
+        if len(self.namenodes) > 1:
+            settings.update({
+                "dfs.namenode.shared.edits.dir": f"file://{self.directory}/edits",
+                "dfs.ha.fencing.methods": "shell(/bin/true)",
+                "dfs.ha.tail-edits.period": 1,
+            })
+        if name in self.datanodes:
+            data, web, ipc = free_ports(3)
+            settings.update({
+                "dfs.datanode.data.dir": f"file://{self.directory}/{name}.blocks",
+                "dfs.datanode.address": f"{HOST}:{data}",
+                "dfs.datanode.http.address": f"{HOST}:{web}",
+                "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
+                "dfs.datanode.hostname": "localhost",
+            })
+        settings.update(self._settings)
+        write_site(os.path.join(conf, "hdfs-site.xml"), settings)
+
+    def _conf(self, name):
+        return os.path.join(self.directory, "conf", name)
+
+    def _java(self, conf, heap):
+        return [java(), *SERVER_OPENS, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+                "-cp", f"{self._conf(conf)}:{self._class_path}"]
+
+    def _add(self, name, main_class):
+        self.members[name] = Member(name, self.directory, HOST, [*self._java(name, HEAP), main_class])
+
+    def _tool(self, *command, conf="client", text=None):
+        done = subprocess.run([*self._java(conf, "128m"), *command], capture_output=True, text=True, input=text)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
+
+    def _log_since(self, member, start):
+        try:
+            with open(member.log, "rb") as log:
+                log.seek(start)
+                return log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _stop_all(self):
+        for member in reversed(self.members.values()):
+            member.stop()
+        if self._keeps:
+            print(f"logs and data are kept in {self.directory}")
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,303 @@
+//! One connection to a NameNode: Hadoop's RPC (version 9) without SASL.
+//!
+//! Concurrent calls share a connection. One task writes requests and one reads responses, so a call
+//! whose caller stops waiting leaves no partial request.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::env::{Env, Stream, TaskClass};
+use base::varint::get_varint;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::failure::Failure;
+use crate::generated::{
+    ConnectionContext, RequestHeader, RpcRequestHeader, RpcResponseHeader, UserInformation,
+};
+use crate::options::Address;
+
+const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+const PROTOCOL_VERSION: u64 = 1;
+/// Magic, version of the RPC, service class, and no authentication.
+const PREAMBLE: [u8; 7] = *b"hrpc\x09\0\0";
+const CONTEXT_CALL_ID: i32 = -3;
+const KIND_PROTOCOL_BUFFERS: u32 = 2;
+const SUCCESS: u32 = 0;
+/// Hadoop's default for `ipc.maximum.response.length`.
+const RESPONSE_BYTES_MAX: usize = 128 << 20;
+
+/// The client as NameNodes know it.
+pub(crate) struct Identity {
+    pub(crate) user: String,
+    /// Random; with the id of a call, it identifies the call in a NameNode's cache of results.
+    pub(crate) client_id: [u8; 16],
+}
+
+/// A call, which may be sent several times.
+#[derive(Clone, Copy)]
+pub(crate) struct CallId {
+    pub(crate) id: i32,
+    /// How often it was sent before.
+    pub(crate) retries: i32,
+}
+
+/// Why a call has no response.
+pub(crate) enum CallError {
+    /// The NameNode returned an exception.
+    Remote(Failure),
+    /// The connection failed; the call may have been executed.
+    Broken(String),
+}
+
+type Response = Result<Bytes, CallError>;
+
+#[derive(Default)]
+struct Calls {
+    waiting: HashMap<i32, oneshot::Sender<Response>>,
+    // Why the connection failed.
+    broken: Option<String>,
+}
+
+/// An open connection. Dropping it closes it.
+pub(crate) struct Connection {
+    client_id: [u8; 16],
+    requests: mpsc::UnboundedSender<Bytes>,
+    calls: Arc<Mutex<Calls>>,
+    // Ends the reading task when it is dropped.
+    _end: oneshot::Sender<()>,
+}
+
+fn locked(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connection {
+    pub(crate) async fn open(env: &Env, address: &Address, identity: &Identity) -> io::Result<Connection> {
+        let mut stream = env.net.connect(&address.host, address.port).await?;
+        let start = [&PREAMBLE[..], &context(identity)].concat();
+        stream.write_all(&start).await?;
+        stream.flush().await?;
+        let (reading, writing) = tokio::io::split(stream);
+        let (requests, queue) = mpsc::unbounded_channel();
+        let (end, ended) = oneshot::channel();
+        let calls = Arc::new(Mutex::new(Calls::default()));
+        let (reader_calls, writer_calls) = (calls.clone(), calls.clone());
+        env.spawn(TaskClass::Service, async move {
+            let reason = tokio::select! {
+                biased;
+                _ = ended => "closed".to_owned(),
+                reason = receive_all(reading, &reader_calls) => reason,
+            };
+            fail_all(&reader_calls, reason);
+        });
+        env.spawn(TaskClass::Service, async move {
+            if let Err(error) = send_all(writing, queue).await {
+                fail_all(&writer_calls, error.to_string());
+            }
+        });
+        Ok(Connection { client_id: identity.client_id, requests, calls, _end: end })
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        locked(&self.calls).broken.is_some()
+    }
+
+    /// Sends a call, and returns its length-delimited response.
+    pub(crate) async fn call(&self, method: &str, call: CallId, request: &impl Message) -> Response {
+        let (done, response) = oneshot::channel();
+        {
+            let mut calls = locked(&self.calls);
+            if let Some(reason) = &calls.broken {
+                return Err(CallError::Broken(reason.clone()));
+            }
+            calls.waiting.insert(call.id, done);
+        }
+        // Without a task that sends it, the reading task has failed or will fail the call.
+        let _ = self.requests.send(self.frame(method, call, request));
+        let closed = |_| Err(CallError::Broken("closed".to_owned()));
+        response.await.unwrap_or_else(closed)
+    }
+
+    fn frame(&self, method: &str, call: CallId, request: &impl Message) -> Bytes {
+        let header = RequestHeader {
+            method_name: method.to_owned(),
+            declaring_class_protocol_name: PROTOCOL.to_owned(),
+            client_protocol_version: PROTOCOL_VERSION,
+        };
+        let mut body = rpc_header(self.client_id, call).encode_length_delimited_to_vec();
+        body.extend(header.encode_length_delimited_to_vec());
+        body.extend(request.encode_length_delimited_to_vec());
+        frame(&body)
+    }
+}
+
+fn rpc_header(client_id: [u8; 16], call: CallId) -> RpcRequestHeader {
+    RpcRequestHeader {
+        rpc_kind: Some(KIND_PROTOCOL_BUFFERS),
+        rpc_op: Some(0),
+        call_id: call.id,
+        client_id: Bytes::copy_from_slice(&client_id),
+        retry_count: Some(call.retries),
+    }
+}
+
+fn frame(body: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(4 + body.len());
+    framed.put_u32(u32::try_from(body.len()).expect("requests are small"));
+    framed.put_slice(body);
+    framed.freeze()
+}
+
+fn context(identity: &Identity) -> Bytes {
+    let call = CallId { id: CONTEXT_CALL_ID, retries: -1 };
+    let user = UserInformation { effective_user: Some(identity.user.clone()), real_user: None };
+    let context = ConnectionContext { user_info: Some(user), protocol: Some(PROTOCOL.to_owned()) };
+    let mut body = rpc_header(identity.client_id, call).encode_length_delimited_to_vec();
+    body.extend(context.encode_length_delimited_to_vec());
+    frame(&body)
+}
+
+async fn send_all(
+    mut stream: WriteHalf<Box<dyn Stream>>,
+    mut queue: mpsc::UnboundedReceiver<Bytes>,
+) -> io::Result<()> {
+    while let Some(request) = queue.recv().await {
+        stream.write_all(&request).await?;
+        stream.flush().await?;
+    }
+    stream.shutdown().await
+}
+
+/// Reads responses until the connection fails; returns why.
+async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>) -> String {
+    loop {
+        let response = match receive(&mut stream).await {
+            Ok(response) => response,
+            Err(error) => return error.to_string(),
+        };
+        match parse_response(response) {
+            Ok((id, response)) => {
+                let waiting = locked(calls).waiting.remove(&id);
+                // The caller may have stopped waiting.
+                let _ = waiting.map(|done| done.send(response));
+            }
+            Err(reason) => return reason,
+        }
+    }
+}
+
+async fn receive(stream: &mut ReadHalf<Box<dyn Stream>>) -> io::Result<Bytes> {
+    let len = stream.read_u32().await? as usize;
+    if len > RESPONSE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a response of {len} bytes")));
+    }
+    let mut response = vec![0; len];
+    stream.read_exact(&mut response).await?;
+    Ok(response.into())
+}
+
+/// The id of the call, and its response; an error ends the connection.
+fn parse_response(mut response: Bytes) -> Result<(i32, Response), String> {
+    let header = RpcResponseHeader::decode_length_delimited(&mut response)
+        .map_err(|error| format!("invalid response header: {error}"))?;
+    // Ids of calls are never negative; a negative one reports a problem with the connection itself.
+    let id = header.call_id as i32;
+    if header.status == SUCCESS {
+        return Ok((id, Ok(response)));
+    }
+    let class = header.exception_class.unwrap_or_default();
+    let message = header.error_message.unwrap_or_default();
+    match id {
+        0.. => Ok((id, Err(CallError::Remote(Failure::Remote { class, message })))),
+        _ => Err(format!("rejected by the NameNode: {class}: {message}")),
+    }
+}
+
+fn fail_all(calls: &Mutex<Calls>, reason: String) {
+    let waiting = {
+        let mut calls = locked(calls);
+        calls.broken.get_or_insert_with(|| reason.clone());
+        std::mem::take(&mut calls.waiting)
+    };
+    for done in waiting.into_values() {
+        // The caller may have stopped waiting.
+        let _ = done.send(Err(CallError::Broken(reason.clone())));
+    }
+}
+
+/// Removes a length-delimited message from the front of `buffer`, if all of it is there.
+///
+/// # Errors
+/// If the bytes are not a message.
+pub(crate) fn take_delimited<M: Message + Default>(buffer: &mut BytesMut) -> io::Result<Option<M>> {
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut rest = &buffer[..];
+    let Some(len) = get_varint(&mut rest) else {
+        return match buffer.len() >= base::varint::VARINT_LEN_MAX {
+            true => Err(invalid("invalid length of a message".to_owned())),
+            false => Ok(None),
+        };
+    };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    if len > RESPONSE_BYTES_MAX {
+        return Err(invalid(format!("a message of {len} bytes")));
+    }
+    if rest.len() < len {
+        return Ok(None);
+    }
+    let prefix = buffer.len() - rest.len();
+    buffer.advance(prefix);
+    let message = M::decode(buffer.split_to(len).freeze());
+    message.map(Some).map_err(|error| invalid(format!("invalid message: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::BoolResponse;
+
+    #[test]
+    fn a_message_is_taken_only_when_it_is_complete() {
+        let bytes = BoolResponse { result: true }.encode_length_delimited_to_vec();
+        let mut buffer = BytesMut::new();
+        for byte in &bytes {
+            assert_eq!(take_delimited::<BoolResponse>(&mut buffer).unwrap(), None);
+            buffer.put_u8(*byte);
+        }
+        buffer.put_u8(7);
+        assert_eq!(take_delimited(&mut buffer).unwrap(), Some(BoolResponse { result: true }));
+        assert_eq!(&buffer[..], [7]);
+        let mut invalid = BytesMut::from(&[0xff; 10][..]);
+        assert!(take_delimited::<BoolResponse>(&mut invalid).is_err());
+    }
+
+    #[test]
+    fn the_first_bytes_are_those_of_hadoops_client() {
+        let identity = Identity { user: "u".to_owned(), client_id: [1; 16] };
+        let sent = context(&identity);
+        assert_eq!(sent.len(), 4 + u32::from_be_bytes(sent[..4].try_into().unwrap()) as usize);
+        // Header: kind 2, op 0, call id -3 as sint32, client id, retry count -1 as sint32.
+        let header = [&[26, 0x08, 2, 0x10, 0, 0x18, 5, 0x22, 16][..], &[1; 16], &[0x28, 1]].concat();
+        assert_eq!(&sent[4..4 + header.len()], header);
+    }
+
+    #[test]
+    fn a_response_about_the_connection_ends_it() {
+        let response = |id: i32, status| {
+            let header = RpcResponseHeader {
+                call_id: id as u32,
+                status,
+                exception_class: Some("a.B".to_owned()),
+                ..RpcResponseHeader::default()
+            };
+            parse_response(header.encode_length_delimited_to_vec().into())
+        };
+        assert!(matches!(response(4, 0), Ok((4, Ok(_)))));
+        assert!(matches!(response(4, 1), Ok((4, Err(CallError::Remote(failure)))) if failure.is("B")));
+        assert!(response(-1, 2).is_err());
+    }
+}

@@ -1,0 +1,510 @@
+//! A file that is being written: its lease, its blocks, and what happens when a block fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::{Env, TaskClass};
+use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
+use tracing::{debug, info, warn};
+
+use crate::block::{AckLimits, BlockFault, BlockWriter, Shape};
+use crate::failure::Failure;
+use crate::generated::{
+    AbandonBlockRequest, AddBlockRequest, AddBlockResponse, BoolResponse, CompleteRequest, CreateRequest,
+    CreateResponse, Empty, ExtendedBlock, FsPermission, FsyncRequest, LocatedBlock, RecoverLeaseRequest,
+};
+use crate::link::Target;
+use crate::namenode::{NameNode, Patience};
+use crate::options::{Limits, Settings};
+use crate::suspects::Suspects;
+
+const CREATE: u32 = 1;
+/// The file is never erasure-coded, even in a directory whose files are: such a file has no hflush.
+const SHOULD_REPLICATE: u32 = 0x80;
+/// Appended bytes that are sent without a sync.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Packets that may be unacknowledged when no sync is required.
+const WINDOW_PACKETS: usize = 64;
+/// Attempts to find DataNodes for a block.
+const SETUP_ATTEMPTS: usize = 8;
+/// Pauses between two polls of a condition: the first, and the longest.
+const POLL: Duration = Duration::from_millis(5);
+const POLL_MAX: Duration = Duration::from_millis(400);
+/// How long the NameNode may take to replicate the previous block, or to complete a file.
+const COMPLETION: Duration = Duration::from_secs(60);
+/// Time limit of the query whether the lease is still held, which delays the report of a failure.
+const LEASE_CHECK: Duration = Duration::from_millis(200);
+const RECOVERY_POLL: Duration = Duration::from_millis(100);
+const RECOVERY_REPORT: Duration = Duration::from_secs(30);
+
+/// What all files of a file system share.
+pub(crate) struct Shared {
+    pub(crate) env: Env,
+    pub(crate) namenode: NameNode,
+    pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
+    pub(crate) suspects: Suspects,
+    /// Client name for lease recovery.
+    pub(crate) client_name: String,
+}
+
+impl Shared {
+    /// The absolute path in HDFS.
+    pub(crate) fn full(&self, path: &FilePath) -> String {
+        let full = match path.as_str() {
+            "" => self.settings.root.clone(),
+            below => format!("{}/{below}", self.settings.root),
+        };
+        if full.is_empty() { "/".to_owned() } else { full }
+    }
+
+    /// Recovers the lease of a file, and returns when the file is closed.
+    pub(crate) async fn recover_lease(&self, path: &FilePath) -> Result<()> {
+        let request = RecoverLeaseRequest { src: self.full(path), client_name: self.client_name.clone() };
+        let clock = &self.env.clock;
+        let began = clock.monotonic();
+        let mut reported = Duration::ZERO;
+        loop {
+            let response: std::result::Result<BoolResponse, Failure> =
+                self.namenode.call("recoverLease", &request).await;
+            match response {
+                Ok(BoolResponse { result: true }) => return Ok(()),
+                Ok(BoolResponse { result: false }) => {}
+                // An earlier attempt is still running.
+                Err(failure) if failure.is("RecoveryInProgressException") => {}
+                Err(failure) => return Err(failure.at(path, "recover lease")),
+            }
+            let waited = clock.monotonic().saturating_sub(began);
+            if waited >= self.limits.recovery {
+                let message = format!("the file is still open after {} s", waited.as_secs());
+                return Err(Error::io(path, "recover lease", message));
+            }
+            if waited >= reported + RECOVERY_REPORT {
+                reported = waited;
+                warn!(%path, waited_s = waited.as_secs(), "lease recovery takes long; waiting");
+            }
+            clock.sleep(RECOVERY_POLL).await;
+        }
+    }
+}
+
+enum State {
+    Open,
+    /// An operation runs, or was cancelled: what it sent is unknown.
+    Interrupted,
+    Failed(Error),
+    Closed,
+}
+
+/// A file that is being written, by one writer.
+pub(crate) struct OpenFile {
+    shared: Arc<Shared>,
+    path: FilePath,
+    access: AccessPattern,
+    /// The holder of the lease. Each file has its own, so that the recovery of one file does not
+    /// affect the others.
+    client_name: String,
+    file_id: u64,
+    block: Option<BlockWriter>,
+    /// The last block that was ended.
+    ended: Option<ExtendedBlock>,
+    /// Appended bytes that are not sent yet.
+    pending: Vec<u8>,
+    state: State,
+}
+
+impl OpenFile {
+    /// Creates a new file. A log has its first block when this returns.
+    pub(crate) async fn create(
+        shared: Arc<Shared>,
+        path: FilePath,
+        access: AccessPattern,
+    ) -> Result<OpenFile> {
+        let client_name = format!("{}_{:016x}", shared.client_name, shared.env.random.next_u64());
+        let (replication, block_size) = match access {
+            AccessPattern::Log => (shared.settings.log_replication, shared.settings.log_block_bytes),
+            AccessPattern::Data => (shared.settings.replication, shared.settings.block_bytes),
+        };
+        let request = CreateRequest {
+            src: shared.full(&path),
+            masked: FsPermission { perm: shared.settings.file_mode },
+            client_name: client_name.clone(),
+            create_flag: CREATE | SHOULD_REPLICATE,
+            create_parent: false,
+            replication,
+            block_size,
+        };
+        let created = shared.namenode.call("create", &request).await;
+        let created: CreateResponse = created.map_err(|failure| failure.at(&path, "create"))?;
+        let status = created.fs.unwrap_or_default();
+        let mut file = OpenFile {
+            path,
+            access,
+            client_name,
+            file_id: status.file_id.unwrap_or_default(),
+            block: None,
+            ended: None,
+            pending: Vec::new(),
+            state: State::Open,
+            shared,
+        };
+        if status.file_encryption_info.is_some() {
+            let message = "the directory is in an encryption zone, which is not supported";
+            return Err(file.fail(Error::io(&file.path, "create", message)));
+        }
+        if access == AccessPattern::Log
+            && let Err(error) = file.next_block().await
+        {
+            return Err(file.fail(error));
+        }
+        Ok(file)
+    }
+
+    pub(crate) fn client_name(&self) -> &str {
+        &self.client_name
+    }
+
+    /// Whether the file needs its lease.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Interrupted)
+    }
+
+    /// Appends bytes, which may be sent later.
+    pub(crate) async fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.begin("append")?;
+        self.pending.extend_from_slice(bytes);
+        let outcome = match self.pending.len() >= BUFFER_BYTES {
+            true => self.send(None).await,
+            false => Ok(()),
+        };
+        self.end(outcome)
+    }
+
+    /// Sends all appended bytes, and waits until all DataNodes have them with this guarantee.
+    pub(crate) async fn sync(&mut self, level: SyncLevel) -> Result<()> {
+        self.begin("sync")?;
+        let outcome = self.send(Some(level)).await;
+        self.end(outcome)
+    }
+
+    /// Sends all appended bytes, and closes the file.
+    pub(crate) async fn close(&mut self) -> Result<()> {
+        self.begin("close")?;
+        let outcome = self.finish().await;
+        match outcome {
+            Ok(()) => {
+                self.state = State::Closed;
+                Ok(())
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Closes a file whose writer was dropped. If it has an operation that was cancelled, its lease
+    /// is recovered instead.
+    pub(crate) async fn abandon(&mut self) {
+        let outcome = match self.state {
+            State::Open => self.close().await,
+            State::Interrupted => {
+                Err(self.fail(Error::io(&self.path, "close", "an operation was cancelled")))
+            }
+            State::Failed(_) | State::Closed => Ok(()),
+        };
+        if let Err(error) = outcome {
+            warn!(path = %self.path, %error, "cannot close a file that was dropped");
+        }
+    }
+
+    /// Sends a heartbeat to the DataNodes of an idle file. A failure is permanent, as for a sync.
+    pub(crate) async fn beat(&mut self) {
+        if self.block.is_none() || self.begin("heartbeat").is_err() {
+            return;
+        }
+        let limits = self.ack_limits();
+        let outcome = match &mut self.block {
+            Some(block) => block.beat(limits).await,
+            None => Ok(()),
+        };
+        let outcome = match outcome {
+            Ok(()) => Ok(()),
+            Err(fault) => Err(self.explain("heartbeat", fault).await),
+        };
+        // The next operation returns the error.
+        let _ = self.end(outcome);
+    }
+
+    fn begin(&mut self, operation: &'static str) -> Result<()> {
+        match &self.state {
+            State::Open => {
+                self.state = State::Interrupted;
+                Ok(())
+            }
+            State::Failed(error) => Err(error.clone()),
+            State::Interrupted => Err(Error::io(&self.path, operation, "an earlier operation was cancelled")),
+            State::Closed => Err(Error::io(&self.path, operation, "the file is closed")),
+        }
+    }
+
+    fn end(&mut self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Ok(()) => {
+                self.state = State::Open;
+                Ok(())
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Stops the file: later operations fail with the same error. Its lease is recovered.
+    fn fail(&mut self, error: Error) -> Error {
+        self.state = State::Failed(error.clone());
+        // Closes the connections, so that the DataNodes accept the recovery without waiting.
+        self.block = None;
+        self.pending = Vec::new();
+        if !fs::shared::is_taken_over(&error) {
+            recover_later(&self.shared, &self.path);
+        }
+        error
+    }
+
+    fn ack_limits(&self) -> AckLimits {
+        let limits = &self.shared.limits;
+        match self.access {
+            AccessPattern::Data => AckLimits { first: limits.data_ack, laggard: None },
+            AccessPattern::Log => {
+                let tolerates = self.shared.suspects.tolerates_slowness(self.shared.env.clock.monotonic());
+                let (first, laggard) = (limits.log_ack, (!tolerates).then_some(limits.log_laggard));
+                AckLimits { first: if tolerates { limits.data_ack } else { first }, laggard }
+            }
+        }
+    }
+
+    fn block_bytes(&self) -> u64 {
+        match self.access {
+            AccessPattern::Log => self.shared.settings.log_block_bytes,
+            AccessPattern::Data => self.shared.settings.block_bytes,
+        }
+    }
+
+    /// Sends the pending bytes. With a level, waits until all bytes of the file have it.
+    async fn send(&mut self, level: Option<SyncLevel>) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let limits = self.ack_limits();
+        let mut rest = &pending[..];
+        while !rest.is_empty() {
+            let room = self.block.as_ref().map_or(0, |block| self.block_bytes().saturating_sub(block.len()));
+            if room == 0 {
+                self.next_block().await?;
+                continue;
+            }
+            let fitting = rest.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+            if fitting == rest.len() && level.is_some() {
+                break;
+            }
+            let (now, later) = rest.split_at(fitting);
+            let block = self.block.as_mut().expect("a block with room");
+            if let Err(fault) = block.write(now, WINDOW_PACKETS, limits).await {
+                return Err(self.explain("append", fault).await);
+            }
+            rest = later;
+        }
+        if let (Some(level), Some(block)) = (level, &mut self.block)
+            && let Err(fault) = block.write_and_sync(rest, level == SyncLevel::Disk, limits).await
+        {
+            return Err(self.explain("sync", fault).await);
+        }
+        // The buffer is used again.
+        self.pending = pending;
+        self.pending.clear();
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        self.send(None).await?;
+        self.end_block(false).await?;
+        let request = CompleteRequest {
+            src: self.shared.full(&self.path),
+            client_name: self.client_name.clone(),
+            last: self.ended.clone(),
+            file_id: Some(self.file_id),
+        };
+        let clock = self.shared.env.clock.clone();
+        let began = clock.monotonic();
+        let mut pause = POLL;
+        loop {
+            let completed = self.shared.namenode.call("complete", &request).await;
+            let completed: BoolResponse = completed.map_err(|failure| self.lease_error("close", &failure))?;
+            if completed.result {
+                return Ok(());
+            }
+            if clock.monotonic().saturating_sub(began) >= COMPLETION {
+                let message = "the DataNodes have not reported the last block";
+                return Err(Error::io(&self.path, "close", message));
+            }
+            clock.sleep(pause).await;
+            pause = (pause * 2).min(POLL_MAX);
+        }
+    }
+
+    /// Ends the current block, if there is one.
+    async fn end_block(&mut self, to_disk: bool) -> Result<()> {
+        // A sync of a whole block may take long.
+        let limits = AckLimits { first: self.shared.limits.data_ack, laggard: None };
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if let Err(fault) = block.end(to_disk, limits).await {
+            return Err(self.explain("end block", fault).await);
+        }
+        self.ended = self.block.take().map(|block| block.block());
+        Ok(())
+    }
+
+    /// Ends the current block and begins the next one.
+    async fn next_block(&mut self) -> Result<()> {
+        // A later sync covers only the block that is then open.
+        self.end_block(true).await?;
+        let mut last_fault = String::new();
+        for _ in 0..SETUP_ATTEMPTS {
+            let located = self.add_block().await?;
+            match self.open_block(&located).await {
+                Ok(block) => {
+                    self.report_replicas(&block);
+                    self.block = Some(block);
+                    return Ok(());
+                }
+                Err(fault) => {
+                    info!(path = %self.path, reason = %fault.what, "cannot set up a block; using other DataNodes");
+                    self.suspect(&fault);
+                    last_fault = fault.what;
+                    self.abandon_block(&located).await?;
+                }
+            }
+        }
+        let message = format!("{SETUP_ATTEMPTS} attempts failed, the last one because of {last_fault}");
+        Err(Error::io(&self.path, "set up a block", message))
+    }
+
+    async fn open_block(&mut self, located: &LocatedBlock) -> std::result::Result<BlockWriter, BlockFault> {
+        let target = Target {
+            block: &located.b,
+            token: &located.block_token,
+            client_name: &self.client_name,
+            block_bytes: self.block_bytes(),
+            by_hostname: self.shared.settings.by_hostname,
+        };
+        let shape = match self.access {
+            AccessPattern::Log => Shape::FanOut,
+            AccessPattern::Data => Shape::Pipeline,
+        };
+        BlockWriter::open(&self.shared.env, located, &target, shape, self.shared.limits.setup).await
+    }
+
+    fn report_replicas(&self, block: &BlockWriter) {
+        let wanted = match self.access {
+            AccessPattern::Log => self.shared.settings.log_replication,
+            AccessPattern::Data => self.shared.settings.replication,
+        };
+        if block.replicas() < wanted as usize {
+            warn!(path = %self.path, replicas = block.replicas(), wanted, "a block has too few replicas");
+        }
+    }
+
+    async fn add_block(&mut self) -> Result<LocatedBlock> {
+        let clock = &self.shared.env.clock;
+        let began = clock.monotonic();
+        let mut pause = POLL;
+        loop {
+            let request = AddBlockRequest {
+                src: self.shared.full(&self.path),
+                client_name: self.client_name.clone(),
+                previous: self.ended.clone(),
+                exclude_nodes: self.shared.suspects.infos(clock.monotonic()),
+                file_id: Some(self.file_id),
+            };
+            let added = self.shared.namenode.call("addBlock", &request).await;
+            let failure = match added {
+                Ok(AddBlockResponse { block }) => return Ok(block),
+                Err(failure) => failure,
+            };
+            if failure.means_no_datanode() && self.shared.suspects.forget_oldest() {
+                continue;
+            }
+            let waited = clock.monotonic().saturating_sub(began);
+            if !failure.is("NotReplicatedYetException") || waited >= COMPLETION {
+                return Err(self.lease_error("add block", &failure));
+            }
+            clock.sleep(pause).await;
+            pause = (pause * 2).min(POLL_MAX);
+        }
+    }
+
+    async fn abandon_block(&mut self, located: &LocatedBlock) -> Result<()> {
+        let request = AbandonBlockRequest {
+            b: located.b.clone(),
+            src: self.shared.full(&self.path),
+            holder: self.client_name.clone(),
+            file_id: Some(self.file_id),
+        };
+        let abandoned = self.shared.namenode.call("abandonBlock", &request).await;
+        let Empty {} = abandoned.map_err(|failure| self.lease_error("abandon block", &failure))?;
+        Ok(())
+    }
+
+    fn suspect(&self, fault: &BlockFault) {
+        let now = self.shared.env.clock.monotonic();
+        for node in &fault.nodes {
+            self.shared.suspects.add(node, now);
+        }
+        if fault.is_slow {
+            self.shared.suspects.add_slow_failure(now);
+        }
+    }
+
+    /// The error of a call that needs the lease.
+    fn lease_error(&self, operation: &'static str, failure: &Failure) -> Error {
+        match failure.means_fenced() {
+            true => Error::TakenOver { path: self.path.clone() },
+            false => failure.at(&self.path, operation),
+        }
+    }
+
+    /// The error for a block's fault. Records the nodes at fault.
+    ///
+    /// Lease recovery by another client closes the connections too. Only the NameNode can
+    /// distinguish the two cases.
+    async fn explain(&mut self, operation: &'static str, fault: BlockFault) -> Error {
+        if !fault.is_slow && self.lost_lease().await {
+            return Error::TakenOver { path: self.path.clone() };
+        }
+        self.suspect(&fault);
+        Error::io(&self.path, operation, fault.what)
+    }
+
+    async fn lost_lease(&mut self) -> bool {
+        let request = FsyncRequest {
+            src: self.shared.full(&self.path),
+            client: self.client_name.clone(),
+            last_block_length: Some(-1),
+            file_id: Some(self.file_id),
+        };
+        let patience = Patience { attempt: LEASE_CHECK, total: LEASE_CHECK };
+        let checked = self.shared.namenode.call_within(patience, "fsync", &request).await;
+        match checked {
+            Ok(Empty {}) => false,
+            Err(failure) => failure.means_fenced(),
+        }
+    }
+}
+
+/// Recovers the lease of a file in the background.
+fn recover_later(shared: &Arc<Shared>, path: &FilePath) {
+    let (shared, path) = (shared.clone(), path.clone());
+    let env = shared.env.clone();
+    env.spawn(TaskClass::Service, async move {
+        match shared.recover_lease(&path).await {
+            Ok(()) => info!(%path, "closed a file whose writer failed"),
+            // Removed, or renamed: then the process that renamed it fences it.
+            Err(Error::NotFound { .. }) => debug!(%path, "a file whose writer failed was removed"),
+            Err(error) => warn!(%path, %error, "cannot close a file whose writer failed"),
+        }
+    });
+}

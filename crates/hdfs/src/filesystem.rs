@@ -1,0 +1,309 @@
+//! The [`FileSystem`] on HDFS.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use base::env::{Env, TaskClass};
+use fs::{AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result};
+use hdfs_native::{Client, ClientBuilder};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::file::Shared;
+use crate::generated::{
+    self, BoolResponse, DeleteRequest, Empty, FileInfoResponse, FsPermission, FsStatsResponse,
+    ListingRequest, ListingResponse, MkdirsRequest, PathRequest, RenameRequest, ServerDefaultsResponse,
+};
+use crate::namenode::NameNode;
+use crate::options::{HdfsOptions, OptionsError, Settings};
+use crate::reader::HdfsReader;
+use crate::suspects::Suspects;
+use crate::writer::HdfsWriter;
+
+const DIRECTORY: u32 = 1;
+/// How long `hdfs-native` waits for bytes of a DataNode, unless the settings state it.
+const READ_IDLE_MS: &str = "5000";
+
+/// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
+pub struct HdfsFileSystem {
+    shared: Arc<Shared>,
+    client: Client,
+    root_id: u64,
+}
+
+/// Why [`HdfsFileSystem::connect`] failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The options are invalid or not supported.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// A call to the NameNode failed.
+    #[error(transparent)]
+    Fs(#[from] Error),
+    /// The client library rejected the settings.
+    #[error("the HDFS client rejected its settings: {0}")]
+    Library(String),
+}
+
+impl HdfsFileSystem {
+    /// Connects to HDFS, and creates the root directory if it is missing. Waits for an active
+    /// NameNode for as long as the options permit.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect(
+        env: &Env,
+        options: &HdfsOptions,
+    ) -> std::result::Result<HdfsFileSystem, ConnectError> {
+        let settings = Settings::parse(options)?;
+        let client = library(env, options, &settings).await?;
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            namenode: NameNode::new(env, &options.user, &settings, &options.limits),
+            settings,
+            limits: options.limits,
+            suspects: Suspects::default(),
+            client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
+        });
+        check_encryption(&shared).await?;
+        let mut fs = HdfsFileSystem { shared, client, root_id: 0 };
+        let root = FilePath::root();
+        fs.make_dirs(&root).await?;
+        let found = fs.file_info(&root).await?.ok_or(Error::NotFound { path: root })?;
+        fs.root_id = found.file_id.unwrap_or_default();
+        Ok(fs)
+    }
+
+    async fn file_info(&self, path: &FilePath) -> Result<Option<generated::FileStatus>> {
+        let request = PathRequest { src: self.shared.full(path) };
+        let found = self.shared.namenode.call("getFileInfo", &request).await;
+        match found {
+            Ok(FileInfoResponse { fs }) => Ok(fs),
+            // A parent is a file.
+            Err(failure) if is_not_found(&failure) => Ok(None),
+            Err(failure) => Err(failure.at(path, "stat")),
+        }
+    }
+
+    async fn try_rename(
+        &self,
+        from: &FilePath,
+        to: &FilePath,
+        overwrite: bool,
+    ) -> std::result::Result<(), Failure> {
+        let (src, dst) = (self.shared.full(from), self.shared.full(to));
+        let request = RenameRequest { src, dst, overwrite_dest: overwrite };
+        let Empty {} = self.shared.namenode.call("rename2", &request).await?;
+        Ok(())
+    }
+
+    async fn rename_now(&self, from: &FilePath, to: &FilePath) -> Result<()> {
+        let failure = match self.try_rename(from, to, false).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => failure,
+        };
+        if is_not_found(&failure) {
+            // Either the source or the directory of the target is missing.
+            let path = if self.file_info(from).await?.is_some() { to } else { from };
+            return Err(Error::NotFound { path: path.clone() });
+        }
+        if !failure.is("FileAlreadyExistsException") {
+            return Err(failure.at(from, "rename"));
+        }
+        if from == to {
+            return Ok(());
+        }
+        let statuses = [self.file_info(from).await?, self.file_info(to).await?];
+        if statuses.iter().flatten().any(|status| status.file_type == DIRECTORY) {
+            return Err(Error::AlreadyExists { path: to.clone() });
+        }
+        self.try_rename(from, to, true).await.map_err(|failure| failure.at(from, "rename"))
+    }
+
+    async fn list_now(&self, dir: &FilePath) -> Result<Vec<FileStatus>> {
+        let src = self.shared.full(dir);
+        let missing = || Error::NotFound { path: dir.clone() };
+        let mut entries = Vec::new();
+        let mut start_after = bytes::Bytes::new();
+        loop {
+            let request = ListingRequest { src: src.clone(), start_after, need_location: false };
+            let listed = self.shared.namenode.call("getListing", &request).await;
+            let listed: ListingResponse = listed.map_err(|failure| failure.at(dir, "list"))?;
+            let page = listed.dir_list.ok_or_else(missing)?;
+            // The listing of a file is the file, without a name.
+            if page.partial_listing.iter().any(|entry| entry.path.is_empty()) {
+                return Err(missing());
+            }
+            start_after = page.partial_listing.last().map(|entry| entry.path.clone()).unwrap_or_default();
+            entries.extend(page.partial_listing.iter().map(|entry| {
+                let name = String::from_utf8_lossy(&entry.path).into_owned();
+                status(name, entry)
+            }));
+            if page.remaining_entries == 0 || start_after.is_empty() {
+                break;
+            }
+        }
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
+    }
+
+    async fn open_now(&self, path: &FilePath) -> Result<Arc<dyn FileReader>> {
+        let found = self.file_info(path).await?.ok_or_else(|| Error::NotFound { path: path.clone() })?;
+        if found.file_type == DIRECTORY {
+            return Err(Error::io(path, "open", "is a directory"));
+        }
+        let id = found.file_id.unwrap_or_default();
+        let reader = HdfsReader::open(self.shared.clone(), self.client.clone(), path.clone(), id).await?;
+        Ok(Arc::new(reader))
+    }
+}
+
+/// The client library, with its tasks on the runtime of service threads.
+async fn library(
+    env: &Env,
+    options: &HdfsOptions,
+    settings: &Settings,
+) -> std::result::Result<Client, ConnectError> {
+    let (send, receive) = oneshot::channel();
+    env.spawn(TaskClass::Service, async move {
+        // The caller may have stopped waiting.
+        let _ = send.send(Handle::current());
+    });
+    let ended = |_| ConnectError::Library("the service threads ended".to_owned());
+    let runtime = receive.await.map_err(ended)?;
+    let mut values = options.settings.clone();
+    values.entry("dfs.client.socket-timeout".to_owned()).or_insert_with(|| READ_IDLE_MS.to_owned());
+    ClientBuilder::new()
+        .with_url(settings.service.clone())
+        .with_config(values)
+        .with_user(options.user.clone())
+        .with_io_runtime(runtime)
+        .build()
+        .map_err(|error| ConnectError::Library(error.to_string()))
+}
+
+async fn check_encryption(shared: &Shared) -> std::result::Result<(), ConnectError> {
+    let defaults = shared.namenode.call("getServerDefaults", &Empty {}).await;
+    let defaults: ServerDefaultsResponse =
+        defaults.map_err(|failure| failure.at(&FilePath::root(), "connect"))?;
+    match defaults.server_defaults.encrypt_data_transfer() {
+        false => Ok(()),
+        true => {
+            let (key, value) = ("dfs.encrypt.data.transfer".to_owned(), "true".to_owned());
+            Err(OptionsError::Unsupported { key, value }.into())
+        }
+    }
+}
+
+fn is_not_found(failure: &Failure) -> bool {
+    failure.is("FileNotFoundException")
+        || failure.is("ParentNotDirectoryException")
+        || failure.is("PathIsNotDirectoryException")
+}
+
+fn status(name: String, status: &generated::FileStatus) -> FileStatus {
+    let is_dir = status.file_type == DIRECTORY;
+    let len = if is_dir { 0 } else { status.length };
+    FileStatus { name, is_dir, len, modified_ms: status.modification_time }
+}
+
+impl FileSystem for HdfsFileSystem {
+    fn create<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        Box::pin(async move {
+            let writer = HdfsWriter::create(&self.shared, path, access).await?;
+            Ok(Box::new(writer) as Box<dyn FileWriter>)
+        })
+    }
+
+    fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
+        Box::pin(self.open_now(path))
+    }
+
+    fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.rename_now(from, to))
+    }
+
+    fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if *path == FilePath::root() {
+                return Err(Error::io(path, "delete", "cannot delete the root directory"));
+            }
+            let request = DeleteRequest { src: self.shared.full(path), recursive: true };
+            let deleted: std::result::Result<BoolResponse, Failure> =
+                self.shared.namenode.call("delete", &request).await;
+            match deleted {
+                Ok(_) => Ok(()),
+                Err(failure) if is_not_found(&failure) => Ok(()),
+                Err(failure) => Err(failure.at(path, "delete")),
+            }
+        })
+    }
+
+    fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
+        Box::pin(async move {
+            let found = self.file_info(path).await?;
+            Ok(found.map(|found| status(path.name().to_owned(), &found)))
+        })
+    }
+
+    fn list<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Vec<FileStatus>>> {
+        Box::pin(self.list_now(dir))
+    }
+
+    fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let masked = FsPermission { perm: self.shared.settings.dir_mode };
+            let request = MkdirsRequest { src: self.shared.full(dir), masked, create_parent: true };
+            let made: std::result::Result<BoolResponse, Failure> =
+                self.shared.namenode.call("mkdirs", &request).await;
+            match made {
+                Ok(_) => Ok(()),
+                Err(failure) if failure.is("ParentNotDirectoryException") => {
+                    Err(Error::AlreadyExists { path: dir.clone() })
+                }
+                Err(failure) => Err(failure.at(dir, "make directory")),
+            }
+        })
+    }
+
+    fn sync_dir<'a>(&'a self, _dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        // The NameNode has logged a change before it responds.
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(async move {
+            let stats = self.shared.namenode.call("getFsStats", &Empty {}).await;
+            let stats: FsStatsResponse = stats.map_err(|failure| failure.at(&FilePath::root(), "stat"))?;
+            // Each byte of a file needs the space of all its replicas.
+            let replicas = u64::from(self.shared.settings.replication);
+            let space = |bytes: u64| bytes / replicas;
+            let (total_bytes, free_bytes) = (space(stats.capacity), space(stats.remaining));
+            Ok((total_bytes > 0).then_some(DiskSpace { total_bytes, free_bytes }))
+        })
+    }
+
+    fn check_root(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let root = FilePath::root();
+            match self.file_info(&root).await? {
+                None => Err(Error::NotFound { path: root }),
+                Some(found) if found.file_id.unwrap_or_default() == self.root_id => Ok(()),
+                Some(_) => {
+                    let src = self.shared.full(&root);
+                    let what = format!("{src} is not the directory that was opened at startup");
+                    Err(Error::io(&root, "check of the root directory", what))
+                }
+            }
+        })
+    }
+
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.shared.recover_lease(path))
+    }
+}

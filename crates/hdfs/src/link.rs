@@ -1,0 +1,245 @@
+//! A connection that writes a block to one DataNode, or to several through the first one.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use base::env::{Env, Stream};
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::connection::take_delimited;
+use crate::generated::{
+    BaseHeader, BlockOpResponse, CachingStrategy, Checksum, ClientOperationHeader, DatanodeId, DatanodeInfo,
+    ExtendedBlock, LocatedBlock, OpWriteBlock, PipelineAck,
+};
+use crate::packet::{CHUNK_BYTES, HEARTBEAT};
+
+const VERSION: u16 = 28;
+const OP_WRITE_BLOCK: u8 = 80;
+/// Setup of a new block.
+const STAGE_CREATE: u32 = 6;
+const CHECKSUM_CRC32C: u32 = 2;
+const SUCCESS: u32 = 0;
+/// The bits of an acknowledgement's flag that have the status.
+const STATUS_BITS: u32 = 0xf;
+const INBOUND_BYTES: usize = 1 << 10;
+
+/// A DataNode that stores a replica.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) id: DatanodeId,
+    /// The NameNode's description of it.
+    pub(crate) info: Bytes,
+    storage_type: Option<u32>,
+    storage_id: Option<String>,
+}
+
+impl Node {
+    /// The nodes of a block.
+    ///
+    /// # Errors
+    /// If a description is invalid.
+    pub(crate) fn all_of(block: &LocatedBlock) -> io::Result<Vec<Node>> {
+        let node = |(index, info): (usize, &Bytes)| {
+            let decoded = DatanodeInfo::decode(info.clone()).map_err(io::Error::other)?;
+            let storage_type = block.storage_types.get(index).copied();
+            let storage_id = block.storage_ids.get(index).cloned();
+            Ok(Node { id: decoded.id, info: info.clone(), storage_type, storage_id })
+        };
+        block.locs.iter().enumerate().map(node).collect()
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataNode {}:{} ({})", self.id.ip_addr, self.id.xfer_port, self.id.host_name)
+    }
+}
+
+/// What is written, and by which client.
+pub(crate) struct Target<'a> {
+    pub(crate) block: &'a ExtendedBlock,
+    pub(crate) token: &'a Bytes,
+    pub(crate) client_name: &'a str,
+    /// Most bytes that the block will have.
+    pub(crate) block_bytes: u64,
+    pub(crate) by_hostname: bool,
+}
+
+/// Why a DataNode did not do its part.
+#[derive(Debug)]
+pub(crate) struct NodeFault {
+    /// Index of the node in the link.
+    pub(crate) node: usize,
+    pub(crate) what: String,
+}
+
+/// An open connection.
+pub(crate) struct Link {
+    pub(crate) nodes: Vec<Node>,
+    stream: Box<dyn Stream>,
+    inbound: BytesMut,
+    /// Number of the last acknowledged packet.
+    pub(crate) acked: i64,
+    heartbeats_acked: u64,
+}
+
+impl Link {
+    /// Connects to the first of `nodes` and sets up the block on all of them.
+    pub(crate) async fn open(
+        env: &Env,
+        nodes: Vec<Node>,
+        target: &Target<'_>,
+        limit: Duration,
+    ) -> Result<Link, (Vec<Node>, NodeFault)> {
+        let opened = env.timeout(limit, Link::connect(env, &nodes, target)).await;
+        let late = || Err(fault(0, format!("no response to the setup within {} ms", limit.as_millis())));
+        match opened.unwrap_or_else(late) {
+            Ok((stream, inbound)) => {
+                Ok(Link { nodes, stream, inbound, acked: HEARTBEAT, heartbeats_acked: 0 })
+            }
+            Err(fault) => Err((nodes, fault)),
+        }
+    }
+
+    async fn connect(
+        env: &Env,
+        nodes: &[Node],
+        target: &Target<'_>,
+    ) -> Result<(Box<dyn Stream>, BytesMut), NodeFault> {
+        let first = &nodes[0].id;
+        let host = if target.by_hostname { &first.host_name } else { &first.ip_addr };
+        let port = u16::try_from(first.xfer_port).map_err(|_| fault(0, "invalid port".to_owned()))?;
+        let failed = |error: io::Error| fault(0, error.to_string());
+        let mut stream = env.net.connect(host, port).await.map_err(failed)?;
+        stream.write_all(&setup_request(nodes, target)).await.map_err(failed)?;
+        stream.flush().await.map_err(failed)?;
+        let mut inbound = BytesMut::with_capacity(INBOUND_BYTES);
+        let response: BlockOpResponse = read_message(&mut stream, &mut inbound).await.map_err(failed)?;
+        let bad = response.first_bad_link.filter(|link| !link.is_empty());
+        if response.status == SUCCESS && bad.is_none() {
+            return Ok((stream, inbound));
+        }
+        let is_bad =
+            |node: &Node| bad.as_ref() == Some(&format!("{}:{}", node.id.ip_addr, node.id.xfer_port));
+        let at = nodes.iter().position(is_bad).unwrap_or(0);
+        let message = response.message.unwrap_or_default();
+        Err(fault(at, format!("setup failed with status {}: {message}", response.status)))
+    }
+
+    /// Sends packets, then waits until all nodes have acknowledged packet `until`.
+    pub(crate) async fn exchange(&mut self, packets: &[Bytes], until: i64) -> Result<(), NodeFault> {
+        self.send(packets).await?;
+        while self.acked < until {
+            self.receive_ack().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a heartbeat and waits until `count` heartbeats are acknowledged.
+    pub(crate) async fn beat(&mut self, packet: &Bytes, count: u64) -> Result<(), NodeFault> {
+        self.send(std::slice::from_ref(packet)).await?;
+        while self.heartbeats_acked < count {
+            self.receive_ack().await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, packets: &[Bytes]) -> Result<(), NodeFault> {
+        let failed = |error: io::Error| fault(0, error.to_string());
+        for packet in packets {
+            self.stream.write_all(packet).await.map_err(failed)?;
+        }
+        self.stream.flush().await.map_err(failed)
+    }
+
+    async fn receive_ack(&mut self) -> Result<(), NodeFault> {
+        let ack: PipelineAck = read_message(&mut self.stream, &mut self.inbound)
+            .await
+            .map_err(|error| fault(0, error.to_string()))?;
+        if let Some((node, status)) = first_error(&ack) {
+            let node = node.min(self.nodes.len() - 1);
+            return Err(fault(node, format!("packet {} failed with status {status}", ack.seqno)));
+        }
+        match ack.seqno {
+            HEARTBEAT => self.heartbeats_acked += 1,
+            next if next == self.acked + 1 => self.acked = next,
+            other => return Err(fault(0, format!("acknowledged packet {other} after {}", self.acked))),
+        }
+        Ok(())
+    }
+}
+
+fn fault(node: usize, what: String) -> NodeFault {
+    NodeFault { node, what }
+}
+
+/// Index and status of the first node that failed.
+fn first_error(ack: &PipelineAck) -> Option<(usize, u32)> {
+    let status = |(index, reply): (usize, &u32)| {
+        let status = ack.flag.get(index).map_or(*reply, |flag| flag & STATUS_BITS);
+        (status != SUCCESS).then_some((index, status))
+    };
+    ack.reply.iter().enumerate().find_map(status)
+}
+
+async fn read_message<M: Message + Default>(
+    stream: &mut Box<dyn Stream>,
+    inbound: &mut BytesMut,
+) -> io::Result<M> {
+    loop {
+        if let Some(message) = take_delimited(inbound)? {
+            return Ok(message);
+        }
+        if stream.read_buf(inbound).await? == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
+        }
+    }
+}
+
+fn setup_request(nodes: &[Node], target: &Target<'_>) -> Bytes {
+    let (first, rest) = nodes.split_first().expect("a link has a node");
+    let block = ExtendedBlock { num_bytes: Some(target.block_bytes), ..target.block.clone() };
+    let request = OpWriteBlock {
+        header: ClientOperationHeader {
+            base_header: BaseHeader { block, token: Some(target.token.clone()) },
+            client_name: target.client_name.to_owned(),
+        },
+        targets: rest.iter().map(|node| node.info.clone()).collect(),
+        stage: STAGE_CREATE,
+        pipeline_size: nodes.len() as u32,
+        min_bytes_rcvd: 0,
+        max_bytes_rcvd: 0,
+        latest_generation_stamp: target.block.generation_stamp,
+        requested_checksum: Checksum { r#type: CHECKSUM_CRC32C, bytes_per_checksum: CHUNK_BYTES as u32 },
+        caching_strategy: Some(CachingStrategy { drop_behind: None }),
+        storage_type: first.storage_type,
+        target_storage_types: rest.iter().filter_map(|node| node.storage_type).collect(),
+        storage_id: first.storage_id.clone(),
+        target_storage_ids: rest.iter().filter_map(|node| node.storage_id.clone()).collect(),
+    };
+    let mut bytes = BytesMut::new();
+    bytes.put_u16(VERSION);
+    bytes.put_u8(OP_WRITE_BLOCK);
+    bytes.put_slice(&request.encode_length_delimited_to_vec());
+    bytes.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_node_that_failed_is_at_fault() {
+        let ack = |reply: &[u32], flag: &[u32]| {
+            first_error(&PipelineAck { seqno: 0, reply: reply.to_vec(), flag: flag.to_vec() })
+        };
+        assert_eq!(ack(&[0, 0], &[]), None);
+        assert_eq!(ack(&[0, 1, 1], &[]), Some((1, 1)));
+        // Congestion is reported in higher bits.
+        assert_eq!(ack(&[1, 1], &[0x20, 0x40]), None);
+        assert_eq!(ack(&[0, 0], &[0x20, 0x42]), Some((1, 2)));
+    }
+}

@@ -1,0 +1,346 @@
+//! The root, user, settings and time limits of a file system.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+const DEFAULT_PORT: u16 = 8020;
+const DEFAULT_BLOCK_BYTES: u64 = 128 << 20;
+/// Hadoop's default is 15 s, which is too long for a commit that waits for a new log.
+const PAUSE_MAX_MS: u64 = 2000;
+/// Blocks are multiples of the range that a checksum covers.
+const BLOCK_BYTES_UNIT: u64 = 512;
+
+/// Where a file system is, and with which settings it is used.
+#[derive(Clone, Debug)]
+pub struct HdfsOptions {
+    /// The root directory: `hdfs://NAMESERVICE/PATH`, `hdfs://HOST/PATH` or `hdfs://HOST:PORT/PATH`.
+    pub url: String,
+    /// The user that owns new files.
+    pub user: String,
+    /// Settings by their names in `core-site.xml` and `hdfs-site.xml`, and the following of
+    /// `hbase-site.xml`: `hbase.regionserver.hlog.replication` and `hbase.regionserver.hlog.blocksize`.
+    pub settings: HashMap<String, String>,
+    /// Time limits.
+    pub limits: Limits,
+}
+
+/// How long a file system waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For the response of one NameNode, before the next one is tried.
+    pub call: Duration,
+    /// For any active NameNode that is not in safe mode.
+    pub namenode: Duration,
+    /// For the connection to a DataNode and its response to the setup of a block.
+    pub setup: Duration,
+    /// For the acknowledgement of a log's bytes by the first DataNode.
+    pub log_ack: Duration,
+    /// For the acknowledgement of a log's bytes by the other DataNodes, after that by the first one.
+    /// After three failures for this reason within 10 seconds the limit is not applied for
+    /// 10 seconds.
+    pub log_laggard: Duration,
+    /// For the acknowledgement of the bytes of any other file.
+    pub data_ack: Duration,
+    /// For one attempt of a read.
+    pub read: Duration,
+    /// For lease recovery.
+    pub recovery: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            call: Duration::from_secs(5),
+            namenode: Duration::from_secs(300),
+            setup: Duration::from_secs(1),
+            log_ack: Duration::from_secs(2),
+            log_laggard: Duration::from_millis(300),
+            data_ack: Duration::from_secs(30),
+            read: Duration::from_secs(10),
+            recovery: Duration::from_secs(900),
+        }
+    }
+}
+
+/// Why options cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// The URL is invalid.
+    #[error("{url} is not a URL of the form hdfs://NAMESERVICE/PATH or hdfs://HOST:PORT/PATH")]
+    Url {
+        /// The URL.
+        url: String,
+    },
+    /// A setting has an invalid value.
+    #[error("{key} = {value} is invalid: {expected} is expected")]
+    Value {
+        /// Name of the setting.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What its value must be.
+        expected: &'static str,
+    },
+    /// The name service has a NameNode without an address.
+    #[error("the name service {nameservice} has a NameNode {namenode}, but {key} is not set")]
+    NoAddress {
+        /// The name service.
+        nameservice: String,
+        /// The NameNode.
+        namenode: String,
+        /// Name of the missing setting.
+        key: String,
+    },
+    /// The cluster requires a feature that is not supported.
+    #[error("{key} = {value} is not supported")]
+    Unsupported {
+        /// Name of the setting.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+}
+
+/// Host and port of a NameNode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// The settings that this crate uses, parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) namenodes: Vec<Address>,
+    /// `hdfs://` and the authority of the URL.
+    pub(crate) service: String,
+    /// Absolute path of the root, without a slash at its end; empty for `/`.
+    pub(crate) root: String,
+    pub(crate) replication: u32,
+    pub(crate) block_bytes: u64,
+    pub(crate) log_replication: u32,
+    pub(crate) log_block_bytes: u64,
+    pub(crate) file_mode: u32,
+    pub(crate) dir_mode: u32,
+    /// Whether DataNodes are addressed by host name rather than by IP address.
+    pub(crate) by_hostname: bool,
+    /// Time after which a read is sent to another replica too.
+    pub(crate) hedge_after: Option<Duration>,
+    /// First and longest pause between two attempts to find the active NameNode.
+    pub(crate) pause: Duration,
+    pub(crate) pause_max: Duration,
+}
+
+impl Settings {
+    pub(crate) fn parse(options: &HdfsOptions) -> Result<Settings, OptionsError> {
+        let values = Values(&options.settings);
+        values.reject_unsupported()?;
+        let (authority, root) = split_url(&options.url)?;
+        let umask = values.octal("fs.permissions.umask-mode", 0o022)?;
+        let replication = values.number("dfs.replication", 3)?;
+        let block_bytes = values.size("dfs.blocksize", DEFAULT_BLOCK_BYTES)?;
+        let hedges = values.number("dfs.client.hedged.read.threadpool.size", 0)? > 0;
+        let hedge_after = values.millis("dfs.client.hedged.read.threshold.millis", 500)?;
+        Ok(Settings {
+            namenodes: values.namenodes(authority, &options.url)?,
+            service: format!("hdfs://{authority}"),
+            root,
+            replication: replication.max(1) as u32,
+            block_bytes,
+            log_replication: values.number("hbase.regionserver.hlog.replication", replication)?.max(1) as u32,
+            log_block_bytes: values
+                .size("hbase.regionserver.hlog.blocksize", block_bytes.saturating_mul(2))?,
+            file_mode: 0o666 & !umask,
+            dir_mode: 0o777 & !umask,
+            by_hostname: values.flag("dfs.client.use.datanode.hostname"),
+            hedge_after: hedges.then_some(hedge_after),
+            pause: values.millis("dfs.client.failover.sleep.base.millis", 500)?,
+            pause_max: values.millis("dfs.client.failover.sleep.max.millis", PAUSE_MAX_MS)?,
+        })
+    }
+}
+
+/// The authority and the path of a URL.
+fn split_url(url: &str) -> Result<(&str, String), OptionsError> {
+    let invalid = || OptionsError::Url { url: url.to_owned() };
+    let rest = url.strip_prefix("hdfs://").ok_or_else(invalid)?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let leaves_root = parts.iter().any(|part| matches!(*part, "." | ".."));
+    if authority.is_empty() || leaves_root || authority.contains(['@', '?', '#']) {
+        return Err(invalid());
+    }
+    Ok((authority, parts.iter().map(|part| format!("/{part}")).collect()))
+}
+
+fn parse_address(text: &str) -> Option<Address> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (text, DEFAULT_PORT),
+    };
+    (!host.is_empty()).then(|| Address { host: host.to_owned(), port })
+}
+
+struct Values<'a>(&'a HashMap<String, String>);
+
+impl Values<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    fn parsed<T>(
+        &self,
+        key: &str,
+        default: T,
+        expected: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, OptionsError> {
+        let Some(value) = self.get(key) else { return Ok(default) };
+        let invalid = || OptionsError::Value { key: key.to_owned(), value: value.to_owned(), expected };
+        parse(value).ok_or_else(invalid)
+    }
+
+    fn number(&self, key: &str, default: u64) -> Result<u64, OptionsError> {
+        self.parsed(key, default, "a number", |value| value.parse::<u32>().ok().map(u64::from))
+    }
+
+    fn millis(&self, key: &str, default: u64) -> Result<Duration, OptionsError> {
+        self.number(key, default).map(Duration::from_millis)
+    }
+
+    fn octal(&self, key: &str, default: u32) -> Result<u32, OptionsError> {
+        let parse = |value: &str| u32::from_str_radix(value, 8).ok().filter(|mask| *mask <= 0o777);
+        self.parsed(key, default, "an octal umask", parse)
+    }
+
+    /// A number of bytes with an optional suffix `k`, `m`, `g` or `t`.
+    fn size(&self, key: &str, default: u64) -> Result<u64, OptionsError> {
+        let expected = "a number of bytes, optionally with a suffix k, m, g or t, that is a multiple of 512";
+        let size = self.parsed(key, default, expected, |value| {
+            let digits = value.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+            let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {
+                "" => 0,
+                "k" => 10,
+                "m" => 20,
+                "g" => 30,
+                "t" => 40,
+                _ => return None,
+            };
+            let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+            (bytes > 0 && bytes.is_multiple_of(BLOCK_BYTES_UNIT)).then_some(bytes)
+        });
+        size.map(|bytes| bytes.max(BLOCK_BYTES_UNIT))
+    }
+
+    fn reject_unsupported(&self) -> Result<(), OptionsError> {
+        let unsupported = |key: &str| {
+            let value = self.get(key).unwrap_or_default().to_owned();
+            Err(OptionsError::Unsupported { key: key.to_owned(), value })
+        };
+        let authentication = "hadoop.security.authentication";
+        if self.get(authentication).is_some_and(|value| !value.eq_ignore_ascii_case("simple")) {
+            return unsupported(authentication);
+        }
+        if self.get("dfs.data.transfer.protection").is_some() {
+            return unsupported("dfs.data.transfer.protection");
+        }
+        match self.flag("dfs.encrypt.data.transfer") {
+            true => unsupported("dfs.encrypt.data.transfer"),
+            false => Ok(()),
+        }
+    }
+
+    /// The addresses of all NameNodes of a name service, or the one in the URL.
+    fn namenodes(&self, authority: &str, url: &str) -> Result<Vec<Address>, OptionsError> {
+        let Some(names) = self.get(&format!("dfs.ha.namenodes.{authority}")) else {
+            // A name service with one NameNode has this setting.
+            let single = self.get(&format!("dfs.namenode.rpc-address.{authority}")).unwrap_or(authority);
+            let invalid = || OptionsError::Url { url: url.to_owned() };
+            return parse_address(single).map(|address| vec![address]).ok_or_else(invalid);
+        };
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let address_of = |name: &str| {
+            let key = format!("dfs.namenode.rpc-address.{authority}.{name}");
+            let (nameservice, namenode) = (authority.to_owned(), name.to_owned());
+            let address = self.get(&key).and_then(parse_address);
+            address.ok_or(OptionsError::NoAddress { nameservice, namenode, key })
+        };
+        names.map(address_of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str, settings: &[(&str, &str)]) -> Result<Settings, OptionsError> {
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let limits = Limits::default();
+        Settings::parse(&HdfsOptions { url: url.to_owned(), user: "u".to_owned(), settings, limits })
+    }
+
+    fn addresses(settings: &Settings) -> Vec<String> {
+        settings.namenodes.iter().map(|address| format!("{}:{}", address.host, address.port)).collect()
+    }
+
+    #[test]
+    fn a_name_service_has_all_addresses_and_a_host_has_one() {
+        let ha = [
+            ("dfs.nameservices", "ns"),
+            ("dfs.ha.namenodes.ns", "a, b"),
+            ("dfs.namenode.rpc-address.ns.a", "one:8020"),
+            ("dfs.namenode.rpc-address.ns.b", "two:9000"),
+        ];
+        let settings = parse("hdfs://ns//hbase/", &ha).unwrap();
+        assert_eq!(addresses(&settings), ["one:8020", "two:9000"]);
+        assert_eq!((settings.root.as_str(), settings.service.as_str()), ("/hbase", "hdfs://ns"));
+        assert!(matches!(parse("hdfs://ns/x", &ha[..3]), Err(OptionsError::NoAddress { .. })));
+        assert_eq!(addresses(&parse("hdfs://host:1/", &[]).unwrap()), ["host:1"]);
+        assert_eq!(addresses(&parse("hdfs://host", &[]).unwrap()), ["host:8020"]);
+        for url in ["file:///x", "hdfs:///x", "hdfs://host:port/x", "hdfs://host/../x"] {
+            assert!(matches!(parse(url, &[]), Err(OptionsError::Url { .. })), "{url}");
+        }
+    }
+
+    #[test]
+    fn settings_are_parsed_and_have_defaults() {
+        let settings = parse("hdfs://h/", &[]).unwrap();
+        assert_eq!((settings.replication, settings.log_replication), (3, 3));
+        assert_eq!((settings.block_bytes, settings.log_block_bytes), (128 << 20, 256 << 20));
+        assert_eq!((settings.file_mode, settings.dir_mode, settings.hedge_after), (0o644, 0o755, None));
+        let set = [
+            ("dfs.blocksize", "64m"),
+            ("dfs.replication", "2"),
+            ("hbase.regionserver.hlog.replication", "1"),
+            ("fs.permissions.umask-mode", "077"),
+            ("dfs.client.hedged.read.threadpool.size", "5"),
+        ];
+        let settings = parse("hdfs://h/", &set).unwrap();
+        assert_eq!((settings.replication, settings.log_replication), (2, 1));
+        assert_eq!((settings.block_bytes, settings.log_block_bytes), (64 << 20, 128 << 20));
+        assert_eq!((settings.file_mode, settings.dir_mode), (0o600, 0o700));
+        assert_eq!(settings.hedge_after, Some(Duration::from_millis(500)));
+        for (key, value) in [("dfs.blocksize", "1000"), ("dfs.replication", "-1"), ("dfs.blocksize", "1q")] {
+            assert!(
+                matches!(parse("hdfs://h/", &[(key, value)]), Err(OptionsError::Value { .. })),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn unsupported_security_is_rejected() {
+        for (key, value) in [
+            ("hadoop.security.authentication", "kerberos"),
+            ("dfs.data.transfer.protection", "privacy"),
+            ("dfs.encrypt.data.transfer", "true"),
+        ] {
+            assert!(matches!(parse("hdfs://h/", &[(key, value)]), Err(OptionsError::Unsupported { .. })));
+        }
+        assert!(parse("hdfs://h/", &[("hadoop.security.authentication", "SIMPLE")]).is_ok());
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads, through the crate `hdfs-native`.
+//!
+//! The library's reader is opened for the file's inode, so a reader still works after its file was
+//! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
+//! that failed permanently. After any error it is therefore reopened, and the read is repeated.
+//!
+//! The library panics on a read past the end of the file, so each range is checked first.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::BoxFuture;
+use bytes::Bytes;
+use fs::{Error, FilePath, Result};
+use hdfs_native::file::FileReader as LibraryReader;
+use hdfs_native::{Client, HdfsError};
+use tracing::warn;
+
+use crate::file::Shared;
+
+const ATTEMPTS: u32 = 6;
+/// Pause before the second repetition; the first has none, and later ones have longer pauses.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// An open file.
+pub(crate) struct HdfsReader {
+    shared: Arc<Shared>,
+    client: Client,
+    path: FilePath,
+    // A path of the file's inode.
+    inode: String,
+    len: u64,
+    reader: Mutex<Arc<LibraryReader>>,
+}
+
+impl HdfsReader {
+    /// Opens the file with this id.
+    pub(crate) async fn open(
+        shared: Arc<Shared>,
+        client: Client,
+        path: FilePath,
+        file_id: u64,
+    ) -> Result<HdfsReader> {
+        let inode = format!("/.reserved/.inodes/{file_id}");
+        let reader = open_library(&shared, &client, &path, &inode).await?;
+        let len = reader.file_length() as u64;
+        let reader = Mutex::new(Arc::new(reader));
+        Ok(HdfsReader { shared, client, path, inode, len, reader })
+    }
+
+    fn current(&self) -> Arc<LibraryReader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn reopen(&self) -> Result<Arc<LibraryReader>> {
+        let reader = open_library(&self.shared, &self.client, &self.path, &self.inode).await?;
+        let reader = Arc::new(reader);
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = reader.clone();
+        Ok(reader)
+    }
+
+    async fn read_with_retries(&self, offset: u64, len: usize) -> Result<Bytes> {
+        let mut reader = self.current();
+        let mut attempt = 1;
+        loop {
+            let read = self.shared.env.timeout(self.shared.limits.read, self.hedged(&reader, offset, len));
+            let error = match read.await {
+                Some(Ok(bytes)) => return Ok(bytes),
+                Some(Err(error)) => error,
+                None => Error::io(&self.path, "read", "no DataNode responded in time"),
+            };
+            if attempt == ATTEMPTS {
+                return Err(error);
+            }
+            warn!(path = %self.path, offset, len, %error, attempt, "a read failed; retrying");
+            if attempt > 1 {
+                self.shared.env.clock.sleep(PAUSE * (1 << attempt)).await;
+            }
+            attempt += 1;
+            match self.reopen().await {
+                Ok(reopened) => reader = reopened,
+                Err(error @ Error::NotFound { .. }) => return Err(error),
+                // The old reader may still work.
+                Err(error) => warn!(path = %self.path, %error, "cannot reopen a file for a read"),
+            }
+        }
+    }
+
+    /// Reads; if that takes long and hedged reads are enabled, also reads through a new reader,
+    /// which chooses among the replicas again.
+    async fn hedged(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
+        let Some(after) = self.shared.settings.hedge_after else {
+            return self.read_once(reader, offset, len).await;
+        };
+        let mut first = std::pin::pin!(self.read_once(reader, offset, len));
+        tokio::select! {
+            biased;
+            read = &mut first => return read,
+            () = self.shared.env.clock.sleep(after) => {}
+        }
+        let mut second = std::pin::pin!(async {
+            let reader = self.reopen().await?;
+            self.read_once(&reader, offset, len).await
+        });
+        tokio::select! {
+            biased;
+            read = &mut first => match read {
+                Ok(bytes) => Ok(bytes),
+                Err(_) => second.await,
+            },
+            read = &mut second => match read {
+                Ok(bytes) => Ok(bytes),
+                Err(_) => first.await,
+            },
+        }
+    }
+
+    async fn read_once(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
+        let failed = |what: String| Error::io(&self.path, "read", what);
+        if offset + len as u64 > reader.file_length() as u64 {
+            return Err(failed(format!("the file has only {} bytes now", reader.file_length())));
+        }
+        let read = reader.read_range(offset as usize, len).await;
+        let bytes = read.map_err(|error| failed(error.to_string()))?;
+        match bytes.len() == len {
+            true => Ok(bytes),
+            false => Err(failed(format!("received {} instead of {len} bytes", bytes.len()))),
+        }
+    }
+}
+
+async fn open_library(
+    shared: &Shared,
+    client: &Client,
+    path: &FilePath,
+    inode: &str,
+) -> Result<LibraryReader> {
+    let opened = shared.env.timeout(shared.limits.read, client.read(inode)).await;
+    let Some(opened) = opened else {
+        return Err(Error::io(path, "open", "the NameNode did not respond in time"));
+    };
+    opened.map_err(|error| match error {
+        HdfsError::FileNotFound(_) => Error::NotFound { path: path.clone() },
+        HdfsError::RPCError(class, _) if class.ends_with("FileNotFoundException") => {
+            Error::NotFound { path: path.clone() }
+        }
+        error => Error::io(path, "open", error.to_string()),
+    })
+}
+
+impl fs::FileReader for HdfsReader {
+    fn path(&self) -> &FilePath {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        Box::pin(async move {
+            let end = offset.saturating_add(len as u64);
+            if end > self.len {
+                return Err(Error::PastEnd { path: self.path.clone(), end });
+            }
+            if len == 0 {
+                return Ok(Bytes::new());
+            }
+            self.read_with_retries(offset, len).await
+        })
+    }
+}

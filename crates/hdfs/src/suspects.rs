@@ -1,0 +1,110 @@
+//! DataNodes that failed recently, which new blocks avoid.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::link::Node;
+
+/// How long a DataNode is avoided. A node that is restarted is used again soon; one that stays down
+/// delays one new block in this time.
+const AVOIDED_FOR: Duration = Duration::from_secs(120);
+/// Failures by slowness within [`SLOW_PERIOD`] after which slowness is tolerated for the same time.
+const SLOW_FAILURES_MAX: usize = 3;
+const SLOW_PERIOD: Duration = Duration::from_secs(10);
+
+/// The suspects, by their UUID. Times are on the monotonic clock.
+#[derive(Default)]
+pub(crate) struct Suspects {
+    lists: Mutex<Lists>,
+}
+
+#[derive(Default)]
+struct Lists {
+    // The oldest first.
+    nodes: Vec<Suspect>,
+    slow_failures: Vec<Duration>,
+}
+
+struct Suspect {
+    uuid: String,
+    info: Bytes,
+    until: Duration,
+}
+
+impl Suspects {
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a node, or restarts its time.
+    pub(crate) fn add(&self, node: &Node, now: Duration) {
+        let nodes = &mut self.lists().nodes;
+        nodes.retain(|suspect| suspect.uuid != node.id.datanode_uuid);
+        let uuid = node.id.datanode_uuid.clone();
+        nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
+    }
+
+    /// The descriptions of all suspects.
+    pub(crate) fn infos(&self, now: Duration) -> Vec<Bytes> {
+        let nodes = &mut self.lists().nodes;
+        nodes.retain(|suspect| suspect.until > now);
+        nodes.iter().map(|suspect| suspect.info.clone()).collect()
+    }
+
+    /// Removes the node that has been a suspect for the longest time. Returns whether there was one.
+    pub(crate) fn forget_oldest(&self) -> bool {
+        let nodes = &mut self.lists().nodes;
+        if nodes.is_empty() {
+            return false;
+        }
+        nodes.remove(0);
+        true
+    }
+
+    /// Records that a writer failed because a node was slow.
+    pub(crate) fn add_slow_failure(&self, now: Duration) {
+        let failures = &mut self.lists().slow_failures;
+        failures.retain(|at| *at + SLOW_PERIOD > now);
+        failures.push(now);
+    }
+
+    /// Whether writers should wait for slow nodes, because too many failed for this reason.
+    pub(crate) fn tolerates_slowness(&self, now: Duration) -> bool {
+        let recent = self.lists().slow_failures.iter().filter(|at| **at + SLOW_PERIOD > now).count();
+        recent >= SLOW_FAILURES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::node;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_node_is_avoided_for_a_time() {
+        let suspects = Suspects::default();
+        let (one, two) = (node(1), node(2));
+        suspects.add(&one, SECOND);
+        suspects.add(&two, SECOND * 2);
+        suspects.add(&one, SECOND * 3);
+        assert_eq!(suspects.infos(SECOND * 4), [two.info.clone(), one.info.clone()]);
+        assert_eq!(suspects.infos(AVOIDED_FOR + SECOND * 2), [one.info]);
+        assert!(suspects.forget_oldest());
+        assert!(!suspects.forget_oldest());
+    }
+
+    #[test]
+    fn slowness_is_tolerated_after_several_failures() {
+        let suspects = Suspects::default();
+        for at in 1..=3 {
+            assert!(!suspects.tolerates_slowness(SECOND * at));
+            suspects.add_slow_failure(SECOND * at);
+        }
+        assert!(suspects.tolerates_slowness(SECOND * 4));
+        assert!(!suspects.tolerates_slowness(SLOW_PERIOD + SECOND * 2));
+    }
+}

@@ -1,0 +1,89 @@
+//! A NameNode and DataNodes over the in-memory network, for the tests of this crate.
+
+mod datanode;
+mod namenode;
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use base::checksum::crc32c;
+use base::env::Env;
+use bytes::Bytes;
+use prost::Message;
+
+pub(crate) use self::datanode::{Behavior, FakeDataNode};
+pub(crate) use self::namenode::{FakeNameNode, Mode};
+use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
+use crate::link::Node;
+use crate::packet::CHUNK_BYTES;
+use crate::{HdfsFileSystem, HdfsOptions, Limits};
+
+pub(crate) fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// The description of a DataNode that listens on `port`.
+pub(crate) fn info(port: u16) -> Bytes {
+    let id = DatanodeId {
+        ip_addr: "10.0.0.1".to_owned(),
+        host_name: "host".to_owned(),
+        datanode_uuid: format!("node-{port}"),
+        xfer_port: port.into(),
+    };
+    DatanodeInfo { id }.encode_to_vec().into()
+}
+
+/// A new block on DataNodes that listen on `ports`.
+pub(crate) fn located(block_id: u64, ports: &[u16]) -> LocatedBlock {
+    let b = ExtendedBlock {
+        pool_id: "pool".to_owned(),
+        block_id,
+        generation_stamp: 1000 + block_id,
+        num_bytes: Some(0),
+    };
+    LocatedBlock {
+        b,
+        offset: 0,
+        locs: ports.iter().map(|port| info(*port)).collect(),
+        corrupt: false,
+        block_token: Bytes::new(),
+        storage_types: vec![1; ports.len()],
+        storage_ids: ports.iter().map(|port| format!("storage-{port}")).collect(),
+    }
+}
+
+/// The DataNode that listens on `port`.
+pub(crate) fn node(port: u16) -> Node {
+    Node::all_of(&located(1, &[port])).unwrap().remove(0)
+}
+
+/// Parses a packet and verifies its lengths and checksums.
+pub(crate) fn parse_packet(packet: &[u8]) -> (PacketHeader, Vec<u8>) {
+    let len = u32::from_be_bytes(packet[..4].try_into().unwrap()) as usize;
+    let header_len = u16::from_be_bytes(packet[4..6].try_into().unwrap()) as usize;
+    let header = PacketHeader::decode(&packet[6..6 + header_len]).unwrap();
+    let data_len = header.data_len as usize;
+    let sums_len = data_len.div_ceil(CHUNK_BYTES) * 4;
+    assert_eq!(len, 4 + sums_len + data_len);
+    assert_eq!(packet.len(), 6 + header_len + sums_len + data_len);
+    let (sums, data) = packet[6 + header_len..].split_at(sums_len);
+    for (chunk, sum) in data.chunks(CHUNK_BYTES).zip(sums.chunks(4)) {
+        assert_eq!(crc32c(chunk).to_be_bytes(), sum);
+    }
+    (header, data.to_vec())
+}
+
+pub(crate) const NAMENODES: [u16; 2] = [8020, 8021];
+
+/// A file system on NameNodes with the [`NAMENODES`]' ports.
+pub(crate) async fn connect(env: &Env, limits: Limits) -> HdfsFileSystem {
+    let settings = [
+        ("dfs.ha.namenodes.ns", "a,b"),
+        ("dfs.namenode.rpc-address.ns.a", "one:8020"),
+        ("dfs.namenode.rpc-address.ns.b", "two:8021"),
+    ];
+    let settings: HashMap<String, String> =
+        settings.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let options = HdfsOptions { url: "hdfs://ns/root".to_owned(), user: "u".to_owned(), settings, limits };
+    HdfsFileSystem::connect(env, &options).await.unwrap()
+}

@@ -1,0 +1,294 @@
+//! A NameNode with a flat set of paths, leases and a cache of results.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use base::env::{Env, Stream, TaskClass};
+use bytes::{Buf, Bytes};
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{located, loopback};
+use crate::generated::*;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    Active,
+    Standby,
+    SafeMode,
+    /// Accepts connections, and does not respond.
+    Hung,
+}
+
+/// A response, or an exception's class and message.
+type Outcome = Result<Vec<u8>, (&'static str, String)>;
+
+#[derive(Default)]
+pub(crate) struct Namespace {
+    pub(crate) modes: HashMap<u16, Mode>,
+    /// The method whose next response is lost, after the call was executed.
+    pub(crate) lose_response: Option<&'static str>,
+    /// All calls that arrived: port, method, call id, retries.
+    pub(crate) calls: Vec<(u16, String, i32, i32)>,
+    /// Paths, with the holder of the lease of files that are open.
+    pub(crate) paths: BTreeMap<String, Inode>,
+    pub(crate) datanodes: Vec<u16>,
+    /// Polls until a lease is recovered.
+    pub(crate) recovery_polls: usize,
+    results: HashMap<(Bytes, i32), Outcome>,
+    next_id: u64,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Inode {
+    pub(crate) id: u64,
+    pub(crate) is_dir: bool,
+    pub(crate) holder: Option<String>,
+    pub(crate) len: u64,
+}
+
+/// The NameNodes of a name service share one namespace.
+#[derive(Clone)]
+pub(crate) struct FakeNameNode {
+    pub(crate) state: Arc<Mutex<Namespace>>,
+}
+
+impl FakeNameNode {
+    pub(crate) async fn start(env: &Env, ports: &[u16], datanodes: &[u16]) -> FakeNameNode {
+        let namespace = Namespace { datanodes: datanodes.to_vec(), ..Namespace::default() };
+        let namenode = FakeNameNode { state: Arc::new(Mutex::new(namespace)) };
+        for &port in ports {
+            let listener = env.net.listen(loopback(port)).await.unwrap();
+            let (task_env, namenode) = (env.clone(), namenode.clone());
+            env.spawn(TaskClass::Service, async move {
+                loop {
+                    let stream = (listener.accept().await.unwrap().open)().unwrap();
+                    let namenode = namenode.clone();
+                    task_env.spawn(TaskClass::Service, async move {
+                        let _ = namenode.serve(stream, port).await;
+                    });
+                }
+            });
+        }
+        namenode
+    }
+
+    pub(crate) fn set_mode(&self, port: u16, mode: Mode) {
+        self.state.lock().unwrap().modes.insert(port, mode);
+    }
+
+    pub(crate) fn set_modes(&self, mode: Mode) {
+        super::NAMENODES.iter().for_each(|port| self.set_mode(*port, mode));
+    }
+
+    pub(crate) fn calls_of(&self, method: &str) -> Vec<(u16, i32, i32)> {
+        let state = self.state.lock().unwrap();
+        let matching = state.calls.iter().filter(|call| call.1 == method);
+        matching.map(|(port, _, id, retries)| (*port, *id, *retries)).collect()
+    }
+
+    async fn serve(&self, mut stream: Box<dyn Stream>, port: u16) -> std::io::Result<()> {
+        let mut preamble = [0; 7];
+        stream.read_exact(&mut preamble).await?;
+        assert_eq!(&preamble, b"hrpc\x09\0\0");
+        let mut context = read_frame(&mut stream).await?;
+        assert_eq!(RpcRequestHeader::decode_length_delimited(&mut context).unwrap().call_id, -3);
+        let context = ConnectionContext::decode_length_delimited(&mut context).unwrap();
+        assert_eq!(context.user_info.unwrap().effective_user(), "u");
+        loop {
+            let mut request = read_frame(&mut stream).await?;
+            let header = RpcRequestHeader::decode_length_delimited(&mut request).unwrap();
+            let method = RequestHeader::decode_length_delimited(&mut request).unwrap().method_name;
+            let (outcome, is_lost) = {
+                let mut state = self.state.lock().unwrap();
+                let retries = header.retry_count();
+                state.calls.push((port, method.clone(), header.call_id, retries));
+                let outcome = match state.modes.get(&port).copied().unwrap_or_default() {
+                    Mode::Active => Some(state.execute_once(&header, &method, request)),
+                    Mode::Standby => Some(Err(("org.apache.hadoop.ipc.StandbyException", "x".to_owned()))),
+                    Mode::SafeMode => {
+                        let class = "org.apache.hadoop.hdfs.server.namenode.SafeModeException";
+                        Some(Err((class, "Name node is in safe mode".to_owned())))
+                    }
+                    Mode::Hung => None,
+                };
+                (outcome, state.lose_response.take_if(|lost| *lost == method).is_some())
+            };
+            let Some(outcome) = outcome else { continue };
+            if is_lost {
+                return Ok(());
+            }
+            stream.write_all(&response(header.call_id, outcome)).await?;
+        }
+    }
+}
+
+async fn read_frame(stream: &mut Box<dyn Stream>) -> std::io::Result<Bytes> {
+    let len = stream.read_u32().await?;
+    let mut frame = vec![0; len as usize];
+    stream.read_exact(&mut frame).await?;
+    Ok(frame.into())
+}
+
+fn response(call_id: i32, outcome: Outcome) -> Vec<u8> {
+    let mut header = RpcResponseHeader { call_id: call_id as u32, status: 0, ..RpcResponseHeader::default() };
+    let mut body = Vec::new();
+    match outcome {
+        Ok(message) => body = message,
+        Err((class, message)) => {
+            header.status = 1;
+            header.exception_class = Some(class.to_owned());
+            header.error_message = Some(message);
+        }
+    }
+    let payload = [header.encode_length_delimited_to_vec(), body].concat();
+    [&(payload.len() as u32).to_be_bytes()[..], &payload].concat()
+}
+
+const NOT_FOUND: &str = "java.io.FileNotFoundException";
+const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";
+const EXPIRED: &str = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException";
+
+fn decode<M: Message + Default>(mut request: Bytes) -> M {
+    let message = M::decode_length_delimited(&mut request).unwrap();
+    assert!(!request.has_remaining());
+    message
+}
+
+fn encode(message: impl Message) -> Outcome {
+    Ok(message.encode_length_delimited_to_vec())
+}
+
+fn parent(path: &str) -> String {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned()
+}
+
+impl Namespace {
+    /// Executes a call, unless it was executed before.
+    fn execute_once(&mut self, header: &RpcRequestHeader, method: &str, request: Bytes) -> Outcome {
+        let key = (header.client_id.clone(), header.call_id);
+        if let Some(result) = self.results.get(&key) {
+            return result.clone();
+        }
+        let outcome = self.execute(method, request);
+        self.results.insert(key, outcome.clone());
+        outcome
+    }
+
+    fn execute(&mut self, method: &str, request: Bytes) -> Outcome {
+        match method {
+            "getServerDefaults" => encode(ServerDefaultsResponse::default()),
+            "getFileInfo" => {
+                let PathRequest { src } = decode(request);
+                encode(FileInfoResponse { fs: self.paths.get(&src).map(status) })
+            }
+            "mkdirs" => {
+                let request: MkdirsRequest = decode(request);
+                self.insert(&request.src, true, None);
+                encode(BoolResponse { result: true })
+            }
+            "create" => self.create(decode(request)),
+            "addBlock" => self.add_block(decode(request)),
+            "abandonBlock" => {
+                let request: AbandonBlockRequest = decode(request);
+                self.check_lease(&request.src, &request.holder).map(|()| vec![0])
+            }
+            "fsync" => {
+                let request: FsyncRequest = decode(request);
+                self.check_lease(&request.src, &request.client).map(|()| vec![0])
+            }
+            "complete" => self.complete(decode(request)),
+            "renewLease" => Ok(vec![0]),
+            "recoverLease" => self.recover_lease(decode(request)),
+            "rename2" => self.rename(decode(request)),
+            "delete" => {
+                let request: DeleteRequest = decode(request);
+                encode(BoolResponse { result: self.paths.remove(&request.src).is_some() })
+            }
+            other => panic!("unexpected call {other}"),
+        }
+    }
+
+    fn insert(&mut self, path: &str, is_dir: bool, holder: Option<String>) -> Inode {
+        self.next_id += 1;
+        let inode = Inode { id: self.next_id, is_dir, holder, len: 0 };
+        self.paths.insert(path.to_owned(), inode.clone());
+        inode
+    }
+
+    fn create(&mut self, request: CreateRequest) -> Outcome {
+        assert_eq!((request.create_flag, request.create_parent), (0x81, false));
+        if self.paths.contains_key(&request.src) {
+            return Err((EXISTS, request.src));
+        }
+        if !self.paths.contains_key(&parent(&request.src)) {
+            return Err((NOT_FOUND, "Parent directory doesn't exist".to_owned()));
+        }
+        let inode = self.insert(&request.src, false, Some(request.client_name));
+        encode(CreateResponse { fs: Some(status(&inode)) })
+    }
+
+    fn add_block(&mut self, request: AddBlockRequest) -> Outcome {
+        self.check_lease(&request.src, &request.client_name)?;
+        let is_excluded = |port: &u16| request.exclude_nodes.contains(&super::info(*port));
+        let ports: Vec<u16> = self.datanodes.iter().copied().filter(|port| !is_excluded(port)).collect();
+        if ports.is_empty() {
+            let message = "could only be written to 0 of the 1 minReplication nodes".to_owned();
+            return Err(("java.io.IOException", message));
+        }
+        self.next_id += 1;
+        encode(AddBlockResponse { block: located(self.next_id, &ports) })
+    }
+
+    fn complete(&mut self, request: CompleteRequest) -> Outcome {
+        self.check_lease(&request.src, &request.client_name)?;
+        let inode = self.paths.get_mut(&request.src).unwrap();
+        inode.holder = None;
+        inode.len = request.last.map_or(0, |last| last.num_bytes());
+        encode(BoolResponse { result: true })
+    }
+
+    fn recover_lease(&mut self, request: RecoverLeaseRequest) -> Outcome {
+        let polls = &mut self.recovery_polls;
+        let Some(inode) = self.paths.get_mut(&request.src) else { return Err((NOT_FOUND, request.src)) };
+        if inode.holder.is_some() {
+            inode.holder = Some("HDFS_NameNode".to_owned());
+        }
+        if *polls > 0 {
+            *polls -= 1;
+            return encode(BoolResponse { result: false });
+        }
+        inode.holder = None;
+        encode(BoolResponse { result: true })
+    }
+
+    fn rename(&mut self, request: RenameRequest) -> Outcome {
+        if !self.paths.contains_key(&request.src) || !self.paths.contains_key(&parent(&request.dst)) {
+            return Err((NOT_FOUND, request.src));
+        }
+        if self.paths.contains_key(&request.dst) && !request.overwrite_dest {
+            return Err((EXISTS, request.dst));
+        }
+        let moved = self.paths.remove(&request.src).unwrap();
+        self.paths.insert(request.dst, moved);
+        Ok(vec![0])
+    }
+
+    fn check_lease(&self, path: &str, holder: &str) -> Result<(), (&'static str, String)> {
+        match self.paths.get(path) {
+            None => Err((NOT_FOUND, path.to_owned())),
+            Some(inode) if inode.holder.as_deref() == Some(holder) => Ok(()),
+            Some(_) => Err((EXPIRED, path.to_owned())),
+        }
+    }
+}
+
+fn status(inode: &Inode) -> FileStatus {
+    FileStatus {
+        file_type: if inode.is_dir { 1 } else { 2 },
+        length: inode.len,
+        file_id: Some(inode.id),
+        ..FileStatus::default()
+    }
+}

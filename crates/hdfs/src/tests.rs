@@ -1,0 +1,336 @@
+//! The file system on NameNodes and DataNodes in memory.
+
+use std::time::Duration;
+
+use base::env::Env;
+use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
+
+use crate::testing::{Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, connect};
+use crate::{HdfsFileSystem, Limits};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+struct Cluster {
+    env: Env,
+    namenode: FakeNameNode,
+    datanodes: Vec<FakeDataNode>,
+    fs: HdfsFileSystem,
+}
+
+impl Cluster {
+    async fn start(datanodes: u16) -> Cluster {
+        let env = base::testing::env(1);
+        let ports: Vec<u16> = (1..=datanodes).collect();
+        let namenode = FakeNameNode::start(&env, &NAMENODES, &ports).await;
+        let mut nodes = Vec::new();
+        for port in ports {
+            nodes.push(FakeDataNode::start(&env, port).await);
+        }
+        let fs = connect(&env, Limits::default()).await;
+        Cluster { env, namenode, datanodes: nodes, fs }
+    }
+
+    async fn log(&self, name: &str) -> Box<dyn FileWriter> {
+        self.fs.create(&FilePath::new(name), AccessPattern::Log).await.unwrap()
+    }
+
+    /// The holder of a file's lease.
+    fn holder(&self, name: &str) -> Option<String> {
+        self.namenode.state.lock().unwrap().paths[&format!("/root/{name}")].holder.clone()
+    }
+}
+
+async fn commit(log: &mut Box<dyn FileWriter>, bytes: &'static str) -> fs::Result<()> {
+    log.append_and_sync(bytes.into(), bytes.len(), SyncLevel::Visible).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_is_on_all_datanodes_when_it_returns() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    commit(&mut log, "one").await.unwrap();
+    for node in &cluster.datanodes {
+        assert_eq!(node.bytes(), b"one");
+        assert_eq!(node.state.lock().unwrap().synced, 0, "hflush does not sync to disk");
+    }
+    log.sync(SyncLevel::Disk).await.unwrap();
+    assert!(cluster.datanodes.iter().all(|node| node.state.lock().unwrap().synced == 3));
+    commit(&mut log, "two").await.unwrap();
+    assert_eq!(log.len(), 6);
+    log.close().await.unwrap();
+    for node in &cluster.datanodes {
+        let state = node.state.lock().unwrap();
+        assert_eq!((&state.bytes[..], state.is_final, state.setups.len()), (&b"onetwo"[..], true, 1));
+        assert_eq!((state.setups[0].pipeline_size, state.setups[0].targets.len()), (1, 0));
+    }
+    assert_eq!(cluster.holder("log"), None);
+    assert_eq!(cluster.fs.stat(&FilePath::new("log")).await.unwrap().unwrap().len, 6);
+    assert_eq!(cluster.namenode.calls_of("fsync").len(), 0, "a commit makes no call to the NameNode");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_data_file_is_one_pipeline_and_has_several_packets() {
+    let cluster = Cluster::start(3).await;
+    let path = FilePath::new("data");
+    let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
+    let bytes: Vec<u8> = (0..1_000_000u32).map(|at| (at / 7) as u8).collect();
+    for part in bytes.chunks(30_001) {
+        file.append(part.to_vec().into()).await.unwrap();
+    }
+    file.close().await.unwrap();
+    let state = cluster.datanodes[0].state.lock().unwrap();
+    assert!(state.bytes == bytes && state.is_final);
+    assert_eq!((state.setups[0].pipeline_size, state.setups[0].targets.len()), (3, 2));
+    assert!(cluster.datanodes[1].bytes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loss_of_a_datanode_fails_the_commit_and_the_next_log_avoids_it() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log.1").await;
+    commit(&mut log, "one").await.unwrap();
+    cluster.datanodes[1].set(Behavior::Dead);
+    let began = cluster.env.clock.monotonic();
+    let failed = commit(&mut log, "two").await.unwrap_err();
+    assert!(failed.to_string().contains("DataNode 10.0.0.1:2"), "{failed}");
+    let again = log.sync(SyncLevel::Visible).await.unwrap_err();
+    assert_eq!(again.to_string(), failed.to_string(), "a failure is permanent");
+    let mut next = cluster.log("log.2").await;
+    commit(&mut next, "two").await.unwrap();
+    assert!(cluster.env.clock.monotonic() - began < Duration::from_millis(10));
+    assert_eq!(cluster.datanodes[0].bytes(), b"two");
+    assert_eq!(cluster.datanodes[2].bytes(), b"two");
+    drop(log);
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.holder("log.1"), None, "the lease of the failed log was recovered");
+    assert!(cluster.holder("log.2").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_datanode_that_fails_at_setup_is_replaced() {
+    let cluster = Cluster::start(4).await;
+    for behavior in [Behavior::Dead, Behavior::RejectsSetup { bad_link: None }, Behavior::Frozen] {
+        cluster.datanodes[3].set(behavior);
+        let began = cluster.env.clock.monotonic();
+        let mut log = cluster.log(&format!("log.{}", began.as_millis())).await;
+        commit(&mut log, "x").await.unwrap();
+        assert!(cluster.env.clock.monotonic() - began <= Duration::from_millis(1100));
+        log.close().await.unwrap();
+        cluster.env.clock.sleep(MINUTE * 3).await;
+    }
+    assert_eq!(cluster.namenode.calls_of("abandonBlock").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_link_of_a_pipeline_is_the_suspect() {
+    let cluster = Cluster::start(3).await;
+    let bad_link = Some("10.0.0.1:3".to_owned());
+    cluster.datanodes[0].set(Behavior::RejectsSetup { bad_link });
+    let path = FilePath::new("data");
+    let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
+    file.append("x".into()).await.unwrap();
+    // The first node rejects all setups, so it is replaced after the node that it reported.
+    file.sync(SyncLevel::Visible).await.unwrap();
+    assert_eq!(cluster.datanodes[1].bytes(), b"x");
+    let first = &cluster.datanodes[0].state.lock().unwrap().setups;
+    let targets: Vec<usize> = first.iter().map(|setup| setup.targets.len()).collect();
+    assert_eq!(targets, [2, 1], "the second setup has no DataNode 3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_datanode_fails_the_commit_in_time() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log.1").await;
+    commit(&mut log, "one").await.unwrap();
+    cluster.datanodes[2].set(Behavior::Frozen);
+    let began = cluster.env.clock.monotonic();
+    let failed = commit(&mut log, "two").await.unwrap_err();
+    assert_eq!(cluster.env.clock.monotonic() - began, Limits::default().log_laggard);
+    assert!(failed.to_string().contains("10.0.0.1:3"), "{failed}");
+    // If no DataNode responds, the time is longer, and none is a suspect.
+    cluster.datanodes[2].set(Behavior::Good);
+    cluster.env.clock.sleep(MINUTE * 3).await;
+    let mut log = cluster.log("log.2").await;
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Frozen));
+    let began = cluster.env.clock.monotonic();
+    commit(&mut log, "two").await.unwrap_err();
+    assert_eq!(cluster.env.clock.monotonic() - began, Limits::default().log_ack);
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Good));
+    let mut log = cluster.log("log.3").await;
+    commit(&mut log, "two").await.unwrap();
+    assert!(cluster.datanodes.iter().all(|node| node.bytes() == b"two"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_status_fails_the_commit() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    cluster.datanodes[0].set(Behavior::RejectsPackets);
+    let failed = commit(&mut log, "one").await.unwrap_err();
+    assert!(failed.to_string().contains("status 1"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_log_stays_open_and_notices_a_lost_datanode() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    cluster.env.clock.sleep(MINUTE * 5 + Duration::from_secs(1)).await;
+    commit(&mut log, "one").await.unwrap();
+    assert!(cluster.datanodes.iter().all(|node| node.state.lock().unwrap().heartbeats == 30));
+    assert_eq!(cluster.namenode.calls_of("renewLease").len(), 15);
+    cluster.datanodes[1].set(Behavior::Dead);
+    cluster.env.clock.sleep(Duration::from_secs(11)).await;
+    cluster.datanodes[1].set(Behavior::Good);
+    assert!(commit(&mut log, "two").await.is_err());
+    assert_eq!(cluster.holder("log"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fenced_writer_fails_as_taken_over() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    commit(&mut log, "one").await.unwrap();
+    cluster.namenode.state.lock().unwrap().recovery_polls = 3;
+    let other = connect(&cluster.env, Limits::default()).await;
+    other.fence(&FilePath::new("log")).await.unwrap();
+    assert_eq!(cluster.namenode.calls_of("recoverLease").len(), 4);
+    // Lease recovery stops the writer at the DataNodes.
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    let failed = commit(&mut log, "two").await.unwrap_err();
+    assert!(fs::shared::is_taken_over(&failed), "{failed}");
+    assert!(fs::shared::is_taken_over(&log.close().await.unwrap_err()));
+    let missing = other.fence(&FilePath::new("missing")).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_file_is_closed_with_its_bytes() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    log.append("one".into()).await.unwrap();
+    drop(log);
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.holder("log"), None);
+    assert_eq!(cluster.datanodes[0].bytes(), b"one");
+    // After a cancelled operation it is unknown what was sent, so the lease is recovered.
+    let mut log = cluster.log("log.2").await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    let cancelled = cluster.env.timeout(Duration::from_millis(1), commit(&mut log, "one")).await;
+    assert!(cancelled.is_none());
+    assert!(commit(&mut log, "two").await.is_err());
+    drop(log);
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.holder("log.2"), None);
+    assert_eq!(cluster.namenode.calls_of("recoverLease").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_active_namenode_is_found_and_remembered() {
+    let cluster = Cluster::start(3).await;
+    let dir = FilePath::new("dir");
+    let others = [Mode::Standby, Mode::Hung];
+    for mode in others {
+        cluster.namenode.set_mode(8020, mode);
+        cluster.namenode.set_mode(8021, Mode::Active);
+        cluster.fs.make_dirs(&dir).await.unwrap();
+        cluster.namenode.set_mode(8020, Mode::Active);
+        cluster.namenode.set_mode(8021, mode);
+        let began = cluster.env.clock.monotonic();
+        assert!(cluster.fs.stat(&dir).await.unwrap().unwrap().is_dir);
+        let took = cluster.env.clock.monotonic() - began;
+        let limit = if mode == Mode::Hung { Limits::default().call } else { Duration::ZERO };
+        assert_eq!(took, limit, "{mode:?}");
+        let before = cluster.namenode.calls_of("getFileInfo").len();
+        cluster.fs.stat(&dir).await.unwrap();
+        let calls = cluster.namenode.calls_of("getFileInfo");
+        assert_eq!((calls.len(), calls[before].0), (before + 1, 8020));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_safe_mode_and_for_a_namenode() {
+    let cluster = Cluster::start(3).await;
+    for mode in [Mode::SafeMode, Mode::Standby] {
+        cluster.namenode.set_modes(mode);
+        let (env, namenode) = (cluster.env.clone(), cluster.namenode.clone());
+        let task_env = env.clone();
+        env.spawn(base::env::TaskClass::Service, async move {
+            task_env.clock.sleep(MINUTE).await;
+            namenode.set_mode(8021, Mode::Active);
+        });
+        let began = env.clock.monotonic();
+        let name = format!("log.{}", began.as_millis());
+        // Safe mode concerns the active NameNode.
+        if mode == Mode::SafeMode {
+            cluster.namenode.set_mode(8020, Mode::Standby);
+        }
+        let mut log = cluster.log(&name).await;
+        let took = env.clock.monotonic() - began;
+        assert!(took >= MINUTE && took < MINUTE * 2, "{took:?}");
+        // Commits need no NameNode.
+        cluster.namenode.set_modes(mode);
+        commit(&mut log, "x").await.unwrap();
+        cluster.namenode.set_mode(8021, Mode::Active);
+    }
+    cluster.namenode.set_modes(Mode::Standby);
+    let failed = cluster.fs.stat(&FilePath::new("x")).await.unwrap_err();
+    assert!(failed.to_string().contains("no active NameNode"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_response_was_lost_is_executed_once() {
+    let cluster = Cluster::start(3).await;
+    let (one, two) = (FilePath::new("one"), FilePath::new("two"));
+    for method in ["create", "rename2", "delete", "addBlock", "complete"] {
+        cluster.namenode.state.lock().unwrap().lose_response = Some(method);
+        let log = cluster.fs.create(&one, AccessPattern::Log).await.unwrap();
+        log.close().await.unwrap();
+        cluster.fs.rename(&one, &two).await.unwrap();
+        cluster.fs.delete(&two).await.unwrap();
+        let calls = cluster.namenode.calls_of(method);
+        let retried: Vec<_> = calls.iter().filter(|(_, _, retries)| *retries > 0).collect();
+        assert_eq!(retried.len(), 1, "{method}");
+        assert!(calls.iter().any(|(_, id, retries)| *id == retried[0].1 && *retries == 0), "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rename_replaces_files_only() {
+    let cluster = Cluster::start(3).await;
+    let path = |name: &str| FilePath::new(name);
+    for name in ["a", "b"] {
+        cluster.log(name).await.close().await.unwrap();
+    }
+    cluster.fs.make_dirs(&path("dir")).await.unwrap();
+    cluster.fs.make_dirs(&path("dir2")).await.unwrap();
+    cluster.fs.rename(&path("a"), &path("b")).await.unwrap();
+    assert_eq!(cluster.fs.stat(&path("a")).await.unwrap(), None);
+    for (from, to) in [("b", "dir"), ("dir", "b"), ("dir", "dir2")] {
+        let failed = cluster.fs.rename(&path(from), &path(to)).await.unwrap_err();
+        assert!(matches!(&failed, Error::AlreadyExists { path } if path.as_str() == to), "{failed}");
+    }
+    for (from, to, missing) in [("a", "c", "a"), ("b", "none/c", "none/c")] {
+        let failed = cluster.fs.rename(&path(from), &path(to)).await.unwrap_err();
+        assert!(matches!(&failed, Error::NotFound { path } if path.as_str() == missing), "{failed}");
+    }
+    cluster.fs.rename(&path("b"), &path("b")).await.unwrap();
+    let created = cluster.fs.create(&path("none/log"), AccessPattern::Log).await;
+    assert!(matches!(created.err(), Some(Error::NotFound { .. })));
+    let created = cluster.fs.create(&path("b"), AccessPattern::Log).await;
+    assert!(matches!(created.err(), Some(Error::AlreadyExists { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_space_is_reported_only_if_no_datanode_is_avoided() {
+    let cluster = Cluster::start(1).await;
+    let mut log = cluster.log("log.1").await;
+    cluster.datanodes[0].set(Behavior::RejectsPackets);
+    commit(&mut log, "x").await.unwrap_err();
+    cluster.datanodes[0].set(Behavior::Good);
+    // The only DataNode is a suspect, but there is no other.
+    let mut log = cluster.log("log.2").await;
+    commit(&mut log, "x").await.unwrap();
+    cluster.namenode.state.lock().unwrap().datanodes.clear();
+    let full = cluster.fs.create(&FilePath::new("log.3"), AccessPattern::Log).await.err().unwrap();
+    assert!(matches!(full, Error::NoSpace { .. }), "{full}");
+}

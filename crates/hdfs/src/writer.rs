@@ -1,0 +1,116 @@
+//! The [`FileWriter`] of a file in HDFS, and the task that keeps the file open.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base::BoxFuture;
+use base::env::TaskClass;
+use bytes::Bytes;
+use fs::{AccessPattern, FilePath, FileWriter, Result, SyncLevel};
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use crate::file::{OpenFile, Shared};
+use crate::generated::{Empty, RenewLeaseRequest};
+
+/// DataNodes close a connection that is idle for a minute.
+const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
+/// The NameNode lets other clients take a lease that was not renewed for a minute, and recovers it
+/// itself after 20 minutes.
+const RENEWAL_PERIOD: Duration = Duration::from_secs(20);
+
+/// A writer. If it is dropped without [`FileWriter::close`], the file is closed in the background.
+pub(crate) struct HdfsWriter {
+    shared: Arc<Shared>,
+    file: Arc<Mutex<OpenFile>>,
+    path: FilePath,
+    len: u64,
+    // Whether the file was closed, successfully or not.
+    is_closed: bool,
+}
+
+impl HdfsWriter {
+    pub(crate) async fn create(
+        shared: &Arc<Shared>,
+        path: &FilePath,
+        access: AccessPattern,
+    ) -> Result<HdfsWriter> {
+        let file = OpenFile::create(shared.clone(), path.clone(), access).await?;
+        let client_name = file.client_name().to_owned();
+        let file = Arc::new(Mutex::new(file));
+        let keeper = keep_open(shared.clone(), Arc::downgrade(&file), client_name, path.clone());
+        shared.env.spawn(TaskClass::Service, keeper);
+        Ok(HdfsWriter { shared: shared.clone(), file, path: path.clone(), len: 0, is_closed: false })
+    }
+}
+
+/// Sends heartbeats and renews the lease until the file is closed or has failed.
+async fn keep_open(shared: Arc<Shared>, file: Weak<Mutex<OpenFile>>, client_name: String, path: FilePath) {
+    let clock = shared.env.clock.clone();
+    let mut renewed = clock.monotonic();
+    loop {
+        clock.sleep(HEARTBEAT_PERIOD).await;
+        let Some(file) = file.upgrade() else { return };
+        // A locked file is in use, and so needs no heartbeat.
+        if let Ok(mut file) = file.try_lock() {
+            if !file.is_open() {
+                return;
+            }
+            file.beat().await;
+        }
+        drop(file);
+        if clock.monotonic().saturating_sub(renewed) >= RENEWAL_PERIOD {
+            let request = RenewLeaseRequest { client_name: client_name.clone() };
+            match shared.namenode.call("renewLease", &request).await {
+                Ok(Empty {}) => renewed = clock.monotonic(),
+                Err(failure) => {
+                    warn!(%path, reason = failure.message(), "cannot renew the lease of a file");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for HdfsWriter {
+    fn drop(&mut self) {
+        if self.is_closed {
+            return;
+        }
+        let file = self.file.clone();
+        self.shared.env.spawn(TaskClass::Service, async move { file.lock().await.abandon().await });
+    }
+}
+
+impl FileWriter for HdfsWriter {
+    fn path(&self) -> &FilePath {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.file.lock().await.append(&bytes).await?;
+            self.len += bytes.len() as u64;
+            Ok(())
+        })
+    }
+
+    fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.file.lock().await.sync(durability).await })
+    }
+
+    fn reserve(&mut self, _bytes: u64) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn close(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let closed = self.file.lock().await.close().await;
+            self.is_closed = true;
+            closed
+        })
+    }
+}

@@ -336,7 +336,7 @@ impl Region {
         let seq_id = self.mvcc.next_seq_id();
         let now_ms = self.services.env.clock.now_ms();
         let cell = marker(seq_id, now_ms);
-        self.append_edit(seq_id, now_ms, encode::logged_bytes(&cell), 1, (0, 0), true);
+        self.append_edit(seq_id, now_ms, encode::logged_bytes(&cell), 1, (0, 0), Durability::SyncWal);
         seq_id
     }
 
@@ -354,7 +354,7 @@ impl Region {
         cells: Bytes,
         cell_count: u32,
         nonce: (u64, u64),
-        logged: bool,
+        durability: Durability,
     ) {
         self.services.log.append(wal::Edit {
             region: self.encoded.clone(),
@@ -365,7 +365,8 @@ impl Region {
             cell_count,
             nonce,
             scopes: self.scopes.clone(),
-            logged,
+            logged: durability != Durability::SkipWal,
+            forced: durability == Durability::FsyncWal,
             listener: self.mvcc.clone(),
         });
     }

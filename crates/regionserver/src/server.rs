@@ -17,7 +17,7 @@ use engine::nonces::{self, Nonces};
 use engine::recovery::{OnDamage, RecoveredLogs};
 use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::{BlockLoader, DamagedFile};
-use fs::{FilePath, FileSystem};
+use fs::{FilePath, FileSystem, SyncLevel};
 use layout::RootDir;
 use proto::exception::{Answer, class};
 use tracing::{error, info, warn};
@@ -116,6 +116,8 @@ pub struct RegionServerOptions {
     pub on_damage: OnDamage,
     /// Length at which a log is rolled.
     pub log_roll_bytes: u64,
+    /// Guarantee that a write has when it is acknowledged.
+    pub log_durability: SyncLevel,
     /// Age at which a log is rolled (`hbase.regionserver.logroll.period`).
     pub log_roll_period: Duration,
     /// Log count above which regions are flushed so that the oldest log can be removed
@@ -245,6 +247,7 @@ impl RegionServer {
                 roll_period: Some(options.log_roll_period),
                 instruments: Some(log_instruments.clone()),
                 record: Some(record.clone()),
+                durability: options.log_durability,
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
             };
             wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await

@@ -432,6 +432,7 @@ async fn log_cells(disk: &MemoryFs, cells: &[RawCell]) {
             nonce: (0, 0),
             scopes: Arc::new([]),
             logged: true,
+            forced: false,
             listener: Arc::new(IgnoreCommits),
         });
     }

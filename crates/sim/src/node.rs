@@ -186,6 +186,7 @@ pub(crate) fn region_server_options() -> RegionServerOptions {
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,
         on_damage: Default::default(),
+        log_durability: fs::SyncLevel::Disk,
         log_roll_bytes: 128 << 10,
         log_roll_period: Duration::from_secs(20),
         logs_max: 8,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use bytes::Bytes;
-use fs::{FilePath, FileSystem};
+use fs::{FilePath, FileSystem, SyncLevel};
 use tracing::{error, info, warn};
 
 use crate::entry::CELLS_LEN_MAX;
@@ -300,9 +300,12 @@ impl Committer {
         let content_len = segment.encode_group(&mut self.buffer, group);
         let encoded = clock.monotonic();
         let bytes = Bytes::from(mem::take(&mut self.buffer));
-        let written = segment
-            .commit(bytes.clone(), content_len, self.options.durability, self.options.reserve_bytes)
-            .await;
+        let durability = match group.iter().any(|edit| edit.logged && edit.forced) {
+            true => SyncLevel::Disk,
+            false => self.options.durability,
+        };
+        let written =
+            segment.commit(bytes.clone(), content_len, durability, self.options.reserve_bytes).await;
         // The buffer can be reused if the file writer has dropped its reference.
         if bytes.is_unique() && bytes.len() <= BUFFER_BYTES_MAX {
             self.buffer = Vec::from(bytes);

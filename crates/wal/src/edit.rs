@@ -55,6 +55,9 @@ pub struct Edit {
     pub scopes: Arc<[Scope]>,
     /// False for `SKIP_WAL`: the edit passes through the queue but is not written.
     pub logged: bool,
+    /// True for `FSYNC_WAL`: the edit must survive power loss, also if the log guarantees less for
+    /// other edits.
+    pub forced: bool,
     /// Listener for the outcome.
     pub listener: Arc<dyn Committed>,
 }

@@ -39,7 +39,8 @@ pub struct LogOptions {
     pub reserve_bytes: u64,
     /// Approximate maximum size of a commit group, in bytes.
     pub group_bytes: u64,
-    /// Guarantee that an edit must have before it is reported as committed.
+    /// Guarantee that an edit must have before it is reported as committed. A group with a
+    /// [forced](Edit::forced) edit is always synced to disk.
     pub durability: SyncLevel,
     /// Path of the file that lists the retained log files (see [`crate::record`]). `None`: there is
     /// no such file.

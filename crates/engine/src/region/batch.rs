@@ -1,7 +1,7 @@
 //! A batch before it is published: mutations of one region, checked one by one, published together.
 
 use cell::KeyValue;
-use cell::mutation::{Mutation, MutationKind};
+use cell::mutation::{Durability, Mutation, MutationKind};
 
 use crate::error::{Error, Result};
 use crate::region::Region;
@@ -23,6 +23,8 @@ pub(super) struct Batch {
     pub(super) adds_data: bool,
     /// Number of mutations that skip the log, and bytes of their cells.
     pub(super) unlogged_count_and_bytes: (u64, u64),
+    /// Whether a mutation must survive power loss (`FSYNC_WAL`).
+    pub(super) is_forced: bool,
     /// The cells to return to the client.
     pub(super) returned: Vec<ReturnedCell>,
 }
@@ -74,7 +76,7 @@ impl Batch {
             self.unlogged_count_and_bytes.1 +=
                 mutation.cells.iter().map(|cell| cell.bytes().len() as u64).sum::<u64>();
         }
-        self.set_nonce(mutation);
+        self.add_settings(region, mutation);
         Ok(())
     }
 
@@ -97,10 +99,11 @@ impl Batch {
             self.rows.add(&mutation.row);
             self.adds_data = true;
         }
-        self.set_nonce(mutation);
+        self.add_settings(region, mutation);
     }
 
-    fn set_nonce(&mut self, mutation: &Mutation) {
+    fn add_settings(&mut self, region: &Region, mutation: &Mutation) {
+        self.is_forced |= region.durability_of(mutation) == Durability::FsyncWal;
         if self.nonce.1 == 0 {
             self.nonce = mutation.nonce;
         }

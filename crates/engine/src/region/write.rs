@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use base::spent::{self, Phase};
 use cell::KeyValue;
-use cell::mutation::Mutation;
+use cell::mutation::{Durability, Mutation};
 use hfile::{Block, Miss, Stop};
 
 use crate::error::{Error, Result};
@@ -283,7 +283,12 @@ impl Region {
                 .count_unlogged(batch.unlogged_count_and_bytes.0, batch.unlogged_count_and_bytes.1);
         }
         let (bytes, count) = batch.cells.into_logged();
-        self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, count > 0);
+        let durability = match (count, batch.is_forced) {
+            (0, _) => Durability::SkipWal,
+            (_, true) => Durability::FsyncWal,
+            (_, false) => Durability::SyncWal,
+        };
+        self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, durability);
         let memstore_bytes = self.report_memstore_bytes(&mut publish);
         drop(publish);
         if memstore_bytes > self.flush_bytes {

@@ -109,6 +109,7 @@ fn options() -> RegionServerOptions {
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,
         on_damage: Default::default(),
+        log_durability: fs::SyncLevel::Disk,
         log_roll_bytes: 64 << 20,
         log_roll_period: Duration::from_secs(3600),
         logs_max: 32,

@@ -99,6 +99,7 @@ pub fn edit(region: &Arc<str>, seq_id: u64, value: &[u8], listener: &Arc<Acks>) 
         nonce: (0, 0),
         scopes: Arc::default(),
         logged: true,
+        forced: false,
         listener: listener.clone(),
     }
 }

@@ -46,17 +46,31 @@ async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
     fence_dir(fs, &from, &to).await.map_err(io)
 }
 
-/// Renames a directory of logs and makes the new name durable. A missing directory was renamed
-/// before, or never existed.
+/// Renames a directory of logs, makes the new name durable, and fences each log: on HDFS, a process
+/// that has a log open could continue to write to it. A missing directory was renamed before, or
+/// never existed.
 pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
     match fs.rename(from, to).await {
         Ok(()) | Err(fs::Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
     }
     match fs.sync_dir(&to.parent()).await {
-        Err(fs::Error::NotFound { .. }) => Ok(()),
-        synced => synced,
+        Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+        Err(error) => return Err(error),
     }
+    let logs = match fs.list(to).await {
+        Ok(logs) => logs,
+        Err(fs::Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for log in logs.iter().filter(|log| !log.is_dir) {
+        match fs.fence(&to.join(&log.name)).await {
+            // Archived meanwhile by a task that knew that it is not needed.
+            Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Opens regions of the dead server elsewhere. Returns when each was ordered to be opened, and does

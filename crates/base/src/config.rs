@@ -15,6 +15,7 @@
 
 mod declare;
 mod document;
+mod hadoop;
 mod layers;
 mod options;
 mod root_uri;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 pub use declare::OptionInfo;
 pub use document::{document, sinks_document, variable_of};
+pub use hadoop::HadoopSettings;
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
 pub use root_uri::RootUri;
@@ -138,6 +140,10 @@ impl Config {
         layers.add(sources.overrides.clone(), |_| Origin::CommandLine);
         let mut config = Config::parse(&layers)?;
         layers.check_unsafe_keys(&options::list_of(&config.unsafe_ignored))?;
+        if [Some(&config.root), config.wal_dir.as_ref()].into_iter().flatten().any(RootUri::is_remote) {
+            config.hadoop = hadoop::load(sources, &layers)?;
+        }
+        config.hadoop_user = hadoop::user(sources);
         config.warnings = layers.warnings;
         config.check()?;
         config.shift_ports()?;
@@ -147,6 +153,16 @@ impl Config {
     /// Warnings for the operator: unknown keys, missing files.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Hadoop's settings; none if all directories are local.
+    pub fn hadoop(&self) -> &HadoopSettings {
+        &self.hadoop
+    }
+
+    /// The user that owns files on HDFS: `HADOOP_USER_NAME`, or that of the process.
+    pub fn hadoop_user(&self) -> &str {
+        &self.hadoop_user
     }
 
     /// Every effective option with its value as given and its source, in the order of [`OPTIONS`].

@@ -30,7 +30,8 @@ pub(crate) struct DataDirectory {
     pub(crate) instruments: Arc<fs::measured::Instruments>,
     pub(crate) root: RootDir,
     pub(crate) cluster_id: String,
-    _lock: DirectoryLock,
+    // None on HDFS, where the leases of files protect them.
+    _lock: Option<DirectoryLock>,
 }
 
 /// The processes that may use a data directory at the same time.
@@ -62,7 +63,53 @@ impl DataDirectory {
     /// # Errors
     /// One line that states why the directory cannot be opened.
     pub(crate) async fn open(env: &Env, config: &Config, users: Users<'_>) -> Result<DataDirectory, String> {
-        let dir = local_root(config)?;
+        match (&config.root, users) {
+            (RootUri::Local(dir), _) => DataDirectory::open_local(env, config, dir, users).await,
+            (RootUri::Other { .. }, Users::Cluster(_)) => DataDirectory::open_remote(env, config).await,
+            (RootUri::Other { scheme, .. }, Users::One) => {
+                let reason = format!(
+                    "a single process needs a local directory; to use {scheme}://, start `grampus master` and \
+                     `grampus regionserver`"
+                );
+                Err(config.refused("hbase.rootdir", reason).to_string())
+            }
+        }
+    }
+
+    /// Opens a directory on another file system, which all processes of a cluster use.
+    async fn open_remote(env: &Env, config: &Config) -> Result<DataDirectory, String> {
+        let shown = &config.root;
+        let root = RootDir::new(FilePath::root());
+        let data = crate::hdfs::open(env, config, "hbase.rootdir", &config.root).await?;
+        let logs = match &config.wal_dir {
+            Some(place) if place != &config.root => {
+                Some(crate::hdfs::open(env, config, "hbase.wal.dir", place).await?)
+            }
+            _ => None,
+        };
+        let remote: Arc<dyn FileSystem> = match &logs {
+            Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
+            None => data,
+        };
+        let instruments = fs::measured::Instruments::begin(env.clock.clone());
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(remote, instruments.clone()));
+        let identity =
+            identity_of_shared(env, &*fs, &root).await.map_err(|error| format!("{shown}: {error}"))?;
+        if let Some(logs) = &logs {
+            let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
+            claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
+        }
+        let (disk, cluster_id) = (Disk::default(), identity.cluster_id);
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: None })
+    }
+
+    /// Opens a directory of this machine.
+    async fn open_local(
+        env: &Env,
+        config: &Config,
+        dir: &Path,
+        users: Users<'_>,
+    ) -> Result<DataDirectory, String> {
         let shown = dir.display();
         make_directory(dir).map_err(|error| format!("cannot make the data directory {shown}: {error}"))?;
         let root = RootDir::new(FilePath::root());
@@ -134,7 +181,25 @@ impl DataDirectory {
         if let Users::Cluster(_) = users {
             lock.share().map_err(|error| format!("cannot share the data directory {shown}: {error}"))?;
         }
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id: identity.cluster_id, _lock: lock })
+        let cluster_id = identity.cluster_id;
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
+    }
+}
+
+/// The identity of a directory that nothing locks: another process may be creating it at the same
+/// time.
+async fn identity_of_shared(
+    env: &Env,
+    fs: &dyn FileSystem,
+    root: &RootDir,
+) -> layout::Result<layout::identity::Identity> {
+    let deadline = env.clock.monotonic() + CREATION_WAIT;
+    loop {
+        let opened = root.open_or_create(fs, &*env.random).await;
+        if opened.is_ok() || env.clock.monotonic() >= deadline {
+            return opened;
+        }
+        env.clock.sleep(Duration::from_millis(500)).await;
     }
 }
 
@@ -167,7 +232,7 @@ fn local_dir<'a>(config: &Config, key: &str, place: &'a RootUri) -> Result<&'a P
     match place {
         RootUri::Local(dir) => Ok(dir),
         RootUri::Other { scheme, .. } => {
-            let reason = format!("{scheme}:// is not supported yet; use a local directory");
+            let reason = format!("{scheme}:// is not possible here; use a local directory");
             Err(config.refused(key, reason).to_string())
         }
     }

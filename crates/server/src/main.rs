@@ -19,6 +19,7 @@ mod arguments;
 mod cluster;
 mod data;
 mod direct;
+mod hdfs;
 mod health;
 mod host;
 mod limits;

@@ -8,6 +8,7 @@ use base::config::{Config, MemoryParts};
 use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Policy, Settings, SiteSettings};
 use engine::recovery::OnDamage;
+use fs::SyncLevel;
 use master::chores::ChoreOptions;
 use regionserver::quotas::{QuotaOptions, Refill};
 use regionserver::schedule::compactions::CompactionOptions;
@@ -73,6 +74,15 @@ pub(crate) fn on_damage(config: &Config) -> OnDamage {
 }
 
 /// Which calls are logged as slow or large.
+/// What an acknowledged write survives. On a local disk, nothing less than a sync to the disk
+/// survives a power loss.
+fn log_durability(config: &Config) -> SyncLevel {
+    match config.root.is_remote() && !config.wal_hsync {
+        true => SyncLevel::Visible,
+        false => SyncLevel::Disk,
+    }
+}
+
 pub(crate) fn slow_log_options(config: &Config) -> SlowLogOptions {
     let millis = |millis: Option<u64>| millis.map(Duration::from_millis);
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -141,6 +151,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
         slow_log: slow_log_options(config),
         on_damage: on_damage(config),
         log_roll_bytes: config.wal_roll_bytes(),
+        log_durability: log_durability(config),
         log_roll_period: Duration::from_millis(config.wal_roll_interval_ms),
         logs_max: config.wal_files_max_for(memory.memstores) as usize,
         flush_period: Duration::from_millis(config.memstore_flush_interval_ms),

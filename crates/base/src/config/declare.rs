@@ -44,6 +44,8 @@ macro_rules! options {
             )+)+
             pub(super) settings: Vec<Setting>,
             pub(super) warnings: Vec<String>,
+            pub(super) hadoop: $crate::config::HadoopSettings,
+            pub(super) hadoop_user: String,
         }
 
         /// Every option, in the order of the documentation.
@@ -75,6 +77,8 @@ macro_rules! options {
                     )+)+
                     settings,
                     warnings: Vec::new(),
+                    hadoop: Default::default(),
+                    hadoop_user: String::new(),
                 })
             }
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::declare::OptionInfo;
+use super::hadoop::is_hadoop_key;
 use super::substitute::{Substitution, substitute};
 use super::superseded;
 use super::unsafe_keys::find_unsupported;
@@ -80,6 +81,9 @@ impl Layers {
             let origin = origin(&given_key);
             let key = match find(&given_key) {
                 Some(option) => option.key.to_owned(),
+                None if is_hadoop_key(&given_key) && find_unsupported(&given_key, &text).is_none() => {
+                    given_key
+                }
                 None => {
                     let why = superseded::warning(&given_key).unwrap_or(
                         match find_unsupported(&given_key, &text) {
@@ -95,6 +99,16 @@ impl Layers {
             };
             self.values.insert(key.clone(), Setting { key, text, origin });
         }
+    }
+
+    /// Adds or replaces one value, whatever its key.
+    pub(super) fn insert(&mut self, setting: Setting) {
+        self.values.insert(setting.key.clone(), setting);
+    }
+
+    /// All values as given, by key.
+    pub(super) fn given(&self) -> impl Iterator<Item = &Setting> {
+        self.values.values()
     }
 
     /// Checks that no key promises safety that this server does not provide, except those in

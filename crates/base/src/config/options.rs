@@ -356,6 +356,13 @@ options! {
         /// `auto`: the number of log files that hold twice the memory of all memstores, at least
         /// 32. Larger: fewer forced flushes, but a longer log replay after a crash.
         wal_files_max: Option<u32> = "hbase.regionserver.maxlogs", "auto", count_or_auto;
+        /// Whether a write to a log on HDFS is acknowledged only when DataNodes have written it to
+        /// their disks (hsync).
+        ///
+        /// `false`: when it is in the memory of all DataNodes of its block (hflush), as in HBase. It
+        /// survives the death of any process, but not a power loss of all these machines. Writes
+        /// with the durability `FSYNC_WAL` are always on disk, and so are all writes on a local disk.
+        wal_hsync: bool = "hbase.wal.hsync", "false", flag;
         /// Whether regions are opened if they may have lost edits in a damaged log.
         ///
         /// `true`: the regions are opened without these edits, and the log is moved to the

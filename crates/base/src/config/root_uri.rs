@@ -23,6 +23,11 @@ pub enum RootUri {
 }
 
 impl RootUri {
+    /// Whether it is on another file system.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, RootUri::Other { .. })
+    }
+
     /// Parses a path or a URI. `None` if it is neither, or names a host for a local directory.
     pub fn parse(text: &str) -> Option<RootUri> {
         if text.is_empty() || text.contains('\0') {

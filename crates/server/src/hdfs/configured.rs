@@ -1,0 +1,84 @@
+//! A build with HDFS.
+
+use std::sync::Arc;
+
+use base::config::{Config, RootUri};
+use base::env::Env;
+use fs::FileSystem;
+use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
+
+/// The key of the directory service that URIs without an authority refer to.
+const DEFAULT_FS: &str = "fs.defaultFS";
+
+/// Connects to HDFS, and creates the directory if it is missing. Waits until a NameNode is active.
+///
+/// # Errors
+/// One line that names the option `key`, which has the value `place`.
+pub(crate) async fn open(
+    env: &Env,
+    config: &Config,
+    key: &str,
+    place: &RootUri,
+) -> Result<Arc<dyn FileSystem>, String> {
+    let refused = |reason: String| config.refused(key, reason).to_string();
+    let options = HdfsOptions {
+        url: url(config, place).map_err(refused)?,
+        user: config.hadoop_user().to_string(),
+        settings: config.hadoop().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        limits: Limits::default(),
+    };
+    let connected = HdfsFileSystem::connect(env, &options).await;
+    let hdfs = connected.map_err(|error| refused(error.to_string()))?;
+    Ok(Arc::new(hdfs))
+}
+
+/// The URL with its authority.
+fn url(config: &Config, place: &RootUri) -> Result<String, String> {
+    match place {
+        RootUri::Other { scheme, authority, path } if scheme == "hdfs" => {
+            let authority = match authority.as_str() {
+                "" => default_authority(config)?,
+                authority => authority,
+            };
+            Ok(format!("hdfs://{authority}{path}"))
+        }
+        RootUri::Other { scheme, .. } => {
+            Err(format!("{scheme}:// is not supported; use hdfs:// or a local directory"))
+        }
+        RootUri::Local(_) => Err("not a directory on HDFS".into()),
+    }
+}
+
+fn default_authority(config: &Config) -> Result<&str, String> {
+    let service = config.hadoop().get(DEFAULT_FS).and_then(|uri| uri.strip_prefix("hdfs://"));
+    let authority = service.map(|service| service.split('/').next().unwrap_or_default());
+    let missing = || format!("it names no NameNode, and {DEFAULT_FS} in core-site.xml is not an hdfs:// URI");
+    authority.filter(|authority| !authority.is_empty()).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use base::config::Sources;
+
+    use super::*;
+
+    fn config(settings: &[(&str, &str)]) -> Config {
+        let mut sources = Sources::default();
+        let owned = settings.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        sources.overrides.extend(owned);
+        Config::load(&sources).unwrap()
+    }
+
+    #[test]
+    fn a_uri_without_authority_is_on_the_default_file_system() {
+        let root = ("hbase.rootdir", "hdfs:///hbase");
+        let with_default = config(&[root, ("fs.defaultFS", "hdfs://cluster/")]);
+        assert_eq!(url(&with_default, &with_default.root).unwrap(), "hdfs://cluster/hbase");
+        let without = config(&[root]);
+        assert!(url(&without, &without.root).unwrap_err().contains("fs.defaultFS"));
+        let named = config(&[("hbase.rootdir", "hdfs://nn:8020/hbase"), ("fs.defaultFS", "hdfs://cluster")]);
+        assert_eq!(url(&named, &named.root).unwrap(), "hdfs://nn:8020/hbase");
+        let other = config(&[("hbase.rootdir", "s3a://bucket/hbase")]);
+        assert!(url(&other, &other.root).unwrap_err().contains("s3a:// is not supported"));
+    }
+}

@@ -143,15 +143,15 @@ class Hdfs:
                 HDFS + "server.namenode.ha.ConfiguredFailoverProxyProvider")
         else:
             self.url = f"hdfs://{rpc['nn0']}"
-            self._service = {}
+            self._service = {"dfs.namenode.rpc-address": rpc["nn0"], "dfs.namenode.http-address": http["nn0"]}
         for name in ["client", *self.namenodes, *self.datanodes]:
-            self._configure_one(name, rpc, http)
+            self._configure_one(name)
         for name in self.namenodes:
             self._add(name, NAMENODE)
         for name in self.datanodes:
             self._add(name, DATANODE)
 
-    def _configure_one(self, name, rpc, http):
+    def _configure_one(self, name):
         conf = self._conf(name)
         # The daemons insist on the directories of their web pages, which the jars lack.
         for pages in ("hdfs", "datanode"):
@@ -172,8 +172,6 @@ class Hdfs:
             settings["dfs.namenode.name.dir"] = f"file://{self.directory}/{name}.names"
             if len(self.namenodes) > 1:
                 settings["dfs.ha.namenode.id"] = name
-            else:
-                settings.update({"dfs.namenode.rpc-address": rpc[name], "dfs.namenode.http-address": http[name]})
         if len(self.namenodes) > 1:
             settings.update({
                 "dfs.namenode.shared.edits.dir": f"file://{self.directory}/edits",

@@ -26,6 +26,19 @@ impl Failure {
         self.is("LeaseExpiredException") || self.is("FileNotFoundException")
     }
 
+    /// Whether a parent of the path is a file. If permissions are not checked, HDFS still reports this
+    /// as a lack of permission.
+    pub(crate) fn means_parent_is_file(&self) -> bool {
+        let says_so = |message: &str| message.contains("(is not a directory)");
+        self.is("ParentNotDirectoryException")
+            || matches!(self, Failure::Remote { message, .. } if says_so(message))
+    }
+
+    /// Whether the path or one of its parents does not exist.
+    pub(crate) fn means_not_found(&self) -> bool {
+        self.is("FileNotFoundException") || self.means_parent_is_file()
+    }
+
     /// Whether no DataNode can store a block.
     pub(crate) fn means_no_datanode(&self) -> bool {
         matches!(self, Failure::Remote { message, .. } if message.contains("could only be written to"))
@@ -49,7 +62,7 @@ impl Failure {
     /// The error of `operation` on `path`.
     pub(crate) fn at(&self, path: &FilePath, operation: &'static str) -> Error {
         let path = path.clone();
-        if self.is("FileNotFoundException") || self.is("ParentNotDirectoryException") {
+        if self.means_not_found() {
             Error::NotFound { path }
         } else if self.is("FileAlreadyExistsException") || self.is("AlreadyBeingCreatedException") {
             Error::AlreadyExists { path }

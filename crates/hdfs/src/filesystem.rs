@@ -81,7 +81,7 @@ impl HdfsFileSystem {
         match found {
             Ok(FileInfoResponse { fs }) => Ok(fs),
             // A parent is a file.
-            Err(failure) if is_not_found(&failure) => Ok(None),
+            Err(failure) if failure.means_not_found() => Ok(None),
             Err(failure) => Err(failure.at(path, "stat")),
         }
     }
@@ -103,7 +103,7 @@ impl HdfsFileSystem {
             Ok(()) => return Ok(()),
             Err(failure) => failure,
         };
-        if is_not_found(&failure) {
+        if failure.means_not_found() {
             // Either the source or the directory of the target is missing.
             let path = if self.file_info(from).await?.is_some() { to } else { from };
             return Err(Error::NotFound { path: path.clone() });
@@ -196,12 +196,6 @@ async fn check_encryption(shared: &Shared) -> std::result::Result<(), ConnectErr
     }
 }
 
-fn is_not_found(failure: &Failure) -> bool {
-    failure.is("FileNotFoundException")
-        || failure.is("ParentNotDirectoryException")
-        || failure.is("PathIsNotDirectoryException")
-}
-
 fn status(name: String, status: &generated::FileStatus) -> FileStatus {
     let is_dir = status.file_type == DIRECTORY;
     let len = if is_dir { 0 } else { status.length };
@@ -238,7 +232,7 @@ impl FileSystem for HdfsFileSystem {
                 self.shared.namenode.call("delete", &request).await;
             match deleted {
                 Ok(_) => Ok(()),
-                Err(failure) if is_not_found(&failure) => Ok(()),
+                Err(failure) if failure.means_not_found() => Ok(()),
                 Err(failure) => Err(failure.at(path, "delete")),
             }
         })
@@ -263,7 +257,7 @@ impl FileSystem for HdfsFileSystem {
                 self.shared.namenode.call("mkdirs", &request).await;
             match made {
                 Ok(_) => Ok(()),
-                Err(failure) if failure.is("ParentNotDirectoryException") => {
+                Err(failure) if failure.means_parent_is_file() => {
                     Err(Error::AlreadyExists { path: dir.clone() })
                 }
                 Err(failure) => Err(failure.at(dir, "make directory")),

@@ -12,6 +12,8 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::{Error, FilePath, Result};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hdfs_native::file::FileReader as LibraryReader;
 use hdfs_native::{Client, HdfsError};
 use tracing::warn;
@@ -19,6 +21,8 @@ use tracing::warn;
 use crate::file::Shared;
 
 const ATTEMPTS: u32 = 6;
+/// Concurrent reads of the same bytes, if hedged reads are enabled.
+const HEDGES_MAX: usize = 4;
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -86,32 +90,33 @@ impl HdfsReader {
         }
     }
 
-    /// Reads; if that takes long and hedged reads are enabled, also reads through a new reader,
+    /// Reads. If that takes long and hedged reads are enabled, also reads through new readers, each of
     /// which chooses among the replicas again.
     async fn hedged(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
         let Some(after) = self.shared.settings.hedge_after else {
             return self.read_once(reader, offset, len).await;
         };
-        let mut first = std::pin::pin!(self.read_once(reader, offset, len));
-        tokio::select! {
-            biased;
-            read = &mut first => return read,
-            () = self.shared.env.clock.sleep(after) => {}
-        }
-        let mut second = std::pin::pin!(async {
-            let reader = self.reopen().await?;
-            self.read_once(&reader, offset, len).await
-        });
-        tokio::select! {
-            biased;
-            read = &mut first => match read {
-                Ok(bytes) => Ok(bytes),
-                Err(_) => second.await,
-            },
-            read = &mut second => match read {
-                Ok(bytes) => Ok(bytes),
-                Err(_) => first.await,
-            },
+        let mut running: FuturesUnordered<BoxFuture<'_, Result<Bytes>>> = FuturesUnordered::new();
+        running.push(Box::pin(self.read_once(reader, offset, len)));
+        let mut started = 1;
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = running.next() => next,
+                () = self.shared.env.clock.sleep(after), if started < HEDGES_MAX => {
+                    started += 1;
+                    running.push(Box::pin(async move {
+                        let reader = self.reopen().await?;
+                        self.read_once(&reader, offset, len).await
+                    }));
+                    continue;
+                }
+            };
+            match next {
+                Some(Err(_)) if !running.is_empty() => {}
+                Some(read) => return read,
+                None => return Err(Error::io(&self.path, "read", "no replica was read")),
+            }
         }
     }
 

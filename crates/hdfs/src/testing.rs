@@ -77,13 +77,17 @@ pub(crate) const NAMENODES: [u16; 2] = [8020, 8021];
 
 /// A file system on NameNodes with the [`NAMENODES`]' ports.
 pub(crate) async fn connect(env: &Env, limits: Limits) -> HdfsFileSystem {
-    let settings = [
+    connect_with(env, limits, &[]).await
+}
+
+pub(crate) async fn connect_with(env: &Env, limits: Limits, more: &[(&str, &str)]) -> HdfsFileSystem {
+    let service = [
         ("dfs.ha.namenodes.ns", "a,b"),
         ("dfs.namenode.rpc-address.ns.a", "one:8020"),
         ("dfs.namenode.rpc-address.ns.b", "two:8021"),
     ];
     let settings: HashMap<String, String> =
-        settings.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        service.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let options = HdfsOptions { url: "hdfs://ns/root".to_owned(), user: "u".to_owned(), settings, limits };
     HdfsFileSystem::connect(env, &options).await.unwrap()
 }

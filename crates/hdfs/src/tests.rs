@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::env::Env;
 use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
 
-use crate::testing::{Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, connect};
+use crate::testing::{Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, connect, connect_with};
 use crate::{HdfsFileSystem, Limits};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -82,6 +82,49 @@ async fn a_data_file_is_one_pipeline_and_has_several_packets() {
     assert!(state.bytes == bytes && state.is_final);
     assert_eq!((state.setups[0].pipeline_size, state.setups[0].targets.len()), (3, 2));
     assert!(cluster.datanodes[1].bytes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_has_several_blocks_if_it_is_longer_than_one() {
+    let cluster = Cluster::start(3).await;
+    let settings = [("dfs.blocksize", "1k"), ("hbase.regionserver.hlog.blocksize", "1k")];
+    let fs = connect_with(&cluster.env, Limits::default(), &settings).await;
+    for (name, access) in [("log", AccessPattern::Log), ("data", AccessPattern::Data)] {
+        let path = FilePath::new(name);
+        let mut file = fs.create(&path, access).await.unwrap();
+        for _ in 0..5 {
+            file.append(vec![7; 500].into()).await.unwrap();
+            file.sync(SyncLevel::Visible).await.unwrap();
+        }
+        file.append(vec![8; 572].into()).await.unwrap();
+        file.close().await.unwrap();
+        let state = cluster.datanodes[0].state.lock().unwrap();
+        assert_eq!(state.bytes, [vec![7; 452], vec![8; 572]].concat(), "{name}");
+        assert!(state.is_final);
+        assert_eq!(state.setups.len(), if access == AccessPattern::Log { 3 } else { 6 });
+        assert_eq!(state.setups[1].header.base_header.block.num_bytes, Some(1024), "the size of a block");
+    }
+    let state = cluster.namenode.state.lock().unwrap();
+    let previous: Vec<Option<u64>> = state.previous.iter().map(|block| block.map(|(_, len)| len)).collect();
+    assert_eq!(previous, [None, Some(1024), Some(1024), None, Some(1024), Some(1024)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_pipeline_makes_all_its_nodes_suspects() {
+    let cluster = Cluster::start(3).await;
+    let (one, two) = (FilePath::new("one"), FilePath::new("two"));
+    let mut file = cluster.fs.create(&one, AccessPattern::Data).await.unwrap();
+    file.append("x".into()).await.unwrap();
+    file.sync(SyncLevel::Visible).await.unwrap();
+    cluster.datanodes[0].set(Behavior::Frozen);
+    file.append("y".into()).await.unwrap();
+    let failed = file.sync(SyncLevel::Visible).await.unwrap_err();
+    assert!(failed.to_string().contains("30000 ms"), "{failed}");
+    // There are no others, so they are tried one after the other.
+    let mut file = cluster.fs.create(&two, AccessPattern::Data).await.unwrap();
+    file.append("x".into()).await.unwrap();
+    file.sync(SyncLevel::Visible).await.unwrap();
+    assert_eq!(cluster.datanodes[1].bytes(), b"x");
 }
 
 #[tokio::test(start_paused = true)]

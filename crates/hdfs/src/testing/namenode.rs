@@ -34,6 +34,8 @@ pub(crate) struct Namespace {
     /// Paths, with the holder of the lease of files that are open.
     pub(crate) paths: BTreeMap<String, Inode>,
     pub(crate) datanodes: Vec<u16>,
+    /// Id and length of the previous block that each call for a block stated.
+    pub(crate) previous: Vec<Option<(u64, u64)>>,
     /// Polls until a lease is recovered.
     pub(crate) recovery_polls: usize,
     results: HashMap<(Bytes, i32), Outcome>,
@@ -237,6 +239,7 @@ impl Namespace {
             let message = "could only be written to 0 of the 1 minReplication nodes".to_owned();
             return Err(("java.io.IOException", message));
         }
+        self.previous.push(request.previous.map(|block| (block.block_id, block.num_bytes())));
         self.next_id += 1;
         encode(AddBlockResponse { block: located(self.next_id, &ports) })
     }

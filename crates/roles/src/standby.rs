@@ -4,8 +4,13 @@
 use std::sync::{Arc, OnceLock};
 
 use base::BoxFuture;
+use bytes::Bytes;
 use proto::exception::{JavaException, class};
 use rpc::{Call, ConnectionInfo, Reply, Service};
+
+/// The method with which clients make all servers, also backup masters, read their configuration
+/// again. Every option of a master requires a restart, so there is nothing to do.
+const UPDATE_CONFIGURATION: (&str, &str) = ("AdminService", "UpdateConfiguration");
 
 /// A service that may not be active yet.
 pub struct Standby {
@@ -38,6 +43,10 @@ impl Service for Standby {
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Reply, JavaException>> {
         match self.active.get() {
             Some(service) => service.call(call),
+            None if (self.name, &*call.method) == UPDATE_CONFIGURATION => {
+                // The message of the response has no fields.
+                Box::pin(std::future::ready(Ok(Reply::message(Bytes::new()))))
+            }
             None => {
                 let message = format!("{} is not running yet: this server is not active", self.name);
                 let refused = JavaException::new(class::SERVER_NOT_RUNNING_YET, message);

@@ -7,6 +7,8 @@
 //! standard output, and reads a line of its standard input when one is done. It ends with code 0 if
 //! all checks passed.
 
+#![allow(clippy::unwrap_used, reason = "a check of this program fails by a panic")]
+
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::sync::Arc;

@@ -227,8 +227,8 @@ struct Log {
     acked: usize,
 }
 
-/// Logs as a server writes them: after an error, the bytes that were not acknowledged are written to
-/// a new log.
+/// Logs as a server writes them: after an error, the bytes that were not acknowledged are written
+/// to a new log.
 struct Logs<'a> {
     env: &'a Env,
     fs: &'a HdfsFileSystem,

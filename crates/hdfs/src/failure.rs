@@ -26,8 +26,8 @@ impl Failure {
         self.is("LeaseExpiredException") || self.is("FileNotFoundException")
     }
 
-    /// Whether a parent of the path is a file. If permissions are not checked, HDFS still reports this
-    /// as a lack of permission.
+    /// Whether a parent of the path is a file. If permissions are not checked, HDFS still reports
+    /// this as a lack of permission.
     pub(crate) fn means_parent_is_file(&self) -> bool {
         let says_so = |message: &str| message.contains("(is not a directory)");
         self.is("ParentNotDirectoryException")

@@ -101,6 +101,7 @@ impl HdfsFileSystem {
     async fn rename_now(&self, from: &FilePath, to: &FilePath) -> Result<()> {
         let failure = match self.try_rename(from, to, false).await {
             Ok(()) => return Ok(()),
+            Err(failure @ Failure::Unreachable { .. }) => return Err(failure.at(from, "rename")),
             Err(failure) => failure,
         };
         if failure.means_not_found() {
@@ -108,15 +109,16 @@ impl HdfsFileSystem {
             let path = if self.file_info(from).await?.is_some() { to } else { from };
             return Err(Error::NotFound { path: path.clone() });
         }
-        if !failure.is("FileAlreadyExistsException") {
-            return Err(failure.at(from, "rename"));
-        }
-        if from == to {
+        if from == to && failure.is("FileAlreadyExistsException") {
             return Ok(());
         }
-        let statuses = [self.file_info(from).await?, self.file_info(to).await?];
-        if statuses.iter().flatten().any(|status| status.file_type == DIRECTORY) {
+        let [source, target] = [self.file_info(from).await?, self.file_info(to).await?];
+        let is_dir = |status: &generated::FileStatus| status.file_type == DIRECTORY;
+        if target.is_some() && source.iter().chain(&target).any(is_dir) {
             return Err(Error::AlreadyExists { path: to.clone() });
+        }
+        if !failure.is("FileAlreadyExistsException") {
+            return Err(failure.at(from, "rename"));
         }
         self.try_rename(from, to, true).await.map_err(|failure| failure.at(from, "rename"))
     }

@@ -13,62 +13,65 @@
 //!
 //! # Writing
 //!
-//! A log is written with *fan-out*: one connection to each DataNode of the block. A commit takes one
-//! round trip to the slowest node, and an error names the node at fault. All nodes must acknowledge:
-//! if one is left out without a call to the NameNode, its shorter replica has the same generation
-//! stamp, and lease recovery truncates the block to the shortest one. Other files are written as a
-//! *pipeline*: one connection, and each DataNode forwards to the next, so that a flush does not
-//! multiply the traffic of this machine.
+//! A log is written with *fan-out*: one connection to each DataNode of the block. A commit takes
+//! one round trip to the slowest node, and an error names the node at fault. All nodes must
+//! acknowledge: if one is left out without a call to the NameNode, its shorter replica has the same
+//! generation stamp, and lease recovery truncates the block to the shortest one. Other files are
+//! written as a *pipeline*: one connection, and each DataNode forwards to the next, so that a flush
+//! does not multiply the traffic of this machine.
 //!
 //! [`SyncLevel::Visible`](fs::SyncLevel::Visible) is HDFS's hflush: the bytes are in the memory of
 //! all DataNodes of the block. [`SyncLevel::Disk`](fs::SyncLevel::Disk) is hsync: each DataNode has
 //! called fsync.
 //!
 //! A write that fails is never repaired. After an error, a late acknowledgement or the loss of a
-//! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode at
-//! fault is left out of new blocks for two minutes, so the caller continues in a new file with the bytes
-//! that were not acknowledged. The lease of the failed file is recovered in the background: the file
-//! then has all acknowledged bytes, and possibly some that were not.
+//! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode
+//! at fault is left out of new blocks for two minutes, so the caller continues in a new file with
+//! the bytes that were not acknowledged. The lease of the failed file is recovered in the
+//! background: the file then has all acknowledged bytes, and possibly some that were not.
 //!
 //! # Fencing
 //!
 //! [`fence`](fs::FileSystem::fence) recovers the lease. This stops the old writer at the DataNodes.
 //! Its next sync fails with [`fs::Error::TakenOver`] if the NameNode is reachable, else with
-//! [`fs::Error::Io`]. Renaming the directory of a log does not stop its writer, but prevents new logs:
-//! files are never created with their parent directories.
+//! [`fs::Error::Io`]. Renaming the directory of a log does not stop its writer, but prevents new
+//! logs: files are never created with their parent directories.
 //!
 //! # NameNodes
 //!
 //! All addresses of a name service are tried. A retry has the same call id, so a NameNode that has
-//! executed the call returns the first result: a rename or a deletion whose response was lost does not
-//! fail when it is repeated. While no NameNode is active, or the active one is in safe mode, calls wait
-//! and log a warning.
+//! executed the call returns the first result: a rename or a deletion whose response was lost does
+//! not fail when it is repeated. While no NameNode is active, or the active one is in safe mode,
+//! calls wait and log a warning.
 //!
 //! # What bypasses `Env`
 //!
 //! All writes and all calls to NameNodes for metadata use the clock, tasks and network of
-//! [`Env`](base::env::Env). Only the reads do not: `hdfs-native` has its own sockets and timers on the
-//! tokio runtime of the service threads, its own random numbers, and no interface to replace them. So
-//! a simulation can use this module for all but reads. `hdfs-native` also reads `HADOOP_CONF_DIR` and
-//! `HADOOP_HOME`; the settings in [`HdfsOptions`] override what it finds there.
+//! [`Env`](base::env::Env). Only the reads do not: `hdfs-native` has its own sockets and timers on
+//! the tokio runtime of the service threads, its own random numbers, and no interface to replace
+//! them. So a simulation can use this module for all but reads. `hdfs-native` also reads
+//! `HADOOP_CONF_DIR` and `HADOOP_HOME`; the settings in [`HdfsOptions`] override what it finds
+//! there.
 //!
 //! # Why `hdfs-native` only reads (0.14.8)
 //!
-//! * Its calls to NameNodes have no time limit, so a NameNode that hangs blocks them permanently. It
-//!   does not repeat a changing call whose response was lost, because it would use a new call id.
+//! * Its calls to NameNodes have no time limit, so a NameNode that hangs blocks them permanently.
+//!   It does not repeat a changing call whose response was lost, because it would use a new call
+//!   id.
 //! * It ignores the response of a DataNode to the setup of a pipeline, and cannot exclude DataNodes
-//!   from new blocks. After the loss of one of three DataNodes, every new file fails until the NameNode
-//!   declares the node dead, 10 minutes later.
+//!   from new blocks. After the loss of one of three DataNodes, every new file fails until the
+//!   NameNode declares the node dead, 10 minutes later.
 //! * `hsync` does not return if the pipeline fails, and there is no hflush.
 //!
 //! # Limitations
 //!
-//! * Kerberos, and protected or encrypted data transfer, are rejected when the file system is opened.
-//! * A file of another process that is still being written appears without its last block until it is
-//!   [fenced](fs::FileSystem::fence).
-//! * The bytes of a recovered file are in the memory of DataNodes. Unless `dfs.datanode.synconclose`
-//!   is set, they survive the loss of all these machines' power only if they were synced to disk
-//!   before.
+//! * Kerberos, and protected or encrypted data transfer, are rejected when the file system is
+//!   opened.
+//! * A file of another process that is still being written appears without its last block until it
+//!   is [fenced](fs::FileSystem::fence).
+//! * The bytes of a recovered file are in the memory of DataNodes. Unless
+//!   `dfs.datanode.synconclose` is set, they survive the loss of all these machines' power only if
+//!   they were synced to disk before.
 
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all)]

@@ -1,7 +1,8 @@
 //! Calls to the NameNodes of a name service.
 //!
-//! A call is sent to the NameNode that was last active, and to the others if that one is in standby or
-//! does not respond. Each call has one id for all its attempts, so a NameNode executes it only once.
+//! A call is sent to the NameNode that was last active, and to the others if that one is in standby
+//! or does not respond. Each call has one id for all its attempts, so a NameNode executes it only
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};

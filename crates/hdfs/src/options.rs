@@ -13,12 +13,14 @@ const BLOCK_BYTES_UNIT: u64 = 512;
 /// Where a file system is, and with which settings it is used.
 #[derive(Clone, Debug)]
 pub struct HdfsOptions {
-    /// The root directory: `hdfs://NAMESERVICE/PATH`, `hdfs://HOST/PATH` or `hdfs://HOST:PORT/PATH`.
+    /// The root directory: `hdfs://NAMESERVICE/PATH`, `hdfs://HOST/PATH` or
+    /// `hdfs://HOST:PORT/PATH`.
     pub url: String,
     /// The user that owns new files.
     pub user: String,
     /// Settings by their names in `core-site.xml` and `hdfs-site.xml`, and the following of
-    /// `hbase-site.xml`: `hbase.regionserver.hlog.replication` and `hbase.regionserver.hlog.blocksize`.
+    /// `hbase-site.xml`: `hbase.regionserver.hlog.replication` and
+    /// `hbase.regionserver.hlog.blocksize`.
     pub settings: HashMap<String, String>,
     /// Time limits.
     pub limits: Limits,
@@ -35,9 +37,9 @@ pub struct Limits {
     pub setup: Duration,
     /// For the acknowledgement of a log's bytes by the first DataNode.
     pub log_ack: Duration,
-    /// For the acknowledgement of a log's bytes by the other DataNodes, after that by the first one.
-    /// After three failures for this reason within 10 seconds the limit is not applied for
-    /// 10 seconds.
+    /// For the acknowledgement of a log's bytes by the other DataNodes, after that by the first
+    /// one. After three failures for this reason within 10 seconds the limit is not applied for 10
+    /// seconds.
     pub log_laggard: Duration,
     /// For the acknowledgement of the bytes of any other file.
     pub data_ack: Duration,

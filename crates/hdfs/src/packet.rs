@@ -1,8 +1,8 @@
 //! Packets of the data transfer protocol.
 //!
-//! A packet has 512-byte chunks, and a CRC32C of each. It begins at the start of a chunk: if the bytes
-//! sent before end within a chunk, that part of the chunk is sent again. A DataNode overwrites it with
-//! the same bytes.
+//! A packet has 512-byte chunks, and a CRC32C of each. It begins at the start of a chunk: if the
+//! bytes sent before end within a chunk, that part of the chunk is sent again. A DataNode
+//! overwrites it with the same bytes.
 
 use base::checksum::crc32c;
 use bytes::{BufMut, Bytes, BytesMut};

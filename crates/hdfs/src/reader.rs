@@ -90,8 +90,8 @@ impl HdfsReader {
         }
     }
 
-    /// Reads. If that takes long and hedged reads are enabled, also reads through new readers, each of
-    /// which chooses among the replicas again.
+    /// Reads. If that takes long and hedged reads are enabled, also reads through new readers, each
+    /// of which chooses among the replicas again.
     async fn hedged(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
         let Some(after) = self.shared.settings.hedge_after else {
             return self.read_once(reader, offset, len).await;

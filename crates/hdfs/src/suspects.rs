@@ -53,7 +53,8 @@ impl Suspects {
         nodes.iter().map(|suspect| suspect.info.clone()).collect()
     }
 
-    /// Removes the node that has been a suspect for the longest time. Returns whether there was one.
+    /// Removes the node that has been a suspect for the longest time. Returns whether there was
+    /// one.
     pub(crate) fn forget_oldest(&self) -> bool {
         let nodes = &mut self.lists().nodes;
         if nodes.is_empty() {

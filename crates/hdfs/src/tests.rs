@@ -293,7 +293,7 @@ async fn the_active_namenode_is_found_and_remembered() {
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_safe_mode_and_for_a_namenode() {
     let cluster = Cluster::start(3).await;
-    for mode in [Mode::SafeMode, Mode::Standby] {
+    for mode in [Mode::Safe, Mode::Standby] {
         cluster.namenode.set_modes(mode);
         let (env, namenode) = (cluster.env.clone(), cluster.namenode.clone());
         let task_env = env.clone();
@@ -304,7 +304,7 @@ async fn calls_wait_for_safe_mode_and_for_a_namenode() {
         let began = env.clock.monotonic();
         let name = format!("log.{}", began.as_millis());
         // Safe mode concerns the active NameNode.
-        if mode == Mode::SafeMode {
+        if mode == Mode::Safe {
             cluster.namenode.set_mode(8020, Mode::Standby);
         }
         let mut log = cluster.log(&name).await;

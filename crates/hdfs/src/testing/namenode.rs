@@ -16,7 +16,7 @@ pub(crate) enum Mode {
     #[default]
     Active,
     Standby,
-    SafeMode,
+    Safe,
     /// Accepts connections, and does not respond.
     Hung,
 }
@@ -109,7 +109,7 @@ impl FakeNameNode {
                 let outcome = match state.modes.get(&port).copied().unwrap_or_default() {
                     Mode::Active => Some(state.execute_once(&header, &method, request)),
                     Mode::Standby => Some(Err(("org.apache.hadoop.ipc.StandbyException", "x".to_owned()))),
-                    Mode::SafeMode => {
+                    Mode::Safe => {
                         let class = "org.apache.hadoop.hdfs.server.namenode.SafeModeException";
                         Some(Err((class, "Name node is in safe mode".to_owned())))
                     }

@@ -375,22 +375,36 @@ class Cluster:
 
 
 class Grampus(Cluster):
-    """A cluster of Grampus."""
+    """A cluster of Grampus: on a directory of this machine, or on `hdfs`, an `hdfs.Hdfs` that is
+    not started yet."""
 
-    def __init__(self, binary, memory="1g", **how):
+    def __init__(self, binary, memory="1g", hdfs=None, **how):
         super().__init__("grampus", **how)
+        self.hdfs = hdfs
         if not os.access(binary, os.X_OK):
             die(f"{binary} is not an executable; build it with: cargo build --release")
         self._binary = os.path.abspath(binary)
         self._memory = memory
 
+    def __enter__(self):
+        if self.hdfs:
+            self.hdfs.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        if self.hdfs:
+            self.hdfs.__exit__(*exception)
+
     @property
     def root(self):
-        return os.path.join(self.directory, "data")
+        return f"{self.hdfs.url}/hbase" if self.hdfs else os.path.join(self.directory, "data")
 
     def command(self, name, host, port, pages):
         role = "master" if name in self.masters else "regionserver"
         settings = {
+            **(self.hdfs.client_settings() if self.hdfs else {}),
+            "hbase.rootdir": self.root,
             "hbase.zookeeper.quorum": self.endpoint.quorum(),
             "hbase.zookeeper.property.clientPort": self.endpoint.zookeeper,
             "zookeeper.session.timeout": self.session_ms,
@@ -399,7 +413,7 @@ class Grampus(Cluster):
             f"hbase.{role}.info.port": pages,
             **self.settings,
         }
-        command = [self._binary, role, "--data", self.root]
+        command = [self._binary, role]
         if self._network:
             command += ["--bind", self._network.address(name), "--host", host]
         for key, value in settings.items():

@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import cluster
+import hdfs
 import servers
 from javatools import COMPAT, TARGET, Endpoint, die
 
@@ -23,6 +24,8 @@ def add_options(parser):
     choice.add_argument("--hbase", action="store_true", help="start HBase and test it")
     parser.add_argument("--cluster", action="store_true",
                         help="start a cluster of 2 masters and 3 region servers, not one process")
+    parser.add_argument("--hdfs", action="store_true",
+                        help="with a cluster of Grampus: on an HDFS of 2 NameNodes (HA) and 3 DataNodes")
     Endpoint.add_options(parser)
     return choice
 
@@ -43,7 +46,8 @@ def clustered(arguments, **how):
     """The chosen cluster; `how` is passed to it."""
     if arguments.hbase:
         return cluster.HBase(**how)
-    return cluster.Grampus(arguments.grampus or newest_grampus(), **how)
+    storage = hdfs.Hdfs(datanodes=3, ha=True) if arguments.hdfs else None
+    return cluster.Grampus(arguments.grampus or newest_grampus(), hdfs=storage, **how)
 
 
 def hbase(heap="1g", settings=None, **how):

@@ -6,7 +6,8 @@
 //!   write or sync fails, the whole group is written to a new file. The failed file is never
 //!   written again.
 //! * A new file's header and name are durable before any edit in the file is reported as committed.
-//! * If the write to the new file fails too, the log stops: the group and all later edits fail.
+//! * If the writes to a few new files fail too, the log stops: the group and all later edits fail.
+//!   It stops at once if another process has taken over the log.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group
 //!   and all later edits wait for space. They fail only if the log is closed meanwhile.
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use bytes::Bytes;
+use fs::shared::is_taken_over;
 use fs::{FilePath, FileSystem, SyncLevel};
 use tracing::{error, info, warn};
 
@@ -44,6 +46,9 @@ const _: () =
 /// [`SPACE_PAUSE_MAX`].
 const SPACE_PAUSE: Duration = Duration::from_millis(20);
 const SPACE_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// New files that a group is written to after a failure. Several DataNodes may fail at the same
+/// time.
+const NEW_FILES_MAX: usize = 3;
 /// Maximum size of a group buffer that is reused. Larger ones are freed.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
@@ -224,16 +229,22 @@ impl Committer {
         if !group.iter().any(|edit| edit.logged && fits_entry(edit)) {
             return Ok(());
         }
-        let Err(first) = self.write_when_space(group).await else { return Ok(()) };
-        warn!(error = %first, edits = group.len(), "cannot write to a log file; retrying in a new one");
-        let second = match self.abandon_file().await {
-            Ok(()) => match self.write_when_space(group).await {
+        let Err(mut failure) = self.write_when_space(group).await else { return Ok(()) };
+        for _ in 0..NEW_FILES_MAX {
+            if is_taken_over(&failure) {
+                break;
+            }
+            warn!(error = %failure, edits = group.len(), "cannot write to a log file; retrying in a new one");
+            let written = match self.abandon_file().await {
+                Ok(()) => self.write_when_space(group).await,
+                Err(error) => Err(error),
+            };
+            match written {
                 Ok(()) => return Ok(()),
-                Err(error) => error,
-            },
-            Err(error) => error,
-        };
-        Err(self.stop(second))
+                Err(error) => failure = error,
+            }
+        }
+        Err(self.stop(failure))
     }
 
     /// Writes a group; while the disk is full, waits for space.

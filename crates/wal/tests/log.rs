@@ -236,7 +236,7 @@ async fn no_zeros_are_written_before_a_long_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_failures_in_a_row_stop_the_log() {
+async fn failures_in_a_row_stop_the_log() {
     for operation in [Operation::Sync, Operation::Append] {
         let env = testing::env(6);
         let memory = MemoryFs::new();
@@ -261,6 +261,23 @@ async fn two_failures_in_a_row_stop_the_log() {
         assert!(log.roll().await.is_err());
         log.close().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_was_taken_over_stops_at_once() {
+    let env = testing::env(7);
+    let memory = MemoryFs::new();
+    let disk = fs::shared::Shared::new(Arc::new(memory.clone()));
+    let (log, fatal) = start(&env, Arc::new(disk), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    memory.rename(&options().dir, &FilePath::new("taken")).await.unwrap();
+    log.append(edit(&region_name(1), 2, b"value", &acks));
+    acks.wait(2).await;
+    assert_eq!((acks.committed(), acks.failed(), fatal.count()), (vec![1], 1, 1));
+    assert_eq!(log.statistics().failures, 0, "no new file was tried");
+    assert!(matches!(log.roll().await, Err(Error::Stopped { cause }) if fs::shared::is_taken_over(&cause)));
 }
 
 #[tokio::test(start_paused = true)]

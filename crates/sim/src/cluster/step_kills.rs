@@ -26,7 +26,11 @@ use crate::scenario::Summary;
 use crate::world::{Run, World, WorldOptions};
 
 /// The clients work little: their writes are durable steps, too.
-const CLIENTS: Clients = Clients { count: 1, pause_max: Duration::from_secs(2) };
+const CLIENTS: Clients = Clients { count: 1, pause_max: Duration::from_millis(600) };
+/// Time in which the clients write before each execution.
+const CALM: Duration = Duration::from_secs(2);
+/// Bounds of the time in which they write after a kill, before everything heals.
+const AFTER: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(4));
 /// Bounds of the time until a killed process is started again.
 const RESTART: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(6));
 /// Time in which the cluster must be as before after an operation without faults.
@@ -69,6 +73,7 @@ struct StepKill {
 
 impl StepKill {
     async fn run(mut self) -> Result<Summary, String> {
+        self.agree_on_time();
         self.scenario.start().await?;
         let steps = self.count_steps().await?;
         let (victim, moment) = {
@@ -88,6 +93,15 @@ impl StepKill {
         Ok(Summary::of(&self.world, &self.scenario.workload, kind))
     }
 
+    /// Sets all wall clocks to that of the world. An edit of `hbase:meta` has the timestamp of the
+    /// server that has `hbase:meta`. After a move to a server with a slower clock, an edit could be
+    /// older than the one that it replaces, and have no effect.
+    fn agree_on_time(&self) {
+        for process in self.scenario.cluster.processes() {
+            process.jump_wall_clock(-process.wall_offset_ms());
+        }
+    }
+
     fn record(&self, event: &str) {
         self.world.record("scenario", event);
     }
@@ -100,6 +114,7 @@ impl StepKill {
     async fn count_steps(&self) -> Result<u64, String> {
         let failed = |error: String| format!("violated: an operation succeeds without faults: {error}");
         let prepared = self.operations.prepare(self.operation, 1).await.map_err(failed)?;
+        self.world.sleep(CALM).await;
         self.world.disk().count_steps(self.process_names(), None);
         self.record(&format!("{:?} begins", self.operation));
         let executed = self.world.timeout(SETTLING, self.execute(&prepared)).await;
@@ -131,6 +146,7 @@ impl StepKill {
     async fn run_killed(&mut self, victim: Victim, step: u64, moment: Moment) -> Result<bool, String> {
         let failed = |error: String| format!("violated: an operation succeeds without faults: {error}");
         let prepared = self.operations.prepare(self.operation, 2).await.map_err(failed)?;
+        self.world.sleep(CALM).await;
         let victims = self.processes_of(victim, &prepared)?;
         let is_killed: Arc<AtomicBool> = Arc::default();
         let spring = self.kill(victims, is_killed.clone());
@@ -141,6 +157,7 @@ impl StepKill {
         let executed = executed.ok_or("violated: an operation ends after a kill")?;
         let result = executed.as_ref().err().map_or("succeeds", |error| error);
         self.record(&format!("{:?} ends after {steps} durable steps: {result}", self.operation));
+        self.world.sleep(self.scenario.random.between(AFTER.0, AFTER.1)).await;
         self.scenario.finish().await?;
         self.operations.verify(&prepared, executed.is_ok()).await?;
         Ok(is_killed.load(Ordering::Relaxed))

@@ -8,6 +8,7 @@
 mod fuzz;
 mod licences;
 mod optimized;
+mod planted;
 mod sql;
 mod steps;
 mod toolchain;
@@ -21,7 +22,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   fuzz       runs every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
   optimized  profile-guided (PGO) build after a minute of load: target/optimized/grampus; with --uncounted one that
              has no metrics, for bench/counting
-  sim        simulates a cluster under faults, in release mode on all cores:  sim [--seeds FROM..TO] [--plant FAULT]
+  sim        simulates a cluster under faults, in release mode on all cores:  sim [--seeds FROM..TO] [--step-kills]
+  planted    plants faults of the product, each of which the simulation must find:  planted [--seeds N] [--only NAME]
   licences   checks that the licences of all dependencies are compatible with Apache-2.0";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz(&rest),
         Some("optimized") => optimized::build(&rest),
         Some("sim") => simulate(&rest),
+        Some("planted") => planted::run(&rest),
         Some("licences") => licences::check(),
         _ => Err(USAGE.to_string()),
     };

@@ -95,6 +95,9 @@ impl RegionServer {
         let server = self.clone();
         self.env().spawn(TaskClass::Background, async move {
             server.wait_while_closing(&encoded).await;
+            if server.is_replaced(&encoded, order.id) {
+                return;
+            }
             let outcome = match server.regions().get(&encoded) {
                 Some(region) => Outcome::Opened(region.open_seq_id()),
                 None if server.regions().begin_opening(&encoded) => {
@@ -142,6 +145,9 @@ impl RegionServer {
         self.env().spawn(TaskClass::Background, async move {
             server.wait_while_opening(&encoded).await;
             server.wait_while_closing(&encoded).await;
+            if server.is_replaced(&encoded, order.id) {
+                return;
+            }
             let closed = match server.regions().begin_closing(&encoded, order.destination.as_ref()) {
                 Some(region) => {
                     server.close(&region).await;
@@ -154,6 +160,17 @@ impl RegionServer {
                 server.report_transition(&info, &Outcome::Closed).await;
             }
         });
+    }
+
+    /// Whether a newer order came while an order waited for earlier ones. For example, the copy of
+    /// an order to close the region must not close the region that was opened again meanwhile. The
+    /// newer order is reported.
+    fn is_replaced(&self, encoded: &str, id: i64) -> bool {
+        let is_replaced = self.orders().is_outdated(encoded, id);
+        if is_replaced {
+            info!(region = encoded, id, "ignored an order that was replaced while it waited");
+        }
+        is_replaced
     }
 
     /// Waits until no earlier order closes the region. The region has then written its edits, and

@@ -52,6 +52,12 @@ impl Orders {
         }
     }
 
+    /// Whether a newer order for the region was received since. An order waits for earlier ones, so
+    /// it must check this again before it changes anything.
+    pub(crate) fn is_outdated(&self, encoded: &str, id: i64) -> bool {
+        id > 0 && self.newest(encoded) > id
+    }
+
     /// Refuses a call of a master that was replaced by another one. While the result is held, no
     /// call of a later master is accepted: so all changes of a master are completed before its
     /// successor reads them.
@@ -124,5 +130,6 @@ mod tests {
         assert_eq!(seen, [New, Repeated, New, Outdated, Repeated, New]);
         assert_eq!((orders.record("other", 1), orders.newest("r"), orders.newest("x")), (New, 8, -1));
         assert_eq!([orders.record("r", 0), orders.record("r", -1)], [New, New]);
+        assert_eq!([7, 8, 0, -1].map(|id| orders.is_outdated("r", id)), [true, false, false, false]);
     }
 }

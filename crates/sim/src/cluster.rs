@@ -5,18 +5,20 @@
 //!
 //! * [`checks`]: what must hold when all faults have ended;
 //! * [`operator`]: administrative operations during the faults;
-//! * [`scenario`]: the runs.
+//! * [`scenario`]: runs with faults of all kinds;
+//! * [`step_kills`]: runs with kills at durable steps.
 
 pub mod checks;
 pub mod operator;
 pub mod scenario;
+pub mod step_kills;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use cell::region::ServerName;
 use client::Registry;
@@ -64,9 +66,10 @@ pub struct ClusterSize {
 /// A fault of the product that is simulated, to measure whether the checks find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Planted {
-    /// A dead server that was only paused continues to write to its logs.
+    /// No check between a sync and its acknowledgement, and no lease: a server acknowledges writes
+    /// until ZooKeeper reports the end of its session.
     UnfencedLogs,
-    /// A server whose session has expired continues to answer and does not end.
+    /// No lease: a server answers reads until ZooKeeper reports the end of its session.
     EndlessLease,
     /// Some edits of `hbase:meta` are acknowledged and not written.
     LostMetaEdits,
@@ -171,6 +174,11 @@ impl Cluster {
     }
 }
 
+/// Whether leases of region servers do not end by their own clocks.
+fn is_endless(planted: Option<Planted>) -> bool {
+    matches!(planted, Some(Planted::EndlessLease | Planted::UnfencedLogs))
+}
+
 /// The session and the member of a process.
 async fn join(
     life: &Life,
@@ -200,8 +208,10 @@ async fn join(
         info_port: 0,
         end_process: Arc::new(move |why| exiting.exit(why)),
     };
-    let is_unnoticed = port == REGION_SERVER_PORT && planted == Some(Planted::EndlessLease);
-    if !is_unnoticed {
+    if port == REGION_SERVER_PORT && is_endless(planted) {
+        let (session, end_process) = (Arc::downgrade(&session), member.end_process.clone());
+        life.env.spawn(TaskClass::Service, SimSession::wait_for_reported_end(session, end_process));
+    } else {
         end_with_session(&member.env, &*member.coordinator, member.end_process.clone());
     }
     (session, member)
@@ -259,7 +269,7 @@ async fn run_region_server(
     let _alive = register(&member, &*master).await?;
     let stop = watch::Sender::new(false);
     let mut parts = region_server_parts(life, &member, &session, &stop);
-    if planted == Some(Planted::EndlessLease) {
+    if is_endless(planted) {
         parts.lease = Lease::unlimited();
     }
     let server = RegionServer::start(parts).await;

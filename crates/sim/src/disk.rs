@@ -8,10 +8,13 @@
 //! Times of files are those of the world. In half of the worlds, a directory shows whether the
 //! process that [occupies](fs::FileSystem::occupy) it lives; in the others, that is unknown.
 //!
+//! The durable steps of processes can be counted, for faults at one of them ([`steps`]).
+//!
 //! Unsynced changes survive the end of a process. They survive a loss of power only by luck
 //! ([`Disk::lose_power`]).
 
 mod handle;
+pub mod steps;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -26,6 +29,7 @@ use fs::FilePath;
 use fs::memory::MemoryFs;
 
 pub use self::handle::DiskHandle;
+use self::steps::Steps;
 use crate::random::RandomSource;
 use crate::scheduler::{Owner, Scheduler};
 use crate::timeline::Timeline;
@@ -104,6 +108,7 @@ struct State {
     files: MemoryFs,
     // Counts losses of power. Calls of an earlier epoch have no effect.
     epoch: u64,
+    steps: Steps,
 }
 
 impl Disk {
@@ -116,7 +121,7 @@ impl Disk {
             timeline,
             shows_processes: random.one_in(2),
             random,
-            state: Mutex::new(State { occupied: BTreeMap::new(), files, epoch: 0 }),
+            state: Mutex::new(State { occupied: BTreeMap::new(), files, epoch: 0, steps: Steps::default() }),
         })
     }
 
@@ -131,7 +136,9 @@ impl Disk {
         self.timeline.record(self.scheduler.now(), "disk", "loses power");
         let mut state = self.lock();
         let files = state.files.crash(&mut || self.random.next());
-        *state = State { occupied: BTreeMap::new(), files, epoch: state.epoch + 1 };
+        state.occupied.clear();
+        state.files = files;
+        state.epoch += 1;
     }
 
     /// The time until a call takes effect, or from then until its result arrives.

@@ -28,9 +28,13 @@ pub struct DuplicationOptions {
     pub is_repeated: IsRepeated,
     /// On average, one in this many of them is; not 0.
     pub one_in: u64,
-    /// Maximum delay of the copy.
+    /// Maximum delay of the copy. Half of the copies have only [`SHORT`] of it.
     pub delay_max: Duration,
 }
+
+/// Divides the maximum delay of half of the copies, which then arrive during the operations that
+/// follow immediately.
+const SHORT: u64 = 64;
 
 impl<C: Caller> DuplicatingCaller<C> {
     /// Wraps `inner`. Copies are sent by tasks of `env`.
@@ -43,8 +47,9 @@ impl<C: Caller> DuplicatingCaller<C> {
     }
 
     fn repeat_later(&self, service: &'static str, method: &'static str, param: Bytes, cells: Bytes) {
-        let delay_us = self.options.delay_max.as_micros().max(1) as u64;
-        let delay = Duration::from_micros(self.env.random.next_u64() % delay_us);
+        let divisor = if self.env.random.next_u64().is_multiple_of(2) { SHORT } else { 1 };
+        let delay_us = self.options.delay_max.as_micros() as u64 / divisor;
+        let delay = Duration::from_micros(self.env.random.next_u64() % delay_us.max(1));
         let (inner, clock) = (self.inner.clone(), self.env.clock.clone());
         self.env.spawn(TaskClass::Service, async move {
             clock.sleep(delay).await;

@@ -205,6 +205,11 @@ impl SimEnsemble {
         Ok(session.coordinator.clone())
     }
 
+    /// Whether a session has not ended.
+    fn has_session(&self, id: i64) -> bool {
+        self.lock().sessions.contains_key(&id)
+    }
+
     /// Whether a message between the ensemble and a host arrives now.
     fn is_reachable(&self, from: HostId, to: HostId) -> bool {
         !self.lock().is_down && !self.world().network().is_blocked(from, to)

@@ -14,11 +14,13 @@
 //! * [`history`], [`workload`]: what clients write and read, and the checks of it;
 //! * [`node`], [`scenario`]: the standalone server, and the runs of it;
 //! * [`cluster`]: a cluster, and the runs of it;
+//! * [`batch`]: many runs;
 //! * [`timeline`]: the events of a run, and their digest;
 //! * [`random`], [`entropy`]: decisions from the seed, and hash keys.
 //!
 //! Knows nothing about: real clocks, sockets and disks.
 
+pub mod batch;
 pub mod cluster;
 pub mod disk;
 pub mod duplicates;

@@ -1,25 +1,25 @@
 //! `sim`: runs simulations of a cluster, and prints what happened.
 //!
 //! ```text
-//! sim --seed 7 --steps 30      one run of a cluster with its timeline
-//! sim --seeds 0..1000          many runs on all cores; stops at the first violation
-//! sim --standalone --seed 7    the same of a server that is master and region server
+//! sim --seed 7 --steps 30          one run of a cluster with its timeline
+//! sim --seeds 0..1000              many runs on all cores; stops at the first violation
+//! sim --step-kills --seeds 0..100  kills of processes at durable steps of an operation
+//! sim --standalone --seed 7        one run of a server that is master and region server
 //! ```
 
-#![allow(clippy::disallowed_methods, reason = "runs of seeds are independent, each on its own thread")]
+#![allow(clippy::disallowed_methods, reason = "runs of seeds are independent, each in its own process")]
 
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
 
 use base::testing::TestSpawner;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use sim::batch::{Batch, Outcome, Results};
 use sim::cluster::Planted;
 use sim::cluster::scenario::ClusterOptions;
 use sim::scenario::{self, Summary};
 use sim::scheduler::current;
-use sim::timeline::{Detail, Digest};
+use sim::timeline::Detail;
 use sim::{Run, WorldOptions, cluster};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
@@ -37,6 +37,9 @@ struct Arguments {
     /// Number of faults in each run.
     #[arg(long, default_value_t = 12)]
     steps: usize,
+    /// Kill processes at a durable step of an administrative operation, instead of other faults.
+    #[arg(long, conflicts_with_all = ["standalone", "steps"])]
+    step_kills: bool,
     /// Run a standalone server instead of a cluster.
     #[arg(long)]
     standalone: bool,
@@ -59,6 +62,9 @@ struct Arguments {
     /// depend on it.
     #[arg(long)]
     hash_seed: Option<u64>,
+    /// Print only the outcome of the run, for the process that runs many.
+    #[arg(long, hide = true)]
+    outcome: bool,
 }
 
 fn parse_range(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -108,118 +114,110 @@ fn options(arguments: &Arguments, seed: u64, printed: Detail) -> WorldOptions {
 /// Runs one seed.
 fn run(arguments: &Arguments, seed: u64, printed: Detail) -> Run<Result<Summary, String>> {
     let options = options(arguments, seed, printed);
-    match arguments.standalone {
-        true => scenario::run(options, arguments.steps),
-        false => {
-            let planted = arguments.plant;
-            cluster::scenario::run(
-                options,
-                ClusterOptions { planted, ..ClusterOptions::new(arguments.steps) },
-            )
-        }
+    let planted = arguments.plant;
+    let cluster_options = ClusterOptions { planted, ..ClusterOptions::new(arguments.steps) };
+    match (arguments.standalone, arguments.step_kills) {
+        (true, _) => scenario::run(options, arguments.steps),
+        (_, true) => cluster::step_kills::run(options, cluster_options),
+        _ => cluster::scenario::run(options, cluster_options),
     }
 }
 
 fn run_one(arguments: &Arguments) -> bool {
-    let printed = if arguments.verbose { Detail::All } else { Detail::States };
+    let printed = match arguments {
+        Arguments { outcome: true, .. } => Detail::Nothing,
+        Arguments { verbose: true, .. } => Detail::All,
+        _ => Detail::States,
+    };
     let run = run(arguments, arguments.seed, printed);
-    match failure(&run) {
-        Ok(summary) => println!(
+    let outcome = Outcome::of(&run);
+    if arguments.outcome {
+        println!("{}", outcome.to_text());
+        return outcome.failure.is_none();
+    }
+    match &run.result {
+        Ok(Ok(summary)) => println!(
             "seed {}: correct: {} writes, {} reads, {:?} of virtual time, {} polls, {} events, digest {:016x}",
             arguments.seed, summary.writes, summary.reads, run.took, summary.polls, run.events, run.digest
         ),
-        Err(failure) => report(arguments, arguments.seed, &failure, &[]),
+        // The events have been printed.
+        _ => report(arguments, arguments.seed, &Outcome { last: Vec::new(), ..outcome.clone() }),
     }
-    failure(&run).is_ok()
-}
-
-/// The results of many runs.
-#[derive(Default)]
-struct Results {
-    seeds: u64,
-    writes: u64,
-    virtual_time: Duration,
-    // Of the digests in the order of their seeds, whatever the order in which the runs ended.
-    digests: u64,
-    failed: Vec<u64>,
+    outcome.failure.is_none()
 }
 
 fn run_many(arguments: &Arguments, seeds: std::ops::Range<u64>) -> bool {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("cannot find the program of this process: {error}");
+            return false;
+        }
+    };
     // Only the clock is used, so no task is ever started.
     let clock = os::env(Arc::new(TestSpawner::new())).clock;
     let begun = clock.monotonic();
-    let (next, results) = (AtomicU64::new(seeds.start), Mutex::new(Results::default()));
-    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| run_next(arguments, &next, seeds.end, &results));
+    let command = |seed| {
+        let mut command = Command::new(&program);
+        command.args(run_arguments(arguments, seed)).arg("--outcome");
+        command
+    };
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.unwrap_or_else(cores);
+    let results = Batch { seeds, jobs, continues: arguments.all, command }.run();
+    print_results(arguments, &results, (clock.monotonic() - begun).as_secs_f64());
+    results.failed.is_empty()
+}
+
+/// The arguments that run a seed as these do.
+fn run_arguments(arguments: &Arguments, seed: u64) -> Vec<String> {
+    let mut words = vec!["--seed".to_string(), seed.to_string()];
+    match (arguments.standalone, arguments.step_kills) {
+        (_, true) => words.push("--step-kills".to_string()),
+        (is_standalone, _) => {
+            words.extend(["--steps".to_string(), arguments.steps.to_string()]);
+            words.extend(is_standalone.then(|| "--standalone".to_string()));
         }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let took = (clock.monotonic() - begun).as_secs_f64();
+    }
+    if let Some(planted) = arguments.plant.and_then(|planted| planted.to_possible_value()) {
+        words.extend(["--plant".to_string(), planted.get_name().to_string()]);
+    }
+    if let Some(seed) = arguments.hash_seed {
+        words.extend(["--hash-seed".to_string(), seed.to_string()]);
+    }
+    words
+}
+
+fn print_results(arguments: &Arguments, results: &Results, took_s: f64) {
+    for (seed, failed) in &results.failed {
+        match arguments.all {
+            true => println!("seed {seed}: {}", failed.outcome.failure.as_deref().unwrap_or_default()),
+            false => report(arguments, *seed, &failed.outcome),
+        }
+        println!("seed {seed} {}", if failed.replays { "replays" } else { "does not replay" });
+    }
     println!(
-        "{} seeds: {} with violations, {} writes, {:.0} s of virtual time in {took:.1} s, {:.2} seeds per second, \
+        "{} seeds: {} with violations, {} writes, {:.0} s of virtual time in {took_s:.1} s, {:.2} seeds per second, \
          digest {:016x}",
         results.seeds,
         results.failed.len(),
         results.writes,
         results.virtual_time.as_secs_f64(),
-        results.seeds as f64 / took,
-        results.digests
+        results.seeds as f64 / took_s,
+        results.digest
     );
-    if let Some(first) = results.failed.iter().min() {
-        println!("first: sim {} --seed {first} --steps {}", kind(arguments), arguments.steps);
+    for (kind, runs) in &results.kinds {
+        println!("{runs:>8} {kind}");
     }
-    results.failed.is_empty()
-}
-
-/// Runs seeds until there are no more, or one has failed.
-fn run_next(arguments: &Arguments, next: &AtomicU64, end: u64, results: &Mutex<Results>) {
-    loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end {
-            return;
-        }
-        let run = run(arguments, seed, Detail::Nothing);
-        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut digest = Digest::default();
-        digest.add(seed);
-        digest.add(run.digest);
-        results.digests = results.digests.wrapping_add(digest.value());
-        results.seeds += 1;
-        results.virtual_time += run.took;
-        match failure(&run) {
-            Ok(summary) => results.writes += summary.writes,
-            Err(failure) => {
-                results.failed.push(seed);
-                if arguments.all {
-                    println!("seed {seed}: {failure}");
-                } else {
-                    next.store(end, Ordering::Relaxed);
-                    report(arguments, seed, &failure, &run.last);
-                }
-            }
-        }
+    if let Some(first) = results.failed.keys().next() {
+        println!("first: sim {}", run_arguments(arguments, *first).join(" "));
     }
 }
 
-fn kind(arguments: &Arguments) -> &'static str {
-    if arguments.standalone { "--standalone" } else { "" }
-}
-
-/// The summary of a run, or its violation or panic.
-fn failure(run: &Run<Result<Summary, String>>) -> Result<Summary, String> {
-    match &run.result {
-        Ok(Ok(summary)) => Ok(*summary),
-        Ok(Err(violation)) => Err(violation.clone()),
-        Err(panic) => Err(format!("a task panicked: {panic}")),
-    }
-}
-
-fn report(arguments: &Arguments, seed: u64, failure: &str, last: &[String]) {
-    for event in last {
+fn report(arguments: &Arguments, seed: u64, outcome: &Outcome) {
+    for event in &outcome.last {
         println!("{event}");
     }
-    println!("seed {seed}: {failure}");
-    println!("repeat with: sim {} --seed {seed} --steps {}", kind(arguments), arguments.steps);
+    println!("seed {seed}: {}", outcome.failure.as_deref().unwrap_or_default());
+    println!("repeat with: sim {}", run_arguments(arguments, seed).join(" "));
 }

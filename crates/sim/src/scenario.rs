@@ -26,7 +26,7 @@ const CALM: (Duration, Duration) = (Duration::from_millis(200), Duration::from_s
 const RECOVERY: Duration = Duration::from_secs(180);
 
 /// What a run did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Acknowledged writes.
     pub writes: u64,
@@ -34,6 +34,16 @@ pub struct Summary {
     pub reads: u64,
     /// Polls of tasks.
     pub polls: u64,
+    /// What kind of run it was, for statistics; may be empty.
+    pub kind: String,
+}
+
+impl Summary {
+    /// What the clients of a world did.
+    pub(crate) fn of(world: &World, workload: &Workload, kind: String) -> Summary {
+        let counts = workload.history().counts();
+        Summary { writes: counts.writes, reads: counts.reads, polls: world.scheduler().polls(), kind }
+    }
 }
 
 /// Runs one seed with this many faults. The error is the first violated invariant.
@@ -126,8 +136,7 @@ impl Scenario {
             self.check(&format!("after step {step}"))?;
         }
         self.finish().await?;
-        let counts = self.workload.history().counts();
-        Ok(Summary { writes: counts.writes, reads: counts.reads, polls: self.world.scheduler().polls() })
+        Ok(Summary::of(&self.world, &self.workload, String::new()))
     }
 
     async fn inject(&self, fault: Fault) {

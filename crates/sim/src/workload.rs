@@ -27,6 +27,10 @@ const ROWS: usize = 12;
 const TASKS: usize = 2;
 /// Maximum pause between two operations of a task, unless it is set.
 const PAUSE_MAX: Duration = Duration::from_millis(60);
+/// Percentage of writes among the operations, unless it is set.
+const WRITE_PERCENT: u64 = 60;
+/// How much longer than the other tasks a task without cached locations pauses.
+const VISITOR_PAUSE: u32 = 3;
 /// Maximum length of a value, in addition to its text.
 const PADDING_MAX: u64 = 2000;
 
@@ -39,12 +43,21 @@ pub struct Workload {
     history: Arc<History>,
     stopped: Arc<AtomicBool>,
     pause_max: Duration,
+    write_percent: u64,
+    has_visitors: bool,
 }
 
 impl Workload {
     /// The same workload with this maximum pause between two operations of a task.
     pub fn with_pause(self, pause_max: Duration) -> Workload {
         Workload { pause_max, ..self }
+    }
+
+    /// The same workload with this percentage of writes. In addition, a task of each client process
+    /// locates the regions for each of its writes: so rows are written on the new server of a
+    /// region while other tasks still use the old one.
+    pub fn with_visitors(self, write_percent: u64) -> Workload {
+        Workload { write_percent, has_visitors: true, ..self }
     }
 
     /// A workload on the cluster that is found through `registry`.
@@ -56,6 +69,8 @@ impl Workload {
             history: Arc::default(),
             stopped: Arc::default(),
             pause_max: PAUSE_MAX,
+            write_percent: WRITE_PERCENT,
+            has_visitors: false,
         }
     }
 
@@ -115,21 +130,25 @@ impl Workload {
 
     async fn work(self, world: Arc<World>, life: Life, random: RandomSource) {
         let table = self.client(&life.env).table(self.table.clone());
+        let worker = || Worker {
+            world: world.clone(),
+            name: life.process.name().to_string(),
+            table: table.clone(),
+            workload: self.clone(),
+            random: RandomSource::new(random.next(), "task"),
+        };
         for _ in 0..TASKS {
-            let worker = Worker {
-                world: world.clone(),
-                name: life.process.name().to_string(),
-                table: table.clone(),
-                workload: self.clone(),
-                random: RandomSource::new(random.next(), "task"),
-            };
-            let clock = life.env.clock.clone();
+            let (worker, clock) = (worker(), life.env.clock.clone());
             life.env.spawn(TaskClass::Service, async move {
-                while !worker.workload.stopped.load(Ordering::Relaxed) {
+                while !worker.is_stopped() {
                     worker.operate().await;
-                    clock.sleep(worker.random.between(Duration::ZERO, worker.workload.pause_max)).await;
+                    clock.sleep(worker.pause(1)).await;
                 }
             });
+        }
+        if self.has_visitors {
+            let (worker, env) = (worker(), life.env.clone());
+            life.env.spawn(TaskClass::Service, worker.visit(env));
         }
         std::future::pending::<()>().await;
     }
@@ -229,14 +248,37 @@ struct Worker {
 }
 
 impl Worker {
+    fn is_stopped(&self) -> bool {
+        self.workload.stopped.load(Ordering::Relaxed)
+    }
+
+    fn pause(&self, factor: u32) -> Duration {
+        self.random.between(Duration::ZERO, self.workload.pause_max * factor)
+    }
+
     async fn operate(&self) {
         let row = &self.workload.rows[self.random.index(ROWS)];
-        let result = match self.random.below(100) {
-            0..45 => self.put(row).await,
-            45..60 => self.increment(row).await,
-            60..95 => self.workload.get(&self.table, row).await.map_err(|error| ("get", error)),
+        let (number, writes) = (self.random.below(100), self.workload.write_percent);
+        let result = match number {
+            _ if number < writes * 3 / 4 => self.put(row).await,
+            _ if number < writes => self.increment(row).await,
+            0..95 => self.workload.get(&self.table, row).await.map_err(|error| ("get", error)),
             _ => self.workload.scan(&self.table).await.map_err(|error| ("scan", error)),
         };
+        self.record_failure(row, result);
+    }
+
+    /// Writes rows, each as a client without cached locations.
+    async fn visit(mut self, env: Env) {
+        while !self.is_stopped() {
+            env.clock.sleep(self.pause(VISITOR_PAUSE)).await;
+            self.table = self.workload.client(&env).table(self.workload.table.clone());
+            let row = &self.workload.rows[self.random.index(ROWS)];
+            self.record_failure(row, self.put(row).await);
+        }
+    }
+
+    fn record_failure(&self, row: &str, result: Result<(), (&'static str, client::Error)>) {
         if let Err((operation, error)) = result {
             self.world.record(&self.name, &format!("{operation} of {row} failed: {}", brief(&error)));
         }

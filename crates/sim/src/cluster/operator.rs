@@ -18,6 +18,8 @@ use crate::world::World;
 
 /// A client stops to wait for an operation after this time. The operation may continue.
 const PATIENCE: Duration = Duration::from_secs(40);
+/// Moves of a region in one operation.
+const MOVES_MAX: usize = 4;
 /// Names of tables other than that of the workload, and of snapshots.
 const SIDES: [&str; 2] = ["side1", "side2"];
 const SNAPSHOTS: [&str; 2] = ["snapshot1", "snapshot2"];
@@ -33,7 +35,7 @@ pub enum Operation {
     Split,
     /// Merges two adjacent regions.
     Merge,
-    /// Moves a region to another server, or to any.
+    /// Moves a region to another server, or to any, several times in succession.
     Move,
     /// Balances regions among servers.
     Balance,
@@ -156,9 +158,13 @@ impl Operator {
         let regions = self.admin.regions(&self.table).await?;
         let region = &regions[self.random.index(regions.len())];
         let servers = self.admin.cluster_status().await?.servers;
-        let chosen = servers.get(self.random.index(servers.len() + 1));
         let encoded = Bytes::from(region.encoded_name().to_string());
-        self.admin.move_region(&encoded, chosen.map(|server| &server.server)).await
+        // Late copies of calls for one move then arrive during another one.
+        for _ in 0..=self.random.index(MOVES_MAX) {
+            let chosen = servers.get(self.random.index(servers.len() + 1));
+            self.admin.move_region(&encoded, chosen.map(|server| &server.server)).await?;
+        }
+        Ok(())
     }
 
     fn side(&self) -> TableName {

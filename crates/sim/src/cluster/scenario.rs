@@ -26,6 +26,9 @@ const CLIENTS: usize = 2;
 /// Maximum pause between two operations of a client's task. Most of a run is spent on clients, and
 /// the faults of a cluster are rarer than those of one server.
 const PAUSE_MAX: Duration = Duration::from_millis(400);
+/// Percentages of writes, of which each run has one. A server that has lost its regions notices it
+/// when it writes: so its reads are tested best with few writes.
+const WRITE_PERCENTS: [u64; 3] = [10, 60, 60];
 /// Bounds of a fault's duration.
 const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(8));
 /// Bounds of the time between two faults.
@@ -59,7 +62,10 @@ impl ClusterOptions {
 
 /// Runs one seed. The error is the first violated invariant.
 pub fn run(options: WorldOptions, cluster: ClusterOptions) -> Run<Result<Summary, String>> {
-    World::run(options, move |world| Scenario::new(world, cluster).run(cluster.steps))
+    World::run(options, move |world| {
+        let scenario = Scenario::new(world, cluster, Clients { count: CLIENTS, pause_max: PAUSE_MAX });
+        scenario.run(cluster.steps)
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,29 +116,44 @@ const FAULTS: [(Fault, u64); 20] = [
     (Fault::KillClient, 1),
 ];
 
-struct Scenario {
-    world: Arc<World>,
-    random: RandomSource,
-    cluster: Cluster,
-    workload: Workload,
+/// The clients of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clients {
+    /// Number of client processes.
+    pub(super) count: usize,
+    /// Maximum pause between two operations of a client's task.
+    pub(super) pause_max: Duration,
+}
+
+/// A cluster with clients.
+pub(super) struct Scenario {
+    pub(super) world: Arc<World>,
+    pub(super) random: RandomSource,
+    pub(super) cluster: Cluster,
+    pub(super) workload: Workload,
+    client_count: usize,
     clients: Vec<Arc<Process>>,
     // For administration and the final check.
-    operator_env: Env,
+    pub(super) operator_env: Env,
     operator_fs: Arc<dyn FileSystem>,
     operator: Operator,
     operations: Vec<JoinHandle<()>>,
 }
 
 impl Scenario {
-    fn new(world: Arc<World>, options: ClusterOptions) -> Scenario {
+    pub(super) fn new(world: Arc<World>, options: ClusterOptions, clients: Clients) -> Scenario {
         let cluster = Cluster::new(&world, options.size, options.planted);
         let Life { env: operator_env, fs: operator_fs, .. } = world.add_idle_process("operator").start();
-        let workload = Workload::new(Cluster::registry()).with_pause(PAUSE_MAX);
+        let random = world.random("scenario");
+        let write_percent = WRITE_PERCENTS[random.index(WRITE_PERCENTS.len())];
+        let workload = Workload::new(Cluster::registry()).with_pause(clients.pause_max);
+        let workload = workload.with_visitors(write_percent);
         let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
         Scenario {
-            random: world.random("scenario"),
+            random,
             cluster,
             workload,
+            client_count: clients.count,
             clients: Vec::new(),
             operator_env,
             operator_fs,
@@ -143,7 +164,7 @@ impl Scenario {
     }
 
     /// Starts the cluster and the clients.
-    async fn start(&mut self) -> Result<(), String> {
+    pub(super) async fn start(&mut self) -> Result<(), String> {
         observe(&self.world, &self.cluster, self.workload.history());
         let root = RootDir::new(FilePath::root());
         // In the product, a lock makes one process create the directory.
@@ -153,7 +174,7 @@ impl Scenario {
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
         created.ok_or("violated: the table is created in time")?;
         self.world.record("scenario", "the table exists");
-        for n in 1..=CLIENTS {
+        for n in 1..=self.client_count {
             self.clients.push(self.workload.add_client(&self.world, &format!("client{n}")));
         }
         Ok(())
@@ -178,8 +199,7 @@ impl Scenario {
             self.check(&format!("after step {step}"))?;
         }
         self.finish().await?;
-        let counts = self.workload.history().counts();
-        Ok(Summary { writes: counts.writes, reads: counts.reads, polls: self.world.scheduler().polls() })
+        Ok(Summary::of(&self.world, &self.workload, String::new()))
     }
 
     fn begin_operation(&mut self) {
@@ -269,7 +289,7 @@ impl Scenario {
                 process.jump_wall_clock(offset_ms - process.wall_offset_ms());
             }
             Fault::StopZooKeeper => self.cluster.ensemble.stop(),
-            Fault::KillClient => self.clients[self.random.index(CLIENTS)].crash(Crash::Process),
+            Fault::KillClient => self.clients[self.random.index(self.clients.len())].crash(Crash::Process),
         }
     }
 
@@ -301,7 +321,7 @@ impl Scenario {
     }
 
     /// Starts processes that have ended, as a supervisor does.
-    fn restart(&self) {
+    pub(super) fn restart(&self) {
         for process in self.cluster.processes().chain(&self.clients) {
             if !process.is_running() {
                 process.start();
@@ -320,7 +340,7 @@ impl Scenario {
     }
 
     /// Waits until the cluster has recovered, reads all rows, and checks everything.
-    async fn finish(&mut self) -> Result<(), String> {
+    pub(super) async fn finish(&mut self) -> Result<(), String> {
         self.heal();
         self.workload.stop();
         self.world.record("scenario", "all faults have ended");

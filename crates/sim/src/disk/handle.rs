@@ -9,6 +9,7 @@ use fs::memory::MemoryFs;
 use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result};
 use tokio::sync::oneshot;
 
+use super::steps::{Moment, Sprung};
 use super::writer::DiskWriter;
 use super::{CallKind, Disk, DiskFaults, Fate};
 use crate::ready::now;
@@ -66,19 +67,27 @@ impl DiskHandle {
         let back = disk.latency(CallKind::Quick) * faults.slowness;
         disk.scheduler.at(at, move || {
             let disk = handle.disk.clone();
-            let state = disk.lock();
             let fate = disk.fate(handle.owner);
-            if state.epoch != epoch || fate == Fate::Lost {
+            if disk.lock().epoch != epoch || fate == Fate::Lost {
                 return;
             }
+            let is_alive = disk.scheduler.is_alive(handle.owner);
+            let after = is_alive.then(|| handle.reach_step(kind, operation, &path)).flatten();
+            if is_alive && !disk.scheduler.is_alive(handle.owner) {
+                // It was killed at this step, before the effect.
+                return;
+            }
+            let state = disk.lock();
             let injected = Error::io(&path, operation, "injected fault");
             let is_ignored = faults.ignores_syncs && kind == CallKind::Sync;
             let result = match fails && disk.random.one_in(2) {
                 true => Err(injected.clone()),
                 false => effect(&state.files, if is_ignored { Fate::Ignored } else { fate }),
             };
+            drop(state);
             let result = if fails { Err(injected) } else { result };
             handle.record(operation, &path, result.is_ok());
+            after.into_iter().for_each(Sprung::act);
             disk.scheduler.after(back, move || handle.answer(answer, result));
         });
         let result = async move {
@@ -89,6 +98,16 @@ impl DiskHandle {
             }
         };
         (at, Box::pin(result))
+    }
+
+    /// Counts a call. A trap before the call acts now, one after the call is returned.
+    fn reach_step(&self, kind: CallKind, operation: &str, path: &FilePath) -> Option<Sprung> {
+        let sprung = self.disk.reach_step(&self.process, kind, operation, path)?;
+        if sprung.moment == Moment::After {
+            return Some(sprung);
+        }
+        sprung.act();
+        None
     }
 
     /// Sends the result to the process, unless calls hang.

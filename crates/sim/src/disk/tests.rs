@@ -4,6 +4,7 @@ use fs::{AccessPattern, Error, FilePath, FileSystem, SyncLevel};
 
 use std::task::Poll;
 
+use super::steps::{Moment, Trap};
 use super::*;
 use crate::network::Crash;
 use crate::process::Life;
@@ -218,4 +219,40 @@ fn a_reader_of_a_renamed_log_finds_all_acknowledged_bytes() {
         late += run.result.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"));
     }
     assert!(late > 0, "some writers write to the moved log");
+}
+
+/// Kills a process before or after a durable step; returns the names that it has created.
+async fn killed_at(world: Arc<World>, step: u64, moment: Moment) -> (Vec<String>, u64) {
+    let process = world.add_process("a", |life: Life| async move {
+        for name in ["d", "e", "f"] {
+            life.fs.stat(&path(name)).await.unwrap();
+            life.fs.make_dirs(&path(name)).await.unwrap();
+        }
+    });
+    let (victim, other) = (process.clone(), world.add_idle_process("b"));
+    let spring = Box::new(move |_: &str| victim.crash(Crash::Process));
+    world.disk().count_steps(["a".to_string()], Some(Trap { step, moment, spring }));
+    other.start().fs.make_dirs(&path("other")).await.unwrap();
+    process.start();
+    world.sleep(Duration::from_secs(1)).await;
+    let listed = world.disk().files().list(&FilePath::root()).await.unwrap();
+    let names = listed.into_iter().map(|status| status.name).filter(|name| name != "other");
+    (names.collect(), world.disk().end_count())
+}
+
+#[test]
+fn a_process_can_be_killed_before_and_after_each_durable_step() {
+    for (step, moment, names) in [
+        (1, Moment::Before, &[][..]),
+        (1, Moment::After, &["d"]),
+        (2, Moment::Before, &["d"]),
+        (3, Moment::After, &["d", "e", "f"]),
+    ] {
+        for (found, count) in run(|world| killed_at(world, step, moment)) {
+            assert_eq!(
+                (&found[..], count),
+                (&names.iter().map(|name| name.to_string()).collect::<Vec<_>>()[..], step)
+            );
+        }
+    }
 }

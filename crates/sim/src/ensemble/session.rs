@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
+use roles::EndProcess;
 use tokio::sync::watch;
 use zk::coordinator::{Error, Mode, SessionState, Stat, Watch, Znode};
 use zk::ensemble::liveness::{HEARTBEATS, Liveness};
@@ -20,6 +21,9 @@ use crate::scheduler::{Owner, Scheduler};
 
 /// Bounds of the pause before a lost connection is reopened.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// The pause between two questions whether the session has ended, without a lease.
+const REPORT_PERIOD: Duration = Duration::from_millis(200);
 
 /// A session of one life of a process. Dropping it closes the session, unless the process ended.
 pub struct SimSession {
@@ -71,6 +75,21 @@ impl SimSession {
     /// Whether the session is still valid by the owner's clock.
     pub fn is_valid(&self) -> bool {
         self.refresh() != SessionState::Expired
+    }
+
+    /// Waits until the ensemble reports that the session has ended, which it does later than the
+    /// owner's clock, and ends the process then.
+    pub(crate) async fn wait_for_reported_end(session: Weak<SimSession>, end_process: EndProcess) {
+        loop {
+            let Some(current) = session.upgrade() else { return };
+            let (clock, id) = (current.env.clock.clone(), current.id);
+            let asked = current.channel.exchange(move |ensemble| Ok(ensemble.has_session(id)));
+            drop(current);
+            if let Some(Ok(false)) = asked.await {
+                return end_process("ZooKeeper reports that the session has ended");
+            }
+            clock.sleep(REPORT_PERIOD).await;
+        }
     }
 
     /// Ends the session. Its ephemeral znodes are deleted when the ensemble receives the request.

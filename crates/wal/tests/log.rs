@@ -16,7 +16,7 @@ use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use support::{Acks, Outcome, edit, logs, options, read_all, region_name, start};
 use wal::marker::MarkedRegion;
-use wal::{Edit, Ending, LogOptions, recovery};
+use wal::{Edit, Ending, Error, LogOptions, recovery};
 
 async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
     logs(fs, dir).await.iter().map(|path| path.name().to_owned()).collect()

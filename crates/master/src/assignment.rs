@@ -17,7 +17,7 @@
 //! * [`failures`]: regions that cannot be opened;
 //! * [`placement`]: the choice of servers;
 //! * [`loading`]: the states at the start of a master;
-//! * [`views`]: queries.
+//! * [`views`]: queries of the states.
 
 mod dispatch;
 mod failures;

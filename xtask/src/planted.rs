@@ -1,8 +1,8 @@
 //! Planted faults: measures whether the simulation finds faults of the product.
 //!
-//! Each fault is one replacement in a copy of the sources, or a wrapper that `sim --plant` adds. The
-//! simulation runs seeds until its checks find a violation. A fault that is not found shows that the
-//! scenario or the checks are too weak.
+//! Each fault is one replacement in a copy of the sources, or a wrapper that `sim --plant` adds.
+//! The simulation runs seeds until its checks find a violation. A fault that is not found shows
+//! that the scenario or the checks are too weak.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! The settings of Hadoop's own files, which HDFS clients need: `core-site.xml` and
 //! `hdfs-site.xml`.
 //!
-//! As in HBase, from the weakest to the strongest source: these files in `HADOOP_CONF_DIR`, the same
-//! files next to `hbase-site.xml`, and Hadoop's keys in `hbase-site.xml` or on the command line.
+//! As in HBase, from the weakest to the strongest source: these files in `HADOOP_CONF_DIR`, the
+//! same files next to `hbase-site.xml`, and Hadoop's keys in `hbase-site.xml` or on the command
+//! line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,7 +42,8 @@ pub(super) fn user(sources: &Sources) -> String {
 /// Reads the settings. `layers` has those of `hbase-site.xml` and of the command line.
 ///
 /// # Errors
-/// [`Error::Malformed`] and [`Error::Unreadable`]; [`Error::Invalid`] for a variable without an end.
+/// [`Error::Malformed`] and [`Error::Unreadable`]; [`Error::Invalid`] for a variable without an
+/// end.
 pub(super) fn load(sources: &Sources, layers: &Layers) -> Result<HadoopSettings, Error> {
     let mut all = Layers::new(&sources.environment);
     let shared = sources.environment.iter().find(|(name, _)| name == DIRECTORY_VARIABLE);

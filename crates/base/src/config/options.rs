@@ -359,9 +359,9 @@ options! {
         /// Whether a write to a log on HDFS is acknowledged only when DataNodes have written it to
         /// their disks (hsync).
         ///
-        /// `false`: when it is in the memory of all DataNodes of its block (hflush), as in HBase. It
-        /// survives the death of any process, but not a power loss of all these machines. Writes
-        /// with the durability `FSYNC_WAL` are always on disk, and so are all writes on a local disk.
+        /// `false`: when it is in the memory of all DataNodes of its block (hflush), as in HBase.
+        /// It survives the death of any process, but not a power loss of all these machines. Writes
+        /// with the durability `FSYNC_WAL` are always on disk. So are all writes on a local disk.
         wal_hsync: bool = "hbase.wal.hsync", "false", flag;
         /// Whether regions are opened if they may have lost edits in a damaged log.
         ///

@@ -67,10 +67,14 @@ impl DataDirectory {
             (RootUri::Local(dir), _) => DataDirectory::open_local(env, config, dir, users).await,
             (RootUri::Other { .. }, Users::Cluster(_)) => DataDirectory::open_remote(env, config).await,
             (RootUri::Other { scheme, .. }, Users::One) => {
-                let reason = format!(
-                    "a single process needs a local directory; to use {scheme}://, start `grampus master` and \
-                     `grampus regionserver`"
-                );
+                let reason = match scheme.as_str() {
+                    "hdfs" => {
+                        "a single process needs a local directory; to use HDFS, start `grampus master` and \
+                               `grampus regionserver`"
+                            .to_string()
+                    }
+                    _ => format!("{scheme}:// is not supported; use a local directory"),
+                };
                 Err(config.refused("hbase.rootdir", reason).to_string())
             }
         }

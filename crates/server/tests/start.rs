@@ -115,13 +115,19 @@ fn a_data_directory_that_cannot_be_created_is_named() {
 
 #[test]
 fn urls_of_other_file_systems_are_refused() {
-    check(&["--set", "hbase.rootdir=hdfs://nn:8020/hbase"], &["hbase.rootdir", "hdfs:// is not supported"]);
-    check(&["--data", "hdfs://nn:8020/hbase"], &["hdfs:// is not supported"]);
+    check(
+        &["--set", "hbase.rootdir=hdfs://nn:8020/hbase"],
+        &["hbase.rootdir", "a single process needs a local directory"],
+    );
+    check(&["--data", "hdfs://nn:8020/hbase"], &["a single process needs a local directory"]);
     let dir = TempDir::new();
     let property = "<property><name>hbase.rootdir</name><value>hdfs://nn:8020/hbase</value></property>";
     fs::write(dir.join("hbase-site.xml"), format!("<configuration>{property}</configuration>")).unwrap();
     let config = dir.join("");
-    check(&["--config", config.to_str().unwrap()], &["hdfs:// is not supported", "hbase-site.xml"]);
+    check(
+        &["--config", config.to_str().unwrap()],
+        &["a single process needs a local directory", "hbase-site.xml"],
+    );
 }
 
 #[test]

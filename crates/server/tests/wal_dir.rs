@@ -53,7 +53,7 @@ fn directories_that_would_mix_up_logs_are_refused() {
     check(&second, &second.join("logs"), "it must not be below hbase.rootdir");
     let error =
         refused(&["start", "--data", &second.display().to_string(), "--set", "hbase.wal.dir=hdfs://nn/wal"]);
-    assert!(error.contains("hdfs:// is not supported yet"), "{error}");
+    assert!(error.contains("hdfs:// is not possible here"), "{error}");
 }
 
 fn check(data: &Path, logs: &Path, part: &str) {

@@ -29,6 +29,36 @@ impl Drop for Dirs {
     }
 }
 
+/// Writes one of Hadoop's files.
+#[allow(clippy::disallowed_methods)] // The files of a test.
+fn write_hadoop_file(dir: &Path, file: &str, inside: &str) {
+    std::fs::create_dir_all(dir).unwrap();
+    std::fs::write(dir.join(file), format!("<configuration>{inside}</configuration>")).unwrap();
+}
+
+#[test]
+fn hadoops_settings_come_from_its_files_and_from_the_site() {
+    let dirs = Dirs::new();
+    let site =
+        dirs.site("hbase", &(property("hbase.rootdir", "hdfs:///hbase") + &property("dfs.replication", "2")));
+    let shared = dirs.0.join("hadoop");
+    let own = property("fs.defaultFS", "hdfs://${service}") + &property("service", "one");
+    write_hadoop_file(&shared, "core-site.xml", &own);
+    write_hadoop_file(&shared, "hdfs-site.xml", &property("dfs.replication", "3"));
+    write_hadoop_file(&site, "hdfs-site.xml", &property("dfs.blocksize", "64m"));
+    let environment = variables(&[("HADOOP_CONF_DIR", shared.to_str().unwrap()), ("USER", "hbase1")]);
+    let mut sources = Sources { directories: vec![site], environment, ..Sources::default() };
+    let config = Config::load(&sources).unwrap();
+    let value = |key: &str| config.hadoop().get(key).map(String::as_str);
+    assert_eq!(value("fs.defaultFS"), Some("hdfs://one"));
+    assert_eq!(value("dfs.replication"), Some("2"), "the site is stronger");
+    assert_eq!(value("dfs.blocksize"), Some("64m"));
+    assert_eq!(value("hbase.rootdir"), None);
+    assert_eq!((config.hadoop_user(), config.warnings()), ("hbase1", &[][..]));
+    sources.set("hbase.rootdir=/local").unwrap();
+    assert!(Config::load(&sources).unwrap().hadoop().is_empty(), "a local directory needs none");
+}
+
 fn property(key: &str, value: &str) -> String {
     format!("<property><name>{key}</name><value>{value}</value></property>")
 }

@@ -294,7 +294,7 @@ impl OpenFile {
         while !rest.is_empty() {
             let room = self.block.as_ref().map_or(0, |block| self.block_bytes().saturating_sub(block.len()));
             if room == 0 {
-                self.next_block().await?;
+                self.next_block().await.map_err(|error| self.without_retry(error))?;
                 continue;
             }
             let fitting = rest.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -456,6 +456,17 @@ impl OpenFile {
         }
         if fault.is_slow {
             self.shared.suspects.add_slow_failure(now);
+        }
+    }
+
+    /// The error of a log that has no space for its next block. The caller of a log retries a write
+    /// when there is space again, but this file has failed: the retry needs a new one.
+    fn without_retry(&self, error: Error) -> Error {
+        match (self.access, error) {
+            (AccessPattern::Log, error @ Error::NoSpace { .. }) => {
+                Error::io(&self.path, "append", error.to_string())
+            }
+            (_, error) => error,
         }
     }
 

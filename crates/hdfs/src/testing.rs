@@ -88,6 +88,6 @@ pub(crate) async fn connect_with(env: &Env, limits: Limits, more: &[(&str, &str)
     ];
     let settings: HashMap<String, String> =
         service.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let options = HdfsOptions { url: "hdfs://ns/root".to_owned(), user: "u".to_owned(), settings, limits };
+    let options = HdfsOptions { url: "hdfs://ns/hbase".to_owned(), user: "u".to_owned(), settings, limits };
     HdfsFileSystem::connect(env, &options).await.unwrap()
 }

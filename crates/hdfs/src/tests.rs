@@ -36,7 +36,7 @@ impl Cluster {
 
     /// The holder of a file's lease.
     fn holder(&self, name: &str) -> Option<String> {
-        self.namenode.state.lock().unwrap().paths[&format!("/root/{name}")].holder.clone()
+        self.namenode.state.lock().unwrap().paths[&format!("/hbase/{name}")].holder.clone()
     }
 }
 
@@ -376,4 +376,21 @@ async fn no_space_is_reported_only_if_no_datanode_is_avoided() {
     cluster.namenode.state.lock().unwrap().datanodes.clear();
     let full = cluster.fs.create(&FilePath::new("log.3"), AccessPattern::Log).await.err().unwrap();
     assert!(matches!(full, Error::NoSpace { .. }), "{full}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_without_space_for_its_next_block_is_not_retried() {
+    let cluster = Cluster::start(3).await;
+    let settings = [("hbase.regionserver.hlog.blocksize", "1k"), ("dfs.blocksize", "1k")];
+    let fs = connect_with(&cluster.env, Limits::default(), &settings).await;
+    for (name, access) in [("log", AccessPattern::Log), ("data", AccessPattern::Data)] {
+        let mut file = fs.create(&FilePath::new(name), access).await.unwrap();
+        file.append(vec![7; 1024].into()).await.unwrap();
+        file.sync(SyncLevel::Visible).await.unwrap();
+        let datanodes = std::mem::take(&mut cluster.namenode.state.lock().unwrap().datanodes);
+        file.append("more".into()).await.unwrap();
+        let failed = file.sync(SyncLevel::Visible).await.unwrap_err();
+        assert_eq!(matches!(failed, Error::NoSpace { .. }), access == AccessPattern::Data, "{failed}");
+        cluster.namenode.state.lock().unwrap().datanodes = datanodes;
+    }
 }

@@ -1,5 +1,6 @@
 //! A build with HDFS.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::config::{Config, RootUri};
@@ -9,6 +10,9 @@ use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
 
 /// The key of the directory service that URIs without an authority refer to.
 const DEFAULT_FS: &str = "fs.defaultFS";
+const LOG_BLOCK_BYTES: &str = "hbase.regionserver.hlog.blocksize";
+/// HDFS requires blocks of a multiple of this size.
+const BLOCK_BYTES_UNIT: u64 = 512;
 
 /// Connects to HDFS, and creates the directory if it is missing. Waits until a NameNode is active.
 ///
@@ -24,12 +28,21 @@ pub(crate) async fn open(
     let options = HdfsOptions {
         url: url(config, place).map_err(refused)?,
         user: config.hadoop_user().to_string(),
-        settings: config.hadoop().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        settings: settings(config),
         limits: Limits::default(),
     };
     let connected = HdfsFileSystem::connect(env, &options).await;
     let hdfs = connected.map_err(|error| refused(error.to_string()))?;
     Ok(Arc::new(hdfs))
+}
+
+/// Hadoop's settings, and the block size of logs, which may have a unit that Hadoop does not know.
+fn settings(config: &Config) -> HashMap<String, String> {
+    let given = config.hadoop().iter().map(|(key, value)| (key.clone(), value.clone()));
+    let mut settings: HashMap<String, String> = given.collect();
+    let blocks = config.wal_block_bytes.div_ceil(BLOCK_BYTES_UNIT) * BLOCK_BYTES_UNIT;
+    settings.insert(LOG_BLOCK_BYTES.to_string(), blocks.to_string());
+    settings
 }
 
 /// The URL with its authority.
@@ -67,6 +80,14 @@ mod tests {
         let owned = settings.iter().map(|(key, value)| (key.to_string(), value.to_string()));
         sources.overrides.extend(owned);
         Config::load(&sources).unwrap()
+    }
+
+    #[test]
+    fn the_block_size_of_logs_is_a_number_of_bytes() {
+        let with_unit = config(&[("hbase.rootdir", "hdfs://nn/hbase"), (LOG_BLOCK_BYTES, "64 MiB")]);
+        assert_eq!(settings(&with_unit)[LOG_BLOCK_BYTES], (64 << 20).to_string());
+        let odd = config(&[("hbase.rootdir", "hdfs://nn/hbase"), (LOG_BLOCK_BYTES, "1000001")]);
+        assert_eq!(settings(&odd)[LOG_BLOCK_BYTES], "1000448");
     }
 
     #[test]

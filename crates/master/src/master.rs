@@ -222,24 +222,21 @@ impl Master {
         names.iter().filter_map(|name| ServerName::parse(name)).collect()
     }
 
-    /// Excludes servers from the assignment of regions; see [`decommission`].
+    /// Excludes the live ones of these servers from the assignment of regions; see
+    /// [`decommission`].
     pub(crate) async fn decommission(&self, servers: &[ServerName]) -> Result<(), zk::Error> {
-        let mut marked: BTreeSet<ServerName> = self.context.servers.decommissioned().into_iter().collect();
         for server in servers.iter().filter(|server| self.context.servers.is_live(server)) {
             decommission::mark(&*self.coordinator, &self.names.draining_server(&server.to_string())).await?;
-            marked.insert(server.clone());
+            // The task that follows the znodes may be late.
+            self.context.servers.decommission(server);
         }
-        // The task that follows the znodes may be late.
-        self.context.servers.set_decommissioned(marked);
         Ok(())
     }
 
     /// Includes a server in the assignment of regions again.
     pub(crate) async fn recommission(&self, server: &ServerName) -> Result<(), zk::Error> {
         decommission::unmark(&*self.coordinator, &self.names.draining_server(&server.to_string())).await?;
-        let mut marked: BTreeSet<ServerName> = self.context.servers.decommissioned().into_iter().collect();
-        marked.remove(server);
-        self.context.servers.set_decommissioned(marked);
+        self.context.servers.recommission(server);
         Ok(())
     }
 

@@ -77,6 +77,16 @@ impl Servers {
         is_changed
     }
 
+    /// Decommissions one server.
+    pub(crate) fn decommission(&self, server: &ServerName) {
+        self.lock().decommissioned.insert(server.clone());
+    }
+
+    /// Reverses [`decommission`](Self::decommission).
+    pub(crate) fn recommission(&self, server: &ServerName) {
+        self.lock().decommissioned.remove(server);
+    }
+
     /// The live servers that are decommissioned.
     pub fn decommissioned(&self) -> Vec<ServerName> {
         let state = self.lock();

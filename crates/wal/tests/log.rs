@@ -13,7 +13,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cell::KeyValue;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{FilePath, FileSystem};
+use fs::{FilePath, FileSystem, SyncLevel};
 use support::{Acks, Outcome, edit, logs, options, read_all, region_name, start};
 use wal::marker::MarkedRegion;
 use wal::{Edit, Ending, Error, LogOptions, recovery};
@@ -261,6 +261,26 @@ async fn failures_in_a_row_stop_the_log() {
         assert!(log.roll().await.is_err());
         log.close().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_edit_survives_a_power_loss_also_if_others_need_not() {
+    let env = testing::env(10);
+    let memory = MemoryFs::new();
+    let options = LogOptions { durability: SyncLevel::Visible, reserve_bytes: 0, ..options() };
+    let (log, _) = start(&env, Arc::new(memory.clone()), options).await;
+    let acks = Acks::new();
+    let edits_after_power_loss = async || {
+        let disk = memory.crash(&mut || 0);
+        let [path] = &logs(&disk, "WALs/s").await[..] else { panic!("one log") };
+        read_all(&disk, path).await.unwrap().0.len()
+    };
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    assert_eq!(edits_after_power_loss().await, 0);
+    log.append(Edit { forced: true, ..edit(&region_name(1), 2, b"value", &acks) });
+    acks.wait(2).await;
+    assert_eq!(edits_after_power_loss().await, 2, "and all edits before it");
 }
 
 #[tokio::test(start_paused = true)]

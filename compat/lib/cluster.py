@@ -151,7 +151,25 @@ def _joined(addresses):
     return ",".join(f"{host}:{port}" for host, port in addresses)
 
 
-class Cluster:
+class Members:
+    """Processes that a subclass has in `members`, by name."""
+
+    members = {}
+
+    def start(self, name):
+        self.members[name].start()
+
+    def kill(self, name):
+        self.members[name].kill()
+
+    def pause(self, name):
+        self.members[name].pause()
+
+    def resume(self, name):
+        self.members[name].resume()
+
+
+class Cluster(Members):
     """The processes of a cluster; `start` in a subclass returns the command of a master or region
     server."""
 
@@ -247,18 +265,6 @@ class Cluster:
 
     def host(self, name):
         return self._network.add(name) if self._network else LOOPBACK
-
-    def start(self, name):
-        self.members[name].start()
-
-    def kill(self, name):
-        self.members[name].kill()
-
-    def pause(self, name):
-        self.members[name].pause()
-
-    def resume(self, name):
-        self.members[name].resume()
 
     def restart(self, name):
         """Ends the process like `kill -9`, and starts it again."""

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from cluster import Member
+from cluster import Member, Members
 from javatools import COMPAT, SERVER_OPENS, TARGET, java, maven, write_site
 
 HOST = "127.0.0.1"
@@ -50,7 +50,7 @@ def free_ports(count):
             one.close()
 
 
-class Hdfs:
+class Hdfs(Members):
     """The processes of an HDFS; `settings` are further settings of hdfs-site.xml."""
 
     def __init__(self, datanodes=3, ha=False, settings=None):
@@ -93,15 +93,6 @@ class Hdfs:
             if not member.running() or time.monotonic() > end:
                 raise RuntimeError(f"{name} did not start; see {member.log}:\n{member.end_of_log()}")
             time.sleep(0.1)
-
-    def kill(self, name):
-        self.members[name].kill()
-
-    def pause(self, name):
-        self.members[name].pause()
-
-    def resume(self, name):
-        self.members[name].resume()
 
     def fail_over(self):
         """Kills the active NameNode and makes the other one active."""

@@ -81,6 +81,10 @@ impl TableName {
     pub fn is_system(&self) -> bool {
         &*self.namespace == SYSTEM_NAMESPACE
     }
+    /// Whether masters write this table: those of the namespace `hbase`, and `master:store`.
+    pub fn is_written_by_masters(&self) -> bool {
+        self.is_system() || (&*self.namespace == "master" && &*self.qualifier == "store")
+    }
     /// The order of this table's cells.
     pub fn order(&self) -> CellOrder {
         if self.is_meta() { CellOrder::Meta } else { CellOrder::Plain }

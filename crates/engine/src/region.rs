@@ -34,6 +34,7 @@ mod row_reader;
 mod split;
 mod split_policy;
 mod write;
+mod write_clock;
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -71,6 +72,7 @@ use crate::error::{Error, Result};
 use crate::instruments::{Instruments, RegionInstruments, StoreCounts};
 use crate::mvcc::Mvcc;
 use crate::nonces::Nonces;
+use crate::region::write_clock::WriteClock;
 use crate::scanner::{BlockLoader, FamilyRules};
 use crate::store::{RegionView, StoreFile};
 
@@ -160,10 +162,9 @@ pub struct Region {
 }
 
 /// The state that the publish lock protects, in addition to the order of writes.
-#[derive(Default)]
 struct PublishState {
-    // The timestamp most recently given to a cell. Timestamps do not go back by a few seconds.
-    last_timestamp: i64,
+    // The timestamps of cells.
+    clock: WriteClock,
     // The memstore bytes most recently reported to the budget.
     charged_bytes: u64,
 }

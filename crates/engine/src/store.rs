@@ -246,6 +246,16 @@ pub(crate) struct RegionView {
 }
 
 impl RegionView {
+    /// The newest timestamp in any store; `None` if there are no cells.
+    pub(crate) fn newest_timestamp(&self) -> Option<i64> {
+        let newest = |store: &StoreView| {
+            let ranges = store.files.iter().map(|file| file.reader().info().time_range);
+            let in_files = ranges.filter(|range| range.min <= range.max).map(|range| range.max);
+            in_files.chain(store.active.timestamps().map(|(_, newest)| newest)).max()
+        };
+        self.stores.iter().filter_map(newest).max()
+    }
+
     /// This view with `store` as the view of the store `at`.
     pub(crate) fn with_store(&self, at: usize, store: StoreView) -> RegionView {
         let mut stores = self.stores.clone();

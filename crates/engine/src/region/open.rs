@@ -32,6 +32,7 @@ use crate::memstore::Memstore;
 use crate::mvcc::Mvcc;
 use crate::region::files::{FileCache, open_files};
 use crate::region::split_policy::SplitPolicy;
+use crate::region::write_clock::WriteClock;
 use crate::region::{
     PublishState, Region, RegionServices, RegionState, compact, durability_of, encode, metrics,
 };
@@ -120,7 +121,7 @@ impl Region {
             name: full_name.clone(),
             start_key: info.start_key.clone(),
         };
-        let clock = services.env.clock.clone();
+        let (clock, row_clock) = (WriteClock::new(&info.table), services.env.clock.clone());
         let flush_bytes = services.options.flush_bytes_of(&table);
         let site = &services.options.compaction;
         let settings_of = |family| Settings::of(&table, family, site, flush_bytes);
@@ -156,8 +157,8 @@ impl Region {
             has_tags: AtomicBool::new(false),
             this: this.clone(),
             mvcc: Mvcc::new(0),
-            rows: RowLocks::new(clock),
-            publish: Mutex::new(PublishState::default()),
+            rows: RowLocks::new(row_clock),
+            publish: Mutex::new(PublishState { clock, charged_bytes: 0 }),
             view: ArcSwap::from_pointee(RegionView { stores }),
             state: AtomicU8::new(RegionState::Closed as u8),
             flushing: tokio::sync::Mutex::new(None),
@@ -263,6 +264,7 @@ impl Region {
         self.record_seq_id(last_used).await?;
         self.mvcc.continue_after(open_seq_id);
         self.open_seq_id.store(open_seq_id, Ordering::Relaxed);
+        self.publish_lock()?.clock.continue_after(self.view.load().newest_timestamp().unwrap_or(0));
         if self.view.load().stores.iter().all(|store| store.active.is_empty()) {
             // All edits that the old logs have of this region are in files.
             self.record_flushed(replayed);

@@ -21,7 +21,7 @@ use hfile::{Block, Miss, Stop};
 use crate::error::{Error, Result};
 use crate::region::batch::Batch;
 use crate::region::encode::{Cells, TimestampRule};
-use crate::region::{FlushReason, PublishState, Region};
+use crate::region::{FlushReason, Region};
 
 /// The result of publishing a batch.
 pub(super) struct Published {
@@ -266,7 +266,7 @@ impl Region {
     fn publish(&self, mut batch: Batch) -> Result<Published> {
         let mut publish = self.publish_lock()?;
         self.check_serving()?;
-        let now = publish.timestamp(self.services.env.clock.now_ms());
+        let now = publish.clock.timestamp(self.services.env.clock.now_ms());
         batch.cells.set_timestamps(now);
         let seq_id = self.mvcc.next_seq_id();
         debug_assert!(batch.cells.len() > 0, "a published batch has cells");
@@ -295,41 +295,5 @@ impl Region {
             self.request_flush(FlushReason::Size);
         }
         Ok(Published { seq_id, returned })
-    }
-}
-
-/// If the clock is set back by at most this much, cells get the last timestamp until the clock has
-/// caught up. After a larger step, cells get the time of the clock. Time services such as NTP make
-/// smaller steps; a larger step corrects a wrong clock.
-const BACKWARD_STEP_MS_MAX: i64 = 10_000;
-
-impl PublishState {
-    /// The timestamp for cells that are written now: the time of the clock. If the clock has gone
-    /// back by at most [`BACKWARD_STEP_MS_MAX`], the timestamp of the last cells instead.
-    fn timestamp(&mut self, now_ms: u64) -> i64 {
-        let now = now_ms.cast_signed();
-        let back = self.last_timestamp.saturating_sub(now);
-        if !(0..=BACKWARD_STEP_MS_MAX).contains(&back) {
-            self.last_timestamp = now;
-        }
-        self.last_timestamp
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamps_bridge_small_backward_steps_and_follow_large_ones() {
-        let mut publish = PublishState::default();
-        assert_eq!(publish.timestamp(1_000_000), 1_000_000);
-        assert_eq!(publish.timestamp(1_000_001), 1_000_001);
-        assert_eq!(publish.timestamp(999_000), 1_000_001);
-        assert_eq!(publish.timestamp(990_001), 1_000_001);
-        assert_eq!(publish.timestamp(1_000_002), 1_000_002, "the clock has caught up");
-        assert_eq!(publish.timestamp(316_000_000_000), 316_000_000_000);
-        assert_eq!(publish.timestamp(1_000_500), 1_000_500, "a clock that was wrong is abandoned");
-        assert_eq!(publish.timestamp(990_499), 990_499);
     }
 }

@@ -35,10 +35,9 @@ const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_se
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Maximum difference of a wall clock from that of the world. With more, a region that moves to a
-/// server with a slower clock can give a delete an older timestamp than the cells before it, as in
-/// HBase.
-const SKEW_MAX_MS: u64 = 20;
+/// Maximum difference of a wall clock from that of the world. Clients state the timestamps of their
+/// cells, so only the edits of masters depend on these clocks.
+const SKEW_MAX_MS: u64 = 20_000;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
 

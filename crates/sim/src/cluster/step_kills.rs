@@ -73,7 +73,6 @@ struct StepKill {
 
 impl StepKill {
     async fn run(mut self) -> Result<Summary, String> {
-        self.agree_on_time();
         self.scenario.start().await?;
         let steps = self.count_steps().await?;
         let (victim, moment) = {
@@ -91,15 +90,6 @@ impl StepKill {
             false => "took less steps than before".to_string(),
         };
         Ok(Summary::of(&self.world, &self.scenario.workload, kind))
-    }
-
-    /// Sets all wall clocks to that of the world. An edit of `hbase:meta` has the timestamp of the
-    /// server that has `hbase:meta`. After a move to a server with a slower clock, an edit could be
-    /// older than the one that it replaces, and have no effect.
-    fn agree_on_time(&self) {
-        for process in self.scenario.cluster.processes() {
-            process.jump_wall_clock(-process.wall_offset_ms());
-        }
     }
 
     fn record(&self, event: &str) {

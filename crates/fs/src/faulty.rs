@@ -19,7 +19,8 @@ use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result,
+    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Result,
 };
 
 /// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
@@ -174,6 +175,10 @@ impl FileSystem for Faulty {
             free_bytes: total_bytes.saturating_sub(plan.disk.used()),
         });
         Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        self.inner.file_hosts(dir)
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -25,6 +25,7 @@ pub mod space;
 pub use path::FilePath;
 pub use space::DiskSpace;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::BoxFuture;
@@ -65,6 +66,18 @@ pub struct FileStatus {
     pub len: u64,
     /// Time of the last change, in milliseconds since the Unix epoch.
     pub modified_ms: u64,
+}
+
+/// The hosts that have the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHosts {
+    /// Last part of the path.
+    pub name: String,
+    /// Length in bytes.
+    pub len: u64,
+    /// How many of these bytes each host has. A host with both a name and an address is listed by
+    /// each of them.
+    pub bytes_by_host: HashMap<String, u64>,
 }
 
 /// An error of a file operation; the variants differ in what the caller can do.
@@ -192,6 +205,15 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// The space of the underlying disk; `None` if the storage has no size of its own.
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// On which hosts the files of a directory are; `None` if the storage belongs to no host.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the directory does not exist.
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        let _ = dir;
         Box::pin(std::future::ready(Ok(None)))
     }
 

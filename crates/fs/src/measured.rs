@@ -7,8 +7,8 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result,
-    SyncLevel,
+    AccessPattern, DiskSpace, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Result, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -148,6 +148,10 @@ impl FileSystem for Measured {
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
         self.inner.space()
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        self.inner.file_hosts(dir)
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Result,
+    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Occupied, Result,
 };
 
 /// A file system with another one mounted at some directories.
@@ -87,6 +87,10 @@ impl FileSystem for Mounted {
             let spaces = [self.root.space().await?, self.mounted.space().await?];
             Ok(spaces.into_iter().flatten().min_by_key(|space| space.free_bytes))
         })
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        self.of(dir).file_hosts(dir)
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

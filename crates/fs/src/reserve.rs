@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Result, SyncLevel,
+    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Occupied, Result, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -218,6 +218,10 @@ impl FileSystem for WithReserve {
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
         self.inner.space()
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        self.inner.file_hosts(dir)
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

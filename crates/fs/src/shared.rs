@@ -17,8 +17,8 @@ use base::BoxFuture;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Result, SyncLevel,
+    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Occupied, Result, SyncLevel,
 };
 
 /// A file system whose logs detect a takeover.
@@ -88,6 +88,10 @@ impl FileSystem for Shared {
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
         self.inner.space()
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        self.inner.file_hosts(dir)
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

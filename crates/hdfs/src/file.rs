@@ -13,6 +13,7 @@ use crate::generated::{
     AbandonBlockRequest, AddBlockRequest, AddBlockResponse, BoolResponse, CompleteRequest, CreateRequest,
     CreateResponse, Empty, ExtendedBlock, FsPermission, FsyncRequest, LocatedBlock, RecoverLeaseRequest,
 };
+use crate::idle::IdleConnections;
 use crate::link::Target;
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
     pub(crate) suspects: Suspects,
+    pub(crate) idle: IdleConnections,
     /// Client name for lease recovery.
     pub(crate) client_name: String,
 }

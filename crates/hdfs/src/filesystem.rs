@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
-use fs::{AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result};
+use fs::{
+    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Result,
+};
 use hdfs_native::{Client, ClientBuilder};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -15,15 +18,17 @@ use crate::generated::{
     self, BoolResponse, DeleteRequest, Empty, FileInfoResponse, FsPermission, FsStatsResponse,
     ListingRequest, ListingResponse, MkdirsRequest, PathRequest, RenameRequest, ServerDefaultsResponse,
 };
+use crate::hosts::hosts_of;
+use crate::idle::IdleConnections;
+use crate::located::{Located, locate, located_status};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, OptionsError, Settings};
 use crate::reader::HdfsReader;
+use crate::striped::StripedReader;
 use crate::suspects::Suspects;
 use crate::writer::HdfsWriter;
 
 const DIRECTORY: u32 = 1;
-/// How long `hdfs-native` waits for bytes of a DataNode, unless the settings state it.
-const READ_IDLE_MS: &str = "5000";
 
 /// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
 pub struct HdfsFileSystem {
@@ -64,6 +69,7 @@ impl HdfsFileSystem {
             settings,
             limits: options.limits,
             suspects: Suspects::default(),
+            idle: IdleConnections::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });
         check_encryption(&shared).await?;
@@ -123,13 +129,14 @@ impl HdfsFileSystem {
         self.try_rename(from, to, true).await.map_err(|failure| failure.at(from, "rename"))
     }
 
-    async fn list_now(&self, dir: &FilePath) -> Result<Vec<FileStatus>> {
+    /// The entries of a directory, with the locations of their blocks if `need_location`.
+    async fn listing(&self, dir: &FilePath, need_location: bool) -> Result<Vec<generated::FileStatus>> {
         let src = self.shared.full(dir);
         let missing = || Error::NotFound { path: dir.clone() };
         let mut entries = Vec::new();
         let mut start_after = bytes::Bytes::new();
         loop {
-            let request = ListingRequest { src: src.clone(), start_after, need_location: false };
+            let request = ListingRequest { src: src.clone(), start_after, need_location };
             let listed = self.shared.namenode.call("getListing", &request).await;
             let listed: ListingResponse = listed.map_err(|failure| failure.at(dir, "list"))?;
             let page = listed.dir_list.ok_or_else(missing)?;
@@ -138,26 +145,37 @@ impl HdfsFileSystem {
                 return Err(missing());
             }
             start_after = page.partial_listing.last().map(|entry| entry.path.clone()).unwrap_or_default();
-            entries.extend(page.partial_listing.iter().map(|entry| {
-                let name = String::from_utf8_lossy(&entry.path).into_owned();
-                status(name, entry)
-            }));
+            entries.extend(page.partial_listing);
             if page.remaining_entries == 0 || start_after.is_empty() {
-                break;
+                return Ok(entries);
             }
         }
+    }
+
+    async fn list_now(&self, dir: &FilePath) -> Result<Vec<FileStatus>> {
+        let entries = self.listing(dir, false).await?;
+        let mut entries: Vec<FileStatus> =
+            entries.iter().map(|entry| status(name_of(entry), entry)).collect();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
     }
 
     async fn open_now(&self, path: &FilePath) -> Result<Arc<dyn FileReader>> {
-        let found = self.file_info(path).await?.ok_or_else(|| Error::NotFound { path: path.clone() })?;
+        let found = located_status(&self.shared, path).await?;
+        let found = found.ok_or_else(|| Error::NotFound { path: path.clone() })?;
         if found.file_type == DIRECTORY {
             return Err(Error::io(path, "open", "is a directory"));
         }
-        let id = found.file_id.unwrap_or_default();
-        let reader = HdfsReader::open(self.shared.clone(), self.client.clone(), path.clone(), id).await?;
-        Ok(Arc::new(reader))
+        let inode = format!("/.reserved/.inodes/{}", found.file_id.unwrap_or_default());
+        if found.ec_policy.is_some() {
+            let reader = StripedReader::open(self.shared.clone(), self.client.clone(), path.clone(), inode);
+            return Ok(Arc::new(reader.await?));
+        }
+        let located = match &found.locations {
+            Some(located) => Located::parse(located).map_err(|what| Error::io(path, "open", what))?,
+            None => locate(&self.shared, path, &inode).await?,
+        };
+        Ok(Arc::new(HdfsReader::new(self.shared.clone(), path.clone(), inode, located)))
     }
 }
 
@@ -175,7 +193,8 @@ async fn library(
     let ended = |_| ConnectError::Library("the service threads ended".to_owned());
     let runtime = receive.await.map_err(ended)?;
     let mut values = options.settings.clone();
-    values.entry("dfs.client.socket-timeout".to_owned()).or_insert_with(|| READ_IDLE_MS.to_owned());
+    let read_timeout_ms = settings.read_timeout.as_millis().to_string();
+    values.insert("dfs.client.socket-timeout".to_owned(), read_timeout_ms);
     ClientBuilder::new()
         .with_url(settings.service.clone())
         .with_config(values)
@@ -196,6 +215,10 @@ async fn check_encryption(shared: &Shared) -> std::result::Result<(), ConnectErr
             Err(OptionsError::Unsupported { key, value }.into())
         }
     }
+}
+
+fn name_of(entry: &generated::FileStatus) -> String {
+    String::from_utf8_lossy(&entry.path).into_owned()
 }
 
 fn status(name: String, status: &generated::FileStatus) -> FileStatus {
@@ -281,6 +304,14 @@ impl FileSystem for HdfsFileSystem {
             let space = |bytes: u64| bytes / replicas;
             let (total_bytes, free_bytes) = (space(stats.capacity), space(stats.remaining));
             Ok((total_bytes > 0).then_some(DiskSpace { total_bytes, free_bytes }))
+        })
+    }
+
+    fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
+        Box::pin(async move {
+            let entries = self.listing(dir, true).await?;
+            let files = entries.iter().filter(|entry| entry.file_type != DIRECTORY);
+            Ok(Some(files.map(|entry| hosts_of(name_of(entry), entry)).collect()))
         })
     }
 

@@ -97,7 +97,14 @@ pub struct FsPermission {
     #[prost(uint32, required, tag = "1")]
     pub perm: u32,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LocatedBlocks {
+    #[prost(uint64, required, tag = "1")]
+    pub file_length: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub blocks: ::prost::alloc::vec::Vec<LocatedBlock>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileStatus {
     #[prost(uint32, required, tag = "1")]
     pub file_type: u32,
@@ -115,12 +122,40 @@ pub struct FileStatus {
     pub modification_time: u64,
     #[prost(uint64, required, tag = "8")]
     pub access_time: u64,
+    #[prost(message, optional, tag = "12")]
+    pub locations: ::core::option::Option<LocatedBlocks>,
     #[prost(uint64, optional, tag = "13")]
     pub file_id: ::core::option::Option<u64>,
     #[prost(bytes = "bytes", optional, tag = "15")]
     pub file_encryption_info: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", optional, tag = "17")]
     pub ec_policy: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BlockLocationsRequest {
+    #[prost(string, required, tag = "1")]
+    pub src: ::prost::alloc::string::String,
+    #[prost(uint64, required, tag = "2")]
+    pub offset: u64,
+    #[prost(uint64, required, tag = "3")]
+    pub length: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BlockLocationsResponse {
+    #[prost(message, optional, tag = "1")]
+    pub locations: ::core::option::Option<LocatedBlocks>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LocatedFileInfoRequest {
+    #[prost(string, optional, tag = "1")]
+    pub src: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bool, optional, tag = "2")]
+    pub need_block_token: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BadBlocksRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub blocks: ::prost::alloc::vec::Vec<LocatedBlock>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateRequest {
@@ -139,7 +174,7 @@ pub struct CreateRequest {
     #[prost(uint64, required, tag = "7")]
     pub block_size: u64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateResponse {
     #[prost(message, optional, tag = "1")]
     pub fs: ::core::option::Option<FileStatus>,
@@ -212,7 +247,7 @@ pub struct PathRequest {
     #[prost(string, required, tag = "1")]
     pub src: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileInfoResponse {
     #[prost(message, optional, tag = "1")]
     pub fs: ::core::option::Option<FileStatus>,
@@ -355,11 +390,36 @@ pub struct OpWriteBlock {
     pub target_storage_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpReadBlock {
+    #[prost(message, required, tag = "1")]
+    pub header: ClientOperationHeader,
+    #[prost(uint64, required, tag = "2")]
+    pub offset: u64,
+    #[prost(uint64, required, tag = "3")]
+    pub len: u64,
+    #[prost(bool, optional, tag = "4")]
+    pub send_checksums: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadChecksumInfo {
+    #[prost(message, required, tag = "1")]
+    pub checksum: Checksum,
+    #[prost(uint64, required, tag = "2")]
+    pub chunk_offset: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClientReadStatus {
+    #[prost(uint32, required, tag = "1")]
+    pub status: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BlockOpResponse {
     #[prost(uint32, required, tag = "1")]
     pub status: u32,
     #[prost(string, optional, tag = "2")]
     pub first_bad_link: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "4")]
+    pub read_checksum_info: ::core::option::Option<ReadChecksumInfo>,
     #[prost(string, optional, tag = "5")]
     pub message: ::core::option::Option<::prost::alloc::string::String>,
 }

@@ -6,8 +6,11 @@
 //! * `connection`, `namenode`: Hadoop RPC, and the calls to the NameNodes of a name service;
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
 //! * `file`, `writer`: a file that is being written, and its lease;
+//! * `hosts`: which hosts have the bytes of a file;
 //! * `suspects`: DataNodes that failed recently;
-//! * `reader`: reads, through the crate `hdfs-native`.
+//! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle connections,
+//!   and reads of a file;
+//! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`.
 //!
 //! Knows nothing about: the contents of the files.
 //!
@@ -82,11 +85,16 @@ mod connection;
 mod failure;
 mod file;
 mod filesystem;
+mod hosts;
+mod idle;
 mod link;
+mod located;
 mod namenode;
 mod options;
 mod packet;
 mod reader;
+mod replica;
+mod striped;
 mod suspects;
 mod writer;
 

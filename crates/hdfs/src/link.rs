@@ -16,12 +16,12 @@ use crate::generated::{
 };
 use crate::packet::{CHUNK_BYTES, HEARTBEAT};
 
-const VERSION: u16 = 28;
+pub(crate) const VERSION: u16 = 28;
 const OP_WRITE_BLOCK: u8 = 80;
 /// Setup of a new block.
 const STAGE_CREATE: u32 = 6;
-const CHECKSUM_CRC32C: u32 = 2;
-const SUCCESS: u32 = 0;
+pub(crate) const CHECKSUM_CRC32C: u32 = 2;
+pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
 const STATUS_BITS: u32 = 0xf;
 const INBOUND_BYTES: usize = 1 << 10;

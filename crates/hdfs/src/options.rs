@@ -7,6 +7,8 @@ const DEFAULT_PORT: u16 = 8020;
 const DEFAULT_BLOCK_BYTES: u64 = 128 << 20;
 /// Hadoop's default is 15 s, which is too long for a commit that waits for a new log.
 const PAUSE_MAX_MS: u64 = 2000;
+/// Hadoop's default is 60 s, which is too long for a client of the database.
+const READ_TIMEOUT_MS: u64 = 5000;
 /// Blocks are multiples of the range that a checksum covers.
 const BLOCK_BYTES_UNIT: u64 = 512;
 
@@ -126,6 +128,8 @@ pub(crate) struct Settings {
     pub(crate) dir_mode: u32,
     /// Whether DataNodes are addressed by host name rather than by IP address.
     pub(crate) by_hostname: bool,
+    /// How long a read waits for a DataNode.
+    pub(crate) read_timeout: Duration,
     /// Time after which a read is sent to another replica too.
     pub(crate) hedge_after: Option<Duration>,
     /// First and longest pause between two attempts to find the active NameNode.
@@ -155,6 +159,7 @@ impl Settings {
             file_mode: 0o666 & !umask,
             dir_mode: 0o777 & !umask,
             by_hostname: values.flag("dfs.client.use.datanode.hostname"),
+            read_timeout: values.millis("dfs.client.socket-timeout", READ_TIMEOUT_MS)?,
             hedge_after: hedges.then_some(hedge_after),
             pause: values.millis("dfs.client.failover.sleep.base.millis", 500)?,
             pause_max: values.millis("dfs.client.failover.sleep.max.millis", PAUSE_MAX_MS)?,

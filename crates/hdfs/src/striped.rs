@@ -1,4 +1,4 @@
-//! Reads, through the crate `hdfs-native`.
+//! Reads of erasure-coded files, through the crate `hdfs-native`, which decodes them.
 //!
 //! The library's reader is opened for the file's inode, so a reader still works after its file was
 //! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
@@ -26,8 +26,8 @@ const HEDGES_MAX: usize = 4;
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// An open file.
-pub(crate) struct HdfsReader {
+/// An open erasure-coded file.
+pub(crate) struct StripedReader {
     shared: Arc<Shared>,
     client: Client,
     path: FilePath,
@@ -37,19 +37,18 @@ pub(crate) struct HdfsReader {
     reader: Mutex<Arc<LibraryReader>>,
 }
 
-impl HdfsReader {
-    /// Opens the file with this id.
+impl StripedReader {
+    /// Opens the file with this path of its inode.
     pub(crate) async fn open(
         shared: Arc<Shared>,
         client: Client,
         path: FilePath,
-        file_id: u64,
-    ) -> Result<HdfsReader> {
-        let inode = format!("/.reserved/.inodes/{file_id}");
+        inode: String,
+    ) -> Result<StripedReader> {
         let reader = open_library(&shared, &client, &path, &inode).await?;
         let len = reader.file_length() as u64;
         let reader = Mutex::new(Arc::new(reader));
-        Ok(HdfsReader { shared, client, path, inode, len, reader })
+        Ok(StripedReader { shared, client, path, inode, len, reader })
     }
 
     fn current(&self) -> Arc<LibraryReader> {
@@ -153,7 +152,7 @@ async fn open_library(
     })
 }
 
-impl fs::FileReader for HdfsReader {
+impl fs::FileReader for StripedReader {
     fn path(&self) -> &FilePath {
         &self.path
     }

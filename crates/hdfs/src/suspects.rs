@@ -46,6 +46,12 @@ impl Suspects {
         nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
     }
 
+    /// Whether a node is a suspect.
+    pub(crate) fn has(&self, node: &Node, now: Duration) -> bool {
+        let is_this = |suspect: &Suspect| suspect.uuid == node.id.datanode_uuid && suspect.until > now;
+        self.lists().nodes.iter().any(is_this)
+    }
+
     /// The descriptions of all suspects.
     pub(crate) fn infos(&self, now: Duration) -> Vec<Bytes> {
         let nodes = &mut self.lists().nodes;
@@ -92,6 +98,8 @@ mod tests {
         suspects.add(&one, SECOND);
         suspects.add(&two, SECOND * 2);
         suspects.add(&one, SECOND * 3);
+        assert!(suspects.has(&one, AVOIDED_FOR) && !suspects.has(&node(3), SECOND));
+        assert!(!suspects.has(&two, AVOIDED_FOR + SECOND * 2));
         assert_eq!(suspects.infos(SECOND * 4), [two.info.clone(), one.info.clone()]);
         assert_eq!(suspects.infos(AVOIDED_FOR + SECOND * 2), [one.info]);
         assert!(suspects.forget_oldest());

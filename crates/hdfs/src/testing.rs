@@ -11,7 +11,7 @@ use base::env::Env;
 use bytes::Bytes;
 use prost::Message;
 
-pub(crate) use self::datanode::{Behavior, FakeDataNode};
+pub(crate) use self::datanode::{Behavior, FakeDataNode, ReadBehavior};
 pub(crate) use self::namenode::{FakeNameNode, Mode};
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
 use crate::link::Node;

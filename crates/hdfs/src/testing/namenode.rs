@@ -38,6 +38,8 @@ pub(crate) struct Namespace {
     pub(crate) previous: Vec<Option<(u64, u64)>>,
     /// Polls until a lease is recovered.
     pub(crate) recovery_polls: usize,
+    /// Replicas that a reader reported as corrupt.
+    pub(crate) bad_blocks: Vec<LocatedBlock>,
     results: HashMap<(Bytes, i32), Outcome>,
     next_id: u64,
 }
@@ -48,6 +50,8 @@ pub(crate) struct Inode {
     pub(crate) is_dir: bool,
     pub(crate) holder: Option<String>,
     pub(crate) len: u64,
+    /// The blocks of a complete file.
+    pub(crate) blocks: Vec<LocatedBlock>,
 }
 
 /// The NameNodes of a name service share one namespace.
@@ -181,6 +185,16 @@ impl Namespace {
     fn execute(&mut self, method: &str, request: Bytes) -> Outcome {
         match method {
             "getServerDefaults" => encode(ServerDefaultsResponse::default()),
+            "getLocatedFileInfo" => {
+                let src = decode::<LocatedFileInfoRequest>(request).src.unwrap_or_default();
+                encode(FileInfoResponse { fs: self.paths.get(&src).map(located_status) })
+            }
+            "getBlockLocations" => self.locate(decode(request)),
+            "reportBadBlocks" => {
+                let request: BadBlocksRequest = decode(request);
+                self.bad_blocks.extend(request.blocks);
+                Ok(vec![0])
+            }
             "getFileInfo" => {
                 let PathRequest { src } = decode(request);
                 encode(FileInfoResponse { fs: self.paths.get(&src).map(status) })
@@ -212,9 +226,16 @@ impl Namespace {
         }
     }
 
+    /// The locations of a file's blocks, by a path of its inode.
+    fn locate(&self, request: BlockLocationsRequest) -> Outcome {
+        let id = request.src.strip_prefix("/.reserved/.inodes/").and_then(|id| id.parse().ok());
+        let inode = self.paths.values().find(|inode| Some(inode.id) == id);
+        encode(BlockLocationsResponse { locations: inode.map(locations) })
+    }
+
     fn insert(&mut self, path: &str, is_dir: bool, holder: Option<String>) -> Inode {
         self.next_id += 1;
-        let inode = Inode { id: self.next_id, is_dir, holder, len: 0 };
+        let inode = Inode { id: self.next_id, is_dir, holder, ..Inode::default() };
         self.paths.insert(path.to_owned(), inode.clone());
         inode
     }
@@ -239,16 +260,21 @@ impl Namespace {
             let message = "could only be written to 0 of the 1 minReplication nodes".to_owned();
             return Err(("java.io.IOException", message));
         }
-        self.previous.push(request.previous.map(|block| (block.block_id, block.num_bytes())));
+        self.previous.push(request.previous.as_ref().map(|block| (block.block_id, block.num_bytes())));
         self.next_id += 1;
-        encode(AddBlockResponse { block: located(self.next_id, &ports) })
+        let block = located(self.next_id, &ports);
+        let blocks = &mut self.paths.get_mut(&request.src).unwrap().blocks;
+        end_block(blocks, request.previous.as_ref());
+        blocks.push(block.clone());
+        encode(AddBlockResponse { block })
     }
 
     fn complete(&mut self, request: CompleteRequest) -> Outcome {
         self.check_lease(&request.src, &request.client_name)?;
         let inode = self.paths.get_mut(&request.src).unwrap();
         inode.holder = None;
-        inode.len = request.last.map_or(0, |last| last.num_bytes());
+        end_block(&mut inode.blocks, request.last.as_ref());
+        inode.len = inode.blocks.iter().map(|block| block.b.num_bytes()).sum();
         encode(BoolResponse { result: true })
     }
 
@@ -285,6 +311,27 @@ impl Namespace {
             Some(_) => Err((EXPIRED, path.to_owned())),
         }
     }
+}
+
+/// Sets the length of the last block. A block that is not `last` was abandoned.
+fn end_block(blocks: &mut Vec<LocatedBlock>, last: Option<&ExtendedBlock>) {
+    blocks.retain(|block| last.is_some_and(|last| block.b.block_id <= last.block_id));
+    if let (Some(block), Some(last)) = (blocks.last_mut(), last) {
+        block.b.num_bytes = last.num_bytes;
+    }
+    let mut offset = 0;
+    for block in blocks {
+        block.offset = offset;
+        offset += block.b.num_bytes();
+    }
+}
+
+fn locations(inode: &Inode) -> LocatedBlocks {
+    LocatedBlocks { file_length: inode.len, blocks: inode.blocks.clone() }
+}
+
+fn located_status(inode: &Inode) -> FileStatus {
+    FileStatus { locations: (!inode.is_dir).then(|| locations(inode)), ..status(inode) }
 }
 
 fn status(inode: &Inode) -> FileStatus {

@@ -1,0 +1,61 @@
+//! The hosts that have the bytes of a file.
+
+use std::collections::{HashMap, HashSet};
+
+use fs::FileHosts;
+use prost::Message;
+
+use crate::generated::{DatanodeInfo, FileStatus, LocatedBlock};
+
+/// The hosts of a file whose status has the locations of its blocks.
+pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {
+    let mut bytes_by_host: HashMap<String, u64> = HashMap::new();
+    for block in status.locations.iter().flat_map(|located| &located.blocks) {
+        for host in names_of_hosts(block) {
+            *bytes_by_host.entry(host).or_default() += block.b.num_bytes();
+        }
+    }
+    FileHosts { name, len: status.length, bytes_by_host }
+}
+
+/// The names and addresses of the hosts that have a replica of the block. Several DataNodes of one
+/// host count once.
+fn names_of_hosts(block: &LocatedBlock) -> HashSet<String> {
+    let infos = block.locs.iter().filter_map(|info| DatanodeInfo::decode(info.clone()).ok());
+    infos.flat_map(|info| [info.id.host_name, info.id.ip_addr]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::{DatanodeId, ExtendedBlock, LocatedBlocks};
+
+    fn block(num_bytes: u64, hosts: &[(&str, &str)]) -> LocatedBlock {
+        let info = |(name, address): &(&str, &str)| {
+            let id = DatanodeId {
+                host_name: (*name).to_owned(),
+                ip_addr: (*address).to_owned(),
+                ..DatanodeId::default()
+            };
+            DatanodeInfo { id }.encode_to_vec().into()
+        };
+        let b = ExtendedBlock { num_bytes: Some(num_bytes), ..ExtendedBlock::default() };
+        LocatedBlock { b, locs: hosts.iter().map(info).collect(), ..LocatedBlock::default() }
+    }
+
+    #[test]
+    fn bytes_are_counted_once_for_each_name_of_a_host() {
+        let blocks = vec![
+            block(100, &[("one", "10.0.0.1"), ("two", "10.0.0.2")]),
+            block(30, &[("two", "10.0.0.2"), ("10.0.0.3", "10.0.0.3"), ("10.0.0.3", "10.0.0.3")]),
+        ];
+        let locations = Some(LocatedBlocks { file_length: 130, blocks });
+        let status = FileStatus { length: 130, locations, ..FileStatus::default() };
+        let found = hosts_of("file".to_owned(), &status);
+        let bytes = |host: &str| found.bytes_by_host.get(host).copied();
+        assert_eq!((found.len, found.bytes_by_host.len()), (130, 5));
+        assert_eq!((bytes("one"), bytes("10.0.0.1")), (Some(100), Some(100)));
+        assert_eq!((bytes("two"), bytes("10.0.0.2")), (Some(130), Some(130)));
+        assert_eq!(bytes("10.0.0.3"), Some(30));
+    }
+}

@@ -1,0 +1,146 @@
+//! Where the blocks of a file are.
+
+use bytes::Bytes;
+use fs::{Error, FilePath, Result};
+
+use crate::file::Shared;
+use crate::generated::{
+    BlockLocationsRequest, BlockLocationsResponse, ExtendedBlock, FileInfoResponse, FileStatus, LocatedBlock,
+    LocatedBlocks, LocatedFileInfoRequest, PathRequest,
+};
+use crate::link::Node;
+
+/// A block with its replicas.
+pub(crate) struct Replicated {
+    pub(crate) block: ExtendedBlock,
+    pub(crate) token: Bytes,
+    /// Position of its first byte in the file.
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    /// The DataNodes that have a replica, the nearest first.
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A range of one block: its index, the position in the block, and the length.
+pub(crate) type Part = (usize, u64, usize);
+
+/// All blocks of a file, in order and without gaps.
+pub(crate) struct Located {
+    pub(crate) blocks: Vec<Replicated>,
+    pub(crate) len: u64,
+}
+
+impl Located {
+    /// # Errors
+    /// What is wrong with the NameNode's list.
+    pub(crate) fn parse(located: &LocatedBlocks) -> std::result::Result<Located, String> {
+        let mut blocks: Vec<Replicated> = Vec::with_capacity(located.blocks.len());
+        let mut offset = 0;
+        for found in &located.blocks {
+            if found.offset != offset {
+                return Err(format!("a block begins at {} and not at {offset}", found.offset));
+            }
+            let replicated = replicated(found)?;
+            offset += replicated.len;
+            blocks.push(replicated);
+        }
+        match offset == located.file_length {
+            true => Ok(Located { blocks, len: offset }),
+            false => Err(format!("the blocks have {offset} of {} bytes", located.file_length)),
+        }
+    }
+
+    /// The parts of the range that begins at `offset`, in order. The range must not go beyond the
+    /// end of the file.
+    pub(crate) fn parts(&self, mut offset: u64, len: usize) -> Vec<Part> {
+        let end = offset + len as u64;
+        debug_assert!(end <= self.len, "a range ends within the file");
+        let first = self.blocks.partition_point(|block| block.offset + block.len <= offset);
+        let mut parts = Vec::with_capacity(1);
+        for (index, block) in self.blocks.iter().enumerate().skip(first) {
+            if offset >= end {
+                break;
+            }
+            let part_end = end.min(block.offset + block.len);
+            parts.push((index, offset - block.offset, (part_end - offset) as usize));
+            offset = part_end;
+        }
+        parts
+    }
+}
+
+fn replicated(found: &LocatedBlock) -> std::result::Result<Replicated, String> {
+    let nodes = Node::all_of(found).map_err(|error| error.to_string())?;
+    let (block, token) = (found.b.clone(), found.block_token.clone());
+    Ok(Replicated { len: block.num_bytes(), block, token, offset: found.offset, nodes })
+}
+
+/// The status of a file with the locations of its blocks, if the NameNode sends both with one call.
+/// NameNodes before Hadoop 3.2 need two calls.
+pub(crate) async fn located_status(shared: &Shared, path: &FilePath) -> Result<Option<FileStatus>> {
+    let src = shared.full(path);
+    let request = LocatedFileInfoRequest { src: Some(src.clone()), need_block_token: Some(true) };
+    let found = match shared.namenode.call("getLocatedFileInfo", &request).await {
+        Err(failure) if failure.is("RpcNoSuchMethodException") => {
+            shared.namenode.call("getFileInfo", &PathRequest { src }).await
+        }
+        found => found,
+    };
+    match found {
+        Ok(FileInfoResponse { fs }) => Ok(fs),
+        Err(failure) if failure.means_not_found() => Ok(None),
+        Err(failure) => Err(failure.at(path, "open")),
+    }
+}
+
+/// The blocks of the file at `inode`, a path of its inode.
+///
+/// # Errors
+/// [`Error::NotFound`] if the file does not exist any more.
+pub(crate) async fn locate(shared: &Shared, path: &FilePath, inode: &str) -> Result<Located> {
+    let request = BlockLocationsRequest { src: inode.to_owned(), offset: 0, length: i64::MAX as u64 };
+    let found = shared.namenode.call("getBlockLocations", &request).await;
+    let found: BlockLocationsResponse = found.map_err(|failure| failure.at(path, "open"))?;
+    let found = found.locations.ok_or_else(|| Error::NotFound { path: path.clone() })?;
+    Located::parse(&found).map_err(|what| Error::io(path, "open", what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::located as new_block;
+
+    fn blocks(lens: &[u64]) -> LocatedBlocks {
+        let mut offset = 0;
+        let block = |(id, len): (usize, &u64)| {
+            let mut block = new_block(id as u64, &[1]);
+            block.b.num_bytes = Some(*len);
+            block.offset = offset;
+            offset += len;
+            block
+        };
+        let blocks = lens.iter().enumerate().map(block).collect();
+        LocatedBlocks { file_length: lens.iter().sum(), blocks }
+    }
+
+    #[test]
+    fn a_range_has_parts_in_several_blocks() {
+        let located = Located::parse(&blocks(&[10, 10, 5])).unwrap();
+        assert_eq!(located.len, 25);
+        assert_eq!(located.parts(0, 10), [(0, 0, 10)]);
+        assert_eq!(located.parts(10, 3), [(1, 0, 3)]);
+        assert_eq!(located.parts(9, 13), [(0, 9, 1), (1, 0, 10), (2, 0, 2)]);
+        assert_eq!(located.parts(24, 1), [(2, 4, 1)]);
+        assert_eq!(located.parts(25, 0), []);
+    }
+
+    #[test]
+    fn a_list_with_gaps_is_refused() {
+        let mut gap = blocks(&[10, 10]);
+        gap.blocks[1].offset = 11;
+        assert!(Located::parse(&gap).is_err());
+        let mut short = blocks(&[10, 10]);
+        short.file_length = 21;
+        assert!(Located::parse(&short).is_err());
+    }
+}

@@ -1,0 +1,271 @@
+//! Reads a range of a block from one DataNode.
+//!
+//! The DataNode sends packets of whole chunks, each with a checksum. So the first packet can begin
+//! before the range, and the last one can end after it.
+
+use std::io;
+
+use base::checksum::{crc32, crc32c};
+use base::env::{Env, Stream};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::connection::take_delimited;
+use crate::generated::{
+    BaseHeader, BlockOpResponse, Checksum, ClientOperationHeader, ClientReadStatus, OpReadBlock, PacketHeader,
+};
+use crate::idle::IdleConnections;
+use crate::link::{CHECKSUM_CRC32C, Node, SUCCESS, VERSION};
+use crate::located::Replicated;
+use crate::packet::PACKET_DATA_MAX;
+
+const OP_READ_BLOCK: u8 = 81;
+const CHECKSUM_NONE: u32 = 0;
+const CHECKSUM_CRC32: u32 = 1;
+/// The client has verified the checksums.
+const STATUS_CHECKSUM_OK: u32 = 6;
+const STATUS_ACCESS_TOKEN: u32 = 5;
+/// Most bytes that one checksum may cover.
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Most data bytes that a packet may have (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
+const PACKET_MAX: usize = 16 << 20;
+const HEADER_MAX: usize = 1 << 10;
+/// What is read at once besides the data of a packet: the header and the checksums of a packet of
+/// usual size.
+const INBOUND_BYTES: usize = PACKET_DATA_MAX / 512 * 4 + 64;
+
+/// Why a replica could not be read.
+#[derive(Debug)]
+pub(crate) enum ReplicaFault {
+    /// The DataNode does not respond as it should.
+    Node(String),
+    /// The bytes differ from their checksums.
+    Corrupt(String),
+    /// The access token has expired.
+    Token,
+    /// The DataNode refused the read, for example because it does not have the replica.
+    Refused(String),
+}
+
+/// Who reads, and how.
+pub(crate) struct ReadContext<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) idle: &'a IdleConnections,
+    pub(crate) client_name: &'a str,
+    pub(crate) by_hostname: bool,
+}
+
+impl ReadContext<'_> {
+    /// Reads `len` bytes from `offset` of a block at one of its nodes.
+    pub(crate) async fn read(
+        &self,
+        node: &Node,
+        block: &Replicated,
+        offset: u64,
+        len: usize,
+    ) -> Result<Bytes, ReplicaFault> {
+        let request = self.request(block, offset, len);
+        let (uuid, clock) = (&node.id.datanode_uuid, &self.env.clock);
+        if let Some(stream) = self.idle.take(uuid, clock.monotonic()) {
+            // The DataNode may just have closed it.
+            match self.exchange(stream, &request, offset, len).await {
+                Err(ReplicaFault::Node(_)) => {}
+                read => return self.finish(uuid, read),
+            }
+        }
+        let host = if self.by_hostname { &node.id.host_name } else { &node.id.ip_addr };
+        let port = u16::try_from(node.id.xfer_port);
+        let port = port.map_err(|_| ReplicaFault::Node("invalid port".to_owned()))?;
+        let stream = self.env.net.connect(host, port).await.map_err(broken)?;
+        let read = self.exchange(stream, &request, offset, len).await;
+        self.finish(uuid, read)
+    }
+
+    fn finish(
+        &self,
+        uuid: &str,
+        read: Result<(Bytes, Box<dyn Stream>), ReplicaFault>,
+    ) -> Result<Bytes, ReplicaFault> {
+        let (bytes, stream) = read?;
+        self.idle.put(uuid, stream, self.env.clock.monotonic());
+        Ok(bytes)
+    }
+
+    fn request(&self, block: &Replicated, offset: u64, len: usize) -> Bytes {
+        let request = OpReadBlock {
+            header: ClientOperationHeader {
+                base_header: BaseHeader { block: block.block.clone(), token: Some(block.token.clone()) },
+                client_name: self.client_name.to_owned(),
+            },
+            offset,
+            len: len as u64,
+            send_checksums: Some(true),
+        };
+        let mut bytes = BytesMut::new();
+        bytes.put_u16(VERSION);
+        bytes.put_u8(OP_READ_BLOCK);
+        bytes.put_slice(&request.encode_length_delimited_to_vec());
+        bytes.freeze()
+    }
+
+    async fn exchange(
+        &self,
+        mut stream: Box<dyn Stream>,
+        request: &Bytes,
+        offset: u64,
+        len: usize,
+    ) -> Result<(Bytes, Box<dyn Stream>), ReplicaFault> {
+        stream.write_all(request).await.map_err(broken)?;
+        stream.flush().await.map_err(broken)?;
+        let mut inbound = Inbound { stream, bytes: BytesMut::with_capacity(INBOUND_BYTES) };
+        let response = inbound.response().await.map_err(broken)?;
+        let message = || response.message.clone().unwrap_or_default();
+        match (response.status, response.read_checksum_info) {
+            (SUCCESS, Some(info)) => {
+                let chunks = Chunks::of(info.checksum)?;
+                let skipped = offset.checked_sub(info.chunk_offset).map(|skipped| skipped as usize);
+                let skipped = skipped.filter(|skipped| *skipped < chunks.bytes);
+                let invalid = || ReplicaFault::Node("the data begins at a wrong position".to_owned());
+                let data = inbound.receive(&chunks, skipped.ok_or_else(invalid)?, len).await?;
+                Ok((data, inbound.stream))
+            }
+            (SUCCESS, None) => Err(ReplicaFault::Node("a response without checksums".to_owned())),
+            (STATUS_ACCESS_TOKEN, _) => Err(ReplicaFault::Token),
+            (status, _) => Err(ReplicaFault::Refused(format!("status {status}: {}", message()))),
+        }
+    }
+}
+
+/// The checksums of the data.
+struct Chunks {
+    bytes: usize,
+    sum: Option<fn(&[u8]) -> u32>,
+}
+
+impl Chunks {
+    fn of(checksum: Checksum) -> Result<Chunks, ReplicaFault> {
+        let bytes = checksum.bytes_per_checksum as usize;
+        if bytes == 0 || bytes > CHUNK_BYTES_MAX {
+            return Err(ReplicaFault::Node(format!("a checksum for each {bytes} bytes")));
+        }
+        let sum: Option<fn(&[u8]) -> u32> = match checksum.r#type {
+            CHECKSUM_NONE => None,
+            CHECKSUM_CRC32 => Some(crc32),
+            CHECKSUM_CRC32C => Some(crc32c),
+            other => return Err(ReplicaFault::Node(format!("checksums of type {other}"))),
+        };
+        Ok(Chunks { bytes, sum })
+    }
+
+    fn sums_len(&self, data_len: usize) -> usize {
+        if self.sum.is_some() { data_len.div_ceil(self.bytes) * 4 } else { 0 }
+    }
+
+    fn verify(&self, data: &[u8], mut sums: impl Buf) -> Result<(), ReplicaFault> {
+        let Some(sum) = self.sum else { return Ok(()) };
+        match data.chunks(self.bytes).all(|chunk| sum(chunk) == sums.get_u32()) {
+            true => Ok(()),
+            false => Err(ReplicaFault::Corrupt("the data differs from its checksums".to_owned())),
+        }
+    }
+}
+
+struct Inbound {
+    stream: Box<dyn Stream>,
+    bytes: BytesMut,
+}
+
+impl Inbound {
+    async fn response(&mut self) -> io::Result<BlockOpResponse> {
+        loop {
+            if let Some(message) = take_delimited(&mut self.bytes)? {
+                return Ok(message);
+            }
+            self.read_more().await?;
+        }
+    }
+
+    /// Receives all packets; returns the `len` bytes after the first `skipped` ones.
+    async fn receive(&mut self, chunks: &Chunks, skipped: usize, len: usize) -> Result<Bytes, ReplicaFault> {
+        // The last packet ends with a whole chunk.
+        let most = skipped + len + chunks.bytes;
+        let mut data = BytesMut::with_capacity(most);
+        loop {
+            let (header, sums_len) = self.packet(chunks).await?;
+            let data_len = header.data_len as usize;
+            if data.len() + data_len > most {
+                return Err(ReplicaFault::Node("more data than requested".to_owned()));
+            }
+            let sums = self.take(sums_len).await.map_err(broken)?;
+            let begin = data.len();
+            self.copy(&mut data, data_len).await.map_err(broken)?;
+            chunks.verify(&data[begin..], sums)?;
+            if header.last_packet_in_block {
+                break;
+            }
+        }
+        if data.len() < skipped + len {
+            return Err(ReplicaFault::Refused(format!("the replica has only {} of {len} bytes", data.len())));
+        }
+        let status = ClientReadStatus { status: STATUS_CHECKSUM_OK };
+        self.stream.write_all(&status.encode_length_delimited_to_vec()).await.map_err(broken)?;
+        self.stream.flush().await.map_err(broken)?;
+        Ok(data.freeze().slice(skipped..skipped + len))
+    }
+
+    /// The header of the next packet, and the length of its checksums.
+    async fn packet(&mut self, chunks: &Chunks) -> Result<(PacketHeader, usize), ReplicaFault> {
+        let mut lens = self.take(6).await.map_err(broken)?;
+        let (packet_len, header_len) = (lens.get_u32() as usize, usize::from(lens.get_u16()));
+        if header_len > HEADER_MAX {
+            return Err(ReplicaFault::Node(format!("a packet with a header of {header_len} bytes")));
+        }
+        let header = self.take(header_len).await.map_err(broken)?;
+        let header = PacketHeader::decode(header).map_err(|error| ReplicaFault::Node(error.to_string()))?;
+        let data_len = usize::try_from(header.data_len).ok().filter(|len| *len <= PACKET_MAX);
+        let sums_len = data_len.map(|len| chunks.sums_len(len));
+        match (data_len, sums_len) {
+            (Some(data_len), Some(sums_len)) if packet_len == 4 + sums_len + data_len => {
+                Ok((header, sums_len))
+            }
+            _ => Err(ReplicaFault::Node(format!("a packet of {packet_len} bytes with {}", header.data_len))),
+        }
+    }
+
+    async fn take(&mut self, len: usize) -> io::Result<Bytes> {
+        while self.bytes.len() < len {
+            self.read_more().await?;
+        }
+        Ok(self.bytes.split_to(len).freeze())
+    }
+
+    /// Appends the next `len` bytes to `data`: what has arrived, then directly from the connection.
+    async fn copy(&mut self, data: &mut BytesMut, len: usize) -> io::Result<()> {
+        let arrived = self.bytes.split_to(len.min(self.bytes.len()));
+        data.put_slice(&arrived);
+        let mut rest = (&mut self.stream).take((len - arrived.len()) as u64);
+        while rest.limit() > 0 {
+            if rest.read_buf(data).await? == 0 {
+                return Err(closed());
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_more(&mut self) -> io::Result<()> {
+        self.bytes.reserve(INBOUND_BYTES);
+        match self.stream.read_buf(&mut self.bytes).await? {
+            0 => Err(closed()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed")
+}
+
+fn broken(error: io::Error) -> ReplicaFault {
+    ReplicaFault::Node(error.to_string())
+}

@@ -1,8 +1,9 @@
 //! The balancer: moves regions so that each server has about the same number of regions, of each
 //! table and in total, with as few moves as possible.
 //!
-//! It considers only the numbers of regions, not their sizes or loads. It does nothing while
-//! regions are in transition or a dead server is being recovered.
+//! It considers only the numbers of regions, not their sizes or loads. Of the regions of a table
+//! that could move, it moves those with the smallest share of their bytes on the host of their
+//! server. It does nothing while regions are in transition or a dead server is being recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +23,21 @@ pub struct Move {
 
 /// The regions of each server.
 struct Placement {
-    // By server and table. The regions are sorted, so that a plan depends only on its input.
+    // By server and table. The regions are sorted, those to move first at the end, so that a plan
+    // depends only on its input.
     regions: BTreeMap<ServerName, BTreeMap<TableName, Vec<RegionInfo>>>,
     moves: Vec<Move>,
 }
 
 /// The moves that balance the `open` regions over the `live` servers. `hbase:meta` stays where it
-/// is.
-pub fn plan(open: Vec<(RegionInfo, ServerName)>, live: &[ServerName]) -> Vec<Move> {
-    let mut placement = Placement::new(open, live);
+/// is. `local_share` is the share of a region's bytes that is on the host of its server, from 0 to
+/// 1.
+pub fn plan(
+    open: Vec<(RegionInfo, ServerName)>,
+    live: &[ServerName],
+    local_share: impl Fn(&RegionInfo) -> f32,
+) -> Vec<Move> {
+    let mut placement = Placement::new(open, live, local_share);
     let tables: BTreeSet<TableName> =
         placement.regions.values().flat_map(|tables| tables.keys().cloned()).collect();
     for table in &tables {
@@ -42,10 +49,16 @@ pub fn plan(open: Vec<(RegionInfo, ServerName)>, live: &[ServerName]) -> Vec<Mov
 }
 
 impl Placement {
-    fn new(mut open: Vec<(RegionInfo, ServerName)>, live: &[ServerName]) -> Placement {
+    fn new(
+        mut open: Vec<(RegionInfo, ServerName)>,
+        live: &[ServerName],
+        local_share: impl Fn(&RegionInfo) -> f32,
+    ) -> Placement {
         let mut regions: BTreeMap<ServerName, BTreeMap<TableName, Vec<RegionInfo>>> =
             live.iter().map(|server| (server.clone(), BTreeMap::new())).collect();
-        open.sort_by(|(one, _), (other, _)| one.start_key.cmp(&other.start_key));
+        open.sort_by(|(one, _), (other, _)| {
+            local_share(other).total_cmp(&local_share(one)).then_with(|| one.start_key.cmp(&other.start_key))
+        });
         for (region, server) in open.into_iter().filter(|(region, _)| !region.table.is_meta()) {
             if let Some(tables) = regions.get_mut(&server) {
                 tables.entry(region.table.clone()).or_default().push(region);
@@ -121,7 +134,7 @@ mod tests {
 
     /// The numbers of regions of a table, and of all, per server after a plan.
     fn after(open: &[(RegionInfo, ServerName)], live: &[ServerName]) -> (usize, Vec<Vec<usize>>) {
-        let moves = plan(open.to_vec(), live);
+        let moves = plan(open.to_vec(), live, |_| 1.0);
         let mut located: Vec<(RegionInfo, ServerName)> = open.to_vec();
         for one in &moves {
             let region = located.iter_mut().find(|(region, _)| *region == one.region).unwrap();
@@ -167,14 +180,25 @@ mod tests {
         let live = [server(1), server(2)];
         let mut open = all_on(&live[0], regions("t", 5)[..3].to_vec());
         open.extend(all_on(&live[1], regions("t", 5)[3..].to_vec()));
-        assert_eq!(plan(open.clone(), &live), []);
-        assert_eq!(plan(open, &live[..1]), [], "one server");
-        assert_eq!(plan(Vec::new(), &[]), []);
+        assert_eq!(plan(open.clone(), &live, |_| 1.0), []);
+        assert_eq!(plan(open, &live[..1], |_| 1.0), [], "one server");
+        assert_eq!(plan(Vec::new(), &[], |_| 1.0), []);
+    }
+
+    #[test]
+    fn regions_with_few_local_bytes_move_first() {
+        let live = [server(1), server(2)];
+        let open = all_on(&live[0], regions("t", 4));
+        let remote = [open[0].0.clone(), open[2].0.clone()];
+        let moves = plan(open, &live, |region| if remote.contains(region) { 0.1 } else { 0.9 });
+        let mut moved: Vec<RegionInfo> = moves.into_iter().map(|one| one.region).collect();
+        moved.sort_by(|one, other| one.start_key.cmp(&other.start_key));
+        assert_eq!(moved, remote);
     }
 
     #[test]
     fn meta_stays() {
         let live = [server(1), server(2)];
-        assert_eq!(plan(vec![(RegionInfo::meta(), live[0].clone())], &live), []);
+        assert_eq!(plan(vec![(RegionInfo::meta(), live[0].clone())], &live, |_| 1.0), []);
     }
 }

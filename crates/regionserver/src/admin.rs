@@ -151,9 +151,8 @@ impl Admin {
         let table = table.map_err(|error| JavaException::do_not_retry(error.to_string()))?;
         let regions = self.0.regions().all();
         let wanted = regions.iter().filter(|region| load::is_in_table(region.info(), table.as_ref()));
-        Ok(proto::GetRegionLoadResponse {
-            region_loads: wanted.map(|region| load::region_load(region, self.0.schedule())).collect(),
-        })
+        let load = |region| load::region_load(region, self.0.schedule(), self.0.localities());
+        Ok(proto::GetRegionLoadResponse { region_loads: wanted.map(|region| load(region)).collect() })
     }
 
     async fn execute(

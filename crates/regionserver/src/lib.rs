@@ -7,6 +7,7 @@
 //!   splits of large regions;
 //! * [`regions`]: the online regions; [`schedule`]: when they are flushed and compacted; [`load`]:
 //!   their metrics;
+//! * [`locality`]: which share of their bytes is on this host;
 //! * [`disk`]: free space and loss of the disk;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
@@ -30,6 +31,7 @@ pub mod hotspots;
 pub mod instruments;
 pub mod lease;
 pub mod load;
+pub mod locality;
 mod memory;
 mod opening;
 mod orders;

@@ -4,13 +4,15 @@ use cell::region::RegionInfo;
 use engine::Region;
 use engine::region::RegionMetrics;
 
+use crate::locality::{Localities, Locality};
 use crate::schedule::Schedule;
 
 /// HBase's value for "no sequence id" in a region's load.
 const NO_SEQ_ID: u64 = u64::MAX;
 
 /// The load of a region in HBase's message.
-pub fn region_load(region: &Region, schedule: &Schedule) -> proto::RegionLoad {
+pub fn region_load(region: &Region, schedule: &Schedule, localities: &Localities) -> proto::RegionLoad {
+    let locality = localities.of(region);
     let metrics = region.metrics();
     let file_bytes: u64 = metrics.stores.iter().map(|store| store.file_bytes).sum();
     let files: usize = metrics.stores.iter().map(|store| store.files).sum();
@@ -27,7 +29,9 @@ pub fn region_load(region: &Region, schedule: &Schedule) -> proto::RegionLoad {
         total_compacting_k_vs: Some(metrics.compacting_cells),
         current_compacted_k_vs: Some(metrics.compacted_cells),
         complete_sequence_id: Some(seq_id_or_none(metrics.flushed_seq_id)),
-        data_locality: Some(1.0),
+        data_locality: Some(locality.map_or(1.0, Locality::share)),
+        blocks_local_weight: locality.map(|locality| locality.local_bytes),
+        blocks_total_weight: locality.map(|locality| locality.total_bytes),
         store_complete_sequence_id: store_sequence_ids(&metrics),
         last_major_compaction_ts: Some(oldest_major_ms(&metrics)),
         compaction_state: Some(schedule.compactions().state(region) as i32),

@@ -32,6 +32,7 @@ use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::lease::Lease;
 use crate::load::{megabytes, region_load};
+use crate::locality::{self, Localities};
 use crate::memory::{MOVE_PERIOD, MemoryMover, SharedMemory};
 use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
@@ -193,6 +194,7 @@ pub struct RegionServer {
     admin_requests: Arc<AdminInstruments>,
     pauses: Arc<PauseInstruments>,
     clock_jumps: Arc<ClockInstruments>,
+    localities: Arc<Localities>,
     quotas: Option<RpcQuotas>,
     slow_log: SlowLog,
     users: Users,
@@ -296,6 +298,7 @@ impl RegionServer {
             users,
             hotspots: HotSpots::new(now),
             endpoints: Endpoints::new(env, response_budget.clone()),
+            localities: Arc::new(Localities::new(&name.host)),
             name,
             info_port,
             options,
@@ -371,6 +374,7 @@ impl RegionServer {
         self.watch_disk();
         pauses::watch(self.env(), &self.pauses);
         clock_jumps::watch(self.env(), &self.clock_jumps);
+        locality::watch(self.env(), &self.localities, &self.services.fs, &self.regions);
         let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Background, async move {
             loop {
@@ -602,7 +606,7 @@ impl RegionServer {
         proto::RegionLoad {
             grampus_open_seq_num: Some(region.open_seq_id()),
             grampus_needs_dead_logs: Some(self.dead_servers.are_needed_by(region)),
-            ..region_load(region, &self.schedule)
+            ..region_load(region, &self.schedule, &self.localities)
         }
     }
 
@@ -644,6 +648,11 @@ impl RegionServer {
     /// Counters of wall clock jumps.
     pub fn clock_jumps(&self) -> &Arc<ClockInstruments> {
         &self.clock_jumps
+    }
+
+    /// Which share of the bytes of regions is on this host.
+    pub fn localities(&self) -> &Localities {
+        &self.localities
     }
 
     /// The metrics of the regions.

@@ -44,7 +44,7 @@ base::current_values! {
         read_rate: Gauge<f64> = "readRequestRatePerSecond" in PerSecond,
         /// Mutations by clients, averaged over the last minute.
         write_rate: Gauge<f64> = "writeRequestRatePerSecond" in PerSecond,
-        /// Percentage of store file bytes on this machine: always 100.
+        /// Percentage of store file bytes on this host.
         local_percent: Gauge<f64> = "percentFilesLocal" in Percent,
         /// Open scanners of clients.
         scanners: Gauge<u64> = "activeScanners",
@@ -318,7 +318,7 @@ fn server_metrics(
         calls: (server.requests().calls() + server.admin_requests().calls.get()).into(),
         read_rate: instruments.read_rows.rates(now).one_minute.into(),
         write_rate: instruments.written_rows.rates(now).one_minute.into(),
-        local_percent: 100.0.into(),
+        local_percent: (100.0 * server.localities().share()).into(),
         scanners: server.scanners().open_count().into(),
         flushes: server.schedule().flushes().into(),
         compactions: (long + short).into(),

@@ -1,10 +1,11 @@
 //! Balances the regions over the servers, periodically and soon after servers come or go.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::TaskClass;
-use cell::region::ServerName;
+use cell::region::{RegionInfo, ServerName};
 use proto::exception::JavaException;
 use tracing::{info, warn};
 
@@ -70,7 +71,9 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)>
         RegionState::Open(server) => Some((region, server)),
         _ => None,
     });
-    let moves = plan(open.collect(), &context.servers.available());
+    let local_shares = local_shares(&context.servers.live());
+    let local_share = |region: &RegionInfo| local_shares.get(&region.encoded_name()).copied().unwrap_or(0.0);
+    let moves = plan(open.collect(), &context.servers.available(), local_share);
     if moves.is_empty() || is_dry {
         return Some((moves.len(), 0));
     }
@@ -95,6 +98,17 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)>
         }
     }
     Some((moves.len(), successful))
+}
+
+/// For each region, by encoded name, the share of its bytes on the host of the server that reported
+/// it.
+fn local_shares(servers: &[(ServerName, proto::ServerLoad)]) -> HashMap<String, f32> {
+    let loads = servers.iter().flat_map(|(_, load)| &load.region_loads);
+    let share = |load: &proto::RegionLoad| {
+        let encoded = wire::convert::specified_region(&load.region_specifier)?;
+        Some((encoded.to_string(), load.data_locality()))
+    };
+    loads.filter_map(share).collect()
 }
 
 async fn submit(master: &Master, one: &Move) -> Result<u64, JavaException> {

@@ -102,8 +102,9 @@ impl MasterPages {
 
     fn servers(&self, cluster: &Cluster) -> Table {
         let mut columns = vec![Column::text("Server"), Column::text("Version")];
-        let heads = ["Regions", "Reads", "Writes", "Memory", "Files", "Size", "Up", "Reported"];
-        columns.extend(heads.map(Column::number));
+        columns.extend(["Regions", "Reads", "Writes", "Memory", "Files", "Size"].map(Column::number));
+        columns.push(Column::number("Local").titled("Share of the files' bytes on the server's host"));
+        columns.extend(["Up", "Reported"].map(Column::number));
         let now_ms = self.context.now_ms();
         let decommissioned = self.master.context().servers.decommissioned();
         let rows = cluster.servers.iter().map(|(server, load)| {
@@ -127,6 +128,7 @@ impl MasterPages {
                 mebibytes(load.used_heap_mb().into(), 0),
                 Value::count(sums.files),
                 mebibytes(sums.file_mib, load.region_loads.len() as u64),
+                local_share(load),
                 Value::duration(now_ms.saturating_sub(server.start_code)),
                 Value::ago(load.report_end_time(), now_ms),
             ]
@@ -249,4 +251,17 @@ fn plots(window: &Window) -> Plots {
         plot(window, "CPU cores", Unit::Cores, &[("busy", "cpu")]),
     ];
     Plots { heading: "History".into(), note: note(window), span: span(window), plots }
+}
+
+/// The share of the bytes of a server's regions that is on its host; no value if the storage
+/// belongs to no host, or there are no files.
+fn local_share(load: &proto::ServerLoad) -> Value {
+    let sum = |bytes: fn(&proto::RegionLoad) -> u64| load.region_loads.iter().map(bytes).sum::<u64>();
+    match sum(proto::RegionLoad::blocks_total_weight) {
+        0 => Value::none(),
+        total => {
+            let local = sum(proto::RegionLoad::blocks_local_weight);
+            Value::quantity(100.0 * local as f64 / total as f64, Unit::Percent)
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod namespaces;
 mod procedures;
 mod regions;
 mod schema;
+mod servers;
 mod snapshots;
 
 use std::sync::Arc;

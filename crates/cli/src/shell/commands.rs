@@ -11,6 +11,7 @@ mod procedures;
 mod read;
 mod regions;
 mod selection;
+mod servers;
 mod snapshots;
 mod splits;
 mod tools;
@@ -104,6 +105,7 @@ pub(crate) const GROUPS: &[Group] = &[
     aggregate::GROUP,
     tools::GROUP,
     regions::GROUP,
+    servers::GROUP,
     snapshots::GROUP,
     procedures::GROUP,
 ];
@@ -111,9 +113,6 @@ pub(crate) const GROUPS: &[Group] = &[
 /// Commands of HBase's shell that are not supported yet. They get an error of their own.
 const UNSUPPORTED: &[&str] = &[
     "alter_async",
-    "balance_switch",
-    "balancer",
-    "balancer_enabled",
     "clear_slowlog_responses",
     "clone_table_schema",
     "close_region",

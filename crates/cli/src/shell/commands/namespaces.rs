@@ -152,7 +152,7 @@ fn show(session: &mut ShellSession, head: &str, names: Vec<String>) -> Result<Ou
     show_names(session, names)
 }
 
-fn show_names(session: &mut ShellSession, names: Vec<String>) -> Result<Outcome> {
+pub(super) fn show_names(session: &mut ShellSession, names: Vec<String>) -> Result<Outcome> {
     for name in &names {
         session.printer.row(name)?;
     }

@@ -381,12 +381,13 @@ class Cluster(Members):
 
 
 class Grampus(Cluster):
-    """A cluster of Grampus: on a directory of this machine, or on `hdfs`, an `hdfs.Hdfs` that is
-    not started yet."""
+    """A cluster of Grampus: on a directory of this machine, or on `hdfs`: an `hdfs.Hdfs` that is
+    not started yet, or an `hdfs.Started`. There its root has the name `root_name`."""
 
-    def __init__(self, binary, memory="1g", hdfs=None, **how):
+    def __init__(self, binary, memory="1g", hdfs=None, root_name="hbase", **how):
         super().__init__("grampus", **how)
         self.hdfs = hdfs
+        self._root_name = root_name
         if not os.access(binary, os.X_OK):
             die(f"{binary} is not an executable; build it with: cargo build --release")
         self._binary = os.path.abspath(binary)
@@ -404,7 +405,7 @@ class Grampus(Cluster):
 
     @property
     def root(self):
-        return f"{self.hdfs.url}/hbase" if self.hdfs else os.path.join(self.directory, "data")
+        return f"{self.hdfs.url}/{self._root_name}" if self.hdfs else os.path.join(self.directory, "data")
 
     def command(self, name, host, port, pages):
         role = "master" if name in self.masters else "regionserver"
@@ -428,28 +429,34 @@ class Grampus(Cluster):
 
 
 class HBase(Cluster):
-    """A cluster of HBase 2.5.10 on the local file system. A killed process loses nothing that it
-    flushed, because the kernel has it."""
+    """A cluster of HBase 2.5.10: on `hdfs`, an `hdfs.Started`, or on the local file system. There
+    a killed process loses nothing that it flushed, because the kernel has it."""
 
     patience_s = HBASE_START_PATIENCE_S
 
-    def __init__(self, heap="512m", **how):
+    def __init__(self, heap="512m", hdfs=None, **how):
         super().__init__("hbase", **how)
         self._heap = heap
+        self._hdfs = hdfs
 
     @property
     def root(self):
-        return os.path.join(self.directory, "root")
+        return f"{self._hdfs.url}/hbase" if self._hdfs else f"file://{self.directory}/root"
+
+    def _storage_settings(self):
+        if self._hdfs:
+            return self._hdfs.client_settings()
+        # The local file system has no hflush.
+        return {"hbase.unsafe.stream.capability.enforce": "false", "hbase.wal.provider": "filesystem"}
 
     def command(self, name, host, port, pages):
         role = "master" if name in self.masters else "regionserver"
         directory = os.path.join(self.directory, name)
         settings = {
-            "hbase.rootdir": f"file://{self.root}",
+            **self._storage_settings(),
+            "hbase.rootdir": self.root,
             "hbase.tmp.dir": f"{directory}/tmp",
             "hbase.cluster.distributed": "true",
-            "hbase.unsafe.stream.capability.enforce": "false",
-            "hbase.wal.provider": "filesystem",
             "hbase.zookeeper.quorum": self.endpoint.quorum(),
             "hbase.zookeeper.property.clientPort": self.endpoint.zookeeper,
             "zookeeper.session.timeout": self.session_ms,

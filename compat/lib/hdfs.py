@@ -4,12 +4,14 @@ It is a context manager. Its processes, `nn0`, `dn0` and so on, can be killed, s
 resumed by name. Data and logs are in a fresh directory below compat/target/hdfs-runs, which is kept
 if something fails. Only processes that were started here are ended.
 """
+import json
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 from cluster import Member, Members
 from javatools import COMPAT, SERVER_OPENS, TARGET, java, maven, write_site
@@ -103,6 +105,18 @@ class Hdfs(Members):
     def fsck(self, path):
         """The report of `hdfs fsck`."""
         return self._tool(HDFS + "tools.DFSck", path, "-files", "-blocks", "-openforwrite")
+
+    def files(self, *command):
+        """The output of a command of `hdfs dfs`, such as -cp."""
+        return self._tool("org.apache.hadoop.fs.FsShell", *command)
+
+    def namenode_calls(self):
+        """The number of calls of each kind that the first NameNode has executed."""
+        address = self._service["dfs.namenode.http-address" + (f".{SERVICE}.nn0" if len(self.namenodes) > 1 else "")]
+        query = "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
+        with urllib.request.urlopen(f"http://{address}/jmx?qry={query}", timeout=10) as answer:
+            beans = json.load(answer)["beans"]
+        return {name.removesuffix("NumOps"): count for bean in beans for name, count in bean.items() if name.endswith("NumOps")}
 
     def keep(self):
         """Keeps the directory after the end."""
@@ -213,3 +227,17 @@ class Hdfs(Members):
             print(f"logs and data are kept in {self.directory}")
         else:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Started:
+    """An HDFS that the caller starts and ends, for several clusters at once or in turn."""
+
+    def __init__(self, hdfs):
+        self.url = hdfs.url
+        self.client_settings = hdfs.client_settings
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass

@@ -232,6 +232,7 @@ impl Assignment {
     /// # Errors
     /// The error of `hbase:meta`.
     pub async fn begin_open(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
+        self.track(regions);
         let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
         self.wait_until(|| !regions.iter().any(is_closing)).await;
         let may_open = |state: &RegionState| matches!(state, RegionState::Closed | RegionState::FailedOpen);
@@ -248,7 +249,8 @@ impl Assignment {
         }
     }
 
-    /// Orders that those of `regions` be opened whose state `may_open` accepts.
+    /// Orders that those of `regions` be opened whose state `may_open` accepts. Unknown regions are
+    /// skipped.
     ///
     /// # Errors
     /// The error of `hbase:meta`. Regions whose order could not be recorded have their old state.
@@ -257,7 +259,6 @@ impl Assignment {
         regions: &[RegionInfo],
         may_open: impl Fn(&RegionState) -> bool,
     ) -> Result<(), JavaException> {
-        self.track(regions);
         let mut outcome = Ok(());
         loop {
             let is_due = |region: &&RegionInfo| self.state(region).is_some_and(|state| may_open(&state));
@@ -458,7 +459,8 @@ impl Assignment {
         regions
     }
 
-    /// Orders that those of `regions` be opened that `server` had when it died.
+    /// Orders that those of `regions` be opened that `server` had when it died. Regions that were
+    /// merged or deleted since are unknown, and stay so.
     ///
     /// # Errors
     /// The error of `hbase:meta`.

@@ -38,6 +38,11 @@ const LEASE_CHECK: Duration = Duration::from_millis(200);
 const RECOVERY_POLL: Duration = Duration::from_millis(100);
 const RECOVERY_REPORT: Duration = Duration::from_secs(30);
 
+/// The path by which HDFS finds a file independently of its name.
+pub(crate) fn inode_path(file_id: u64) -> String {
+    format!("/.reserved/.inodes/{file_id}")
+}
+
 /// What all files of a file system share.
 pub(crate) struct Shared {
     pub(crate) env: Env,
@@ -62,7 +67,12 @@ impl Shared {
 
     /// Recovers the lease of a file, and returns when the file is closed.
     pub(crate) async fn recover_lease(&self, path: &FilePath) -> Result<()> {
-        let request = RecoverLeaseRequest { src: self.full(path), client_name: self.client_name.clone() };
+        self.recover_lease_of(self.full(path), path).await
+    }
+
+    /// Recovers the lease of the file that HDFS calls `src`; errors contain `path`.
+    async fn recover_lease_of(&self, src: String, path: &FilePath) -> Result<()> {
+        let request = RecoverLeaseRequest { src, client_name: self.client_name.clone() };
         let clock = &self.env.clock;
         let began = clock.monotonic();
         let mut reported = Duration::ZERO;
@@ -264,7 +274,7 @@ impl OpenFile {
         self.block = None;
         self.pending = Vec::new();
         if !fs::shared::is_taken_over(&error) {
-            recover_later(&self.shared, &self.path);
+            recover_later(&self.shared, self.file_id, &self.path);
         }
         error
     }
@@ -508,14 +518,14 @@ impl OpenFile {
     }
 }
 
-/// Recovers the lease of a file in the background.
-fn recover_later(shared: &Arc<Shared>, path: &FilePath) {
+/// Recovers the lease of a file in the background. The file is addressed by its id: its path may
+/// belong to a newer file by now, whose writer must keep its lease.
+fn recover_later(shared: &Arc<Shared>, file_id: u64, path: &FilePath) {
     let (shared, path) = (shared.clone(), path.clone());
     let env = shared.env.clone();
     env.spawn(TaskClass::Service, async move {
-        match shared.recover_lease(&path).await {
+        match shared.recover_lease_of(inode_path(file_id), &path).await {
             Ok(()) => info!(%path, "closed a file whose writer failed"),
-            // Removed, or renamed: then the process that renamed it fences it.
             Err(Error::NotFound { .. }) => debug!(%path, "a file whose writer failed was removed"),
             Err(error) => warn!(%path, %error, "cannot close a file whose writer failed"),
         }

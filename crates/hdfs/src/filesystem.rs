@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::file::Shared;
+use crate::file::{Shared, inode_path};
 use crate::generated::{
     self, BoolResponse, DeleteRequest, Empty, FileInfoResponse, FsPermission, FsStatsResponse,
     ListingRequest, ListingResponse, MkdirsRequest, PathRequest, RenameRequest, ServerDefaultsResponse,
@@ -166,7 +166,7 @@ impl HdfsFileSystem {
         if found.file_type == DIRECTORY {
             return Err(Error::io(path, "open", "is a directory"));
         }
-        let inode = format!("/.reserved/.inodes/{}", found.file_id.unwrap_or_default());
+        let inode = inode_path(found.file_id.unwrap_or_default());
         if found.ec_policy.is_some() {
             let reader = StripedReader::open(self.shared.clone(), self.client.clone(), path.clone(), inode);
             return Ok(Arc::new(reader.await?));

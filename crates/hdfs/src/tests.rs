@@ -153,6 +153,27 @@ async fn the_loss_of_a_datanode_fails_the_commit_and_the_next_log_avoids_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_recovery_of_a_failed_file_spares_a_new_file_of_the_same_name() {
+    let cluster = Cluster::start(3).await;
+    let (name, aside) = (FilePath::new("log"), FilePath::new("old"));
+    let mut old = cluster.log("log").await;
+    cluster.datanodes[1].set(Behavior::RejectsPackets);
+    // The recovery waits for the NameNode until the new file was created.
+    cluster.namenode.set_modes(Mode::Hung);
+    commit(&mut old, "one").await.unwrap_err();
+    cluster.env.clock.sleep(Duration::from_millis(1)).await;
+    cluster.namenode.set_modes(Mode::Active);
+    cluster.fs.rename(&name, &aside).await.unwrap();
+    let mut new = cluster.log("log").await;
+    assert!(cluster.holder("old").is_some(), "the recovery did not begin yet");
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.holder("old"), None);
+    assert!(cluster.holder("log").is_some());
+    commit(&mut new, "two").await.unwrap();
+    new.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_datanode_that_fails_at_setup_is_replaced() {
     let cluster = Cluster::start(4).await;
     for behavior in [Behavior::Dead, Behavior::RejectsSetup { bad_link: None }, Behavior::Frozen] {

@@ -279,8 +279,9 @@ impl Namespace {
     }
 
     fn recover_lease(&mut self, request: RecoverLeaseRequest) -> Outcome {
+        let Some(path) = self.resolve(&request.src) else { return Err((NOT_FOUND, request.src)) };
         let polls = &mut self.recovery_polls;
-        let Some(inode) = self.paths.get_mut(&request.src) else { return Err((NOT_FOUND, request.src)) };
+        let inode = self.paths.get_mut(&path).unwrap();
         if inode.holder.is_some() {
             inode.holder = Some("HDFS_NameNode".to_owned());
         }
@@ -290,6 +291,15 @@ impl Namespace {
         }
         inode.holder = None;
         encode(BoolResponse { result: true })
+    }
+
+    /// The path of an existing file that is given by its path or by its inode.
+    fn resolve(&self, src: &str) -> Option<String> {
+        let path = match src.strip_prefix("/.reserved/.inodes/") {
+            Some(id) => self.paths.iter().find(|(_, inode)| inode.id.to_string() == id)?.0,
+            None => self.paths.get_key_value(src)?.0,
+        };
+        Some(path.clone())
     }
 
     fn rename(&mut self, request: RenameRequest) -> Outcome {

@@ -39,6 +39,11 @@ impl Failure {
         self.is("FileNotFoundException") || self.means_parent_is_file()
     }
 
+    /// Whether a file was not created because its contents would have to be encrypted.
+    pub(crate) fn means_encrypted(&self) -> bool {
+        self.is("UnknownCryptoProtocolVersionException")
+    }
+
     /// Whether no DataNode can store a block.
     pub(crate) fn means_no_datanode(&self) -> bool {
         matches!(self, Failure::Remote { message, .. } if message.contains("could only be written to"))

@@ -11,7 +11,8 @@ use crate::block::{AckLimits, BlockFault, BlockWriter, Shape};
 use crate::failure::Failure;
 use crate::generated::{
     AbandonBlockRequest, AddBlockRequest, AddBlockResponse, BoolResponse, CompleteRequest, CreateRequest,
-    CreateResponse, Empty, ExtendedBlock, FsPermission, FsyncRequest, LocatedBlock, RecoverLeaseRequest,
+    CreateResponse, Empty, ErasureCodingPolicyResponse, ExtendedBlock, FsPermission, FsyncRequest,
+    LocatedBlock, PathRequest, RecoverLeaseRequest,
 };
 use crate::idle::IdleConnections;
 use crate::link::Target;
@@ -22,6 +23,8 @@ use crate::suspects::Suspects;
 const CREATE: u32 = 1;
 /// The file is never erasure-coded, even in a directory whose files are: such a file has no hflush.
 const SHOULD_REPLICATE: u32 = 0x80;
+/// The mode of a new file before the umask.
+const FILE_MODE: u32 = 0o666;
 /// Appended bytes that are sent without a sync.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Packets that may be unacknowledged when no sync is required.
@@ -63,6 +66,15 @@ impl Shared {
             below => format!("{}/{below}", self.settings.root),
         };
         if full.is_empty() { "/".to_owned() } else { full }
+    }
+
+    /// The error of an operation on a path whose contents are encrypted by clients.
+    pub(crate) fn encrypted(&self, path: &FilePath, operation: &'static str) -> Error {
+        let message = format!(
+            "{} is in an encryption zone of HDFS, which is not supported; use a directory outside of all zones",
+            self.full(path)
+        );
+        Error::io(path, operation, message)
     }
 
     /// Recovers the lease of a file, and returns when the file is closed.
@@ -133,13 +145,17 @@ impl OpenFile {
         access: AccessPattern,
     ) -> Result<OpenFile> {
         let client_name = format!("{}_{:016x}", shared.client_name, shared.env.random.next_u64());
+        if access == AccessPattern::Log {
+            refuse_erasure_coding(&shared, &path).await?;
+        }
         let (replication, block_size) = match access {
             AccessPattern::Log => (shared.settings.log_replication, shared.settings.log_block_bytes),
             AccessPattern::Data => (shared.settings.replication, shared.settings.block_bytes),
         };
         let request = CreateRequest {
             src: shared.full(&path),
-            masked: FsPermission { perm: shared.settings.file_mode },
+            masked: FsPermission { perm: FILE_MODE & !shared.settings.umask },
+            unmasked: Some(FsPermission { perm: FILE_MODE }),
             client_name: client_name.clone(),
             create_flag: CREATE | SHOULD_REPLICATE,
             create_parent: false,
@@ -147,7 +163,10 @@ impl OpenFile {
             block_size,
         };
         let created = shared.namenode.call("create", &request).await;
-        let created: CreateResponse = created.map_err(|failure| failure.at(&path, "create"))?;
+        let created: CreateResponse = created.map_err(|failure| match failure.means_encrypted() {
+            true => shared.encrypted(&path, "create"),
+            false => failure.at(&path, "create"),
+        })?;
         let status = created.fs.unwrap_or_default();
         let mut file = OpenFile {
             path,
@@ -161,8 +180,8 @@ impl OpenFile {
             shared,
         };
         if status.file_encryption_info.is_some() {
-            let message = "the directory is in an encryption zone, which is not supported";
-            return Err(file.fail(Error::io(&file.path, "create", message)));
+            let error = file.shared.encrypted(&file.path, "create");
+            return Err(file.fail(error));
         }
         if access == AccessPattern::Log
             && let Err(error) = file.next_block().await
@@ -516,6 +535,30 @@ impl OpenFile {
             Err(failure) => failure.means_fenced(),
         }
     }
+}
+
+/// Refuses to create a log in a directory whose files are erasure-coded. This client's logs are
+/// replicated even there, but such a directory is a mistake: a log that another client creates in
+/// it may have no hflush.
+async fn refuse_erasure_coding(shared: &Shared, log: &FilePath) -> Result<()> {
+    let dir = log.parent();
+    let request = PathRequest { src: shared.full(&dir) };
+    let found = shared.namenode.call("getErasureCodingPolicy", &request).await;
+    let found: ErasureCodingPolicyResponse = match found {
+        Ok(found) => found,
+        // HDFS 2 has no erasure coding. If the directory is missing, the creation reports it.
+        Err(failure) if failure.is("RpcNoSuchMethodException") || failure.means_not_found() => return Ok(()),
+        Err(failure) => return Err(failure.at(log, "create")),
+    };
+    let Some(policy) = found.ec_policy else { return Ok(()) };
+    // HDFS sends no names of its own policies.
+    let name = policy.name.unwrap_or_else(|| format!("with the id {}", policy.id));
+    let src = shared.full(&dir);
+    let message = format!(
+        "the erasure coding policy {name} applies to its directory, and logs must be replicated; run: hdfs ec \
+         -setPolicy -path {src} -replicate"
+    );
+    Err(Error::io(log, "create", message))
 }
 
 /// Recovers the lease of a file in the background. The file is addressed by its id: its path may

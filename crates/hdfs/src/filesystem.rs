@@ -29,6 +29,10 @@ use crate::suspects::Suspects;
 use crate::writer::HdfsWriter;
 
 const DIRECTORY: u32 = 1;
+/// The mode of a new directory before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
+/// The flag of a path in an encryption zone.
+const IN_ENCRYPTION_ZONE: u32 = 2;
 
 /// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
 pub struct HdfsFileSystem {
@@ -72,11 +76,14 @@ impl HdfsFileSystem {
             idle: IdleConnections::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });
-        check_encryption(&shared).await?;
+        check_transfer_encryption(&shared).await?;
         let mut fs = HdfsFileSystem { shared, client, root_id: 0 };
         let root = FilePath::root();
         fs.make_dirs(&root).await?;
-        let found = fs.file_info(&root).await?.ok_or(Error::NotFound { path: root })?;
+        let found = fs.file_info(&root).await?.ok_or_else(|| Error::NotFound { path: root.clone() })?;
+        if found.flags() & IN_ENCRYPTION_ZONE != 0 {
+            return Err(fs.shared.encrypted(&root, "connect").into());
+        }
         fs.root_id = found.file_id.unwrap_or_default();
         Ok(fs)
     }
@@ -166,6 +173,9 @@ impl HdfsFileSystem {
         if found.file_type == DIRECTORY {
             return Err(Error::io(path, "open", "is a directory"));
         }
+        if found.file_encryption_info.is_some() {
+            return Err(self.shared.encrypted(path, "open"));
+        }
         let inode = inode_path(found.file_id.unwrap_or_default());
         if found.ec_policy.is_some() {
             let reader = StripedReader::open(self.shared.clone(), self.client.clone(), path.clone(), inode);
@@ -204,7 +214,7 @@ async fn library(
         .map_err(|error| ConnectError::Library(error.to_string()))
 }
 
-async fn check_encryption(shared: &Shared) -> std::result::Result<(), ConnectError> {
+async fn check_transfer_encryption(shared: &Shared) -> std::result::Result<(), ConnectError> {
     let defaults = shared.namenode.call("getServerDefaults", &Empty {}).await;
     let defaults: ServerDefaultsResponse =
         defaults.map_err(|failure| failure.at(&FilePath::root(), "connect"))?;
@@ -276,8 +286,12 @@ impl FileSystem for HdfsFileSystem {
 
     fn make_dirs<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let masked = FsPermission { perm: self.shared.settings.dir_mode };
-            let request = MkdirsRequest { src: self.shared.full(dir), masked, create_parent: true };
+            let request = MkdirsRequest {
+                src: self.shared.full(dir),
+                masked: FsPermission { perm: DIRECTORY_MODE & !self.shared.settings.umask },
+                create_parent: true,
+                unmasked: Some(FsPermission { perm: DIRECTORY_MODE }),
+            };
             let made: std::result::Result<BoolResponse, Failure> =
                 self.shared.namenode.call("mkdirs", &request).await;
             match made {

@@ -128,8 +128,8 @@ pub struct FileStatus {
     pub file_id: ::core::option::Option<u64>,
     #[prost(bytes = "bytes", optional, tag = "15")]
     pub file_encryption_info: ::core::option::Option<::prost::bytes::Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "17")]
-    pub ec_policy: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint32, optional, tag = "18")]
+    pub flags: ::core::option::Option<u32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BlockLocationsRequest {
@@ -173,6 +173,8 @@ pub struct CreateRequest {
     pub replication: u32,
     #[prost(uint64, required, tag = "7")]
     pub block_size: u64,
+    #[prost(message, optional, tag = "9")]
+    pub unmasked: ::core::option::Option<FsPermission>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateResponse {
@@ -297,6 +299,20 @@ pub struct MkdirsRequest {
     pub masked: FsPermission,
     #[prost(bool, required, tag = "3")]
     pub create_parent: bool,
+    #[prost(message, optional, tag = "4")]
+    pub unmasked: ::core::option::Option<FsPermission>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ErasureCodingPolicy {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(uint32, required, tag = "4")]
+    pub id: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ErasureCodingPolicyResponse {
+    #[prost(message, optional, tag = "1")]
+    pub ec_policy: ::core::option::Option<ErasureCodingPolicy>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FsStatsResponse {

@@ -11,6 +11,8 @@ const PAUSE_MAX_MS: u64 = 2000;
 const READ_TIMEOUT_MS: u64 = 5000;
 /// Blocks are multiples of the range that a checksum covers.
 const BLOCK_BYTES_UNIT: u64 = 512;
+/// Hadoop's default for `fs.permissions.umask-mode`.
+const DEFAULT_UMASK: u32 = 0o022;
 
 /// Where a file system is, and with which settings it is used.
 #[derive(Clone, Debug)]
@@ -124,8 +126,8 @@ pub(crate) struct Settings {
     pub(crate) block_bytes: u64,
     pub(crate) log_replication: u32,
     pub(crate) log_block_bytes: u64,
-    pub(crate) file_mode: u32,
-    pub(crate) dir_mode: u32,
+    /// The bits that new files and directories do not have in their modes.
+    pub(crate) umask: u32,
     /// Whether DataNodes are addressed by host name rather than by IP address.
     pub(crate) by_hostname: bool,
     /// How long a read waits for a DataNode.
@@ -142,7 +144,6 @@ impl Settings {
         let values = Values(&options.settings);
         values.reject_unsupported()?;
         let (authority, root) = split_url(&options.url)?;
-        let umask = values.octal("fs.permissions.umask-mode", 0o022)?;
         let replication = values.number("dfs.replication", 3)?;
         let block_bytes = values.size("dfs.blocksize", DEFAULT_BLOCK_BYTES)?;
         let hedges = values.number("dfs.client.hedged.read.threadpool.size", 0)? > 0;
@@ -156,8 +157,7 @@ impl Settings {
             log_replication: values.number("hbase.regionserver.hlog.replication", replication)?.max(1) as u32,
             log_block_bytes: values
                 .size("hbase.regionserver.hlog.blocksize", block_bytes.saturating_mul(2))?,
-            file_mode: 0o666 & !umask,
-            dir_mode: 0o777 & !umask,
+            umask: values.umask()?,
             by_hostname: values.flag("dfs.client.use.datanode.hostname"),
             read_timeout: values.millis("dfs.client.socket-timeout", READ_TIMEOUT_MS)?,
             hedge_after: hedges.then_some(hedge_after),
@@ -186,6 +186,28 @@ fn parse_address(text: &str) -> Option<Address> {
         None => (text, DEFAULT_PORT),
     };
     (!host.is_empty()).then(|| Address { host: host.to_owned(), port })
+}
+
+/// The umask that permits the given bits, such as `u=rwx,g=rx,o=`. As in Hadoop, classes that are
+/// not named have no permissions.
+fn symbolic_umask(text: &str) -> Option<u32> {
+    let mut permitted = 0;
+    for clause in text.split(',') {
+        let (classes, bits) = clause.trim().split_once(['=', '+'])?;
+        let bits = bits.chars().try_fold(0, |bits, bit| Some(bits | (4 >> "rwx".find(bit)?)))?;
+        let classes = if classes.is_empty() { "a" } else { classes };
+        for class in classes.chars() {
+            let shifts: &[u32] = match class {
+                'u' => &[6],
+                'g' => &[3],
+                'o' => &[0],
+                'a' => &[6, 3, 0],
+                _ => return None,
+            };
+            permitted = shifts.iter().fold(permitted, |all, shift| (all & !(7 << shift)) | (bits << shift));
+        }
+    }
+    Some(0o777 & !permitted)
 }
 
 struct Values<'a>(&'a HashMap<String, String>);
@@ -219,9 +241,12 @@ impl Values<'_> {
         self.number(key, default).map(Duration::from_millis)
     }
 
-    fn octal(&self, key: &str, default: u32) -> Result<u32, OptionsError> {
-        let parse = |value: &str| u32::from_str_radix(value, 8).ok().filter(|mask| *mask <= 0o777);
-        self.parsed(key, default, "an octal umask", parse)
+    fn umask(&self) -> Result<u32, OptionsError> {
+        let expected = "an octal umask such as 022, or the permitted bits such as u=rwx,g=rx,o=";
+        self.parsed("fs.permissions.umask-mode", DEFAULT_UMASK, expected, |value| {
+            let octal = u32::from_str_radix(value, 8).ok().filter(|umask| *umask <= 0o777);
+            octal.or_else(|| symbolic_umask(value))
+        })
     }
 
     /// A number of bytes with an optional suffix `k`, `m`, `g` or `t`.
@@ -318,7 +343,7 @@ mod tests {
         let settings = parse("hdfs://h/", &[]).unwrap();
         assert_eq!((settings.replication, settings.log_replication), (3, 3));
         assert_eq!((settings.block_bytes, settings.log_block_bytes), (128 << 20, 256 << 20));
-        assert_eq!((settings.file_mode, settings.dir_mode, settings.hedge_after), (0o644, 0o755, None));
+        assert_eq!((settings.umask, settings.hedge_after), (0o022, None));
         let set = [
             ("dfs.blocksize", "64m"),
             ("dfs.replication", "2"),
@@ -329,13 +354,33 @@ mod tests {
         let settings = parse("hdfs://h/", &set).unwrap();
         assert_eq!((settings.replication, settings.log_replication), (2, 1));
         assert_eq!((settings.block_bytes, settings.log_block_bytes), (64 << 20, 128 << 20));
-        assert_eq!((settings.file_mode, settings.dir_mode), (0o600, 0o700));
+        assert_eq!(settings.umask, 0o077);
         assert_eq!(settings.hedge_after, Some(Duration::from_millis(500)));
         for (key, value) in [("dfs.blocksize", "1000"), ("dfs.replication", "-1"), ("dfs.blocksize", "1q")] {
             assert!(
                 matches!(parse("hdfs://h/", &[(key, value)]), Err(OptionsError::Value { .. })),
                 "{value}"
             );
+        }
+    }
+
+    #[test]
+    fn a_umask_is_octal_or_names_the_permitted_bits() {
+        let umask = |value: &str| parse("hdfs://h/", &[("fs.permissions.umask-mode", value)]);
+        let known = [
+            ("027", 0o027),
+            ("0002", 0o002),
+            ("u=rwx,g=rx,o=", 0o027),
+            ("u=rwx, g=rwx, o=rx", 0o002),
+            ("a=rwx", 0),
+            ("u+rwx", 0o077),
+            ("go=r,u=rw", 0o133),
+        ];
+        for (value, expected) in known {
+            assert_eq!(umask(value).unwrap().umask, expected, "{value}");
+        }
+        for value in ["1777", "8", "u=z", "x=r", "rwx", "-1"] {
+            assert!(matches!(umask(value), Err(OptionsError::Value { .. })), "{value}");
         }
     }
 

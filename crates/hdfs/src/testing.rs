@@ -16,7 +16,7 @@ pub(crate) use self::namenode::{FakeNameNode, Mode};
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
 use crate::link::Node;
 use crate::packet::CHUNK_BYTES;
-use crate::{HdfsFileSystem, HdfsOptions, Limits};
+use crate::{ConnectError, HdfsFileSystem, HdfsOptions, Limits};
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -81,6 +81,14 @@ pub(crate) async fn connect(env: &Env, limits: Limits) -> HdfsFileSystem {
 }
 
 pub(crate) async fn connect_with(env: &Env, limits: Limits, more: &[(&str, &str)]) -> HdfsFileSystem {
+    try_connect(env, limits, more).await.unwrap()
+}
+
+pub(crate) async fn try_connect(
+    env: &Env,
+    limits: Limits,
+    more: &[(&str, &str)],
+) -> Result<HdfsFileSystem, ConnectError> {
     let service = [
         ("dfs.ha.namenodes.ns", "a,b"),
         ("dfs.namenode.rpc-address.ns.a", "one:8020"),
@@ -89,5 +97,5 @@ pub(crate) async fn connect_with(env: &Env, limits: Limits, more: &[(&str, &str)
     let settings: HashMap<String, String> =
         service.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let options = HdfsOptions { url: "hdfs://ns/hbase".to_owned(), user: "u".to_owned(), settings, limits };
-    HdfsFileSystem::connect(env, &options).await.unwrap()
+    HdfsFileSystem::connect(env, &options).await
 }

@@ -1,13 +1,14 @@
 //! The file system on NameNodes and DataNodes in memory.
 
-use std::sync::Arc;
+mod reads;
+
 use std::time::Duration;
 
 use base::env::Env;
 use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
 
 use crate::testing::{
-    Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, ReadBehavior, connect, connect_with,
+    Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, connect, connect_with, try_connect,
 };
 use crate::{HdfsFileSystem, Limits};
 
@@ -419,120 +420,51 @@ async fn a_log_without_space_for_its_next_block_is_not_retried() {
     }
 }
 
-/// A file of `len` bytes in blocks of 4 KiB, on a cluster with these settings; its bytes and a
-/// reader.
-async fn written(cluster: &Cluster, len: usize) -> (Vec<u8>, Arc<dyn fs::FileReader>) {
-    let path = FilePath::new("data");
-    let bytes: Vec<u8> = (0..len).map(|at| (at * at / 7) as u8).collect();
-    let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
-    file.append(bytes.clone().into()).await.unwrap();
+#[tokio::test(start_paused = true)]
+async fn new_files_and_directories_have_the_modes_of_the_umask() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.state.lock().unwrap().permissions.clear();
+    let settings = [("fs.permissions.umask-mode", "027")];
+    let fs = connect_with(&cluster.env, Limits::default(), &settings).await;
+    for access in [AccessPattern::Data, AccessPattern::Log] {
+        let path = FilePath::new(&format!("{access:?}"));
+        fs.create(&path, access).await.unwrap().close().await.unwrap();
+    }
+    let modes = &cluster.namenode.state.lock().unwrap().permissions;
+    assert_eq!(modes[..], [(0o750, 0o777), (0o640, 0o666), (0o640, 0o666)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn encryption_zones_are_refused() {
+    let cluster = Cluster::start(3).await;
+    cluster.fs.make_dirs(&FilePath::new("zone")).await.unwrap();
+    let mut file = cluster.fs.create(&FilePath::new("file"), AccessPattern::Data).await.unwrap();
+    file.append("x".into()).await.unwrap();
     file.close().await.unwrap();
-    // The first node of a pipeline does not forward here.
-    let blocks = cluster.datanodes[0].state.lock().unwrap().blocks.clone();
-    for node in &cluster.datanodes[1..] {
-        node.state.lock().unwrap().blocks = blocks.clone();
+    let encrypt = |path: &str| {
+        cluster.namenode.state.lock().unwrap().paths.get_mut(path).unwrap().is_encrypted = true;
+    };
+    encrypt("/hbase/zone");
+    for access in [AccessPattern::Data, AccessPattern::Log] {
+        let failed = cluster.fs.create(&FilePath::new("zone/new"), access).await.err().unwrap();
+        assert!(failed.to_string().contains("/hbase/zone/new is in an encryption zone"), "{failed}");
     }
-    (bytes, cluster.fs.open(&path).await.unwrap())
-}
-
-impl Cluster {
-    /// Settings of a file system with small blocks.
-    async fn with_small_blocks(datanodes: u16, more: &[(&str, &str)]) -> Cluster {
-        let mut cluster = Cluster::start(datanodes).await;
-        let settings = [&[("dfs.blocksize", "4096")][..], more].concat();
-        cluster.fs = connect_with(&cluster.env, Limits::default(), &settings).await;
-        cluster
-    }
-
-    fn reads(&self) -> Vec<usize> {
-        self.datanodes.iter().map(|node| node.state.lock().unwrap().reads.len()).collect()
-    }
-
-    fn set_reads(&self, nodes: &[usize], behavior: ReadBehavior) {
-        nodes.iter().for_each(|node| self.datanodes[*node].state.lock().unwrap().read = behavior.clone());
-    }
+    encrypt("/hbase/file");
+    let failed = cluster.fs.open(&FilePath::new("file")).await.err().unwrap();
+    assert!(failed.to_string().contains("/hbase/file is in an encryption zone"), "{failed}");
+    encrypt("/hbase");
+    let failed = try_connect(&cluster.env, Limits::default(), &[]).await.err().unwrap();
+    assert!(failed.to_string().contains("/hbase is in an encryption zone"), "{failed}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_range_of_a_file_is_read() {
-    let cluster = Cluster::with_small_blocks(3, &[]).await;
-    let (bytes, reader) = written(&cluster, 10_001).await;
-    assert_eq!(reader.len(), 10_001);
-    let calls = cluster.namenode.state.lock().unwrap().calls.len();
-    for (offset, len) in [(0, 1), (511, 2), (0, 4096), (4095, 2), (4096, 512), (1000, 9001), (10_000, 1)] {
-        let read = reader.read_at(offset, len).await.unwrap();
-        assert_eq!(read, bytes[offset as usize..offset as usize + len], "{len} bytes at {offset}");
-    }
-    assert_eq!(reader.read_at(10_001, 0).await.unwrap(), "");
-    let end = reader.read_at(10_000, 2).await.unwrap_err();
-    assert!(matches!(end, Error::PastEnd { end: 10_002, .. }));
-    assert_eq!(cluster.reads(), [10, 0, 0], "each block is read from its nearest replica");
-    assert_eq!(cluster.namenode.state.lock().unwrap().calls.len(), calls, "a read makes no call");
-    cluster.fs.rename(&FilePath::new("data"), &FilePath::new("moved")).await.unwrap();
-    cluster.set_reads(&[0, 1, 2], ReadBehavior::ExpiredToken);
-    let failed = reader.read_at(0, 1).await.unwrap_err();
-    assert!(failed.to_string().contains("token"), "{failed}");
-    cluster.set_reads(&[0, 1, 2], ReadBehavior::Good);
-    assert_eq!(reader.read_at(4000, 200).await.unwrap(), bytes[4000..4200], "after the file was renamed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_opened_file_costs_one_call() {
-    let cluster = Cluster::with_small_blocks(1, &[]).await;
-    written(&cluster, 9000).await;
-    let before = cluster.namenode.state.lock().unwrap().calls.len();
-    cluster.fs.open(&FilePath::new("data")).await.unwrap();
-    assert_eq!(cluster.namenode.state.lock().unwrap().calls.len(), before + 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_datanode_delays_one_read() {
-    let cluster = Cluster::with_small_blocks(3, &[]).await;
-    let (bytes, reader) = written(&cluster, 5000).await;
-    assert_eq!(reader.read_at(0, 10).await.unwrap(), bytes[..10]);
-    cluster.datanodes[0].set(Behavior::Dead);
-    let began = cluster.env.clock.monotonic();
-    for at in 0..5 {
-        assert_eq!(reader.read_at(at, 10).await.unwrap(), bytes[at as usize..at as usize + 10]);
-    }
-    assert!(cluster.env.clock.monotonic() - began < Duration::from_millis(10));
-    assert_eq!(cluster.reads()[1], 5, "the next replica");
-    cluster.datanodes[1].set(Behavior::Frozen);
-    let began = cluster.env.clock.monotonic();
-    for _ in 0..5 {
-        assert_eq!(reader.read_at(0, 10).await.unwrap(), bytes[..10]);
-    }
-    let took = cluster.env.clock.monotonic() - began;
-    assert!((5000..5100).contains(&took.as_millis()), "one read waits for the frozen node: {took:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hedged_read_does_not_wait_for_a_frozen_datanode() {
-    let hedged =
-        [("dfs.client.hedged.read.threadpool.size", "5"), ("dfs.client.hedged.read.threshold.millis", "50")];
-    let cluster = Cluster::with_small_blocks(3, &hedged).await;
-    let (bytes, reader) = written(&cluster, 5000).await;
-    cluster.datanodes[0].set(Behavior::Frozen);
-    cluster.datanodes[1].set(Behavior::Frozen);
-    let began = cluster.env.clock.monotonic();
-    assert_eq!(reader.read_at(100, 4900).await.unwrap(), bytes[100..]);
-    let took = cluster.env.clock.monotonic() - began;
-    assert!((200..220).contains(&took.as_millis()), "two hedges for each of two blocks: {took:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_corrupt_replica_is_reported_and_another_one_read() {
-    let cluster = Cluster::with_small_blocks(2, &[]).await;
-    let (bytes, reader) = written(&cluster, 3000).await;
-    cluster.set_reads(&[0], ReadBehavior::Corrupt);
-    assert_eq!(reader.read_at(0, 3000).await.unwrap(), bytes);
-    cluster.env.clock.sleep(Duration::from_secs(1)).await;
-    {
-        let state = cluster.namenode.state.lock().unwrap();
-        let bad: Vec<_> = state.bad_blocks.iter().map(|block| block.locs.clone()).collect();
-        assert_eq!(bad, [[crate::testing::info(1)]]);
-    }
-    cluster.set_reads(&[0, 1], ReadBehavior::Corrupt);
-    let failed = reader.read_at(0, 3000).await.unwrap_err();
-    assert!(failed.to_string().contains("checksums"), "no corrupt byte is returned: {failed}");
+async fn a_log_in_an_erasure_coded_directory_is_refused() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.state.lock().unwrap().erasure_coded = Some("/hbase");
+    let failed = cluster.fs.create(&FilePath::new("log"), AccessPattern::Log).await.err().unwrap();
+    assert!(failed.to_string().contains("RS-6-3-1024k"), "{failed}");
+    assert_eq!(cluster.fs.stat(&FilePath::new("log")).await.unwrap(), None, "nothing was created");
+    let mut file = cluster.fs.create(&FilePath::new("data"), AccessPattern::Data).await.unwrap();
+    file.append("x".into()).await.unwrap();
+    file.close().await.unwrap();
 }

@@ -36,6 +36,10 @@ pub(crate) struct Namespace {
     pub(crate) datanodes: Vec<u16>,
     /// Id and length of the previous block that each call for a block stated.
     pub(crate) previous: Vec<Option<(u64, u64)>>,
+    /// Modes with and without the umask, of all directories and files that were created.
+    pub(crate) permissions: Vec<(u32, u32)>,
+    /// The directory whose files are erasure-coded.
+    pub(crate) erasure_coded: Option<&'static str>,
     /// Polls until a lease is recovered.
     pub(crate) recovery_polls: usize,
     /// Replicas that a reader reported as corrupt.
@@ -48,6 +52,7 @@ pub(crate) struct Namespace {
 pub(crate) struct Inode {
     pub(crate) id: u64,
     pub(crate) is_dir: bool,
+    pub(crate) is_encrypted: bool,
     pub(crate) holder: Option<String>,
     pub(crate) len: u64,
     /// The blocks of a complete file.
@@ -153,6 +158,7 @@ fn response(call_id: i32, outcome: Outcome) -> Vec<u8> {
 }
 
 const NOT_FOUND: &str = "java.io.FileNotFoundException";
+const UNKNOWN_CRYPTO: &str = "org.apache.hadoop.hdfs.UnknownCryptoProtocolVersionException";
 const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";
 const EXPIRED: &str = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException";
 
@@ -201,10 +207,23 @@ impl Namespace {
             }
             "mkdirs" => {
                 let request: MkdirsRequest = decode(request);
-                self.insert(&request.src, true, None);
+                self.permissions.push((request.masked.perm, request.unmasked.unwrap().perm));
+                if !self.paths.contains_key(&request.src) {
+                    self.insert(&request.src, true, None);
+                }
                 encode(BoolResponse { result: true })
             }
             "create" => self.create(decode(request)),
+            "getErasureCodingPolicy" => {
+                let PathRequest { src } = decode(request);
+                if !self.paths.contains_key(&src) {
+                    return Err((NOT_FOUND, src));
+                }
+                let name = Some("RS-6-3-1024k".to_owned());
+                let ec_policy = ErasureCodingPolicy { name, id: 1 };
+                let is_coded = self.erasure_coded == Some(src.as_str());
+                encode(ErasureCodingPolicyResponse { ec_policy: is_coded.then_some(ec_policy) })
+            }
             "addBlock" => self.add_block(decode(request)),
             "abandonBlock" => {
                 let request: AbandonBlockRequest = decode(request);
@@ -245,9 +264,14 @@ impl Namespace {
         if self.paths.contains_key(&request.src) {
             return Err((EXISTS, request.src));
         }
-        if !self.paths.contains_key(&parent(&request.src)) {
+        let Some(dir) = self.paths.get(&parent(&request.src)) else {
             return Err((NOT_FOUND, "Parent directory doesn't exist".to_owned()));
+        };
+        if dir.is_encrypted {
+            let message = "No crypto protocol versions provided by the client are supported".to_owned();
+            return Err((UNKNOWN_CRYPTO, message));
         }
+        self.permissions.push((request.masked.perm, request.unmasked.unwrap().perm));
         let inode = self.insert(&request.src, false, Some(request.client_name));
         encode(CreateResponse { fs: Some(status(&inode)) })
     }
@@ -349,6 +373,8 @@ fn status(inode: &Inode) -> FileStatus {
         file_type: if inode.is_dir { 1 } else { 2 },
         length: inode.len,
         file_id: Some(inode.id),
+        file_encryption_info: (inode.is_encrypted && !inode.is_dir).then(Bytes::new),
+        flags: Some(if inode.is_encrypted { 2 } else { 0 }),
         ..FileStatus::default()
     }
 }

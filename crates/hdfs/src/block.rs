@@ -73,7 +73,7 @@ impl BlockWriter {
         for opened in join_all(opening).await {
             match opened {
                 Ok(link) => links.push(link),
-                Err((nodes, fault)) => faults.push((nodes[fault.node].clone(), fault.what)),
+                Err(fault) => faults.push(fault),
             }
         }
         if let Some((node, what)) = faults.first() {

@@ -53,7 +53,7 @@ pub(crate) enum CallError {
     Broken(String),
 }
 
-type Response = Result<Bytes, CallError>;
+pub(crate) type Response = Result<Bytes, CallError>;
 
 #[derive(Default)]
 struct Calls {
@@ -201,7 +201,7 @@ async fn receive(stream: &mut ReadHalf<Box<dyn Stream>>) -> io::Result<Bytes> {
 }
 
 /// The id of the call, and its response; an error ends the connection.
-fn parse_response(mut response: Bytes) -> Result<(i32, Response), String> {
+pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), String> {
     let header = RpcResponseHeader::decode_length_delimited(&mut response)
         .map_err(|error| format!("invalid response header: {error}"))?;
     // Ids of calls are never negative; a negative one reports a problem with the connection itself.
@@ -229,11 +229,15 @@ fn fail_all(calls: &Mutex<Calls>, reason: String) {
     }
 }
 
-/// Removes a length-delimited message from the front of `buffer`, if all of it is there.
+/// Removes a length-delimited message of at most `bytes_max` bytes from the front of `buffer`, if
+/// all of it is there.
 ///
 /// # Errors
-/// If the bytes are not a message.
-pub(crate) fn take_delimited<M: Message + Default>(buffer: &mut BytesMut) -> io::Result<Option<M>> {
+/// If the bytes are not such a message.
+pub(crate) fn take_delimited<M: Message + Default>(
+    buffer: &mut BytesMut,
+    bytes_max: usize,
+) -> io::Result<Option<M>> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut rest = &buffer[..];
     let Some(len) = get_varint(&mut rest) else {
@@ -243,7 +247,7 @@ pub(crate) fn take_delimited<M: Message + Default>(buffer: &mut BytesMut) -> io:
         };
     };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if len > RESPONSE_BYTES_MAX {
+    if len > bytes_max {
         return Err(invalid(format!("a message of {len} bytes")));
     }
     if rest.len() < len {
@@ -265,14 +269,16 @@ mod tests {
         let bytes = BoolResponse { result: true }.encode_length_delimited_to_vec();
         let mut buffer = BytesMut::new();
         for byte in &bytes {
-            assert_eq!(take_delimited::<BoolResponse>(&mut buffer).unwrap(), None);
+            assert_eq!(take_delimited::<BoolResponse>(&mut buffer, 2).unwrap(), None);
             buffer.put_u8(*byte);
         }
         buffer.put_u8(7);
-        assert_eq!(take_delimited(&mut buffer).unwrap(), Some(BoolResponse { result: true }));
+        assert_eq!(take_delimited(&mut buffer, 2).unwrap(), Some(BoolResponse { result: true }));
         assert_eq!(&buffer[..], [7]);
         let mut invalid = BytesMut::from(&[0xff; 10][..]);
-        assert!(take_delimited::<BoolResponse>(&mut invalid).is_err());
+        assert!(take_delimited::<BoolResponse>(&mut invalid, usize::MAX).is_err());
+        let mut long = BytesMut::from(&bytes[..]);
+        assert!(take_delimited::<BoolResponse>(&mut long, 1).is_err());
     }
 
     #[test]

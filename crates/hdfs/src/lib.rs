@@ -85,6 +85,8 @@ mod connection;
 mod failure;
 mod file;
 mod filesystem;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod hosts;
 mod idle;
 mod link;

@@ -25,6 +25,8 @@ pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
 const STATUS_BITS: u32 = 0xf;
 const INBOUND_BYTES: usize = 1 << 10;
+/// Most bytes of a DataNode's message. It has a few bytes for each node, or an exception's text.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A DataNode that stores a replica.
 #[derive(Clone)]
@@ -87,44 +89,50 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to the first of `nodes` and sets up the block on all of them.
+    /// Connects to the first of `nodes` and sets up the block on all of them. An error has the node
+    /// at fault.
     pub(crate) async fn open(
         env: &Env,
         nodes: Vec<Node>,
         target: &Target<'_>,
         limit: Duration,
-    ) -> Result<Link, (Vec<Node>, NodeFault)> {
-        let opened = env.timeout(limit, Link::connect(env, &nodes, target)).await;
-        let late = || Err(fault(0, format!("no response to the setup within {} ms", limit.as_millis())));
-        match opened.unwrap_or_else(late) {
-            Ok((stream, inbound)) => {
-                Ok(Link { nodes, stream, inbound, acked: HEARTBEAT, heartbeats_acked: 0 })
+    ) -> Result<Link, (Node, String)> {
+        let first = nodes[0].clone();
+        let opened = env.timeout(limit, async {
+            let stream = connect(env, &first.id, target.by_hostname).await;
+            let stream = stream.map_err(|error| (first.clone(), error.to_string()))?;
+            let mut link = Link::new(nodes, stream);
+            match link.set_up(target).await {
+                Ok(()) => Ok(link),
+                Err(fault) => Err((link.nodes[fault.node].clone(), fault.what)),
             }
-            Err(fault) => Err((nodes, fault)),
+        });
+        match opened.await {
+            Some(opened) => opened,
+            None => Err((first, format!("no response to the setup within {} ms", limit.as_millis()))),
         }
     }
 
-    async fn connect(
-        env: &Env,
-        nodes: &[Node],
-        target: &Target<'_>,
-    ) -> Result<(Box<dyn Stream>, BytesMut), NodeFault> {
-        let first = &nodes[0].id;
-        let host = if target.by_hostname { &first.host_name } else { &first.ip_addr };
-        let port = u16::try_from(first.xfer_port).map_err(|_| fault(0, "invalid port".to_owned()))?;
+    /// A link over an open connection to the first of `nodes`.
+    pub(crate) fn new(nodes: Vec<Node>, stream: Box<dyn Stream>) -> Link {
+        let inbound = BytesMut::with_capacity(INBOUND_BYTES);
+        Link { nodes, stream, inbound, acked: HEARTBEAT, heartbeats_acked: 0 }
+    }
+
+    /// Sets up the block on all nodes.
+    pub(crate) async fn set_up(&mut self, target: &Target<'_>) -> Result<(), NodeFault> {
         let failed = |error: io::Error| fault(0, error.to_string());
-        let mut stream = env.net.connect(host, port).await.map_err(failed)?;
-        stream.write_all(&setup_request(nodes, target)).await.map_err(failed)?;
-        stream.flush().await.map_err(failed)?;
-        let mut inbound = BytesMut::with_capacity(INBOUND_BYTES);
-        let response: BlockOpResponse = read_message(&mut stream, &mut inbound).await.map_err(failed)?;
+        let request = setup_request(&self.nodes, target);
+        self.stream.write_all(&request).await.map_err(failed)?;
+        self.stream.flush().await.map_err(failed)?;
+        let response: BlockOpResponse = self.receive().await.map_err(failed)?;
         let bad = response.first_bad_link.filter(|link| !link.is_empty());
         if response.status == SUCCESS && bad.is_none() {
-            return Ok((stream, inbound));
+            return Ok(());
         }
         let is_bad =
             |node: &Node| bad.as_ref() == Some(&format!("{}:{}", node.id.ip_addr, node.id.xfer_port));
-        let at = nodes.iter().position(is_bad).unwrap_or(0);
+        let at = self.nodes.iter().position(is_bad).unwrap_or(0);
         let message = response.message.unwrap_or_default();
         Err(fault(at, format!("setup failed with status {}: {message}", response.status)))
     }
@@ -156,12 +164,14 @@ impl Link {
     }
 
     async fn receive_ack(&mut self) -> Result<(), NodeFault> {
-        let ack: PipelineAck = read_message(&mut self.stream, &mut self.inbound)
-            .await
-            .map_err(|error| fault(0, error.to_string()))?;
+        let ack: PipelineAck = self.receive().await.map_err(|error| fault(0, error.to_string()))?;
         if let Some((node, status)) = first_error(&ack) {
             let node = node.min(self.nodes.len() - 1);
             return Err(fault(node, format!("packet {} failed with status {status}", ack.seqno)));
+        }
+        if ack.reply.len() < self.nodes.len() {
+            let what = format!("packet {} was acknowledged without this DataNode", ack.seqno);
+            return Err(fault(ack.reply.len(), what));
         }
         match ack.seqno {
             HEARTBEAT => self.heartbeats_acked += 1,
@@ -170,6 +180,24 @@ impl Link {
         }
         Ok(())
     }
+
+    async fn receive<M: Message + Default>(&mut self) -> io::Result<M> {
+        loop {
+            if let Some(message) = take_delimited(&mut self.inbound, MESSAGE_BYTES_MAX)? {
+                return Ok(message);
+            }
+            if self.stream.read_buf(&mut self.inbound).await? == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
+            }
+        }
+    }
+}
+
+async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> io::Result<Box<dyn Stream>> {
+    let host = if by_hostname { &node.host_name } else { &node.ip_addr };
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "invalid port");
+    let port = u16::try_from(node.xfer_port).map_err(invalid)?;
+    env.net.connect(host, port).await
 }
 
 fn fault(node: usize, what: String) -> NodeFault {
@@ -183,20 +211,6 @@ fn first_error(ack: &PipelineAck) -> Option<(usize, u32)> {
         (status != SUCCESS).then_some((index, status))
     };
     ack.reply.iter().enumerate().find_map(status)
-}
-
-async fn read_message<M: Message + Default>(
-    stream: &mut Box<dyn Stream>,
-    inbound: &mut BytesMut,
-) -> io::Result<M> {
-    loop {
-        if let Some(message) = take_delimited(inbound)? {
-            return Ok(message);
-        }
-        if stream.read_buf(inbound).await? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
-        }
-    }
 }
 
 fn setup_request(nodes: &[Node], target: &Target<'_>) -> Bytes {
@@ -230,6 +244,7 @@ fn setup_request(nodes: &[Node], target: &Target<'_>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::located;
 
     #[test]
     fn the_first_node_that_failed_is_at_fault() {
@@ -241,5 +256,29 @@ mod tests {
         // Congestion is reported in higher bits.
         assert_eq!(ack(&[1, 1], &[0x20, 0x40]), None);
         assert_eq!(ack(&[0, 0], &[0x20, 0x42]), Some((1, 2)));
+    }
+
+    /// A link to three nodes whose connection has these bytes.
+    fn link(inbound: &[u8]) -> Link {
+        let nodes = Node::all_of(&located(1, &[1, 2, 3])).unwrap();
+        let stream = tokio::io::join(std::io::Cursor::new(inbound.to_vec()), tokio::io::sink());
+        Link::new(nodes, Box::new(stream))
+    }
+
+    #[tokio::test]
+    async fn an_acknowledgement_without_all_nodes_is_a_fault() {
+        let ack = |replies| PipelineAck { seqno: 0, reply: vec![0; replies], flag: Vec::new() };
+        let mut complete = link(&ack(3).encode_length_delimited_to_vec());
+        complete.exchange(&[], 0).await.unwrap();
+        let mut short = link(&ack(2).encode_length_delimited_to_vec());
+        assert_eq!(short.exchange(&[], 0).await.unwrap_err().node, 2);
+    }
+
+    #[tokio::test]
+    async fn a_long_message_is_rejected_before_it_is_read() {
+        let mut long = BytesMut::new();
+        prost::encode_length_delimiter(MESSAGE_BYTES_MAX + 1, &mut long).unwrap();
+        let failed = link(&long).exchange(&[], 0).await.unwrap_err();
+        assert!(failed.what.contains("65537 bytes"), "{}", failed.what);
     }
 }

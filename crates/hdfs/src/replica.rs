@@ -16,7 +16,7 @@ use crate::generated::{
     BaseHeader, BlockOpResponse, Checksum, ClientOperationHeader, ClientReadStatus, OpReadBlock, PacketHeader,
 };
 use crate::idle::IdleConnections;
-use crate::link::{CHECKSUM_CRC32C, Node, SUCCESS, VERSION};
+use crate::link::{CHECKSUM_CRC32C, MESSAGE_BYTES_MAX, Node, SUCCESS, VERSION};
 use crate::located::Replicated;
 use crate::packet::PACKET_DATA_MAX;
 
@@ -179,7 +179,7 @@ struct Inbound {
 impl Inbound {
     async fn response(&mut self) -> io::Result<BlockOpResponse> {
         loop {
-            if let Some(message) = take_delimited(&mut self.bytes)? {
+            if let Some(message) = take_delimited(&mut self.bytes, MESSAGE_BYTES_MAX)? {
                 return Ok(message);
             }
             self.read_more().await?;

@@ -238,7 +238,7 @@ async fn read_message<M: Message + Default>(
     inbound: &mut BytesMut,
 ) -> std::io::Result<M> {
     loop {
-        if let Some(message) = take_delimited(inbound)? {
+        if let Some(message) = take_delimited(inbound, 1 << 20)? {
             return Ok(message);
         }
         if stream.read_buf(inbound).await? == 0 {

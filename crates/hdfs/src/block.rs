@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::generated::{ExtendedBlock, LocatedBlock};
 use crate::link::{Link, Node, NodeFault, Target};
-use crate::packet::{Packetizer, heartbeat};
+use crate::packet::{Packet, Packetizer, heartbeat};
 
 /// How the bytes reach the DataNodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl BlockWriter {
     /// Writes `data`, and waits until at most `window` packets are not acknowledged.
     pub(crate) async fn write(
         &mut self,
-        data: &[u8],
+        data: Bytes,
         window: usize,
         limits: AckLimits,
     ) -> Result<(), BlockFault> {
@@ -116,7 +116,7 @@ impl BlockWriter {
     /// synced them.
     pub(crate) async fn write_and_sync(
         &mut self,
-        data: &[u8],
+        data: Bytes,
         to_disk: bool,
         limits: AckLimits,
     ) -> Result<(), BlockFault> {
@@ -147,7 +147,12 @@ impl BlockWriter {
         outcome.map_err(|fault| self.fault(fault))
     }
 
-    async fn exchange(&mut self, packets: &[Bytes], until: i64, limits: AckLimits) -> Result<(), BlockFault> {
+    async fn exchange(
+        &mut self,
+        packets: &[Packet],
+        until: i64,
+        limits: AckLimits,
+    ) -> Result<(), BlockFault> {
         if packets.is_empty() && self.links.iter().all(|link| link.acked >= until) {
             return Ok(());
         }

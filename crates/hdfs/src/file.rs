@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
+use bytes::{Bytes, BytesMut};
 use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
 use tracing::{debug, info, warn};
 
@@ -18,6 +19,7 @@ use crate::idle::IdleConnections;
 use crate::link::Target;
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
+use crate::packet::PACKET_DATA_MAX;
 use crate::suspects::Suspects;
 
 const CREATE: u32 = 1;
@@ -27,6 +29,10 @@ const SHOULD_REPLICATE: u32 = 0x80;
 const FILE_MODE: u32 = 0o666;
 /// Appended bytes that are sent without a sync.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Appends of at least this many bytes are sent without a copy in the buffer.
+const UNBUFFERED_BYTES: usize = PACKET_DATA_MAX;
+/// Most bytes that are sent before acknowledgements are read.
+const SEND_BYTES: usize = 1 << 20;
 /// Packets that may be unacknowledged when no sync is required.
 const WINDOW_PACKETS: usize = 64;
 /// Attempts to find DataNodes for a block.
@@ -133,7 +139,7 @@ pub(crate) struct OpenFile {
     /// The last block that was ended.
     ended: Option<ExtendedBlock>,
     /// Appended bytes that are not sent yet.
-    pending: Vec<u8>,
+    pending: BytesMut,
     state: State,
 }
 
@@ -175,7 +181,7 @@ impl OpenFile {
             file_id: status.file_id.unwrap_or_default(),
             block: None,
             ended: None,
-            pending: Vec::new(),
+            pending: BytesMut::new(),
             state: State::Open,
             shared,
         };
@@ -201,12 +207,21 @@ impl OpenFile {
     }
 
     /// Appends bytes, which may be sent later.
-    pub(crate) async fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) async fn append(&mut self, bytes: Bytes) -> Result<()> {
         self.begin("append")?;
-        self.pending.extend_from_slice(bytes);
-        let outcome = match self.pending.len() >= BUFFER_BYTES {
-            true => self.send(None).await,
-            false => Ok(()),
+        let outcome = self.add(bytes).await;
+        self.end(outcome)
+    }
+
+    /// Appends bytes, and waits until all DataNodes have all bytes with this guarantee.
+    pub(crate) async fn append_and_sync(&mut self, bytes: Bytes, level: SyncLevel) -> Result<()> {
+        self.begin("append")?;
+        let outcome = match self.pending.is_empty() {
+            true => self.send(bytes, Some(level)).await,
+            false => {
+                self.pending.extend_from_slice(&bytes);
+                self.send_pending(Some(level)).await
+            }
         };
         self.end(outcome)
     }
@@ -214,7 +229,7 @@ impl OpenFile {
     /// Sends all appended bytes, and waits until all DataNodes have them with this guarantee.
     pub(crate) async fn sync(&mut self, level: SyncLevel) -> Result<()> {
         self.begin("sync")?;
-        let outcome = self.send(Some(level)).await;
+        let outcome = self.send_pending(Some(level)).await;
         self.end(outcome)
     }
 
@@ -291,7 +306,7 @@ impl OpenFile {
         self.state = State::Failed(error.clone());
         // Closes the connections, so that the DataNodes accept the recovery without waiting.
         self.block = None;
-        self.pending = Vec::new();
+        self.pending = BytesMut::new();
         if !fs::shared::is_taken_over(&error) {
             recover_later(&self.shared, self.file_id, &self.path);
         }
@@ -317,41 +332,52 @@ impl OpenFile {
         }
     }
 
-    /// Sends the pending bytes. With a level, waits until all bytes of the file have it.
-    async fn send(&mut self, level: Option<SyncLevel>) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
+    async fn add(&mut self, bytes: Bytes) -> Result<()> {
+        if bytes.len() >= UNBUFFERED_BYTES {
+            self.send_pending(None).await?;
+            return self.send(bytes, None).await;
+        }
+        self.pending.extend_from_slice(&bytes);
+        match self.pending.len() >= BUFFER_BYTES {
+            true => self.send_pending(None).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn send_pending(&mut self, level: Option<SyncLevel>) -> Result<()> {
+        let pending = self.pending.split().freeze();
+        self.send(pending, level).await
+    }
+
+    /// Sends `data`. With a level, waits until all bytes of the file have it.
+    async fn send(&mut self, mut data: Bytes, level: Option<SyncLevel>) -> Result<()> {
         let limits = self.ack_limits();
-        let mut rest = &pending[..];
-        while !rest.is_empty() {
+        while !data.is_empty() {
             let room = self.block.as_ref().map_or(0, |block| self.block_bytes().saturating_sub(block.len()));
             if room == 0 {
                 self.next_block().await.map_err(|error| self.without_retry(error))?;
                 continue;
             }
-            let fitting = rest.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-            if fitting == rest.len() && level.is_some() {
+            let fitting = data.len().min(SEND_BYTES).min(usize::try_from(room).unwrap_or(usize::MAX));
+            if fitting == data.len() && level.is_some() {
                 break;
             }
-            let (now, later) = rest.split_at(fitting);
+            let part = data.split_to(fitting);
             let block = self.block.as_mut().expect("a block with room");
-            if let Err(fault) = block.write(now, WINDOW_PACKETS, limits).await {
+            if let Err(fault) = block.write(part, WINDOW_PACKETS, limits).await {
                 return Err(self.explain("append", fault).await);
             }
-            rest = later;
         }
         if let (Some(level), Some(block)) = (level, &mut self.block)
-            && let Err(fault) = block.write_and_sync(rest, level == SyncLevel::Disk, limits).await
+            && let Err(fault) = block.write_and_sync(data, level == SyncLevel::Disk, limits).await
         {
             return Err(self.explain("sync", fault).await);
         }
-        // The buffer is used again.
-        self.pending = pending;
-        self.pending.clear();
         Ok(())
     }
 
     async fn finish(&mut self) -> Result<()> {
-        self.send(None).await?;
+        self.send_pending(None).await?;
         self.end_block(false).await?;
         let request = CompleteRequest {
             src: self.shared.full(&self.path),

@@ -14,7 +14,7 @@ use crate::generated::{
     BaseHeader, BlockOpResponse, CachingStrategy, Checksum, ClientOperationHeader, DatanodeId, DatanodeInfo,
     ExtendedBlock, LocatedBlock, OpWriteBlock, PipelineAck,
 };
-use crate::packet::{CHUNK_BYTES, HEARTBEAT};
+use crate::packet::{CHUNK_BYTES, HEARTBEAT, Packet};
 
 pub(crate) const VERSION: u16 = 28;
 const OP_WRITE_BLOCK: u8 = 80;
@@ -138,7 +138,7 @@ impl Link {
     }
 
     /// Sends packets, then waits until all nodes have acknowledged packet `until`.
-    pub(crate) async fn exchange(&mut self, packets: &[Bytes], until: i64) -> Result<(), NodeFault> {
+    pub(crate) async fn exchange(&mut self, packets: &[Packet], until: i64) -> Result<(), NodeFault> {
         self.send(packets).await?;
         while self.acked < until {
             self.receive_ack().await?;
@@ -147,7 +147,7 @@ impl Link {
     }
 
     /// Sends a heartbeat and waits until `count` heartbeats are acknowledged.
-    pub(crate) async fn beat(&mut self, packet: &Bytes, count: u64) -> Result<(), NodeFault> {
+    pub(crate) async fn beat(&mut self, packet: &Packet, count: u64) -> Result<(), NodeFault> {
         self.send(std::slice::from_ref(packet)).await?;
         while self.heartbeats_acked < count {
             self.receive_ack().await?;
@@ -155,10 +155,10 @@ impl Link {
         Ok(())
     }
 
-    async fn send(&mut self, packets: &[Bytes]) -> Result<(), NodeFault> {
+    async fn send(&mut self, packets: &[Packet]) -> Result<(), NodeFault> {
         let failed = |error: io::Error| fault(0, error.to_string());
         for packet in packets {
-            self.stream.write_all(packet).await.map_err(failed)?;
+            self.stream.write_all_buf(&mut packet.wire()).await.map_err(failed)?;
         }
         self.stream.flush().await.map_err(failed)
     }

@@ -4,8 +4,8 @@
 //! bytes sent before end within a chunk, that part of the chunk is sent again. A DataNode
 //! overwrites it with the same bytes.
 
-use base::checksum::crc32c;
-use bytes::{BufMut, Bytes, BytesMut};
+use base::checksum::{Crc32c, crc32c};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 
 use crate::generated::PacketHeader;
@@ -17,24 +17,50 @@ pub(crate) const PACKET_DATA_MAX: usize = 64 << 10;
 /// Sequence number of a heartbeat.
 pub(crate) const HEARTBEAT: i64 = -1;
 
-/// A packet with `data`, which is at `offset` in the block.
-pub(crate) fn packet(header: &PacketHeader, data: &[u8]) -> Bytes {
-    debug_assert_eq!(header.data_len as usize, data.len(), "the header states the length");
-    let sums_len = data.len().div_ceil(CHUNK_BYTES) * 4;
-    let header_len = header.encoded_len();
-    let mut packet = BytesMut::with_capacity(6 + header_len + sums_len + data.len());
-    packet.put_u32((4 + sums_len + data.len()) as u32);
-    packet.put_u16(header_len as u16);
-    packet.put_slice(&header.encode_to_vec());
-    for chunk in data.chunks(CHUNK_BYTES) {
-        packet.put_u32(crc32c(chunk));
+/// A packet that can be sent. Copies share its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    /// The lengths, the header, the checksums, and the bytes that are sent again.
+    head: Bytes,
+    /// The bytes that are sent for the first time; they are not copied.
+    data: Bytes,
+}
+
+impl Packet {
+    /// A packet whose data are `again`, which is less than a chunk, and `data`.
+    fn new(header: &PacketHeader, again: &[u8], data: Bytes) -> Packet {
+        let data_len = again.len() + data.len();
+        debug_assert_eq!(header.data_len as usize, data_len, "the header states the length");
+        let sums_len = data_len.div_ceil(CHUNK_BYTES) * 4;
+        let header_len = header.encoded_len();
+        let mut head = BytesMut::with_capacity(6 + header_len + sums_len + again.len());
+        head.put_u32((4 + sums_len + data_len) as u32);
+        head.put_u16(header_len as u16);
+        header.encode(&mut head).expect("the buffer grows");
+        let mut chunks = &data[..];
+        if !again.is_empty() {
+            let (first, rest) = data.split_at(data.len().min(CHUNK_BYTES - again.len()));
+            let mut sum = Crc32c::new();
+            sum.update(again);
+            sum.update(first);
+            head.put_u32(sum.finish());
+            chunks = rest;
+        }
+        for chunk in chunks.chunks(CHUNK_BYTES) {
+            head.put_u32(crc32c(chunk));
+        }
+        head.put_slice(again);
+        Packet { head: head.freeze(), data }
     }
-    packet.put_slice(data);
-    packet.freeze()
+
+    /// The bytes on the wire.
+    pub(crate) fn wire(&self) -> impl Buf + use<> {
+        self.head.clone().chain(self.data.clone())
+    }
 }
 
 /// The packet that keeps an idle block open.
-pub(crate) fn heartbeat() -> Bytes {
+pub(crate) fn heartbeat() -> Packet {
     let header = PacketHeader {
         offset_in_block: 0,
         seqno: HEARTBEAT,
@@ -42,7 +68,7 @@ pub(crate) fn heartbeat() -> Bytes {
         data_len: 0,
         sync_block: None,
     };
-    packet(&header, &[])
+    Packet::new(&header, &[], Bytes::new())
 }
 
 /// Cuts the bytes of a block into packets.
@@ -69,41 +95,54 @@ impl Packetizer {
 
     /// The packets for more `data`. If `sync`, the DataNode syncs the block before it acknowledges
     /// the last one; then there is a packet even without data.
-    pub(crate) fn cut(&mut self, data: &[u8], sync: bool) -> Vec<Bytes> {
+    pub(crate) fn cut(&mut self, mut data: Bytes, sync: bool) -> Vec<Packet> {
         if data.is_empty() {
-            let packets = sync.then(|| self.next_packet(self.len, &[], true, false));
-            return packets.into_iter().collect();
+            return sync.then(|| self.empty_packet(true, false)).into_iter().collect();
         }
-        let start = self.len - self.partial.len() as u64;
-        let mut bytes = std::mem::take(&mut self.partial);
-        bytes.extend_from_slice(data);
-        self.len += data.len() as u64;
-        let count = bytes.len().div_ceil(PACKET_DATA_MAX);
-        let packets = bytes.chunks(PACKET_DATA_MAX).enumerate().map(|(index, part)| {
-            let offset = start + (index * PACKET_DATA_MAX) as u64;
-            self.next_packet(offset, part, sync && index + 1 == count, false)
-        });
-        let packets = packets.collect();
-        self.partial = bytes.split_off(bytes.len() / CHUNK_BYTES * CHUNK_BYTES);
+        let mut packets = Vec::with_capacity(data.len() / PACKET_DATA_MAX + 2);
+        while !data.is_empty() {
+            let room = PACKET_DATA_MAX - self.partial.len();
+            let part = data.split_to(data.len().min(room));
+            packets.push(self.data_packet(part, sync && data.is_empty()));
+        }
         packets
     }
 
     /// The packet that ends the block.
-    pub(crate) fn end(&mut self, sync: bool) -> Bytes {
-        self.next_packet(self.len, &[], sync, true)
+    pub(crate) fn end(&mut self, sync: bool) -> Packet {
+        self.empty_packet(sync, true)
     }
 
-    fn next_packet(&mut self, offset: u64, data: &[u8], sync: bool, is_last: bool) -> Bytes {
+    fn data_packet(&mut self, data: Bytes, sync: bool) -> Packet {
+        let again = std::mem::take(&mut self.partial);
+        let offset = self.len - again.len() as u64;
+        let data_len = again.len() + data.len();
+        self.len += data.len() as u64;
+        let partial_len = data_len % CHUNK_BYTES;
+        self.partial = match data.len().checked_sub(partial_len) {
+            Some(full_len) => data[full_len..].to_vec(),
+            // The chunk is still not full.
+            None => [&again[..], &data].concat(),
+        };
+        let header = self.next_header(offset, data_len, sync, false);
+        Packet::new(&header, &again, data)
+    }
+
+    fn empty_packet(&mut self, sync: bool, is_last: bool) -> Packet {
+        let header = self.next_header(self.len, 0, sync, is_last);
+        Packet::new(&header, &[], Bytes::new())
+    }
+
+    fn next_header(&mut self, offset: u64, data_len: usize, sync: bool, is_last: bool) -> PacketHeader {
         let seqno = self.next;
         self.next += 1;
-        let header = PacketHeader {
+        PacketHeader {
             offset_in_block: offset as i64,
             seqno,
             last_packet_in_block: is_last,
-            data_len: data.len() as i32,
+            data_len: data_len as i32,
             sync_block: sync.then_some(true),
-        };
-        packet(&header, data)
+        }
     }
 }
 
@@ -112,33 +151,47 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::parse_packet;
+    use crate::testing;
+
+    fn bytes_of(packet: &Packet) -> Bytes {
+        let mut wire = packet.wire();
+        wire.copy_to_bytes(wire.remaining())
+    }
+
+    fn parse_packet(packet: &Packet) -> (PacketHeader, Vec<u8>) {
+        testing::parse_packet(&bytes_of(packet))
+    }
 
     #[test]
     fn a_packet_has_hadoops_layout() {
         let mut cutter = Packetizer::default();
-        let packets = cutter.cut(b"abc", true);
+        let packets = cutter.cut(Bytes::from_static(b"abc"), true);
         let expected = [
             &[0, 0, 0, 11, 0, 27][..],
             &[0x09, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0x18, 0, 0x25, 3, 0, 0, 0, 0x28, 1],
             &crc32c(b"abc").to_be_bytes(),
             b"abc",
         ];
-        assert_eq!(packets, [Bytes::from(expected.concat())]);
-        assert_eq!(&heartbeat()[..6], [0, 0, 0, 4, 0, 25], "without a sync the header has 25 bytes");
+        assert_eq!(packets.len(), 1);
+        assert_eq!(bytes_of(&packets[0]), expected.concat());
+        assert_eq!(
+            bytes_of(&heartbeat())[..6],
+            [0, 0, 0, 4, 0, 25],
+            "without a sync the header has 25 bytes"
+        );
     }
 
     #[test]
     fn a_partial_chunk_is_sent_again() {
         let mut cutter = Packetizer::default();
-        cutter.cut(&[1; 700], false);
-        let (header, data) = parse_packet(&cutter.cut(&[2; 400], false)[0]);
+        cutter.cut(vec![1; 700].into(), false);
+        let (header, data) = parse_packet(&cutter.cut(vec![2; 400].into(), false)[0]);
         assert_eq!((header.offset_in_block, header.seqno), (512, 1));
         assert_eq!(data, [&[1; 188][..], &[2; 400]].concat());
-        let (header, data) = parse_packet(&cutter.cut(&[], true)[0]);
+        let (header, data) = parse_packet(&cutter.cut(Bytes::new(), true)[0]);
         assert_eq!((header.offset_in_block, header.data_len, header.sync_block), (1100, 0, Some(true)));
         assert!(data.is_empty());
-        assert!(cutter.cut(&[], false).is_empty());
+        assert!(cutter.cut(Bytes::new(), false).is_empty());
         let (header, _) = parse_packet(&cutter.end(false));
         assert_eq!((header.offset_in_block, header.last_packet_in_block), (1100, true));
         assert_eq!(cutter.last(), 3);
@@ -152,7 +205,7 @@ mod tests {
             for (index, len) in lens.into_iter().enumerate() {
                 let data = vec![index as u8; len];
                 sent.extend_from_slice(&data);
-                for packet in cutter.cut(&data, false) {
+                for packet in cutter.cut(data.into(), false) {
                     let (header, data) = parse_packet(&packet);
                     let offset = header.offset_in_block as usize;
                     prop_assert!(offset.is_multiple_of(CHUNK_BYTES) && offset <= received.len());

@@ -92,8 +92,23 @@ impl FileWriter for HdfsWriter {
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.file.lock().await.append(&bytes).await?;
-            self.len += bytes.len() as u64;
+            let len = bytes.len() as u64;
+            self.file.lock().await.append(bytes).await?;
+            self.len += len;
+            Ok(())
+        })
+    }
+
+    fn append_and_sync(
+        &mut self,
+        bytes: Bytes,
+        content_len: usize,
+        durability: SyncLevel,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let content = bytes.slice(..content_len);
+            self.file.lock().await.append_and_sync(content, durability).await?;
+            self.len += content_len as u64;
             Ok(())
         })
     }

@@ -3,9 +3,9 @@
 //!   exercise URL KEY=VALUE... -- SUITE
 //!
 //! Suites: `contract`; `commits COUNT visible|disk`; `faults kill|freeze RUNS COMMITS`;
-//! `zombies RUNS`; `failover COMMITS`. The program requests faults by lines `DO ACTION NODE` on its
-//! standard output, and reads a line of its standard input when one is done. It ends with code 0 if
-//! all checks passed.
+//! `stores kill|freeze RUNS`; `zombies RUNS`; `failover COMMITS`. The program requests faults by
+//! lines `DO ACTION NODE` on its standard output, and reads a line of its standard input when one
+//! is done. It ends with code 0 if all checks passed.
 
 #![allow(clippy::unwrap_used, reason = "a check of this program fails by a panic")]
 
@@ -49,6 +49,7 @@ async fn run(env: Env, options: HdfsOptions, suite: &[String]) {
         "contract" => contract(&env, &fs).await,
         "commits" => commits(&env, &fs, number(1), &suite[2]).await,
         "faults" => faults(&env, &options, &suite[1], number(2), number(3)).await,
+        "stores" => stores(&env, options, &suite[1], number(2)).await,
         "zombies" => zombies(&env, &fs, &options, number(1)).await,
         "failover" => failover(&env, &fs, number(1)).await,
         other => panic!("unknown suite {other}"),
@@ -368,6 +369,49 @@ async fn faults(env: &Env, options: &HdfsOptions, kind: &str, runs: usize, commi
     assert!(stalls.len() * 2 > runs, "most faults had an effect");
     Times(stalls).print(&format!("longest commit of a run, {kind}"));
     Times(reads).print(&format!("read of 3 MB after {kind}"));
+}
+
+/// Store files that lose a DataNode while they are written.
+async fn stores(env: &Env, mut options: HdfsOptions, kind: &str, runs: usize) {
+    const PARTS: u64 = 200;
+    options.limits.data_ack = Duration::from_secs(3);
+    let mut times = Vec::new();
+    for run in 0..runs as u64 {
+        // A new client avoids no DataNode because of an earlier run.
+        let fs = &HdfsFileSystem::connect(env, &options).await.unwrap();
+        let (file, node) = (path(&format!("store.{run}")), run % DATANODES);
+        fs.delete(&file).await.unwrap();
+        let mut writer = fs.create(&file, AccessPattern::Data).await.unwrap();
+        let (mut bytes, at) = (Vec::new(), 20 + env.random.next_u64() % 100);
+        let mut longest = Duration::ZERO;
+        for part in 0..PARTS {
+            if part == at {
+                request(kind, node);
+            }
+            if part == at + 20 {
+                await_done();
+            }
+            let part = content(run * PARTS + part, 50_000 + (part * 7919 % 70_000) as usize);
+            bytes.extend_from_slice(&part);
+            let began = env.clock.monotonic();
+            writer.append(part).await.unwrap();
+            if run % 2 == 1 {
+                writer.sync(SyncLevel::Disk).await.unwrap();
+            }
+            longest = longest.max(env.clock.monotonic() - began);
+        }
+        let began = env.clock.monotonic();
+        writer.sync(SyncLevel::Disk).await.unwrap();
+        writer.close().await.unwrap();
+        longest = longest.max(env.clock.monotonic() - began);
+        assert!(read_all(fs, &file).await == bytes, "run {run}: the bytes are those that were written");
+        println!("{kind} run {run}: longest operation {} ms", longest.as_millis());
+        times.push(longest);
+        request(if kind == "kill" { "start" } else { "resume" }, node);
+        await_done();
+        assert!(read_all(fs, &file).await == bytes, "run {run}: an old replica is not read");
+    }
+    Times(times).print(&format!("longest operation on a store file, {kind}"));
 }
 
 async fn zombies(env: &Env, fs: &HdfsFileSystem, options: &HdfsOptions, runs: usize) {

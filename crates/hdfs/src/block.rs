@@ -9,8 +9,12 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 
 use crate::generated::{ExtendedBlock, LocatedBlock};
-use crate::link::{Link, Node, NodeFault, Target};
-use crate::packet::{Packet, Packetizer, heartbeat};
+use crate::link::{Link, Node, NodeFault, Stage, Target};
+use crate::packet::{HEARTBEAT, Packet, Packetizer, heartbeat};
+use crate::unacked::Unacked;
+
+/// Recoveries of one block, as in Hadoop's client for one packet.
+const RECOVERIES_MAX: u32 = 5;
 
 /// How the bytes reach the DataNodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +41,12 @@ pub(crate) struct BlockFault {
     pub(crate) what: String,
     /// Whether a node only took too long.
     pub(crate) is_slow: bool,
+    /// Whether all other nodes of the block still work, as far as is known.
+    pub(crate) is_certain: bool,
 }
 
-/// A block that is being written. After a fault it must not be used any more.
+/// A block that is being written. After a fault it must not be used any more, unless it is
+/// [recovered](BlockWriter::begin_recovery).
 pub(crate) struct BlockWriter {
     env: Env,
     block: ExtendedBlock,
@@ -48,10 +55,19 @@ pub(crate) struct BlockWriter {
     heartbeats: u64,
     /// Length of the block when it was last synced to disk.
     synced: u64,
+    /// The number of DataNodes at the beginning.
+    replicas: usize,
+    /// Present if the block can be recovered.
+    unacked: Option<Unacked>,
+    /// The packet whose acknowledgement the last operation waits for.
+    until: i64,
+    /// Whether all nodes must finalize their replicas.
+    is_ending: bool,
+    recoveries: u32,
 }
 
 impl BlockWriter {
-    /// Connects to all DataNodes of a new block.
+    /// Connects to all DataNodes of a new block. A pipeline can be recovered.
     pub(crate) async fn open(
         env: &Env,
         located: &LocatedBlock,
@@ -59,30 +75,30 @@ impl BlockWriter {
         shape: Shape,
         limit: Duration,
     ) -> Result<BlockWriter, BlockFault> {
-        let unusable = |what: String| BlockFault { nodes: Vec::new(), what, is_slow: false };
+        let unusable =
+            |what: String| BlockFault { nodes: Vec::new(), what, is_slow: false, is_certain: false };
         let nodes = Node::all_of(located).map_err(|error| unusable(error.to_string()))?;
         if nodes.is_empty() {
             return Err(unusable("the NameNode returned a block without DataNodes".to_owned()));
         }
+        let replicas = nodes.len();
         let groups = match shape {
             Shape::FanOut => nodes.into_iter().map(|node| vec![node]).collect(),
             Shape::Pipeline => vec![nodes],
         };
-        let opening = groups.into_iter().map(|nodes| Link::open(env, nodes, target, limit));
-        let (mut links, mut faults) = (Vec::new(), Vec::new());
-        for opened in join_all(opening).await {
-            match opened {
-                Ok(link) => links.push(link),
-                Err(fault) => faults.push(fault),
-            }
-        }
-        if let Some((node, what)) = faults.first() {
-            let what = format!("{node}: {what}");
-            let nodes = faults.into_iter().map(|(node, _)| node).collect();
-            return Err(BlockFault { nodes, what, is_slow: false });
-        }
-        let (packets, block) = (Packetizer::default(), target.block.clone());
-        Ok(BlockWriter { env: env.clone(), block, links, packets, heartbeats: 0, synced: 0 })
+        Ok(BlockWriter {
+            links: connect_all(env, groups, target, limit).await?,
+            env: env.clone(),
+            block: target.block.clone(),
+            packets: Packetizer::default(),
+            heartbeats: 0,
+            synced: 0,
+            replicas,
+            unacked: (shape == Shape::Pipeline).then(Unacked::default),
+            until: HEARTBEAT,
+            is_ending: false,
+            recoveries: 0,
+        })
     }
 
     /// Bytes written so far.
@@ -95,9 +111,14 @@ impl BlockWriter {
         ExtendedBlock { num_bytes: Some(self.len()), ..self.block.clone() }
     }
 
-    /// The number of DataNodes.
+    /// The number of DataNodes at the beginning.
     pub(crate) fn replicas(&self) -> usize {
-        self.links.iter().map(|link| link.nodes.len()).sum()
+        self.replicas
+    }
+
+    /// Whether the block may continue on this number of DataNodes.
+    pub(crate) fn can_continue_with(&self, nodes: usize) -> bool {
+        nodes * 2 >= self.replicas
     }
 
     /// Writes `data`, and waits until at most `window` packets are not acknowledged.
@@ -129,9 +150,11 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Ends the block: all nodes finalize their replicas.
+    /// Ends the block: all nodes finalize their replicas. If the block can be recovered, all bytes
+    /// must have been acknowledged before.
     pub(crate) async fn end(&mut self, to_disk: bool, limits: AckLimits) -> Result<(), BlockFault> {
         let packet = self.packets.end(to_disk);
+        self.is_ending = true;
         self.exchange(&[packet], self.packets.last(), limits).await
     }
 
@@ -147,12 +170,77 @@ impl BlockWriter {
         outcome.map_err(|fault| self.fault(fault))
     }
 
+    /// After a fault: closes all connections, and returns the nodes that may continue the block.
+    /// Returns `None` if the block cannot be recovered.
+    pub(crate) fn begin_recovery(&mut self, fault: &BlockFault) -> Option<Vec<Node>> {
+        self.note_acked();
+        self.unacked.as_ref()?;
+        self.recoveries += 1;
+        if self.recoveries > RECOVERIES_MAX {
+            return None;
+        }
+        let nodes = self.links.drain(..).flat_map(|link| link.nodes);
+        Some(nodes.filter(|node| !(fault.is_certain && node.is_in(&fault.nodes))).collect())
+    }
+
+    /// The block with the length that all nodes acknowledged.
+    pub(crate) fn acked_block(&self) -> ExtendedBlock {
+        let acked_len = self.unacked.as_ref().map_or(0, Unacked::acked_len);
+        ExtendedBlock { num_bytes: Some(acked_len), ..self.block.clone() }
+    }
+
+    /// What the nodes must do if the block continues with a new generation stamp.
+    pub(crate) fn recovery_stage(&self, stamp: u64) -> Stage {
+        match self.is_ending {
+            true => Stage::Finalize { stamp, len: self.len() },
+            false => {
+                let acked = self.acked_block().num_bytes();
+                Stage::Continue { stamp, acked, sent: self.len() }
+            }
+        }
+    }
+
+    /// Connects to each of `nodes`. With one connection to each node, a fault names the node.
+    pub(crate) async fn reconnect(
+        &mut self,
+        nodes: &[Node],
+        target: &Target<'_>,
+        limit: Duration,
+    ) -> Result<(), BlockFault> {
+        let groups = nodes.iter().map(|node| vec![node.clone()]).collect();
+        self.links = connect_all(&self.env, groups, target, limit).await?;
+        self.heartbeats = 0;
+        let acked = self.unacked.as_ref().map_or(HEARTBEAT, Unacked::acked);
+        self.links.iter_mut().for_each(|link| link.acked = acked);
+        Ok(())
+    }
+
+    /// Finishes the operation that failed, on the new connections.
+    pub(crate) async fn resume(&mut self, stamp: u64, limits: AckLimits) -> Result<(), BlockFault> {
+        self.block.generation_stamp = stamp;
+        if self.is_ending {
+            // The setup has finalized the replicas.
+            self.links.clear();
+            return Ok(());
+        }
+        let packets = self.unacked.as_ref().map(Unacked::packets).unwrap_or_default();
+        self.send(&packets, self.until, limits).await
+    }
+
     async fn exchange(
         &mut self,
         packets: &[Packet],
         until: i64,
         limits: AckLimits,
     ) -> Result<(), BlockFault> {
+        self.until = until;
+        if let Some(unacked) = &mut self.unacked {
+            unacked.add(packets);
+        }
+        self.send(packets, until, limits).await
+    }
+
+    async fn send(&mut self, packets: &[Packet], until: i64, limits: AckLimits) -> Result<(), BlockFault> {
         if packets.is_empty() && self.links.iter().all(|link| link.acked >= until) {
             return Ok(());
         }
@@ -162,14 +250,26 @@ impl BlockWriter {
             .enumerate()
             .map(|(index, link)| async move { (index, link.exchange(packets, until).await) });
         let outcome = wait_all(&self.env, exchanges.collect(), limits).await;
+        self.note_acked();
         outcome.map_err(|fault| self.fault(fault))
+    }
+
+    /// Frees the packets that all nodes acknowledged.
+    fn note_acked(&mut self) {
+        let acked = self.links.iter().map(|link| link.acked).min();
+        if let (Some(unacked), Some(acked)) = (&mut self.unacked, acked) {
+            unacked.acknowledge(acked);
+        }
     }
 
     fn fault(&self, fault: LinkFault) -> BlockFault {
         match fault {
             LinkFault::Failed(index, fault) => {
-                let node = self.links[index].nodes[fault.node].clone();
-                BlockFault { what: format!("{node}: {}", fault.what), nodes: vec![node], is_slow: false }
+                let link = &self.links[index];
+                let node = link.nodes[fault.node].clone();
+                let is_certain = fault.is_reported || link.nodes.len() == 1;
+                let what = format!("{node}: {}", fault.what);
+                BlockFault { what, nodes: vec![node], is_slow: false, is_certain }
             }
             LinkFault::Late { done, waited } => {
                 // In a pipeline it is unknown which node is late, so all are suspects. If none of
@@ -180,10 +280,37 @@ impl BlockWriter {
                 let names: Vec<String> = late.iter().map(Node::to_string).collect();
                 let what =
                     format!("no acknowledgement within {} ms: {}", waited.as_millis(), names.join(", "));
-                BlockFault { nodes: if all_late { Vec::new() } else { late }, what, is_slow: true }
+                let is_certain = !all_late && self.links.iter().all(|link| link.nodes.len() == 1);
+                BlockFault {
+                    nodes: if all_late { Vec::new() } else { late },
+                    what,
+                    is_slow: true,
+                    is_certain,
+                }
             }
         }
     }
+}
+
+/// Opens a link to each group of nodes.
+async fn connect_all(
+    env: &Env,
+    groups: Vec<Vec<Node>>,
+    target: &Target<'_>,
+    limit: Duration,
+) -> Result<Vec<Link>, BlockFault> {
+    let opening = groups.into_iter().map(|nodes| Link::open(env, nodes, target, limit));
+    let (mut links, mut faults) = (Vec::new(), Vec::new());
+    for opened in join_all(opening).await {
+        match opened {
+            Ok(link) => links.push(link),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let Some((node, what)) = faults.first() else { return Ok(links) };
+    let what = format!("{node}: {what}");
+    let nodes = faults.into_iter().map(|(node, _)| node).collect();
+    Err(BlockFault { nodes, what, is_slow: false, is_certain: true })
 }
 
 enum LinkFault {

@@ -1,5 +1,7 @@
 //! A file that is being written: its lease, its blocks, and what happens when a block fails.
 
+mod recovery;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use crate::generated::{
     LocatedBlock, PathRequest, RecoverLeaseRequest,
 };
 use crate::idle::IdleConnections;
-use crate::link::Target;
+use crate::link::{Stage, Target};
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
 use crate::packet::PACKET_DATA_MAX;
@@ -271,10 +273,7 @@ impl OpenFile {
             Some(block) => block.beat(limits).await,
             None => Ok(()),
         };
-        let outcome = match outcome {
-            Ok(()) => Ok(()),
-            Err(fault) => Err(self.explain("heartbeat", fault).await),
-        };
+        let outcome = self.settle("heartbeat", outcome).await;
         // The next operation returns the error.
         let _ = self.end(outcome);
     }
@@ -364,14 +363,12 @@ impl OpenFile {
             }
             let part = data.split_to(fitting);
             let block = self.block.as_mut().expect("a block with room");
-            if let Err(fault) = block.write(part, WINDOW_PACKETS, limits).await {
-                return Err(self.explain("append", fault).await);
-            }
+            let written = block.write(part, WINDOW_PACKETS, limits).await;
+            self.settle("append", written).await?;
         }
-        if let (Some(level), Some(block)) = (level, &mut self.block)
-            && let Err(fault) = block.write_and_sync(data, level == SyncLevel::Disk, limits).await
-        {
-            return Err(self.explain("sync", fault).await);
+        if let (Some(level), Some(block)) = (level, &mut self.block) {
+            let synced = block.write_and_sync(data, level == SyncLevel::Disk, limits).await;
+            self.settle("sync", synced).await?;
         }
         Ok(())
     }
@@ -407,10 +404,16 @@ impl OpenFile {
     async fn end_block(&mut self, to_disk: bool) -> Result<()> {
         // A sync of a whole block may take long.
         let limits = AckLimits { first: self.shared.limits.data_ack, laggard: None };
-        let Some(block) = &mut self.block else { return Ok(()) };
-        if let Err(fault) = block.end(to_disk, limits).await {
-            return Err(self.explain("end block", fault).await);
+        if self.access == AccessPattern::Data
+            && let Some(block) = &mut self.block
+        {
+            // Once the end is sent, recovery cannot add bytes.
+            let acknowledged = block.write_and_sync(Bytes::new(), to_disk, limits).await;
+            self.settle("end block", acknowledged).await?;
         }
+        let Some(block) = &mut self.block else { return Ok(()) };
+        let ended = block.end(to_disk, limits).await;
+        self.settle("end block", ended).await?;
         self.ended = self.block.take().map(|block| block.block());
         Ok(())
     }
@@ -447,6 +450,7 @@ impl OpenFile {
             client_name: &self.client_name,
             block_bytes: self.block_bytes(),
             by_hostname: self.shared.settings.by_hostname,
+            stage: Stage::Create,
         };
         let shape = match self.access {
             AccessPattern::Log => Shape::FanOut,

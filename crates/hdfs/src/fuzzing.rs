@@ -11,7 +11,7 @@ use crate::generated::{
     AddBlockResponse, BoolResponse, CreateResponse, DatanodeId, DatanodeInfo, ErasureCodingPolicyResponse,
     ExtendedBlock, FileInfoResponse, FsStatsResponse, ListingResponse, LocatedBlock, ServerDefaultsResponse,
 };
-use crate::link::{Link, Node, Target};
+use crate::link::{Link, Node, Stage, Target};
 
 /// The response of a NameNode to any call.
 pub fn namenode_response(bytes: &[u8]) {
@@ -53,6 +53,7 @@ pub fn datanode_messages(bytes: &[u8]) {
         token: &located.block_token,
         client_name: "fuzz",
         block_bytes: 1 << 20,
+        stage: Stage::Create,
         by_hostname: false,
     };
     // Bytes in memory never wait.
@@ -74,7 +75,7 @@ fn located() -> LocatedBlock {
             datanode_uuid: format!("node-{port}"),
             xfer_port: port,
         };
-        DatanodeInfo { id }.encode_to_vec().into()
+        DatanodeInfo { id: id.encode_to_vec().into() }.encode_to_vec().into()
     };
     let b = ExtendedBlock { pool_id: "pool".to_owned(), block_id: 1, generation_stamp: 1, num_bytes: None };
     let locs = (1..=3).map(node).collect();

@@ -72,8 +72,8 @@ pub struct DatanodeId {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DatanodeInfo {
-    #[prost(message, required, tag = "1")]
-    pub id: DatanodeId,
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub id: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LocatedBlock {
@@ -128,6 +128,8 @@ pub struct FileStatus {
     pub file_id: ::core::option::Option<u64>,
     #[prost(bytes = "bytes", optional, tag = "15")]
     pub file_encryption_info: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "17")]
+    pub ec_policy: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(uint32, optional, tag = "18")]
     pub flags: ::core::option::Option<u32>,
 }
@@ -220,6 +222,31 @@ pub struct CompleteRequest {
     pub last: ::core::option::Option<ExtendedBlock>,
     #[prost(uint64, optional, tag = "4")]
     pub file_id: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateBlockForPipelineRequest {
+    #[prost(message, required, tag = "1")]
+    pub block: ExtendedBlock,
+    #[prost(string, required, tag = "2")]
+    pub client_name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateBlockForPipelineResponse {
+    #[prost(message, required, tag = "1")]
+    pub block: LocatedBlock,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdatePipelineRequest {
+    #[prost(string, required, tag = "1")]
+    pub client_name: ::prost::alloc::string::String,
+    #[prost(message, required, tag = "2")]
+    pub old_block: ExtendedBlock,
+    #[prost(message, required, tag = "3")]
+    pub new_block: ExtendedBlock,
+    #[prost(bytes = "bytes", repeated, tag = "4")]
+    pub new_nodes: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(string, repeated, tag = "5")]
+    pub storage_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FsyncRequest {

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use fs::FileHosts;
-use prost::Message;
 
-use crate::generated::{DatanodeInfo, FileStatus, LocatedBlock};
+use crate::generated::{FileStatus, LocatedBlock};
+use crate::link::Node;
 
 /// The hosts of a file whose status has the locations of its blocks.
 pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {
@@ -21,14 +21,16 @@ pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {
 /// The names and addresses of the hosts that have a replica of the block. Several DataNodes of one
 /// host count once.
 fn names_of_hosts(block: &LocatedBlock) -> HashSet<String> {
-    let infos = block.locs.iter().filter_map(|info| DatanodeInfo::decode(info.clone()).ok());
-    infos.flat_map(|info| [info.id.host_name, info.id.ip_addr]).collect()
+    let nodes = Node::all_of(block).unwrap_or_default();
+    nodes.into_iter().flat_map(|node| [node.id.host_name, node.id.ip_addr]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generated::{DatanodeId, ExtendedBlock, LocatedBlocks};
+    use prost::Message;
+
+    use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlocks};
 
     fn block(num_bytes: u64, hosts: &[(&str, &str)]) -> LocatedBlock {
         let info = |(name, address): &(&str, &str)| {
@@ -37,7 +39,7 @@ mod tests {
                 ip_addr: (*address).to_owned(),
                 ..DatanodeId::default()
             };
-            DatanodeInfo { id }.encode_to_vec().into()
+            DatanodeInfo { id: id.encode_to_vec().into() }.encode_to_vec().into()
         };
         let b = ExtendedBlock { num_bytes: Some(num_bytes), ..ExtendedBlock::default() };
         LocatedBlock { b, locs: hosts.iter().map(info).collect(), ..LocatedBlock::default() }

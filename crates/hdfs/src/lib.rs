@@ -5,6 +5,7 @@
 //! * [`Limits`]: how long it waits for NameNodes and DataNodes;
 //! * `connection`, `namenode`: Hadoop RPC, and the calls to the NameNodes of a name service;
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
+//! * `unacked`: the packets of a block that may have to be sent again;
 //! * `file`, `writer`: a file that is being written, and its lease;
 //! * `hosts`: which hosts have the bytes of a file;
 //! * `suspects`: DataNodes that failed recently;
@@ -27,11 +28,21 @@
 //! all DataNodes of the block. [`SyncLevel::Disk`](fs::SyncLevel::Disk) is hsync: each DataNode has
 //! called fsync.
 //!
-//! A write that fails is never repaired. After an error, a late acknowledgement or the loss of a
+//! A log that fails is never repaired. After an error, a late acknowledgement or the loss of a
 //! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode
 //! at fault is left out of new blocks for two minutes, so the caller continues in a new file with
 //! the bytes that were not acknowledged. The lease of the failed file is recovered in the
-//! background: the file then has all acknowledged bytes, and possibly some that were not.
+//! background: the file then has all acknowledged bytes, and possibly some that were not. It is
+//! recovered by the file's id, because a newer file may have its name.
+//!
+//! Other files continue on the DataNodes that are left: see `file::recovery`.
+//!
+//! # Directories
+//!
+//! A file system in an encryption zone is refused, and so are encrypted files. A log is refused in
+//! a directory with an erasure coding policy. Other files in such a directory are read, and new
+//! ones are replicated. The modes of new files and directories depend on
+//! `fs.permissions.umask-mode`.
 //!
 //! # Fencing
 //!
@@ -70,6 +81,7 @@
 //!
 //! * Kerberos, and protected or encrypted data transfer, are rejected when the file system is
 //!   opened.
+//! * A block that loses a DataNode gets no replacement while it is written.
 //! * A file of another process that is still being written appears without its last block until it
 //!   is [fenced](fs::FileSystem::fence).
 //! * The bytes of a recovered file are in the memory of DataNodes. Unless
@@ -98,6 +110,7 @@ mod reader;
 mod replica;
 mod striped;
 mod suspects;
+mod unacked;
 mod writer;
 
 #[cfg(test)]

@@ -18,8 +18,6 @@ use crate::packet::{CHUNK_BYTES, HEARTBEAT, Packet};
 
 pub(crate) const VERSION: u16 = 28;
 const OP_WRITE_BLOCK: u8 = 80;
-/// Setup of a new block.
-const STAGE_CREATE: u32 = 6;
 pub(crate) const CHECKSUM_CRC32C: u32 = 2;
 pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
@@ -32,10 +30,12 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) id: DatanodeId,
+    /// The NameNode's encoding of the id, which has more fields.
+    pub(crate) encoded_id: Bytes,
     /// The NameNode's description of it.
     pub(crate) info: Bytes,
     storage_type: Option<u32>,
-    storage_id: Option<String>,
+    pub(crate) storage_id: Option<String>,
 }
 
 impl Node {
@@ -45,18 +45,47 @@ impl Node {
     /// If a description is invalid.
     pub(crate) fn all_of(block: &LocatedBlock) -> io::Result<Vec<Node>> {
         let node = |(index, info): (usize, &Bytes)| {
-            let decoded = DatanodeInfo::decode(info.clone()).map_err(io::Error::other)?;
+            let encoded_id = DatanodeInfo::decode(info.clone()).map_err(io::Error::other)?.id;
+            let id = DatanodeId::decode(encoded_id.clone()).map_err(io::Error::other)?;
             let storage_type = block.storage_types.get(index).copied();
             let storage_id = block.storage_ids.get(index).cloned();
-            Ok(Node { id: decoded.id, info: info.clone(), storage_type, storage_id })
+            Ok(Node { id, encoded_id, info: info.clone(), storage_type, storage_id })
         };
         block.locs.iter().enumerate().map(node).collect()
+    }
+
+    /// Whether it is one of these nodes.
+    pub(crate) fn is_in(&self, nodes: &[Node]) -> bool {
+        nodes.iter().any(|node| node.id.datanode_uuid == self.id.datanode_uuid)
     }
 }
 
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DataNode {}:{} ({})", self.id.ip_addr, self.id.xfer_port, self.id.host_name)
+    }
+}
+
+/// Why a connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The block is new.
+    Create,
+    /// The block lost a DataNode, and gets more bytes. The replica has at least `acked` bytes and
+    /// at most `sent`.
+    Continue { stamp: u64, acked: u64, sent: u64 },
+    /// The block lost a DataNode, and is complete. The replica has `len` bytes, and is finalized.
+    Finalize { stamp: u64, len: u64 },
+}
+
+impl Stage {
+    /// Hadoop's number.
+    fn number(self) -> u32 {
+        match self {
+            Stage::Create => 6,
+            Stage::Continue { .. } => 3,
+            Stage::Finalize { .. } => 5,
+        }
     }
 }
 
@@ -68,6 +97,7 @@ pub(crate) struct Target<'a> {
     /// Most bytes that the block will have.
     pub(crate) block_bytes: u64,
     pub(crate) by_hostname: bool,
+    pub(crate) stage: Stage,
 }
 
 /// Why a DataNode did not do its part.
@@ -76,6 +106,9 @@ pub(crate) struct NodeFault {
     /// Index of the node in the link.
     pub(crate) node: usize,
     pub(crate) what: String,
+    /// Whether a DataNode reported it. Otherwise the connection failed, and any node of the link
+    /// may be the reason.
+    pub(crate) is_reported: bool,
 }
 
 /// An open connection.
@@ -134,7 +167,7 @@ impl Link {
             |node: &Node| bad.as_ref() == Some(&format!("{}:{}", node.id.ip_addr, node.id.xfer_port));
         let at = self.nodes.iter().position(is_bad).unwrap_or(0);
         let message = response.message.unwrap_or_default();
-        Err(fault(at, format!("setup failed with status {}: {message}", response.status)))
+        Err(reported(at, format!("setup failed with status {}: {message}", response.status)))
     }
 
     /// Sends packets, then waits until all nodes have acknowledged packet `until`.
@@ -167,11 +200,11 @@ impl Link {
         let ack: PipelineAck = self.receive().await.map_err(|error| fault(0, error.to_string()))?;
         if let Some((node, status)) = first_error(&ack) {
             let node = node.min(self.nodes.len() - 1);
-            return Err(fault(node, format!("packet {} failed with status {status}", ack.seqno)));
+            return Err(reported(node, format!("packet {} failed with status {status}", ack.seqno)));
         }
         if ack.reply.len() < self.nodes.len() {
             let what = format!("packet {} was acknowledged without this DataNode", ack.seqno);
-            return Err(fault(ack.reply.len(), what));
+            return Err(reported(ack.reply.len(), what));
         }
         match ack.seqno {
             HEARTBEAT => self.heartbeats_acked += 1,
@@ -201,7 +234,11 @@ async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> io::Result<
 }
 
 fn fault(node: usize, what: String) -> NodeFault {
-    NodeFault { node, what }
+    NodeFault { node, what, is_reported: false }
+}
+
+fn reported(node: usize, what: String) -> NodeFault {
+    NodeFault { node, what, is_reported: true }
 }
 
 /// Index and status of the first node that failed.
@@ -216,17 +253,22 @@ fn first_error(ack: &PipelineAck) -> Option<(usize, u32)> {
 fn setup_request(nodes: &[Node], target: &Target<'_>) -> Bytes {
     let (first, rest) = nodes.split_first().expect("a link has a node");
     let block = ExtendedBlock { num_bytes: Some(target.block_bytes), ..target.block.clone() };
+    let (stamp, acked, sent) = match target.stage {
+        Stage::Create => (block.generation_stamp, 0, 0),
+        Stage::Continue { stamp, acked, sent } => (stamp, acked, sent),
+        Stage::Finalize { stamp, len } => (stamp, len, len),
+    };
     let request = OpWriteBlock {
         header: ClientOperationHeader {
             base_header: BaseHeader { block, token: Some(target.token.clone()) },
             client_name: target.client_name.to_owned(),
         },
         targets: rest.iter().map(|node| node.info.clone()).collect(),
-        stage: STAGE_CREATE,
+        stage: target.stage.number(),
         pipeline_size: nodes.len() as u32,
-        min_bytes_rcvd: 0,
-        max_bytes_rcvd: 0,
-        latest_generation_stamp: target.block.generation_stamp,
+        min_bytes_rcvd: acked,
+        max_bytes_rcvd: sent,
+        latest_generation_stamp: stamp,
         requested_checksum: Checksum { r#type: CHECKSUM_CRC32C, bytes_per_checksum: CHUNK_BYTES as u32 },
         caching_strategy: Some(CachingStrategy { drop_behind: None }),
         storage_type: first.storage_type,

@@ -24,11 +24,14 @@ pub(crate) struct Packet {
     head: Bytes,
     /// The bytes that are sent for the first time; they are not copied.
     data: Bytes,
+    pub(crate) seqno: i64,
+    /// Length of the block with this packet.
+    pub(crate) end: u64,
 }
 
 impl Packet {
     /// A packet whose data are `again`, which is less than a chunk, and `data`.
-    fn new(header: &PacketHeader, again: &[u8], data: Bytes) -> Packet {
+    pub(crate) fn new(header: &PacketHeader, again: &[u8], data: Bytes) -> Packet {
         let data_len = again.len() + data.len();
         debug_assert_eq!(header.data_len as usize, data_len, "the header states the length");
         let sums_len = data_len.div_ceil(CHUNK_BYTES) * 4;
@@ -50,7 +53,8 @@ impl Packet {
             head.put_u32(crc32c(chunk));
         }
         head.put_slice(again);
-        Packet { head: head.freeze(), data }
+        let end = header.offset_in_block as u64 + data_len as u64;
+        Packet { head: head.freeze(), data, seqno: header.seqno, end }
     }
 
     /// The bytes on the wire.

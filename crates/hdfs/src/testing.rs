@@ -2,6 +2,7 @@
 
 mod datanode;
 mod namenode;
+mod reads;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,8 +12,9 @@ use base::env::Env;
 use bytes::Bytes;
 use prost::Message;
 
-pub(crate) use self::datanode::{Behavior, FakeDataNode, ReadBehavior};
+pub(crate) use self::datanode::{Behavior, FakeDataNode};
 pub(crate) use self::namenode::{FakeNameNode, Mode};
+pub(crate) use self::reads::ReadBehavior;
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
 use crate::link::Node;
 use crate::packet::CHUNK_BYTES;
@@ -30,7 +32,7 @@ pub(crate) fn info(port: u16) -> Bytes {
         datanode_uuid: format!("node-{port}"),
         xfer_port: port.into(),
     };
-    DatanodeInfo { id }.encode_to_vec().into()
+    DatanodeInfo { id: id.encode_to_vec().into() }.encode_to_vec().into()
 }
 
 /// A new block on DataNodes that listen on `ports`.

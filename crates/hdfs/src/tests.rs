@@ -82,10 +82,11 @@ async fn a_data_file_is_one_pipeline_and_has_several_packets() {
         file.append(part.to_vec().into()).await.unwrap();
     }
     file.close().await.unwrap();
-    let state = cluster.datanodes[0].state.lock().unwrap();
-    assert!(state.bytes == bytes && state.is_final);
-    assert_eq!((state.setups[0].pipeline_size, state.setups[0].targets.len()), (3, 2));
-    assert!(cluster.datanodes[1].bytes().is_empty());
+    for (node, targets) in cluster.datanodes.iter().zip([2, 1, 0]) {
+        let state = node.state.lock().unwrap();
+        assert!(state.bytes == bytes && state.is_final);
+        assert_eq!((state.setups[0].pipeline_size, state.setups[0].targets.len()), (3, targets));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,22 +114,122 @@ async fn a_file_has_several_blocks_if_it_is_longer_than_one() {
     assert_eq!(previous, [None, Some(1024), Some(1024), None, Some(1024), Some(1024)]);
 }
 
+/// The bytes of a store file with several packets.
+fn content() -> Vec<u8> {
+    (0..3_000_000u32).map(|at| (at / 7) as u8).collect()
+}
+
+/// Writes a store file in appends of different lengths.
+async fn write(cluster: &Cluster, name: &str, bytes: &[u8]) -> fs::Result<()> {
+    let mut file = cluster.fs.create(&FilePath::new(name), AccessPattern::Data).await?;
+    for part in bytes.chunks(130_001).flat_map(|part| part.chunks(100_000)) {
+        file.append(part.to_vec().into()).await?;
+    }
+    file.close().await
+}
+
+/// Checks that exactly these DataNodes have the last block of a file with these bytes.
+fn assert_replicas(cluster: &Cluster, name: &str, bytes: &[u8], ports: &[u16]) {
+    let block = cluster.namenode.state.lock().unwrap().blocks[&format!("/hbase/{name}")].clone();
+    assert_eq!(block.storages, ports.iter().map(|port| format!("storage-{port}")).collect::<Vec<_>>());
+    for port in ports {
+        let state = cluster.datanodes[usize::from(*port) - 1].state.lock().unwrap();
+        assert!(state.bytes == bytes, "DataNode {port} has the bytes");
+        assert!(state.is_final && state.stamp == block.stamp, "DataNode {port} has the last generation");
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_late_pipeline_makes_all_its_nodes_suspects() {
+async fn a_store_file_survives_the_loss_of_any_datanode() {
+    let bytes = content();
+    for (lost, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
+        for behavior in [
+            Behavior::DiesAfter(1_200_000),
+            Behavior::DiesAfter(0),
+            Behavior::DiesAtEnd,
+            Behavior::RejectsPackets,
+        ] {
+            let cluster = Cluster::start(3).await;
+            cluster.datanodes[lost - 1].set(behavior.clone());
+            let began = cluster.env.clock.monotonic();
+            write(&cluster, "data", &bytes).await.unwrap();
+            assert!(cluster.env.clock.monotonic() - began < Duration::from_millis(10), "{behavior:?}");
+            assert_replicas(&cluster, "data", &bytes, &others);
+            // New blocks avoid the lost node.
+            write(&cluster, "next", b"x").await.unwrap();
+            assert_replicas(&cluster, "next", b"x", &others);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_file_survives_a_datanode_that_does_not_respond() {
+    let bytes = content();
+    for (frozen, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
+        let cluster = Cluster::start(3).await;
+        let path = FilePath::new("data");
+        let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
+        file.append(bytes[..1_000_000].to_vec().into()).await.unwrap();
+        file.sync(SyncLevel::Disk).await.unwrap();
+        cluster.datanodes[frozen - 1].set(Behavior::Frozen);
+        let began = cluster.env.clock.monotonic();
+        file.append(bytes[1_000_000..].to_vec().into()).await.unwrap();
+        file.sync(SyncLevel::Disk).await.unwrap();
+        let took = cluster.env.clock.monotonic() - began;
+        assert!(took < Limits::default().data_ack + Duration::from_secs(6), "{took:?}");
+        for port in others {
+            assert_eq!(cluster.datanodes[port - 1].state.lock().unwrap().synced, bytes.len());
+        }
+        file.close().await.unwrap();
+        assert_replicas(&cluster, "data", &bytes, &others.map(|port| port as u16));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_store_file_survives_the_loss_of_a_datanode() {
     let cluster = Cluster::start(3).await;
-    let (one, two) = (FilePath::new("one"), FilePath::new("two"));
-    let mut file = cluster.fs.create(&one, AccessPattern::Data).await.unwrap();
-    file.append("x".into()).await.unwrap();
+    let mut file = cluster.fs.create(&FilePath::new("data"), AccessPattern::Data).await.unwrap();
+    file.append("one".into()).await.unwrap();
     file.sync(SyncLevel::Visible).await.unwrap();
-    cluster.datanodes[0].set(Behavior::Frozen);
-    file.append("y".into()).await.unwrap();
+    cluster.datanodes[1].set(Behavior::Dead);
+    cluster.env.clock.sleep(MINUTE).await;
+    file.append("two".into()).await.unwrap();
+    file.close().await.unwrap();
+    assert_replicas(&cluster, "data", b"onetwo", &[1, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_file_fails_if_most_datanodes_are_lost() {
+    let cluster = Cluster::start(3).await;
+    cluster.datanodes[0].set(Behavior::DiesAfter(2_000_000));
+    cluster.datanodes[1].set(Behavior::DiesAfter(1_000_000));
+    let failed = write(&cluster, "data", &content()).await.unwrap_err();
+    assert!(failed.to_string().contains("10.0.0.1:1"), "{failed}");
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.holder("data"), None, "its lease was recovered");
+    // Of two replicas, one is enough.
+    let settings = [("dfs.replication", "2")];
+    let fs = connect_with(&cluster.env, Limits::default(), &settings).await;
+    cluster.namenode.state.lock().unwrap().datanodes = vec![2, 3];
+    cluster.datanodes[1].set(Behavior::DiesAfter(3));
+    let mut file = fs.create(&FilePath::new("two"), AccessPattern::Data).await.unwrap();
+    file.append("twothree".into()).await.unwrap();
+    file.close().await.unwrap();
+    assert_replicas(&cluster, "two", b"twothree", &[3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fenced_store_file_is_not_recovered() {
+    let cluster = Cluster::start(3).await;
+    let path = FilePath::new("data");
+    let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
+    file.append("one".into()).await.unwrap();
+    file.sync(SyncLevel::Visible).await.unwrap();
+    cluster.fs.fence(&path).await.unwrap();
+    cluster.datanodes[1].set(Behavior::Dead);
+    file.append("two".into()).await.unwrap();
     let failed = file.sync(SyncLevel::Visible).await.unwrap_err();
-    assert!(failed.to_string().contains("30000 ms"), "{failed}");
-    // There are no others, so they are tried one after the other.
-    let mut file = cluster.fs.create(&two, AccessPattern::Data).await.unwrap();
-    file.append("x".into()).await.unwrap();
-    file.sync(SyncLevel::Visible).await.unwrap();
-    assert_eq!(cluster.datanodes[1].bytes(), b"x");
+    assert!(fs::shared::is_taken_over(&failed), "{failed}");
 }
 
 #[tokio::test(start_paused = true)]

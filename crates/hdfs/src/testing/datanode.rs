@@ -1,4 +1,4 @@
-//! A DataNode that stores blocks in memory.
+//! A DataNode that stores blocks in memory, and forwards them to the next one of a pipeline.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::reads::ReadBehavior;
 use super::{loopback, parse_packet};
 use crate::connection::take_delimited;
-use crate::generated::{
-    BlockOpResponse, Checksum, ClientReadStatus, OpReadBlock, OpWriteBlock, PacketHeader, PipelineAck,
-    ReadChecksumInfo,
-};
-use crate::packet::{CHUNK_BYTES, packet};
+use crate::generated::{BlockOpResponse, DatanodeId, DatanodeInfo, OpWriteBlock, PipelineAck};
+
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+const CREATE: u32 = 6;
+const CONTINUE: u32 = 3;
+const FINALIZE: u32 = 5;
 
 /// What a DataNode does with the next packet or connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,21 +27,14 @@ pub(crate) enum Behavior {
     Frozen,
     /// Closes connections.
     Dead,
+    /// Stores this many bytes of the block, then is [`Behavior::Dead`].
+    DiesAfter(usize),
+    /// Is [`Behavior::Dead`] when the block ends.
+    DiesAtEnd,
     /// Responds to a setup with an error of this other node, if one is given.
     RejectsSetup { bad_link: Option<String> },
     /// Acknowledges with an error.
     RejectsPackets,
-}
-
-/// How a DataNode responds to reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ReadBehavior {
-    #[default]
-    Good,
-    /// Changes a bit of the data.
-    Corrupt,
-    /// Refuses the access token.
-    ExpiredToken,
 }
 
 #[derive(Default)]
@@ -51,8 +46,8 @@ pub(crate) struct Stored {
     pub(crate) reads: Vec<(u64, u64)>,
     /// The bytes of all blocks, by id.
     pub(crate) blocks: HashMap<u64, Vec<u8>>,
-    /// Id of the last block.
-    pub(crate) block_id: u64,
+    block_id: u64,
+    pub(crate) stamp: u64,
     /// Bytes of the last block.
     pub(crate) bytes: Vec<u8>,
     /// How much of it was synced to disk.
@@ -63,19 +58,20 @@ pub(crate) struct Stored {
 
 #[derive(Clone)]
 pub(crate) struct FakeDataNode {
+    env: Env,
     pub(crate) state: Arc<Mutex<Stored>>,
 }
 
 impl FakeDataNode {
     pub(crate) async fn start(env: &Env, port: u16) -> FakeDataNode {
         let listener = env.net.listen(loopback(port)).await.unwrap();
-        let node = FakeDataNode { state: Arc::default() };
-        let (env, serving) = (env.clone(), node.clone());
-        env.clone().spawn(TaskClass::Service, async move {
+        let node = FakeDataNode { env: env.clone(), state: Arc::default() };
+        let serving = node.clone();
+        env.spawn(TaskClass::Service, async move {
             loop {
                 let stream = (listener.accept().await.unwrap().open)().unwrap();
                 let node = serving.clone();
-                env.spawn(TaskClass::Service, async move {
+                serving.env.spawn(TaskClass::Service, async move {
                     let _ = node.serve(stream).await;
                 });
             }
@@ -91,7 +87,7 @@ impl FakeDataNode {
         self.state.lock().unwrap().bytes.clone()
     }
 
-    async fn obey(&self) -> Option<Behavior> {
+    pub(super) async fn obey(&self) -> Option<Behavior> {
         let behavior = self.state.lock().unwrap().behavior.clone();
         match behavior {
             Behavior::Dead => None,
@@ -109,140 +105,158 @@ impl FakeDataNode {
             other => panic!("unexpected operation {other}"),
         }
         let setup: OpWriteBlock = read_message(&mut stream, &mut BytesMut::new()).await?;
-        let nodes = setup.pipeline_size as usize;
-        {
-            let mut state = self.state.lock().unwrap();
-            let block_id = setup.header.base_header.block.block_id;
-            state.setups.push(setup);
-            let old = std::mem::take(&mut *state);
-            let Stored { behavior, read, setups, blocks, reads, .. } = old;
-            *state = Stored { behavior, read, setups, blocks, reads, block_id, ..Stored::default() };
-        }
-        let (status, first_bad_link) = match behavior {
+        self.state.lock().unwrap().setups.push(setup.clone());
+        let (status, bad_link) = match behavior {
             Behavior::RejectsSetup { bad_link } => (1, bad_link),
-            _ => (0, Some(String::new())),
+            _ => (u32::from(!self.set_up(&setup)), Some(String::new())),
         };
-        let response = BlockOpResponse { status, first_bad_link, ..BlockOpResponse::default() };
+        let (mut next, bad_link) = match status {
+            0 => match self.forward_setup(&setup).await {
+                Ok(next) => (next, bad_link),
+                Err(link) => (None, Some(link)),
+            },
+            _ => (None, bad_link),
+        };
+        let status = status.max(u32::from(bad_link.as_ref().is_some_and(|link| !link.is_empty())));
+        let response = BlockOpResponse { status, first_bad_link: bad_link, ..BlockOpResponse::default() };
         stream.write_all(&response.encode_length_delimited_to_vec()).await?;
-        if status != 0 {
+        if status != 0 || setup.stage == FINALIZE {
             return Ok(());
         }
+        let mut from_next = BytesMut::new();
         loop {
             let packet = read_packet(&mut stream).await?;
             let Some(behavior) = self.obey().await else { return Ok(()) };
-            let status = u32::from(behavior == Behavior::RejectsPackets);
-            let seqno = self.store(&packet);
-            let ack = PipelineAck { seqno, reply: vec![status; nodes], flag: Vec::new() };
+            if self.state.lock().unwrap().stamp != setup.latest_generation_stamp {
+                // Another connection continues the block.
+                return Ok(());
+            }
+            let Some(seqno) = self.store(&packet) else {
+                self.set(Behavior::Dead);
+                return Ok(());
+            };
+            let mut reply = vec![u32::from(behavior == Behavior::RejectsPackets)];
+            if let Some(next) = &mut next {
+                match forward(next, &mut from_next, &packet).await {
+                    Ok(ack) => reply.extend(ack.reply),
+                    Err(_) => reply.push(1),
+                }
+            }
+            let ack = PipelineAck { seqno, reply, flag: Vec::new() };
             stream.write_all(&ack.encode_length_delimited_to_vec()).await?;
         }
     }
 
-    /// Serves reads on a connection, the operation of the first one already read.
-    async fn serve_reads(&self, mut stream: Box<dyn Stream>) -> std::io::Result<()> {
-        let mut inbound = BytesMut::new();
-        loop {
-            let request: OpReadBlock = read_message(&mut stream, &mut inbound).await?;
-            let block_id = request.header.base_header.block.block_id;
-            let (bytes, read) = {
-                let mut state = self.state.lock().unwrap();
-                state.reads.push((request.offset, request.len));
-                (state.blocks.get(&block_id).cloned(), state.read.clone())
-            };
-            let (status, bytes) = match (read, bytes) {
-                (ReadBehavior::ExpiredToken, _) => (5, Vec::new()),
-                (_, Some(bytes)) => (0, bytes),
-                (_, None) => (1, Vec::new()),
-            };
-            let begin = request.offset / CHUNK_BYTES as u64 * CHUNK_BYTES as u64;
-            let checksum = Checksum { r#type: 2, bytes_per_checksum: CHUNK_BYTES as u32 };
-            let info = ReadChecksumInfo { checksum, chunk_offset: begin };
-            let response =
-                BlockOpResponse { status, read_checksum_info: Some(info), ..BlockOpResponse::default() };
-            stream.write_all(&response.encode_length_delimited_to_vec()).await?;
-            if status != 0 {
-                return Ok(());
-            }
-            let end = (request.offset + request.len).next_multiple_of(CHUNK_BYTES as u64);
-            let data = &bytes[begin as usize..bytes.len().min(end as usize)];
-            for (seqno, part) in data.chunks(CHUNK_BYTES * 8).enumerate() {
-                let mut packet = read_packet_of(begin, seqno, part, false).to_vec();
-                if self.state.lock().unwrap().read == ReadBehavior::Corrupt {
-                    *packet.last_mut().unwrap() ^= 1;
-                }
-                stream.write_all(&packet).await?;
-            }
-            stream.write_all(&read_packet_of(begin, 0, &[], true)).await?;
-            let status: ClientReadStatus = read_message(&mut stream, &mut inbound).await?;
-            assert_eq!(status.status, 6);
-            while inbound.len() < 3 {
-                if stream.read_buf(&mut inbound).await? == 0 {
-                    return Ok(());
-                }
-            }
-            assert_eq!(&inbound.split_to(3)[..], [0, 28, 81]);
-            if self.obey().await.is_none() {
-                return Ok(());
-            }
+    /// Whether the block can be set up.
+    fn set_up(&self, setup: &OpWriteBlock) -> bool {
+        let mut state = self.state.lock().unwrap();
+        let block = &setup.header.base_header.block;
+        let stamp = setup.latest_generation_stamp;
+        if setup.stage == CREATE {
+            let Stored { behavior, setups, read, reads, blocks, .. } = std::mem::take(&mut *state);
+            let kept = Stored { behavior, setups, read, reads, blocks, ..Stored::default() };
+            *state = Stored { block_id: block.block_id, stamp, ..kept };
+            return true;
+        }
+        let len = state.bytes.len() as u64;
+        let fits = match setup.stage {
+            CONTINUE => !state.is_final && (setup.min_bytes_rcvd..=setup.max_bytes_rcvd).contains(&len),
+            FINALIZE => len == setup.min_bytes_rcvd,
+            other => panic!("unexpected stage {other}"),
+        };
+        let is_right = block.block_id == state.block_id
+            && (block.generation_stamp..stamp).contains(&state.stamp)
+            && fits;
+        if is_right {
+            state.stamp = stamp;
+            state.is_final = setup.stage == FINALIZE;
+        }
+        is_right
+    }
+
+    /// Sets up the block on the next node, if there is one. An error has the address of that node.
+    async fn forward_setup(&self, setup: &OpWriteBlock) -> Result<Option<Box<dyn Stream>>, String> {
+        let Some((next, rest)) = setup.targets.split_first() else { return Ok(None) };
+        let id = DatanodeInfo::decode(next.clone()).unwrap().id;
+        let id = DatanodeId::decode(id).unwrap();
+        let link = format!("{}:{}", id.ip_addr, id.xfer_port);
+        let setup = OpWriteBlock { targets: rest.to_vec(), ..setup.clone() };
+        let request = [&[0, 28, 80][..], &setup.encode_length_delimited_to_vec()].concat();
+        let connected = async {
+            let mut stream = self.env.net.connect(&id.ip_addr, id.xfer_port as u16).await?;
+            stream.write_all(&request).await?;
+            let response: BlockOpResponse = read_message(&mut stream, &mut BytesMut::new()).await?;
+            Ok::<_, std::io::Error>((stream, response))
+        };
+        match connected.await {
+            Ok((stream, response)) if response.status == 0 => Ok(Some(stream)),
+            Ok((_, response)) => Err(response.first_bad_link.filter(|bad| !bad.is_empty()).unwrap_or(link)),
+            Err(_) => Err(link),
         }
     }
 
-    fn store(&self, packet: &[u8]) -> i64 {
+    /// Stores a packet, and returns its number; `None` if the node dies.
+    fn store(&self, packet: &[u8]) -> Option<i64> {
         let (header, data) = parse_packet(packet);
         let mut state = self.state.lock().unwrap();
         if header.seqno < 0 {
             state.heartbeats += 1;
-            return header.seqno;
+            return Some(header.seqno);
         }
         assert!(!state.is_final, "no packet follows the last one");
         let offset = header.offset_in_block as usize;
         assert!(offset <= state.bytes.len(), "the block has no gap");
-        assert!(offset + data.len() >= state.bytes.len(), "the block does not shrink");
-        state.bytes.truncate(offset);
-        state.bytes.extend_from_slice(&data);
+        match state.behavior {
+            Behavior::DiesAfter(len) if offset + data.len() > len => return None,
+            Behavior::DiesAtEnd if header.last_packet_in_block => return None,
+            _ => {}
+        }
+        // A packet that is sent again after the loss of a node may already be here.
+        if offset + data.len() > state.bytes.len() {
+            state.bytes.truncate(offset);
+            state.bytes.extend_from_slice(&data);
+        }
         if header.sync_block() {
             state.synced = state.bytes.len();
         }
         state.is_final = header.last_packet_in_block;
         let (id, bytes) = (state.block_id, state.bytes.clone());
         state.blocks.insert(id, bytes);
-        header.seqno
+        Some(header.seqno)
     }
 }
 
-async fn read_packet(stream: &mut Box<dyn Stream>) -> std::io::Result<Vec<u8>> {
-    let len = stream.read_u32().await?;
-    let header_len = stream.read_u16().await?;
-    let mut packet = Vec::new();
-    packet.put_u32(len);
-    packet.put_u16(header_len);
-    let start = packet.len();
-    packet.resize(start + usize::from(header_len) + len as usize - 4, 0);
-    stream.read_exact(&mut packet[start..]).await?;
-    Ok(packet)
+async fn forward(
+    next: &mut Box<dyn Stream>,
+    inbound: &mut BytesMut,
+    packet: &[u8],
+) -> std::io::Result<PipelineAck> {
+    next.write_all(packet).await?;
+    read_message(next, inbound).await
 }
 
-/// A packet of a read that began at `begin`.
-fn read_packet_of(begin: u64, seqno: usize, data: &[u8], is_last: bool) -> Bytes {
-    let header = PacketHeader {
-        offset_in_block: begin as i64 + (seqno * CHUNK_BYTES * 8) as i64,
-        seqno: seqno as i64,
-        last_packet_in_block: is_last,
-        data_len: data.len() as i32,
-        sync_block: None,
-    };
-    packet(&header, data)
-}
-
-async fn read_message<M: Message + Default>(
+pub(super) async fn read_message<M: Message + Default>(
     stream: &mut Box<dyn Stream>,
     inbound: &mut BytesMut,
 ) -> std::io::Result<M> {
     loop {
-        if let Some(message) = take_delimited(inbound, 1 << 20)? {
+        if let Some(message) = take_delimited(inbound, MESSAGE_BYTES_MAX)? {
             return Ok(message);
         }
         if stream.read_buf(inbound).await? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
+}
+
+async fn read_packet(stream: &mut Box<dyn Stream>) -> std::io::Result<Bytes> {
+    let len = stream.read_u32().await?;
+    let header_len = stream.read_u16().await?;
+    let mut packet = BytesMut::new();
+    packet.put_u32(len);
+    packet.put_u16(header_len);
+    let start = packet.len();
+    packet.resize(start + usize::from(header_len) + len as usize - 4, 0);
+    stream.read_exact(&mut packet[start..]).await?;
+    Ok(packet.freeze())
 }

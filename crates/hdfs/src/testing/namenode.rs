@@ -36,6 +36,8 @@ pub(crate) struct Namespace {
     pub(crate) datanodes: Vec<u16>,
     /// Id and length of the previous block that each call for a block stated.
     pub(crate) previous: Vec<Option<(u64, u64)>>,
+    /// The last block of each file.
+    pub(crate) blocks: HashMap<String, Block>,
     /// Modes with and without the umask, of all directories and files that were created.
     pub(crate) permissions: Vec<(u32, u32)>,
     /// The directory whose files are erasure-coded.
@@ -57,6 +59,14 @@ pub(crate) struct Inode {
     pub(crate) len: u64,
     /// The blocks of a complete file.
     pub(crate) blocks: Vec<LocatedBlock>,
+}
+
+/// A block that is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    id: u64,
+    pub(crate) stamp: u64,
+    pub(crate) storages: Vec<String>,
 }
 
 /// The NameNodes of a name service share one namespace.
@@ -233,6 +243,8 @@ impl Namespace {
                 let request: FsyncRequest = decode(request);
                 self.check_lease(&request.src, &request.client).map(|()| vec![0])
             }
+            "updateBlockForPipeline" => self.update_block(decode(request)),
+            "updatePipeline" => self.update_pipeline(decode(request)),
             "complete" => self.complete(decode(request)),
             "renewLease" => Ok(vec![0]),
             "recoverLease" => self.recover_lease(decode(request)),
@@ -284,17 +296,56 @@ impl Namespace {
             let message = "could only be written to 0 of the 1 minReplication nodes".to_owned();
             return Err(("java.io.IOException", message));
         }
+        self.check_stamp(&request.src, request.previous.as_ref());
         self.previous.push(request.previous.as_ref().map(|block| (block.block_id, block.num_bytes())));
         self.next_id += 1;
         let block = located(self.next_id, &ports);
         let blocks = &mut self.paths.get_mut(&request.src).unwrap().blocks;
         end_block(blocks, request.previous.as_ref());
         blocks.push(block.clone());
+        let (id, stamp, storages) = (self.next_id, block.b.generation_stamp, block.storage_ids.clone());
+        self.blocks.insert(request.src, Block { id, stamp, storages });
         encode(AddBlockResponse { block })
+    }
+
+    /// Checks that the client states a block with its last generation stamp.
+    fn check_stamp(&self, path: &str, block: Option<&ExtendedBlock>) {
+        if let Some(block) = block {
+            let known = &self.blocks[path];
+            assert_eq!((block.block_id, block.generation_stamp), (known.id, known.stamp));
+        }
+    }
+
+    /// The path of the file that has this block.
+    fn path_of(&self, block: &ExtendedBlock) -> String {
+        self.blocks.iter().find(|(_, known)| known.id == block.block_id).unwrap().0.clone()
+    }
+
+    fn update_block(&mut self, request: UpdateBlockForPipelineRequest) -> Outcome {
+        let path = self.path_of(&request.block);
+        self.check_lease(&path, &request.client_name)?;
+        self.next_id += 1;
+        // Higher than the stamp of any block.
+        let generation_stamp = 1_000_000 + self.next_id;
+        let b = ExtendedBlock { generation_stamp, ..request.block };
+        encode(UpdateBlockForPipelineResponse { block: LocatedBlock { b, ..LocatedBlock::default() } })
+    }
+
+    fn update_pipeline(&mut self, request: UpdatePipelineRequest) -> Outcome {
+        let path = self.path_of(&request.old_block);
+        self.check_lease(&path, &request.client_name)?;
+        self.check_stamp(&path, Some(&request.old_block));
+        let block = self.blocks.get_mut(&path).unwrap();
+        assert!(request.new_block.generation_stamp > block.stamp);
+        assert_eq!(request.new_nodes.len(), request.storage_ids.len());
+        block.stamp = request.new_block.generation_stamp;
+        block.storages = request.storage_ids;
+        Ok(vec![0])
     }
 
     fn complete(&mut self, request: CompleteRequest) -> Outcome {
         self.check_lease(&request.src, &request.client_name)?;
+        self.check_stamp(&request.src, request.last.as_ref());
         let inode = self.paths.get_mut(&request.src).unwrap();
         inode.holder = None;
         end_block(&mut inode.blocks, request.last.as_ref());

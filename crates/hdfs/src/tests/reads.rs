@@ -17,11 +17,6 @@ async fn written(cluster: &Cluster, len: usize) -> (Vec<u8>, Arc<dyn fs::FileRea
     let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
     file.append(bytes.clone().into()).await.unwrap();
     file.close().await.unwrap();
-    // The first node of a pipeline does not forward here.
-    let blocks = cluster.datanodes[0].state.lock().unwrap().blocks.clone();
-    for node in &cluster.datanodes[1..] {
-        node.state.lock().unwrap().blocks = blocks.clone();
-    }
     (bytes, cluster.fs.open(&path).await.unwrap())
 }
 
@@ -39,7 +34,7 @@ impl Cluster {
     }
 
     fn set_reads(&self, nodes: &[usize], behavior: ReadBehavior) {
-        nodes.iter().for_each(|node| self.datanodes[*node].state.lock().unwrap().read = behavior.clone());
+        nodes.iter().for_each(|node| self.datanodes[*node].state.lock().unwrap().read = behavior);
     }
 }
 

@@ -1,0 +1,98 @@
+//! How a DataNode in memory serves reads.
+
+use base::env::Stream;
+use bytes::{Buf, Bytes, BytesMut};
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::FakeDataNode;
+use super::datanode::read_message;
+use crate::generated::{
+    BlockOpResponse, Checksum, ClientReadStatus, OpReadBlock, PacketHeader, ReadChecksumInfo,
+};
+use crate::packet::{CHUNK_BYTES, Packet};
+
+/// Data bytes of a packet.
+const PACKET_BYTES: usize = 8 * CHUNK_BYTES;
+
+/// How a DataNode responds to reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ReadBehavior {
+    #[default]
+    Good,
+    /// Changes a bit of the data.
+    Corrupt,
+    /// Refuses the access token.
+    ExpiredToken,
+}
+
+impl FakeDataNode {
+    /// Serves reads on a connection, the operation of the first one already read.
+    pub(super) async fn serve_reads(&self, mut stream: Box<dyn Stream>) -> std::io::Result<()> {
+        let mut inbound = BytesMut::new();
+        loop {
+            let request: OpReadBlock = read_message(&mut stream, &mut inbound).await?;
+            if !self.serve_read(&mut stream, &request).await? {
+                return Ok(());
+            }
+            let status: ClientReadStatus = read_message(&mut stream, &mut inbound).await?;
+            assert_eq!(status.status, 6);
+            while inbound.len() < 3 {
+                if stream.read_buf(&mut inbound).await? == 0 {
+                    return Ok(());
+                }
+            }
+            assert_eq!(&inbound.split_to(3)[..], [0, 28, 81]);
+            if self.obey().await.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns whether the data was sent.
+    async fn serve_read(&self, stream: &mut Box<dyn Stream>, request: &OpReadBlock) -> std::io::Result<bool> {
+        let block_id = request.header.base_header.block.block_id;
+        let (bytes, behavior) = {
+            let mut state = self.state.lock().unwrap();
+            state.reads.push((request.offset, request.len));
+            (state.blocks.get(&block_id).cloned(), state.read)
+        };
+        let (status, bytes) = match (behavior, bytes) {
+            (ReadBehavior::ExpiredToken, _) => (5, Vec::new()),
+            (_, Some(bytes)) => (0, bytes),
+            (_, None) => (1, Vec::new()),
+        };
+        let begin = request.offset / CHUNK_BYTES as u64 * CHUNK_BYTES as u64;
+        let checksum = Checksum { r#type: 2, bytes_per_checksum: CHUNK_BYTES as u32 };
+        let read_checksum_info = Some(ReadChecksumInfo { checksum, chunk_offset: begin });
+        let response = BlockOpResponse { status, read_checksum_info, ..BlockOpResponse::default() };
+        stream.write_all(&response.encode_length_delimited_to_vec()).await?;
+        if status != 0 {
+            return Ok(false);
+        }
+        let end = (request.offset + request.len).next_multiple_of(CHUNK_BYTES as u64);
+        let data = &bytes[begin as usize..bytes.len().min(end as usize)];
+        for (seqno, part) in data.chunks(PACKET_BYTES).enumerate() {
+            let mut packet = packet(begin, seqno, part, false);
+            if behavior == ReadBehavior::Corrupt {
+                *packet.last_mut().unwrap() ^= 1;
+            }
+            stream.write_all(&packet).await?;
+        }
+        stream.write_all(&packet(begin, 0, &[], true)).await?;
+        Ok(true)
+    }
+}
+
+/// A packet of a read that began at `begin`.
+fn packet(begin: u64, seqno: usize, data: &[u8], is_last: bool) -> Vec<u8> {
+    let header = PacketHeader {
+        offset_in_block: begin as i64 + (seqno * PACKET_BYTES) as i64,
+        seqno: seqno as i64,
+        last_packet_in_block: is_last,
+        data_len: data.len() as i32,
+        sync_block: None,
+    };
+    let mut wire = Packet::new(&header, &[], Bytes::copy_from_slice(data)).wire();
+    wire.copy_to_bytes(wire.remaining()).into()
+}

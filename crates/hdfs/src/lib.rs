@@ -60,15 +60,16 @@
 //!
 //! # What bypasses `Env`
 //!
-//! All writes and all calls to NameNodes for metadata use the clock, tasks and network of
-//! [`Env`](base::env::Env). Only the reads do not: `hdfs-native` has its own sockets and timers on
-//! the tokio runtime of the service threads, its own random numbers, and no interface to replace
-//! them. So a simulation can use this module for all but reads. `hdfs-native` also reads
+//! Everything uses the clock, tasks and network of [`Env`](base::env::Env), except reads of
+//! erasure-coded files: `hdfs-native` has its own sockets and timers on the tokio runtime of the
+//! service threads, its own random numbers, and no interface to replace them. It also reads
 //! `HADOOP_CONF_DIR` and `HADOOP_HOME`; the settings in [`HdfsOptions`] override what it finds
 //! there.
 //!
-//! # Why `hdfs-native` only reads (0.14.8)
+//! # Why `hdfs-native` reads erasure-coded files only (0.14.8)
 //!
+//! * An open makes three calls to the NameNode instead of one. A reader does not show where the
+//!   blocks are, and a caller cannot choose the replica.
 //! * Its calls to NameNodes have no time limit, so a NameNode that hangs blocks them permanently.
 //!   It does not repeat a changing call whose response was lost, because it would use a new call
 //!   id.

@@ -106,16 +106,23 @@ impl Master {
     /// Counts a server as dead, and starts its recovery. Does nothing if it is dead already.
     pub async fn expire(&self, server: &ServerName, why: &str) {
         let context = self.context();
-        if !context.servers.remove(server) {
+        if !context.servers.is_live(server) {
+            context.servers.remove(server);
             return;
         }
+        let is_stopping = context.servers.is_shutting_down();
+        // If the process is the only server, its next run replays its logs.
+        let is_recovered = !is_stopping && self.known_servers().is_some();
+        if is_recovered {
+            context.recoveries.announce(server);
+        }
+        context.servers.remove(server);
         context.connections.forget(server);
-        if context.servers.is_shutting_down() {
+        if is_stopping {
             return info!(%server, "region server has stopped");
         }
         warn!(%server, why, "region server is dead; its regions move to other servers");
-        if self.known_servers().is_none() {
-            // The process is the only server, and its next run replays its logs.
+        if !is_recovered {
             return;
         }
         if let Err(error) = self.recover(server).await {

@@ -28,7 +28,7 @@ pub struct Recoveries {
 
 #[derive(Default)]
 struct Recovery {
-    // The id of the procedure.
+    // The id of the procedure; 0 until it is journaled.
     id: u64,
     // Encoded names of the regions that need the logs.
     waiting: HashSet<String>,
@@ -38,6 +38,13 @@ impl Recoveries {
     /// No recoveries. Changes are written to `journal`.
     pub fn new(journal: Arc<Journal>) -> Recoveries {
         Recoveries { journal, servers: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Announces the recovery of a server, before the server counts as dead. While the recovery is
+    /// being journaled, the master may load `hbase:meta`: regions of a server that is neither live
+    /// nor recovering would count as closed, and be opened without their edits in the logs.
+    pub(crate) fn announce(&self, server: &ServerName) {
+        self.lock().entry(server.clone()).or_default();
     }
 
     /// Adds the recovery of a server, which runs as procedure `id`.

@@ -46,17 +46,22 @@ async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
     fence_dir(fs, &from, &to).await.map_err(io)
 }
 
-/// Renames a directory of logs, makes the new name durable, and fences each log: on HDFS, a process
-/// that has a log open could continue to write to it. A missing directory was renamed before, or
-/// never existed.
+/// Renames a directory of logs, makes the new name and the list of logs durable, and fences each
+/// log: on HDFS, a process that has a log open could continue to write to it. A missing directory
+/// was renamed before, or never existed.
+///
+/// A log that the dead process had removed or archived must not be back after a power loss: the
+/// regions have been opened without its edits, and other edits may have their sequence ids now.
 pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
     match fs.rename(from, to).await {
         Ok(()) | Err(fs::Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
     }
-    match fs.sync_dir(&to.parent()).await {
-        Ok(()) | Err(fs::Error::NotFound { .. }) => {}
-        Err(error) => return Err(error),
+    for dir in [&to.parent(), to] {
+        match fs.sync_dir(dir).await {
+            Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     let logs = match fs.list(to).await {
         Ok(logs) => logs,

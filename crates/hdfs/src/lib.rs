@@ -9,8 +9,8 @@
 //! * `file`, `writer`: a file that is being written, and its lease;
 //! * `hosts`: which hosts have the bytes of a file;
 //! * `suspects`: DataNodes that failed recently;
-//! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle connections,
-//!   and reads of a file;
+//! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle
+//!   connections, and reads of a file;
 //! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`.
 //!
 //! Knows nothing about: the contents of the files.

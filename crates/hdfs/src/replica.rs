@@ -48,7 +48,7 @@ pub(crate) enum ReplicaFault {
     Refused(String),
 }
 
-/// Who reads, and how.
+/// What all reads of a client have in common.
 pub(crate) struct ReadContext<'a> {
     pub(crate) env: &'a Env,
     pub(crate) idle: &'a IdleConnections,

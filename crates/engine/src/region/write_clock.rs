@@ -22,10 +22,10 @@ impl WriteClock {
     /// The clock of a region of `table`.
     ///
     /// In the tables of masters, each edit must replace the one before it, also after the region
-    /// has moved to a server whose clock is behind. A delete marker that is older than the cells
+    /// has moved to a server whose clock is slower. A delete marker that is older than the cells
     /// before it would have no effect, and a cell that is not newer than a marker before it would
     /// not be visible. HBase uses the clock of the master for `hbase:meta`, and has this fault when
-    /// the next master's clock is behind.
+    /// the next master's clock is slower.
     pub(super) fn new(table: &TableName) -> WriteClock {
         WriteClock { last: 0, grows: table.is_written_by_masters() }
     }

@@ -1,9 +1,9 @@
 //! Replay of the logs of earlier runs. The logs are read once at start. A region replays its edits
 //! when it is opened.
 //!
-//! The old logs stay in place until all regions with edits in them have been flushed. Then the logs
-//! of this run move them to the archive ([`wal::Log::adopt`]). After a crash, the next start
-//! replays the logs that are still in place.
+//! The old logs stay in place until all regions with edits in them have been flushed. Then the log
+//! of this run moves the old logs to the archive ([`wal::Log::adopt`]). After a crash, the next
+//! start replays the logs that are still in place.
 //!
 //! A region that was closed since the start needs nothing from the old logs: all its edits are in
 //! store files ([`RecoveredLogs::mark_closed`]).
@@ -246,7 +246,7 @@ impl RecoveredLogs {
 
     /// Records that a region was closed, with all its edits in store files. Nothing is replayed if
     /// the region is opened again. By then, the old logs may be archived. Or a snapshot may have
-    /// been restored, which must not receive edits that are newer than the snapshot.
+    /// been restored: the region must not receive edits that are newer than it.
     pub fn mark_closed(&self, encoded: &str) {
         if self.index.region(encoded).is_some() || !self.index.damaged_parts().is_empty() {
             self.closed.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());

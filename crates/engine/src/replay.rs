@@ -23,7 +23,8 @@ pub trait Entries: Send {
     /// The next entry; `None` at the end.
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<Entry>>>;
 
-    /// Checks that these are all entries of the region, whose files hold all edits up to `flushed`.
+    /// Checks that no entry of the region is missing. The region's files hold all edits up to
+    /// `flushed`, so entries up to there may be missing.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if some may be lost and the loss was not accepted.
@@ -133,8 +134,8 @@ impl Replay<'_> {
         })
     }
 
-    /// The store that does not hold the cell yet. A dropped family has none, nor does a row of
-    /// another region (entries outlive splits and merges).
+    /// The store into which the cell is replayed: its files do not have the cell yet. A dropped
+    /// family has none, nor does a row of another region (entries outlive splits and merges).
     fn store_for(&self, key: &[u8], seq_id: u64) -> Option<usize> {
         let store = self.families.iter().position(|family| family.name == key::family(key))?;
         (seq_id > self.in_files[store] && self.info.contains(key::row(key))).then_some(store)

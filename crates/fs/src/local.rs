@@ -374,7 +374,7 @@ fn allocate(root: &OwnedFd, path: &FilePath, bytes: u64) -> Result<()> {
         other => other,
     };
     allocated.map_err(|errno| {
-        // Remove the empty or partial file, which the caller would mistake for its own.
+        // Remove the empty or partial file: a failed call leaves no file.
         let _ = rustix::fs::unlinkat(root, os_path(path), AtFlags::empty());
         failed(errno)
     })

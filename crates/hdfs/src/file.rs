@@ -33,7 +33,7 @@ const FILE_MODE: u32 = 0o666;
 const BUFFER_BYTES: usize = 256 << 10;
 /// Appends of at least this many bytes are sent without a copy in the buffer.
 const UNBUFFERED_BYTES: usize = PACKET_DATA_MAX;
-/// Most bytes that are sent before acknowledgements are read.
+/// Maximum number of bytes that are sent before acknowledgements are read.
 const SEND_BYTES: usize = 1 << 20;
 /// Packets that may be unacknowledged when no sync is required.
 const WINDOW_PACKETS: usize = 64;

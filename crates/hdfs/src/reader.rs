@@ -1,9 +1,9 @@
 //! Reads of replicated files.
 //!
-//! A reader belongs to a file's inode, so it still works after its file was renamed. It has the
-//! locations of the time of opening, and asks for new ones if no replica can be read or its access
-//! tokens have expired. A DataNode that fails is left out of reads for two minutes, if the block
-//! has another replica.
+//! A reader belongs to a file's inode, so it still works after its file was renamed. It keeps the
+//! locations of blocks that it got when it was opened, and asks for new ones if no replica can be
+//! read or the access tokens have expired. A DataNode that fails is left out of reads for two
+//! minutes, if the block has another replica.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,14 +24,15 @@ use crate::replica::{ReadContext, ReplicaFault};
 
 /// Attempts, each with all replicas of a block.
 const ATTEMPTS: u32 = 6;
-/// Pause before the third attempt; the second has none, and later ones have longer pauses.
+/// Unit of the pauses before the third attempt (four of it) and all later ones, each twice as long
+/// as the one before. The second attempt has no pause.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open file.
 pub(crate) struct HdfsReader {
     shared: Arc<Shared>,
     path: FilePath,
-    // A path of the file's inode.
+    // The path that names the file by its inode: `/.reserved/.inodes/ID`.
     inode: String,
     len: u64,
     located: Mutex<Arc<Located>>,
@@ -40,12 +41,12 @@ pub(crate) struct HdfsReader {
 /// Why no replica of a block could be read.
 struct Unreadable {
     what: String,
-    // Whether new locations can be read at once.
+    // Then new locations, with new tokens, are requested without a warning.
     is_token_expired: bool,
 }
 
 impl HdfsReader {
-    /// A reader of the file with this path of its inode.
+    /// A reader of the file that `inode`, a path, names by its inode.
     pub(crate) fn new(shared: Arc<Shared>, path: FilePath, inode: String, located: Located) -> HdfsReader {
         let len = located.len;
         HdfsReader { shared, path, inode, len, located: Mutex::new(Arc::new(located)) }

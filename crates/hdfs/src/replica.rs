@@ -31,8 +31,8 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Most data bytes that a packet may have (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
 const PACKET_MAX: usize = 16 << 20;
 const HEADER_MAX: usize = 1 << 10;
-/// What is read at once besides the data of a packet: the header and the checksums of a packet of
-/// usual size.
+/// Size of the receive buffer: the header and the checksums of a packet of usual size. The data of
+/// a packet that has not arrived yet is not read through it.
 const INBOUND_BYTES: usize = PACKET_DATA_MAX / 512 * 4 + 64;
 
 /// Why a replica could not be read.

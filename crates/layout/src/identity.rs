@@ -2,8 +2,8 @@
 //! project.
 //!
 //! A directory that another program created is never touched: it may belong to a running cluster.
-//! So the marker is the first file in an empty directory. A non-empty directory without it is
-//! rejected.
+//! So the marker is the first file that is written to an empty directory. A non-empty directory
+//! without it is rejected.
 //!
 //! Source: HBase `FSUtils.checkVersion`, `ClusterId`.
 
@@ -94,8 +94,8 @@ impl RootDir {
         file::replace(fs, &tmp, &self.path().join(MARKER), content.into()).await
     }
 
-    /// Creates the directory of tables, before the files that are created after it. If those files
-    /// exist but the directory does not, it was lost: the server would start without any table.
+    /// Creates the directory of tables before `hbase.version`. If that file exists but the
+    /// directory does not, the directory was lost: the server would start without any table.
     async fn ensure_data_dir(&self, fs: &dyn FileSystem) -> Result<()> {
         let dir = self.data_dir();
         if fs.stat(&dir).await?.is_some() {

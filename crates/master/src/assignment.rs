@@ -9,8 +9,8 @@
 //! an order that is older than another one for the same region, and the master ignores reports
 //! about orders that it has replaced. So late and repeated messages change nothing.
 //!
-//! A region is never opened on a second server because the first one does not respond. That happens
-//! only after the first server was fenced ([`crash`](crate::crash)).
+//! That a server does not respond is no reason to open its regions elsewhere. A region is opened on
+//! a second server only after the first one was fenced ([`crash`](crate::crash)).
 //!
 //! * [`dispatch`]: sends orders to servers until they are accepted;
 //! * [`reports`]: the reports of servers;
@@ -112,7 +112,7 @@ pub struct AssignmentParts {
     pub connections: Arc<dyn Connections>,
     /// The rows of `hbase:meta`.
     pub meta: Arc<MetaTable>,
-    /// The dead servers whose logs regions still need.
+    /// The dead servers with logs that some regions still need.
     pub recoveries: Arc<Recoveries>,
     /// When this master became active, in milliseconds since the Unix epoch; later than for all
     /// earlier masters.
@@ -174,8 +174,9 @@ impl TrackedRegion {
     }
 }
 
-/// Orders that one master can give in a millisecond of its start time. The numbers of the next
-/// master, which starts later, are higher.
+/// Numbers of orders that are reserved per millisecond. The first number of a master is its start
+/// time in milliseconds times this, so the numbers of the next master, which starts later, are
+/// higher.
 const ORDERS_PER_MS: i64 = 1000;
 
 impl Assignment {
@@ -249,8 +250,8 @@ impl Assignment {
         }
     }
 
-    /// Orders that those of `regions` be opened whose state `may_open` accepts. Unknown regions are
-    /// skipped.
+    /// Gives the order to open each of `regions` for which `may_open` accepts the current state.
+    /// Unknown regions are skipped.
     ///
     /// # Errors
     /// The error of `hbase:meta`. Regions whose order could not be recorded have their old state.
@@ -459,7 +460,7 @@ impl Assignment {
         regions
     }
 
-    /// Orders that those of `regions` be opened that `server` had when it died. Regions that were
+    /// Gives the order to open each of `regions` that `server` had when it died. Regions that were
     /// merged or deleted since are unknown, and stay so.
     ///
     /// # Errors
@@ -576,7 +577,7 @@ impl Assignment {
         let now = self.env.clock.monotonic();
         let server = new.server().expect("an order goes to a server");
         let mut states = self.lock();
-        // A server that dies later finds the new state (`mark_crashed`).
+        // If the server dies after this check, `mark_crashed` finds the new state.
         if !self.servers.is_live(server) {
             return Err(JavaException::io(format!("{server} is not live")));
         }

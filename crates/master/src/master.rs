@@ -54,7 +54,7 @@ const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 const SERVERS_STEADY: Duration = Duration::from_millis(1500);
 /// The longest time that a shutdown waits for the region servers.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(120);
-/// The pause between two checks which servers live.
+/// The pause between two checks of the servers that live.
 const SERVERS_POLL_PERIOD: Duration = Duration::from_millis(20);
 
 /// The dependencies of a master.
@@ -89,7 +89,7 @@ pub struct MasterParts {
     pub chores: ChoreOptions,
 }
 
-/// What a master of several processes needs in addition.
+/// What a master needs in addition if the region servers are other processes.
 pub struct Cluster {
     /// The region servers that had sessions when this master became active.
     pub live: Vec<ServerName>,
@@ -308,7 +308,8 @@ impl Master {
         let io_exception = |error: engine::Error| JavaException::io(error.to_string());
         let mut earlier = known.list().await.map_err(io_exception)?;
         earlier.extend(crash::servers_with_logs(&self.context).await?.into_iter().map(|(server, _)| server));
-        // Before any server counts as live: a server that dies from now on may have `hbase:meta`.
+        // The location is loaded before any server counts as live: if a server dies from now on,
+        // its recovery must know whether it had `hbase:meta`.
         let location = self.context.meta.location().load().await?;
         let has_logs = |server: &ServerName| earlier.contains(server) || live.contains(server);
         self.context.assignment.add_meta_region(location, has_logs);
@@ -370,7 +371,8 @@ impl Master {
             .await
             .map_err(|error| lost_meta(&error.message))?;
         self.context.tables.put(table, TableState::Enabled);
-        // The server that should have it answers with a report, so its location is never assumed.
+        // The order to open it is repeated to the server that should have it. That server answers
+        // with a report, so the location is never assumed.
         self.context.assignment.repeat_open(&region).await?;
         let mut pause = META_PAUSE_MIN;
         loop {

@@ -1,9 +1,9 @@
-//! The dead servers whose logs regions still need.
+//! The dead servers with logs that some regions still need.
 //!
 //! A region that was open on a dead server replays its edits when it opens elsewhere. Until these
 //! edits are in store files, the logs of the dead server are the only durable copy. If the next
-//! server of the region dies, too, the region needs the logs of both. So for each dead server this
-//! lists the regions that need its logs, durably, as part of its recovery's journal entry.
+//! server of the region dies, too, the region needs the logs of both. So the journal entry of each
+//! recovery lists the regions that need the logs of the dead server.
 //!
 //! A region leaves the list when a server reports that its edits are in files: after a flush, or
 //! because it was closed. The entry of a closed region is removed before the report is answered.
@@ -40,9 +40,9 @@ impl Recoveries {
         Recoveries { journal, servers: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Announces the recovery of a server, before the server counts as dead. While the recovery is
-    /// being journaled, the master may load `hbase:meta`: regions of a server that is neither live
-    /// nor recovering would count as closed, and be opened without their edits in the logs.
+    /// Announces the recovery of a server, before the server counts as dead. Otherwise, if the
+    /// master loaded `hbase:meta` while the recovery is being journaled, the regions of the server
+    /// would count as closed, and be opened without their edits in the logs.
     pub(crate) fn announce(&self, server: &ServerName) {
         self.lock().entry(server.clone()).or_default();
     }

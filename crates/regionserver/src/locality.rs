@@ -1,8 +1,8 @@
 //! Which share of the bytes of regions is on this server's host.
 //!
 //! A task asks the storage where the files of a region are, after the region was opened and
-//! whenever it has other files than before. One call covers a directory. If the storage belongs to
-//! no host, such as a local disk, everything is local and the task ends.
+//! whenever it has other files than before. One call covers a directory. If the storage does not
+//! report hosts, such as a local disk, everything counts as local and the task ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,7 @@ struct Known {
 }
 
 impl Localities {
-    /// Of a server on `host`. Everything counts as local until [`watch`] knows more.
+    /// The localities of a server on `host`. Everything counts as local until [`watch`] knows more.
     pub(crate) fn new(host: &str) -> Localities {
         Localities { host: host.to_owned(), known: Mutex::new(None) }
     }

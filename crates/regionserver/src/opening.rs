@@ -162,9 +162,9 @@ impl RegionServer {
         });
     }
 
-    /// Whether a newer order came while an order waited for earlier ones. For example, the copy of
-    /// an order to close the region must not close the region that was opened again meanwhile. The
-    /// newer order is reported.
+    /// Whether a newer order came while an order waited for earlier ones. For example, a repeated
+    /// order to close a region must not close the region after it was opened again. Then only the
+    /// outcome of the newer order is reported.
     fn is_replaced(&self, encoded: &str, id: i64) -> bool {
         let is_replaced = self.orders().is_outdated(encoded, id);
         if is_replaced {

@@ -72,7 +72,7 @@ pub struct RegionServerParts {
     /// Log directories of dead servers. This server takes over their logs: it fences, replays and
     /// archives them. A directory that is not listed is not touched.
     pub dead_log_dirs: Vec<FilePath>,
-    /// The lists of logs that the servers of these directories recorded.
+    /// The files in which the servers of `dead_log_dirs` recorded their logs.
     pub dead_log_records: Vec<FilePath>,
     /// The files in which this server records its logs and those of `hbase:meta`.
     pub log_records: [FilePath; 2],
@@ -336,8 +336,8 @@ impl RegionServer {
         Ok(())
     }
 
-    /// Reports failures of the logs to the master before the process ends. For a master in another
-    /// process.
+    /// From now on, a failure of a log is reported to `master` before this process ends. Needed
+    /// only if the master is another process.
     pub fn report_fatal_errors_to(&self, master: Arc<dyn RegionServerStatusService>) {
         self.fatal_errors.report_to(master);
     }

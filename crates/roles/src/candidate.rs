@@ -1,8 +1,8 @@
 //! A master of a cluster.
 //!
 //! Several masters may run. One of them is elected and active; the others wait. A master that loses
-//! its session or its znode ends immediately. Its successor first fences its logs, so that it can
-//! journal nothing any more, and then finishes its procedures.
+//! its session or its znode ends immediately. The new master first fences the logs of the old one,
+//! so that the old master can journal nothing any more, and then finishes its procedures.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ impl Candidate {
             .map_err(|error| format!("cannot open master:store: {error}"))
     }
 
-    /// Those of the servers with sessions whose processes have not ended.
+    /// Those of `servers`, which all have sessions, with a process that has not ended.
     async fn living(&self, servers: &BTreeSet<ServerName>) -> Vec<ServerName> {
         let mut living = Vec::with_capacity(servers.len());
         for server in servers {

@@ -278,8 +278,8 @@ impl Region {
         Ok(files)
     }
 
-    /// Drops files whose cells are all expired. Keeps the newest file, because it records up to
-    /// which edit the store is in files.
+    /// Drops files whose cells are all expired. Keeps the newest file, because it records the last
+    /// edit of the store that was flushed.
     async fn drop_expired(&self, at: usize) -> Result<()> {
         if !self.compaction_settings[at].drops_expired {
             return Ok(());

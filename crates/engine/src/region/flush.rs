@@ -214,8 +214,9 @@ impl Region {
             .await?;
         if pending.is_whole {
             if made == 0 {
-                // No new file contains these sequence ids, and after `record_flushed` the log may
-                // forget them. Without a record they could be assigned again.
+                // No new file shows that sequence ids up to `seq_id` were used, and after
+                // `record_flushed` the log may not show it either. Without the record on disk they
+                // could be assigned again.
                 self.record_seq_id(pending.seq_id).await?;
             }
             self.record_flushed(pending.seq_id);

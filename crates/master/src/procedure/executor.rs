@@ -248,7 +248,8 @@ impl Executor {
         }
     }
 
-    /// Starts a procedure. `flushed` are the regions that its recovery of a server needs no more.
+    /// Starts a procedure. If it recovers a server, `flushed` are the regions that no longer need
+    /// the logs of that server.
     fn begin(self: &Arc<Self>, record: Record, flushed: &BTreeSet<String>) {
         if let (Work::ServerCrash { server, .. }, Some(context)) = (&record.work, self.context.upgrade()) {
             context.recoveries.begin(server, record.id);
@@ -314,8 +315,8 @@ impl Executor {
         }
     }
 
-    /// Journals that a procedure has ended. Only a client that sent a nonce may ask another master
-    /// for the outcome.
+    /// Journals that a procedure has ended. The journal keeps the outcome only if the client sent a
+    /// nonce. Without one, the client cannot ask another master for the outcome.
     async fn journal_end(
         &self,
         record: Record,

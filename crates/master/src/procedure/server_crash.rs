@@ -30,7 +30,8 @@ pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bo
         context.env.clock.sleep(PAUSE).await;
     }
     if had_meta {
-        // A procedure of the previous master resumes before this one knows the location.
+        // A procedure of the previous master may resume before this master knows where `hbase:meta`
+        // was.
         context.assignment.meta_known().await;
         recover_regions(context, server, &[RegionInfo::meta()]).await;
     }
@@ -38,8 +39,8 @@ pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bo
     context.assignment.crashed_regions(server)
 }
 
-/// Prevents the server from writing acknowledged edits: it cannot create logs any more, and its
-/// syncs of existing logs fail ([`fs::shared`]).
+/// After this, the server can acknowledge no more writes: it cannot create logs, and its syncs of
+/// existing logs fail ([`fs::shared`]).
 async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
@@ -95,8 +96,9 @@ async fn recover_regions(context: &Context, server: &ServerName, regions: &[Regi
 
 /// Opens the regions, and ends when no region needs the logs.
 pub(super) async fn act(context: &Context, server: &ServerName, regions: &[RegionInfo]) -> Answer<()> {
-    // A procedure of the previous master resumes before `hbase:meta` has been loaded. Until then,
-    // its regions are unknown: they would count as deleted, and the logs would be archived.
+    // A procedure of the previous master may resume before `hbase:meta` has been loaded. Until
+    // then, this master does not know the regions of the dead server: they would count as deleted,
+    // and the logs would be archived.
     context.meta_loaded().await;
     let begun = context.env.clock.monotonic();
     recover_regions(context, server, regions).await;

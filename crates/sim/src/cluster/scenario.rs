@@ -26,7 +26,7 @@ const CLIENTS: usize = 2;
 /// Maximum pause between two operations of a client's task. Most of a run is spent on clients, and
 /// the faults of a cluster are rarer than those of one server.
 const PAUSE_MAX: Duration = Duration::from_millis(400);
-/// Percentages of writes, of which each run has one. A server that has lost its regions notices it
+/// Each run has one of these percentages of writes. A server that has lost its regions notices it
 /// when it writes: so its reads are tested best with few writes.
 const WRITE_PERCENTS: [u64; 3] = [10, 60, 60];
 /// Bounds of a fault's duration.
@@ -48,7 +48,7 @@ pub struct ClusterOptions {
     pub size: ClusterSize,
     /// Number of faults.
     pub steps: usize,
-    /// A fault of the product that the checks should find.
+    /// A bug of the product that the checks should find.
     pub planted: Option<Planted>,
 }
 

@@ -3,7 +3,8 @@
 //! The scanner opens a server-side scanner in each region in sequence. If that scanner is lost
 //! (region moved, lease expired, server gone), it opens a new one after the last complete row. It
 //! drops the parts of an incomplete row and reads them again, so that a row is never assembled from
-//! two reads. With a batch size, parts that were already returned are skipped by their last key.
+//! two reads. With a batch size, parts of the row may have been returned already: the scanner skips
+//! all cells up to the last one that was returned.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -255,7 +256,8 @@ impl Scanner {
         self.rows_begun += 1;
         let row = Bytes::copy_from_slice(last.view(0).row());
         let position = match self.scan.reversed {
-            // The region of a returned row also contains smaller rows, unless the row is its first.
+            // A reversed scan continues with smaller rows. They are in the same region, unless this
+            // row is the start key of the region; then they are in the region before.
             true => Position::Before(row.clone()),
             false => Position::At(row.clone()),
         };

@@ -123,8 +123,8 @@ impl Memstore {
         self.stats.seq_id_max.load(Relaxed)
     }
 
-    /// Smallest and largest timestamp; `None` if there are no cells. Markers that delete all
-    /// earlier versions count from 0, as in a file's time range.
+    /// Smallest and largest timestamp; `None` if there are no cells. The range of a marker that
+    /// deletes all earlier versions starts at 0, as in a file's time range.
     pub fn timestamps(&self) -> Option<(i64, i64)> {
         let (from, to) = (self.stats.timestamp_from.load(Relaxed), self.stats.timestamp_to.load(Relaxed));
         (from <= to).then_some((from, to))

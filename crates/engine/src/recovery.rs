@@ -72,8 +72,8 @@ pub async fn other_servers_log_dirs(
 }
 
 impl RecoveredLogs {
-    /// Scans and checks the logs in `dirs`, to which no process writes any more. `records` are the
-    /// lists of logs that their servers recorded. Regions that were created after `until_ms`
+    /// Scans and checks the logs in `dirs`, to which no process writes any more. `records` are
+    /// files: in each, a server listed its logs. Regions that were created after `until_ms`
     /// (milliseconds since the Unix epoch) have no edits in these logs.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl RecoveredLogs {
         Ok(recovered)
     }
 
-    /// Logs where each log ends, and adds warnings for damage and for logs without an end mark.
+    /// Reports where each log ends, and adds warnings for damage and for logs without an end mark.
     fn report(&mut self) {
         let index = self.index.clone();
         if !index.logs().is_empty() {
@@ -154,7 +154,8 @@ impl RecoveredLogs {
         let mut lost = Vec::new();
         for record in records {
             for recorded in wal::record::read(fs, record).await? {
-                // The names are unique. The directory of a dead server was renamed.
+                // Only the names are compared: they are unique, and the directory of a dead server
+                // was renamed.
                 match self.index.logs().iter().find(|log| log.path.name() == recorded.path.name()) {
                     // A log is recorded only after its header is durable.
                     Some(log) if log.tail.end == 0 => lost.push(format!(

@@ -153,7 +153,8 @@ fn os_path(path: &FilePath) -> &str {
 // Makes the names in an open directory durable.
 fn sync_names(dir: impl AsFd) -> rustix::io::Result<()> {
     match rustix::fs::fsync(dir) {
-        // The file system has no sync of directories, so names need no separate sync.
+        // The file system does not support the sync of directories; such file systems make names
+        // durable by themselves.
         Err(Errno::INVAL) => Ok(()),
         other => other,
     }
@@ -264,7 +265,8 @@ impl FileSystem for LocalFs {
                 let opened = open(root, path, OFlags::DIRECT).ok();
                 Ok(opened.filter(|(file, _)| direct::can_read(file)))
             });
-            // Fall back if the file system has no direct I/O. Other errors occur again there.
+            // If direct I/O is not possible, open the file normally. Any other error then occurs
+            // again, and is returned.
             let Some((file, len)) = opened.await? else { return self.open(path).await };
             let handle = Handle::new(file, self.pool.clone());
             Ok(Arc::new(DirectReader::new(handle, path.clone(), len)) as Arc<dyn FileReader>)

@@ -25,7 +25,8 @@ use crate::packet::PACKET_DATA_MAX;
 use crate::suspects::Suspects;
 
 const CREATE: u32 = 1;
-/// The file is never erasure-coded, even in a directory whose files are: such a file has no hflush.
+/// The file is never erasure-coded, even in a directory whose files are, because hflush does not
+/// work on erasure-coded files.
 const SHOULD_REPLICATE: u32 = 0x80;
 /// The mode of a new file before the umask.
 const FILE_MODE: u32 = 0o666;

@@ -161,7 +161,7 @@ impl RootDir {
 }
 
 /// Claims the separate directory of a cluster's logs (`hbase.wal.dir`), which is the root of `fs`.
-/// It can be empty, or contain the logs of HBase.
+/// It need not be empty: logs that HBase wrote are accepted.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the directory belongs to another cluster. Its logs would be taken for

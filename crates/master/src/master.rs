@@ -193,8 +193,8 @@ impl Master {
         })
     }
 
-    /// Publishes the location of the master and the id of the cluster to clients, as the only
-    /// master of the cluster. In a cluster of several masters, the election publishes the location.
+    /// For the only master of a cluster: publishes its location and the id of the cluster to
+    /// clients. In a cluster of several masters, the election publishes the location.
     ///
     /// # Errors
     /// The error of the coordination service.
@@ -332,9 +332,9 @@ impl Master {
         Ok(())
     }
 
-    /// Waits until a server lives at each address that `earlier` servers had, but not much longer
-    /// than until the last new server has registered. Otherwise the first server to register would
-    /// get all regions.
+    /// Waits until a server lives at each address that `earlier` servers had, or until no new
+    /// server has registered for a while. Without this wait, the first server to register would get
+    /// all regions.
     async fn wait_for_servers(&self, earlier: &BTreeSet<ServerName>) {
         let clock = &self.context.env.clock;
         let expected: BTreeSet<_> = earlier.iter().map(|server| (&server.host, server.port)).collect();

@@ -60,8 +60,8 @@ impl Outcome {
     }
 }
 
-/// Whether files must be repaired before the region can open. Damage to the version of a file reads
-/// as an unsupported version.
+/// Whether files must be repaired before the region can open. A damaged version field looks like an
+/// unsupported version.
 fn is_damage(error: &engine::Error) -> bool {
     matches!(error, engine::Error::Corrupt { .. } | engine::Error::Unsupported { .. })
 }
@@ -135,7 +135,7 @@ impl RegionServer {
     }
 
     /// Starts to close a region and reports the outcome. A region that is not open here is reported
-    /// as closed if the order has a number. A late or repeated order changes nothing.
+    /// as closed if the order has a number (`id` > 0). A late or repeated order changes nothing.
     pub(crate) fn begin_close(self: &Arc<Self>, encoded: &str, order: CloseOrder) {
         let novelty = self.orders().record(encoded, order.id);
         if novelty == Novelty::Outdated {

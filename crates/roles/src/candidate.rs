@@ -37,7 +37,7 @@ pub struct Candidate {
     election: Arc<Election>,
     standby: [Arc<Standby>; 3],
     seen: SeenMaster,
-    // Until the process ends.
+    // Marks this process as alive until it ends.
     _alive: Option<Occupied>,
 }
 

@@ -150,8 +150,9 @@ impl IndexedRegion {
             self.ranges.clear();
             self.newest_in_ranges = 0;
         } else {
-            // The logs are of several servers. A log that was created earlier has entries of a
-            // later time, when the region was open on the server of that log.
+            // The logs are of several servers, and their entries overlap in time: a log that was
+            // created earlier can have entries that are newer than this close, if the region was
+            // opened on the server of that log afterwards.
             self.skipped_to = self.skipped_to.max(seq_id);
         }
     }

@@ -12,7 +12,7 @@
 //!   [`Coordinator`];
 //! * [`client`]: reads single znodes from a ZooKeeper server or an endpoint.
 //!
-//! Knows nothing about: RPC, tables, regions other than the names in the messages.
+//! Knows nothing about: RPC, tables and regions, except the names in the messages.
 
 pub mod client;
 pub mod coordinator;

@@ -105,7 +105,8 @@ impl Merge {
         self.sources[usize::from(*current)].row_slice(stop)
     }
 
-    /// Moves to the position of `slice`, which began at the current cell.
+    /// Moves to where the reading of `slice` has stopped. The slice must have begun at the current
+    /// cell.
     pub(crate) fn resume(&mut self, slice: &RowSlice) {
         if let Some(at) = self.ready.pop() {
             self.sources[usize::from(at)].resume(slice);

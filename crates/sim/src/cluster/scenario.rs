@@ -35,8 +35,8 @@ const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_se
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Maximum difference of a wall clock from that of the world. Clients state the timestamps of their
-/// cells, so only the edits of masters depend on these clocks.
+/// Maximum difference between the wall clock of a process and that of the simulation. Clients state
+/// the timestamps of their cells, so only the edits of masters depend on these clocks.
 const SKEW_MAX_MS: u64 = 20_000;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
@@ -166,7 +166,8 @@ impl Scenario {
     pub(super) async fn start(&mut self) -> Result<(), String> {
         observe(&self.world, &self.cluster, self.workload.history());
         let root = RootDir::new(FilePath::root());
-        // In the product, a lock makes one process create the directory.
+        // The root directory is created here, because the simulation lacks the lock with which only
+        // one process does this in the product.
         let identity = root.open_or_create(&*self.operator_fs, &*self.operator_env.random).await;
         identity.map_err(|error| error.to_string())?;
         self.cluster.processes().for_each(|process| drop(process.start()));

@@ -102,13 +102,11 @@ async fn balance(session: &mut ShellSession, mut arguments: Arguments) -> Result
     }
     arguments.finish()?;
     let balanced = session.client.admin().balance(is_dry).await?;
-    let (calculated, executed) = (balanced.moves_calculated, balanced.moves_executed);
-    session.printer.line(match balanced.ran {
-        true => "Balancer ran",
-        false => "Balancer did not run. See logs for details.",
-    })?;
-    session.printer.line(&format!("Moves calculated: {calculated}, moves executed: {executed}"))?;
-    Ok(Outcome::Value(balanced.ran.to_string()))
+    if balanced.moves_calculated > 0 {
+        let (calculated, executed) = (balanced.moves_calculated, balanced.moves_executed);
+        session.printer.line(&format!("Moves calculated: {calculated}, moves executed: {executed}"))?;
+    }
+    show(session, balanced.ran)
 }
 
 async fn switch_balancer(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
@@ -191,6 +189,10 @@ async fn clear_dead(session: &mut ShellSession, mut arguments: Arguments) -> Res
         servers = admin.cluster_status().await?.dead_servers;
     }
     let left = admin.clear_dead_servers(&servers).await?;
+    if left.is_empty() {
+        session.printer.line("true")?;
+        return Ok(Outcome::Value("[]".into()));
+    }
     list(session, "SERVERNAME", &left)
 }
 

@@ -404,7 +404,7 @@ fn refusals(server: &Server) {
     check_refused(server, "drop 'n1'", "Table n1 is enabled. Disable it first.");
     check_refused(server, "put 'n1'", "wrong number of arguments (given 1, expected 4..6)");
     check_refused(server, "scan 'n1', FILTER => 'x'", "Incorrect Filter String");
-    check_refused(server, "balancer", "line 1, column 1: balancer is not supported yet");
+    check_refused(server, "normalize", "line 1, column 1: normalize is not supported yet");
     check_refused(server, "alert 'n1'", "line 1, column 1: unknown command alert; see: help");
     let output = server.shell("list\nput 'n1', r");
     assert_eq!(

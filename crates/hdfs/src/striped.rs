@@ -4,7 +4,8 @@
 //! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
 //! that failed permanently. After any error it is therefore reopened, and the read is repeated.
 //!
-//! The library panics on a read past the end of the file, so each range is checked first.
+//! The library panics on a read past the end of the file, so each range is checked first. As in
+//! Hadoop, reads of erasure-coded files are not hedged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +13,6 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::{Error, FilePath, Result};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use hdfs_native::file::FileReader as LibraryReader;
 use hdfs_native::{Client, HdfsError};
 use tracing::warn;
@@ -21,8 +20,6 @@ use tracing::warn;
 use crate::file::Shared;
 
 const ATTEMPTS: u32 = 6;
-/// Concurrent reads of the same bytes, if hedged reads are enabled.
-const HEDGES_MAX: usize = 4;
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -31,14 +28,14 @@ pub(crate) struct StripedReader {
     shared: Arc<Shared>,
     client: Client,
     path: FilePath,
-    // A path of the file's inode.
+    // The path that names the file by its inode: `/.reserved/.inodes/ID`.
     inode: String,
     len: u64,
     reader: Mutex<Arc<LibraryReader>>,
 }
 
 impl StripedReader {
-    /// Opens the file with this path of its inode.
+    /// Opens the file that `inode`, a path, names by its inode.
     pub(crate) async fn open(
         shared: Arc<Shared>,
         client: Client,
@@ -66,7 +63,7 @@ impl StripedReader {
         let mut reader = self.current();
         let mut attempt = 1;
         loop {
-            let read = self.shared.env.timeout(self.shared.limits.read, self.hedged(&reader, offset, len));
+            let read = self.shared.env.timeout(self.shared.limits.read, self.read_once(&reader, offset, len));
             let error = match read.await {
                 Some(Ok(bytes)) => return Ok(bytes),
                 Some(Err(error)) => error,
@@ -85,36 +82,6 @@ impl StripedReader {
                 Err(error @ Error::NotFound { .. }) => return Err(error),
                 // The old reader may still work.
                 Err(error) => warn!(path = %self.path, %error, "cannot reopen a file for a read"),
-            }
-        }
-    }
-
-    /// Reads. If that takes long and hedged reads are enabled, also reads through new readers, each
-    /// of which chooses among the replicas again.
-    async fn hedged(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
-        let Some(after) = self.shared.settings.hedge_after else {
-            return self.read_once(reader, offset, len).await;
-        };
-        let mut running: FuturesUnordered<BoxFuture<'_, Result<Bytes>>> = FuturesUnordered::new();
-        running.push(Box::pin(self.read_once(reader, offset, len)));
-        let mut started = 1;
-        loop {
-            let next = tokio::select! {
-                biased;
-                next = running.next() => next,
-                () = self.shared.env.clock.sleep(after), if started < HEDGES_MAX => {
-                    started += 1;
-                    running.push(Box::pin(async move {
-                        let reader = self.reopen().await?;
-                        self.read_once(&reader, offset, len).await
-                    }));
-                    continue;
-                }
-            };
-            match next {
-                Some(Err(_)) if !running.is_empty() => {}
-                Some(read) => return read,
-                None => return Err(Error::io(&self.path, "read", "no replica was read")),
             }
         }
     }

@@ -8,10 +8,14 @@ use prost::Message;
 
 use crate::connection::{CallError, parse_response};
 use crate::generated::{
-    AddBlockResponse, BoolResponse, CreateResponse, DatanodeId, DatanodeInfo, ErasureCodingPolicyResponse,
-    ExtendedBlock, FileInfoResponse, FsStatsResponse, ListingResponse, LocatedBlock, ServerDefaultsResponse,
+    AddBlockResponse, BlockLocationsResponse, BoolResponse, CreateResponse, DatanodeId, DatanodeInfo,
+    ErasureCodingPolicyResponse, ExtendedBlock, FileInfoResponse, FsStatsResponse, ListingResponse,
+    LocatedBlock, ServerDefaultsResponse, UpdateBlockForPipelineResponse,
 };
+use crate::hosts::hosts_of;
 use crate::link::{Link, Node, Stage, Target};
+use crate::located::Located;
+use crate::replica::exchange;
 
 /// The response of a NameNode to any call.
 pub fn namenode_response(bytes: &[u8]) {
@@ -27,7 +31,14 @@ pub fn namenode_response(bytes: &[u8]) {
     decode::<BoolResponse>(&body);
     decode::<CreateResponse>(&body);
     decode::<ErasureCodingPolicyResponse>(&body);
-    decode::<FileInfoResponse>(&body);
+    if let Some(status) = decode::<FileInfoResponse>(&body).and_then(|found| found.fs) {
+        let _ = hosts_of("file".to_owned(), &status);
+        let _ = status.locations.map(|located| Located::parse(&located));
+    }
+    if let Some(located) = decode::<BlockLocationsResponse>(&body).and_then(|found| found.locations) {
+        let _ = Located::parse(&located);
+    }
+    decode::<UpdateBlockForPipelineResponse>(&body);
     decode::<FsStatsResponse>(&body);
     decode::<ListingResponse>(&body);
     decode::<ServerDefaultsResponse>(&body);
@@ -64,6 +75,19 @@ pub fn datanode_messages(bytes: &[u8]) {
     };
     let fault = fault.expect_err("the input ends before the last acknowledgement");
     assert!(fault.node < count, "the node at fault is one of the pipeline");
+}
+
+/// What a DataNode sends for a read.
+pub fn datanode_read(bytes: &[u8]) {
+    // It begins and ends within a chunk.
+    const OFFSET: u64 = 700;
+    const LEN: usize = 3000;
+    let input = std::io::Cursor::new(bytes.to_vec());
+    let stream: Box<dyn Stream> = Box::new(tokio::io::join(input, tokio::io::sink()));
+    let read = exchange(stream, &Bytes::new(), OFFSET, LEN).now_or_never().expect("no wait");
+    if let Ok((data, _)) = read {
+        assert_eq!(data.len(), LEN, "a read never returns fewer bytes");
+    }
 }
 
 /// A block on three DataNodes.

@@ -12,7 +12,8 @@ pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {
     let mut bytes_by_host: HashMap<String, u64> = HashMap::new();
     for block in status.locations.iter().flat_map(|located| &located.blocks) {
         for host in names_of_hosts(block) {
-            *bytes_by_host.entry(host).or_default() += block.b.num_bytes();
+            let bytes = bytes_by_host.entry(host).or_default();
+            *bytes = bytes.saturating_add(block.b.num_bytes());
         }
     }
     FileHosts { name, len: status.length, bytes_by_host }

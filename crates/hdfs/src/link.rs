@@ -23,7 +23,7 @@ pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
 const STATUS_BITS: u32 = 0xf;
 const INBOUND_BYTES: usize = 1 << 10;
-/// Most bytes of a DataNode's message. It has a few bytes for each node, or an exception's text.
+/// Maximum length of a DataNode's message. It has a few bytes for each node, or an exception's text.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A DataNode that stores a replica.
@@ -94,7 +94,7 @@ pub(crate) struct Target<'a> {
     pub(crate) block: &'a ExtendedBlock,
     pub(crate) token: &'a Bytes,
     pub(crate) client_name: &'a str,
-    /// Most bytes that the block will have.
+    /// Maximum number of bytes that the block will have.
     pub(crate) block_bytes: u64,
     pub(crate) by_hostname: bool,
     pub(crate) stage: Stage,

@@ -41,7 +41,8 @@ impl Located {
                 return Err(format!("a block begins at {} and not at {offset}", found.offset));
             }
             let replicated = replicated(found)?;
-            offset += replicated.len;
+            let end = replicated.len.checked_add(offset);
+            offset = end.ok_or_else(|| format!("a block of {} bytes at {offset}", replicated.len))?;
             blocks.push(replicated);
         }
         match offset == located.file_length {
@@ -139,6 +140,10 @@ mod tests {
         let mut gap = blocks(&[10, 10]);
         gap.blocks[1].offset = 11;
         assert!(Located::parse(&gap).is_err());
+        assert!(Located::parse(&blocks(&[10, 0])).is_ok());
+        let mut endless = blocks(&[10, 10]);
+        endless.blocks[1].b.num_bytes = Some(u64::MAX);
+        assert!(Located::parse(&endless).is_err());
         let mut short = blocks(&[10, 10]);
         short.file_length = 21;
         assert!(Located::parse(&short).is_err());

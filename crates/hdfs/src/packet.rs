@@ -12,7 +12,7 @@ use crate::generated::PacketHeader;
 
 /// Bytes that a checksum covers.
 pub(crate) const CHUNK_BYTES: usize = 512;
-/// Most data bytes of a packet.
+/// Maximum number of data bytes in a packet.
 pub(crate) const PACKET_DATA_MAX: usize = 64 << 10;
 /// Sequence number of a heartbeat.
 pub(crate) const HEARTBEAT: i64 = -1;

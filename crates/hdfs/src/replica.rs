@@ -26,9 +26,9 @@ const CHECKSUM_CRC32: u32 = 1;
 /// The client has verified the checksums.
 const STATUS_CHECKSUM_OK: u32 = 6;
 const STATUS_ACCESS_TOKEN: u32 = 5;
-/// Most bytes that one checksum may cover.
+/// Maximum number of bytes that one checksum may cover.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Most data bytes that a packet may have (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
+/// Maximum number of data bytes in a packet (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
 const PACKET_MAX: usize = 16 << 20;
 const HEADER_MAX: usize = 1 << 10;
 /// Size of the receive buffer: the header and the checksums of a packet of usual size. The data of
@@ -69,7 +69,7 @@ impl ReadContext<'_> {
         let (uuid, clock) = (&node.id.datanode_uuid, &self.env.clock);
         if let Some(stream) = self.idle.take(uuid, clock.monotonic()) {
             // The DataNode may just have closed it.
-            match self.exchange(stream, &request, offset, len).await {
+            match exchange(stream, &request, offset, len).await {
                 Err(ReplicaFault::Node(_)) => {}
                 read => return self.finish(uuid, read),
             }
@@ -78,7 +78,7 @@ impl ReadContext<'_> {
         let port = u16::try_from(node.id.xfer_port);
         let port = port.map_err(|_| ReplicaFault::Node("invalid port".to_owned()))?;
         let stream = self.env.net.connect(host, port).await.map_err(broken)?;
-        let read = self.exchange(stream, &request, offset, len).await;
+        let read = exchange(stream, &request, offset, len).await;
         self.finish(uuid, read)
     }
 
@@ -108,32 +108,33 @@ impl ReadContext<'_> {
         bytes.put_slice(&request.encode_length_delimited_to_vec());
         bytes.freeze()
     }
+}
 
-    async fn exchange(
-        &self,
-        mut stream: Box<dyn Stream>,
-        request: &Bytes,
-        offset: u64,
-        len: usize,
-    ) -> Result<(Bytes, Box<dyn Stream>), ReplicaFault> {
-        stream.write_all(request).await.map_err(broken)?;
-        stream.flush().await.map_err(broken)?;
-        let mut inbound = Inbound { stream, bytes: BytesMut::with_capacity(INBOUND_BYTES) };
-        let response = inbound.response().await.map_err(broken)?;
-        let message = || response.message.clone().unwrap_or_default();
-        match (response.status, response.read_checksum_info) {
-            (SUCCESS, Some(info)) => {
-                let chunks = Chunks::of(info.checksum)?;
-                let skipped = offset.checked_sub(info.chunk_offset).map(|skipped| skipped as usize);
-                let skipped = skipped.filter(|skipped| *skipped < chunks.bytes);
-                let invalid = || ReplicaFault::Node("the data begins at a wrong position".to_owned());
-                let data = inbound.receive(&chunks, skipped.ok_or_else(invalid)?, len).await?;
-                Ok((data, inbound.stream))
+/// Sends a request to read `len` bytes from `offset`, and receives them. Returns them with the
+/// connection, on which nothing is outstanding.
+pub(crate) async fn exchange(
+    mut stream: Box<dyn Stream>,
+    request: &Bytes,
+    offset: u64,
+    len: usize,
+) -> Result<(Bytes, Box<dyn Stream>), ReplicaFault> {
+    stream.write_all(request).await.map_err(broken)?;
+    stream.flush().await.map_err(broken)?;
+    let mut inbound = Inbound { stream, bytes: BytesMut::with_capacity(INBOUND_BYTES) };
+    let response = inbound.response().await.map_err(broken)?;
+    let message = || response.message.clone().unwrap_or_default();
+    match (response.status, response.read_checksum_info) {
+        (SUCCESS, Some(info)) => {
+            let chunks = Chunks::of(info.checksum)?;
+            let data = inbound.receive(&chunks, info.chunk_offset, offset, len).await?;
+            match inbound.bytes.is_empty() {
+                true => Ok((data, inbound.stream)),
+                false => Err(ReplicaFault::Node("more bytes than the response has".to_owned())),
             }
-            (SUCCESS, None) => Err(ReplicaFault::Node("a response without checksums".to_owned())),
-            (STATUS_ACCESS_TOKEN, _) => Err(ReplicaFault::Token),
-            (status, _) => Err(ReplicaFault::Refused(format!("status {status}: {}", message()))),
         }
+        (SUCCESS, None) => Err(ReplicaFault::Node("a response without checksums".to_owned())),
+        (STATUS_ACCESS_TOKEN, _) => Err(ReplicaFault::Token),
+        (status, _) => Err(ReplicaFault::Refused(format!("status {status}: {}", message()))),
     }
 }
 
@@ -186,8 +187,19 @@ impl Inbound {
         }
     }
 
-    /// Receives all packets; returns the `len` bytes after the first `skipped` ones.
-    async fn receive(&mut self, chunks: &Chunks, skipped: usize, len: usize) -> Result<Bytes, ReplicaFault> {
+    /// Receives all packets, the first of which is at `begin` in the block. Returns the `len` bytes
+    /// from `offset`.
+    async fn receive(
+        &mut self,
+        chunks: &Chunks,
+        begin: u64,
+        offset: u64,
+        len: usize,
+    ) -> Result<Bytes, ReplicaFault> {
+        let skipped = offset.checked_sub(begin).filter(|skipped| *skipped < chunks.bytes as u64);
+        let Some(skipped) = skipped.map(|skipped| skipped as usize) else {
+            return Err(ReplicaFault::Node("the data begins at a wrong position".to_owned()));
+        };
         // The last packet ends with a whole chunk.
         let most = skipped + len + chunks.bytes;
         let mut data = BytesMut::with_capacity(most);
@@ -197,10 +209,14 @@ impl Inbound {
             if data.len() + data_len > most {
                 return Err(ReplicaFault::Node("more data than requested".to_owned()));
             }
+            // A packet has correct checksums also if it is for another position.
+            if data_len > 0 && header.offset_in_block as u64 != begin + data.len() as u64 {
+                return Err(ReplicaFault::Node("a packet at a wrong position".to_owned()));
+            }
             let sums = self.take(sums_len).await.map_err(broken)?;
-            let begin = data.len();
+            let verified = data.len();
             self.copy(&mut data, data_len).await.map_err(broken)?;
-            chunks.verify(&data[begin..], sums)?;
+            chunks.verify(&data[verified..], sums)?;
             if header.last_packet_in_block {
                 break;
             }

@@ -22,6 +22,8 @@ pub(crate) enum ReadBehavior {
     Good,
     /// Changes a bit of the data.
     Corrupt,
+    /// Sends packets that state a wrong position.
+    Misplaced,
     /// Refuses the access token.
     ExpiredToken,
 }
@@ -73,7 +75,8 @@ impl FakeDataNode {
         let end = (request.offset + request.len).next_multiple_of(CHUNK_BYTES as u64);
         let data = &bytes[begin as usize..bytes.len().min(end as usize)];
         for (seqno, part) in data.chunks(PACKET_BYTES).enumerate() {
-            let mut packet = packet(begin, seqno, part, false);
+            let moved = if behavior == ReadBehavior::Misplaced { CHUNK_BYTES as u64 } else { 0 };
+            let mut packet = packet(begin + moved, seqno, part, false);
             if behavior == ReadBehavior::Corrupt {
                 *packet.last_mut().unwrap() ^= 1;
             }

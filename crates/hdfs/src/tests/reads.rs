@@ -117,6 +117,11 @@ async fn a_corrupt_replica_is_reported_and_another_one_read() {
         let bad: Vec<_> = state.bad_blocks.iter().map(|block| block.locs.clone()).collect();
         assert_eq!(bad, [[crate::testing::info(1)]]);
     }
+    cluster.set_reads(&[0], ReadBehavior::Misplaced);
+    assert_eq!(reader.read_at(600, 100).await.unwrap(), bytes[600..700]);
+    cluster.set_reads(&[1], ReadBehavior::Misplaced);
+    let failed = reader.read_at(600, 100).await.unwrap_err();
+    assert!(failed.to_string().contains("wrong position"), "no other bytes are returned: {failed}");
     cluster.set_reads(&[0, 1], ReadBehavior::Corrupt);
     let failed = reader.read_at(0, 3000).await.unwrap_err();
     assert!(failed.to_string().contains("checksums"), "no corrupt byte is returned: {failed}");

@@ -208,7 +208,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// On which hosts the files of a directory are; `None` if the storage belongs to no host.
+    /// On which hosts the files of a directory are; `None` if the storage does not report hosts.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the directory does not exist.

@@ -4,7 +4,7 @@
 //! whenever it has other files than before. One call covers a directory. If the storage does not
 //! report hosts, such as a local disk, everything counts as local and the task ends.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Locality {
 pub struct Localities {
     // The name of this host.
     host: String,
-    // By encoded name; `None` if the storage belongs to no host.
+    // By encoded name; `None` if the storage does not report hosts, or was not asked yet.
     known: Mutex<Option<HashMap<Arc<str>, Known>>>,
 }
 
@@ -61,8 +61,8 @@ impl Localities {
         Localities { host: host.to_owned(), known: Mutex::new(None) }
     }
 
-    /// The locality of a region, if the storage belongs to hosts. A region that was not examined
-    /// yet has no local bytes.
+    /// The locality of a region; `None` if the storage does not report hosts. A region that was not
+    /// examined yet has no local bytes.
     pub fn of(&self, region: &Region) -> Option<Locality> {
         let known = self.lock();
         let known = known.as_ref()?;
@@ -77,9 +77,17 @@ impl Localities {
         if all.total_bytes == 0 { 1.0 } else { f64::from(all.share()) }
     }
 
-    /// Examines the regions that have other files than before. Returns whether the storage belongs
-    /// to hosts.
-    async fn refresh(&self, fs: &dyn FileSystem, regions: &[Arc<Region>]) -> bool {
+    /// Asks whether the storage reports hosts, before regions are examined.
+    async fn begin(&self, fs: &dyn FileSystem) -> fs::Result<bool> {
+        let reports_hosts = fs.file_hosts(&FilePath::root()).await?.is_some();
+        if reports_hosts {
+            self.lock().get_or_insert_default();
+        }
+        Ok(reports_hosts)
+    }
+
+    /// Examines the regions that have other files than before.
+    async fn refresh(&self, fs: &dyn FileSystem, regions: &[Arc<Region>]) {
         self.forget_all_but(regions);
         for region in regions {
             let files = files_of(region);
@@ -90,39 +98,34 @@ impl Localities {
                 continue;
             }
             match self.locality_of(fs, &files).await {
-                Ok(Some(locality)) => {
+                Ok(locality) => {
                     let known = Known { files, locality };
                     self.lock().get_or_insert_default().insert(region.encoded_name().clone(), known);
                 }
-                Ok(None) => return false,
                 // A compaction may have removed a file. The next search finds other files.
                 Err(error) => debug!(region = %region.name(), %error, "cannot locate the files of a region"),
             }
         }
-        true
     }
 
     fn forget_all_but(&self, regions: &[Arc<Region>]) {
+        let names: HashSet<&str> = regions.iter().map(|region| &**region.encoded_name()).collect();
         if let Some(known) = self.lock().as_mut() {
-            known.retain(|encoded, _| regions.iter().any(|region| region.encoded_name() == encoded));
+            known.retain(|encoded, _| names.contains(&**encoded));
         }
     }
 
-    async fn locality_of(
-        &self,
-        fs: &dyn FileSystem,
-        files: &BTreeSet<FilePath>,
-    ) -> fs::Result<Option<Locality>> {
+    async fn locality_of(&self, fs: &dyn FileSystem, files: &BTreeSet<FilePath>) -> fs::Result<Locality> {
         let mut locality = Locality::default();
         let dirs: BTreeSet<FilePath> = files.iter().map(FilePath::parent).collect();
         for dir in dirs {
-            let Some(hosts) = fs.file_hosts(&dir).await? else { return Ok(None) };
+            let hosts = fs.file_hosts(&dir).await?.unwrap_or_default();
             for file in hosts.iter().filter(|file| files.contains(&dir.join(&file.name))) {
                 let local_bytes = file.bytes_by_host.get(&self.host).copied().unwrap_or(0);
                 locality.add(Locality { local_bytes, total_bytes: file.len });
             }
         }
-        Ok(Some(locality))
+        Ok(locality)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<HashMap<Arc<str>, Known>>> {
@@ -136,7 +139,7 @@ fn files_of(region: &Region) -> BTreeSet<FilePath> {
 }
 
 /// Starts the task. It ends when all other references to `localities` are dropped, or if the
-/// storage belongs to no host.
+/// storage does not report hosts.
 pub(crate) fn watch(
     env: &Env,
     localities: &Arc<Localities>,
@@ -147,9 +150,16 @@ pub(crate) fn watch(
     let (fs, regions) = (fs.clone(), regions.clone());
     env.spawn(TaskClass::Background, async move {
         while let Some(localities) = weak.upgrade() {
-            if !localities.refresh(&*fs, &regions.all()).await {
-                return;
+            match localities.begin(&*fs).await {
+                Ok(true) => break,
+                Ok(false) => return,
+                Err(error) => debug!(%error, "cannot ask where files are"),
             }
+            drop(localities);
+            clock.sleep(PERIOD).await;
+        }
+        while let Some(localities) = weak.upgrade() {
+            localities.refresh(&*fs, &regions.all()).await;
             drop(localities);
             clock.sleep(PERIOD).await;
         }
@@ -165,5 +175,12 @@ mod tests {
         assert_eq!(Locality::default().share(), 0.0, "as in HBase");
         assert_eq!(Locality { local_bytes: 30, total_bytes: 120 }.share(), 0.25);
         assert_eq!(Localities::new("h").share(), 1.0);
+    }
+
+    #[tokio::test]
+    async fn a_storage_without_hosts_is_not_examined() {
+        let localities = Localities::new("h");
+        assert!(!localities.begin(&*fs::memory::MemoryFs::new()).await.unwrap());
+        assert!(localities.lock().is_none(), "all regions count as local, also those without files");
     }
 }

@@ -142,3 +142,30 @@ fn io(error: fs::Error) -> JavaException {
 pub(super) fn encoded_names(regions: &[RegionInfo]) -> impl Iterator<Item = String> {
     regions.iter().map(RegionInfo::encoded_name)
 }
+
+#[cfg(test)]
+mod tests {
+    use fs::AccessPattern;
+    use fs::memory::MemoryFs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_log_that_was_removed_before_the_fence_is_not_back_after_a_power_loss() {
+        let (from, to) = (FilePath::new("WALs/s"), FilePath::new("WALs/s-splitting"));
+        let (fs, archive) = (MemoryFs::new(), FilePath::new("oldWALs"));
+        fs.make_dirs(&from).await.unwrap();
+        fs.make_dirs(&archive).await.unwrap();
+        for log in ["removed", "kept"] {
+            fs.create(&from.join(log), AccessPattern::Log).await.unwrap().close().await.unwrap();
+        }
+        fs.sync_dir(&from).await.unwrap();
+        fs.rename(&from.join("removed"), &archive.join("removed")).await.unwrap();
+        fence_dir(&*fs, &from, &to).await.unwrap();
+        for choice in [0, 1, u64::MAX] {
+            let after = fs.crash(&mut || choice);
+            let logs: Vec<String> = after.list(&to).await.unwrap().into_iter().map(|log| log.name).collect();
+            assert_eq!(logs, ["kept"], "with the choice {choice}");
+        }
+    }
+}

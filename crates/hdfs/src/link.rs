@@ -23,7 +23,8 @@ pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
 const STATUS_BITS: u32 = 0xf;
 const INBOUND_BYTES: usize = 1 << 10;
-/// Maximum length of a DataNode's message. It has a few bytes for each node, or an exception's text.
+/// Maximum length of a DataNode's message. It has a few bytes for each node, or the text of an
+/// exception.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A DataNode that stores a replica.

@@ -180,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn a_storage_without_hosts_is_not_examined() {
         let localities = Localities::new("h");
-        assert!(!localities.begin(&*fs::memory::MemoryFs::new()).await.unwrap());
+        assert!(!localities.begin(&fs::memory::MemoryFs::new()).await.unwrap());
         assert!(localities.lock().is_none(), "all regions count as local, also those without files");
     }
 }

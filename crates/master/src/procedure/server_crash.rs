@@ -161,7 +161,7 @@ mod tests {
         }
         fs.sync_dir(&from).await.unwrap();
         fs.rename(&from.join("removed"), &archive.join("removed")).await.unwrap();
-        fence_dir(&*fs, &from, &to).await.unwrap();
+        fence_dir(&fs, &from, &to).await.unwrap();
         for choice in [0, 1, u64::MAX] {
             let after = fs.crash(&mut || choice);
             let logs: Vec<String> = after.list(&to).await.unwrap().into_iter().map(|log| log.name).collect();

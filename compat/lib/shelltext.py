@@ -57,6 +57,8 @@ VOLATILE = [
     # Procedures and calls are numbered.
     (re.compile(r"pid=\d+"), "pid=@"),
     (re.compile(r"\bcallId[:=] ?\d+"), "callId=@"),
+    # The suites are one script, so a line number depends on the suites before it.
+    (re.compile(r"^ERROR: line \d+, column", re.MULTILINE), "ERROR: line @, column"),
 ]
 
 # Commands whose output is in directory order.

@@ -174,12 +174,21 @@ impl Cluster {
 
     /// Another master of the same data, before its initialization.
     pub fn master_without_regions(&self) -> Arc<Master> {
+        self.uninitialized_master(None)
+    }
+
+    /// The same, whose region servers are other processes.
+    pub fn master_of_other_processes(&self) -> Arc<Master> {
+        self.uninitialized_master(Some(master::Cluster { live: Vec::new(), active_since_ms: 1 }))
+    }
+
+    fn uninitialized_master(&self, cluster: Option<master::Cluster>) -> Arc<Master> {
         Master::new(MasterParts {
             env: self.env.clone(),
             fs: self.fs.clone(),
             root: self.root.clone(),
             store: self.store.region().clone(),
-            cluster: None,
+            cluster,
             connections: Arc::new(Direct::default()),
             coordinator: MemoryCoordinator::new(&self.env),
             names: Names::below("/hbase"),

@@ -11,6 +11,7 @@
 
 mod alter;
 mod cluster;
+mod dead_servers;
 mod decommission;
 mod failures;
 mod integrity;

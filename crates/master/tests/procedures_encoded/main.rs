@@ -7,6 +7,8 @@
 mod alter;
 #[path = "../procedures/cluster.rs"]
 mod cluster;
+#[path = "../procedures/dead_servers.rs"]
+mod dead_servers;
 #[path = "../procedures/decommission.rs"]
 mod decommission;
 #[path = "../procedures/failures.rs"]

@@ -1,8 +1,10 @@
-//! Work on log files other than commits: writes the trailers of replaced logs, and moves unneeded
-//! logs to the archive.
+//! Work on log files that is not part of a commit. The housekeeper writes the trailers of replaced
+//! logs, moves unneeded logs to the archive, removes partly created logs, and records which logs
+//! are retained.
 //!
 //! A separate task does these jobs in order, so that no commit waits for them. Durability does not
-//! depend on them: after a failure, which is logged, the next run finds the file.
+//! depend on them. If a job fails, a message is written to the server's log, and the next start of
+//! the server finds the log file where it was.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,7 +26,8 @@ pub(crate) enum Job {
     Archive(Vec<FilePath>),
     /// Removes a log that was only partly created.
     Discard(FilePath),
-    /// Moves a damaged log of an earlier run to a directory instead of the archive: log, directory.
+    /// Sets the directory to which a damaged log of an earlier run is moved when it is no longer
+    /// needed, instead of to the archive. The fields are the log and the directory.
     MoveTo(FilePath, FilePath),
     /// Records which logs are retained.
     Record,
@@ -43,12 +46,12 @@ pub(crate) struct Housekeeper {
     pub(crate) destinations: HashMap<FilePath, FilePath>,
     // The file that records the retained logs.
     pub(crate) record: Option<FilePath>,
-    // The content of this file.
+    // The content of the file `record`.
     pub(crate) recorded: Vec<RecordedLog>,
 }
 
 impl Housekeeper {
-    /// Runs until all senders are gone.
+    /// Runs until all senders are dropped.
     pub(crate) async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
         while let Some(job) = jobs.recv().await {
             match job {
@@ -93,12 +96,12 @@ impl Housekeeper {
         for path in paths {
             match self.move_one(&path).await {
                 Ok(()) => {
-                    info!(%path, archive = %self.archive_dir, "archived a log: all its edits are flushed")
+                    info!(%path, to = %self.destination(&path), "moved a log: all its edits are flushed")
                 }
                 // Moved by an earlier attempt whose directory sync failed, or by the operator.
                 Err(fs::Error::NotFound { .. }) => (),
                 Err(error) => {
-                    warn!(%path, %error, "cannot archive a log that is no longer needed; retrying later");
+                    warn!(%path, %error, "cannot move a log that is no longer needed; retrying later");
                     self.failed_moves.push(path);
                 }
             }
@@ -121,8 +124,13 @@ impl Housekeeper {
         }
     }
 
+    /// The directory to which a log is moved when it is no longer needed.
+    fn destination(&self, path: &FilePath) -> &FilePath {
+        self.destinations.get(path).unwrap_or(&self.archive_dir)
+    }
+
     async fn move_one(&self, path: &FilePath) -> fs::Result<()> {
-        let to = self.destinations.get(path).unwrap_or(&self.archive_dir);
+        let to = self.destination(path);
         if *to != self.archive_dir {
             self.fs.make_dirs(to).await?;
         }

@@ -5,17 +5,17 @@
 //! serves only one half. If a group waits for the edits of all writers, every second sync is saved.
 //! If the wait takes no longer than a sync, no edit is committed later than without it.
 //!
-//! Whether the writers append again is found by trying. After a wait that took longer than a sync,
-//! the next wait is postponed.
+//! Whether the writers append again is found by trying. A wait fails if not all expected edits
+//! came, or if it took longer than a sync. After a wait that failed, the next one is postponed.
 
 use std::time::Duration;
 
 /// Shortest sync that is worth a wait.
 const SYNC_MIN: Duration = Duration::from_micros(50);
 /// Longest sync that is worth a wait. Syncs are longer if the disk is slow or the group is large. A
-/// useless wait of that length would cost too much.
+/// wait as long as such a sync would cost too much if it failed.
 const SYNC_MAX: Duration = Duration::from_millis(10);
-/// The resolution of timers.
+/// Minimum time limit of a wait, even if syncs are shorter: timers have this resolution.
 const DELAY_MIN: Duration = Duration::from_millis(1);
 /// Maximum number of groups between two waits.
 const PAUSE_MAX: u32 = 1024;
@@ -29,11 +29,11 @@ pub(crate) struct GroupDelay {
     sync: Duration,
     // Groups until the next wait.
     pause: u32,
-    // Value of `pause` after a wait that fails.
+    // Value of `pause` after the next wait that fails.
     next_pause: u32,
 }
 
-/// The end of a wait, at the first of two conditions.
+/// When a wait ends: as soon as one of these conditions is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelayLimit {
     /// This many edits are queued.
@@ -47,8 +47,8 @@ impl GroupDelay {
         GroupDelay { expected: 0, sync: Duration::ZERO, pause: 0, next_pause: 1 }
     }
 
-    /// The limit of the wait before the next group is taken from a queue of `queued` edits; `None`
-    /// if the group must not wait. The caller reports the outcome of the wait to
+    /// How long the next group waits for more edits, if `queued` edits are queued now; `None` if it
+    /// must not wait. The caller reports the outcome of the wait to
     /// [`record_delay`](GroupDelay::record_delay).
     pub(crate) fn delay_limit(&mut self, queued: usize) -> Option<DelayLimit> {
         if queued == 0 || queued >= self.expected || !(SYNC_MIN..=SYNC_MAX).contains(&self.sync) {

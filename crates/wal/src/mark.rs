@@ -16,8 +16,9 @@
 //! the length of any log.
 //!
 //! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes,
-//! `LAWP`. The message has two fields that HBase skips. The first also serves as an end mark, as
-//! long as reserved zeros follow. The second is a durability mark.
+//! `LAWP`. The message has two fields that HBase skips. The first also serves as an end mark: HBase
+//! does not find the trailer while reserved zeros follow it. They are truncated when the file is
+//! closed. The second field is a durability mark.
 
 use base::checksum::{crc32c, matches};
 use bytes::Bytes;
@@ -39,8 +40,8 @@ const _: () = assert!(MARK_LEN == 28);
 /// Number of the durability mark's field in a `WALKey` and in the `WALTrailer`.
 pub(crate) const MARK_FIELD: u32 = 1000;
 
-/// Appends a mark for `offset` of the file, which states that all bytes below `durable` were
-/// synced.
+/// Appends the mark whose position in the file is `offset`. It states that all bytes below
+/// `durable` were synced.
 pub(crate) fn put_mark(out: &mut Vec<u8>, salt: Salt, offset: u64, durable: u64) {
     let start = out.len();
     out.extend_from_slice(&salt.0);
@@ -114,14 +115,15 @@ pub(crate) fn idle_end_mark(salt: Salt, end: u64) -> Bytes {
 const TRAILER_MAGIC: &[u8; 4] = b"LAWP";
 /// Bytes after the trailer's message: its length and the magic.
 pub(crate) const TRAILER_TAIL_LEN: usize = size_of::<u32>() + TRAILER_MAGIC.len();
-/// First field of the trailer. Its tag, read as the length of a key, exceeds the length of any log,
-/// as in the end mark.
+/// Number of the trailer's first field. The field's tag, read as the length of a key, exceeds the
+/// length of any log, as in the end mark.
 const TRAILER_END_FIELD: u32 = (1 << 28) - 1;
-/// Content of that field. Read as a truncated key, the field's length byte, 10, is the tag of the
-/// key's first field, and the content begins with the length of that field.
+/// Content of the trailer's first field. The byte before it is its length, 10. If the trailer is
+/// read as a truncated key, this byte is the tag of the key's first field, and the first five bytes
+/// of the content are the length of the key's first field.
 const TRAILER_END: [u8; 10] = [0xf4, 0xff, 0xff, 0xff, 0x07, 0, 0, 0, 0, 0];
-/// Position of the durability mark in a trailer: after the first field (tag 5, length 1, content),
-/// and the second field's tag 2 and length 1.
+/// Position of the durability mark in a trailer. Before it are the first field (5 bytes of tag, 1
+/// byte of length, the content), and the tag (2 bytes) and length (1 byte) of the second field.
 const TRAILER_MARK_AT: usize = 6 + TRAILER_END.len() + 3;
 /// Bytes of a trailer that is written here.
 pub(crate) const TRAILER_LEN: usize = TRAILER_MARK_AT + MARK_LEN + TRAILER_TAIL_LEN;

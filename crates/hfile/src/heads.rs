@@ -21,7 +21,8 @@ const PARTS: usize = 16;
 
 /// A head as a number. A `u64` distinguishes more rows than a `u32`, and takes more memory.
 pub(crate) trait Head: Copy + Default + Ord {
-    /// The head of a row. `rest` is the row without the common prefix. Padded with zeros.
+    /// The head of a row. `rest` is the row without the common prefix. If `rest` is shorter than a
+    /// head, zeros follow it.
     fn of(rest: &[u8]) -> Self;
 }
 

@@ -206,8 +206,8 @@ impl Index {
         start + self.entries[range].partition_point(|entry| is_before(self.key_of(entry)))
     }
 
-    /// Like [`last_where`](Self::last_where) for a data index, where `is_before` compares with a
-    /// key of `row`. Compares few keys.
+    /// Like [`last_where`](Self::last_where) for a data index. `is_before` compares index keys with
+    /// one cell key, and `row` is the row of that cell key. Compares few keys.
     #[inline]
     pub(crate) fn last_where_by_head(&self, row: &[u8], is_before: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let equal = self.head_search.equal_range(row, self.len(), |at| self.row_heads[at]);

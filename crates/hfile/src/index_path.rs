@@ -72,9 +72,11 @@ impl IndexPath {
             .map(|(index, at)| index.key(at + 1))
     }
 
-    /// Moves to the last data block whose index key satisfies `is_before`, a comparison with a key
-    /// of `row`. If there is no such block and `or_first` is true, moves to the first block.
-    /// Returns whether the path is at a block.
+    /// Moves to the last data block whose index key satisfies `is_before`. If there is no such
+    /// block and `or_first` is true, moves to the first block. Returns whether the path is at a
+    /// block.
+    ///
+    /// `is_before` compares index keys with one cell key, and `row` is the row of that cell key.
     pub(crate) fn seek(
         &mut self,
         file: &Arc<Reader>,
@@ -111,9 +113,9 @@ impl IndexPath {
         Ok(true)
     }
 
-    /// Moves `stride` data blocks ahead within the index leaf, or else to the first block of the
-    /// next leaf. Skips the rest of a leaf if it is shorter than half a stride. Returns false if
-    /// there is no next step; the path is then invalid.
+    /// Moves `stride` data blocks ahead within the index leaf. If the leaf has no such block, or
+    /// fewer than half a stride of blocks from there on, moves to the first block of the next leaf.
+    /// Returns false if there is no next step; the path is then invalid.
     pub(crate) fn next_step(
         &mut self,
         file: &Arc<Reader>,

@@ -55,7 +55,7 @@ pub(super) async fn open(
     section.open(trailer, options).await
 }
 
-/// The section of a file that is read on open, while it is being read.
+/// State while the load-on-open section of a file is being read.
 struct Section<'a> {
     file: &'a Arc<dyn FileReader>,
     file_id: u64,
@@ -82,7 +82,9 @@ impl Section<'_> {
         .map_err(damaged_at(root_block.offset()))?;
         self.next(&mut at, BlockKind::RootIndex).await?;
         if at != trailer.file_info_offset {
-            return Err(damaged_at(self.end)(Fault::Damaged("file info is not at the trailer's offset")));
+            return Err(damaged_at(self.end)(Fault::Damaged(
+                "file info is not at the offset that the trailer states",
+            )));
         }
         let info_block = self.next(&mut at, BlockKind::FileInfo).await?;
         let info = parse_info(&info_block, &trailer).map_err(damaged_at(info_block.offset()))?;

@@ -1,4 +1,5 @@
-//! The description of a stretch and the locations of its strips.
+//! The directory of a stretch. It describes the cells of the stretch and states where its strips
+//! are. [`sidecar`](super) defines these terms.
 
 use bytes::Bytes;
 
@@ -57,7 +58,8 @@ impl Directory {
         self.strips.iter().find(|(name, _)| name == qualifier).map(|(_, location)| *location)
     }
 
-    /// Whether the stretch has strips, one for each column of any row.
+    /// Whether the stretch has strips: one with the row keys, and one for each column that at least
+    /// one row has.
     pub fn has_strips(&self) -> bool {
         self.row_keys.is_some()
     }

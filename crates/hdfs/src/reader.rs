@@ -1,9 +1,9 @@
 //! Reads of replicated files.
 //!
 //! A reader belongs to a file's inode, so it still works after its file was renamed. It keeps the
-//! locations of blocks that it got when it was opened, and asks for new ones if no replica can be
-//! read or the access tokens have expired. A DataNode that fails is left out of reads for two
-//! minutes, if the block has another replica.
+//! locations of blocks that it got when it was opened, and requests new ones if no replica can be
+//! read or the access tokens have expired. For two minutes after a DataNode failed, its replicas
+//! are tried only after those of other DataNodes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,8 +24,8 @@ use crate::replica::{ReadContext, ReplicaFault};
 
 /// Attempts, each with all replicas of a block.
 const ATTEMPTS: u32 = 6;
-/// Unit of the pauses before the third attempt (four of it) and all later ones, each twice as long
-/// as the one before. The second attempt has no pause.
+/// Unit of the pauses between attempts. There is no pause before the second attempt. The pause
+/// before the third attempt is four units; each later pause is twice as long as the previous one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open file.
@@ -41,12 +41,12 @@ pub(crate) struct HdfsReader {
 /// Why no replica of a block could be read.
 struct Unreadable {
     what: String,
-    // Then new locations, with new tokens, are requested without a warning.
+    // If the token has expired, new locations with new tokens are requested without a warning.
     is_token_expired: bool,
 }
 
 impl HdfsReader {
-    /// A reader of the file that `inode`, a path, names by its inode.
+    /// A reader of the file at `inode`, a path of the form `/.reserved/.inodes/ID`.
     pub(crate) fn new(shared: Arc<Shared>, path: FilePath, inode: String, located: Located) -> HdfsReader {
         let len = located.len;
         HdfsReader { shared, path, inode, len, located: Mutex::new(Arc::new(located)) }
@@ -112,8 +112,8 @@ impl HdfsReader {
         }
     }
 
-    /// Reads a part of a block from one replica after the other, until one of them is read. With
-    /// hedged reads, the next replica is also tried if the others take long.
+    /// Reads a part of a block. Tries its replicas in sequence until one can be read. With hedged
+    /// reads, the next replica is also tried if the current reads take long.
     async fn read_block(
         &self,
         block: &Replicated,
@@ -146,7 +146,7 @@ impl HdfsReader {
         }
     }
 
-    /// The nodes of a block, those that failed recently last.
+    /// The nodes of a block. Those that failed recently are at the end.
     fn in_order<'b>(&self, block: &'b Replicated) -> Vec<&'b Node> {
         let now = self.shared.env.clock.monotonic();
         let mut nodes: Vec<&Node> = block.nodes.iter().collect();
@@ -176,7 +176,8 @@ impl HdfsReader {
         })
     }
 
-    /// Draws the consequences from a fault.
+    /// After a fault, marks the node as a suspect or reports its replica as corrupt, if the kind of
+    /// fault requires it. Returns why the block could not be read.
     fn judge(&self, node: &Node, block: &Replicated, fault: ReplicaFault) -> Unreadable {
         let is_token_expired = matches!(fault, ReplicaFault::Token);
         let what = match fault {
@@ -198,7 +199,7 @@ impl HdfsReader {
         Unreadable { what: format!("block {block_id} at {node}: {what}"), is_token_expired }
     }
 
-    /// Lets the NameNode replace a corrupt replica.
+    /// Reports a corrupt replica, so that the NameNode replaces it.
     fn report_corrupt(&self, node: &Node, block: &Replicated) {
         let bad = LocatedBlock {
             b: block.block.clone(),

@@ -31,8 +31,9 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of data bytes in a packet (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
 const PACKET_MAX: usize = 16 << 20;
 const HEADER_MAX: usize = 1 << 10;
-/// Size of the receive buffer: the header and the checksums of a packet of usual size. The data of
-/// a packet that has not arrived yet is not read through it.
+/// Size of the receive buffer: the header and the checksums of a packet of usual size. Data that
+/// has arrived with them is copied from the buffer. The rest is read from the connection directly
+/// into the result.
 const INBOUND_BYTES: usize = PACKET_DATA_MAX / 512 * 4 + 64;
 
 /// Why a replica could not be read.
@@ -129,7 +130,7 @@ pub(crate) async fn exchange(
             let data = inbound.receive(&chunks, info.chunk_offset, offset, len).await?;
             match inbound.bytes.is_empty() {
                 true => Ok((data, inbound.stream)),
-                false => Err(ReplicaFault::Node("more bytes than the response has".to_owned())),
+                false => Err(ReplicaFault::Node("more bytes after the end of the response".to_owned())),
             }
         }
         (SUCCESS, None) => Err(ReplicaFault::Node("a response without checksums".to_owned())),
@@ -138,7 +139,8 @@ pub(crate) async fn exchange(
     }
 }
 
-/// The checksums of the data.
+/// The size of the data's chunks in bytes, and the function that computes a chunk's checksum. There
+/// is no function if the data has no checksums.
 struct Chunks {
     bytes: usize,
     sum: Option<fn(&[u8]) -> u32>,
@@ -209,7 +211,7 @@ impl Inbound {
             if data.len() + data_len > most {
                 return Err(ReplicaFault::Node("more data than requested".to_owned()));
             }
-            // A packet has correct checksums also if it is for another position.
+            // Checksums do not cover the position: a packet for another position would pass them.
             if data_len > 0 && header.offset_in_block as u64 != begin + data.len() as u64 {
                 return Err(ReplicaFault::Node("a packet at a wrong position".to_owned()));
             }
@@ -245,7 +247,10 @@ impl Inbound {
             (Some(data_len), Some(sums_len)) if packet_len == 4 + sums_len + data_len => {
                 Ok((header, sums_len))
             }
-            _ => Err(ReplicaFault::Node(format!("a packet of {packet_len} bytes with {}", header.data_len))),
+            _ => Err(ReplicaFault::Node(format!(
+                "a packet of {packet_len} bytes that states {} bytes of data",
+                header.data_len
+            ))),
         }
     }
 

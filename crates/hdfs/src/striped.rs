@@ -35,7 +35,7 @@ pub(crate) struct StripedReader {
 }
 
 impl StripedReader {
-    /// Opens the file that `inode`, a path, names by its inode.
+    /// Opens the file at `inode`, a path of the form `/.reserved/.inodes/ID`.
     pub(crate) async fn open(
         shared: Arc<Shared>,
         client: Client,

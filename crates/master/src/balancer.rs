@@ -1,9 +1,10 @@
 //! The balancer: moves regions so that each server has about the same number of regions, of each
 //! table and in total, with as few moves as possible.
 //!
-//! It considers only the numbers of regions, not their sizes or loads. Of the regions of a table
-//! that could move, it moves those with the smallest share of their bytes on the host of their
-//! server. It does nothing while regions are in transition or a dead server is being recovered.
+//! It considers only the numbers of regions, not their sizes or loads. If it can choose among
+//! several regions of a table, it moves the one with the smallest share of its bytes on the host of
+//! its current server. It does nothing while regions are in transition or a dead server is being
+//! recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +24,8 @@ pub struct Move {
 
 /// The regions of each server.
 struct Placement {
-    // By server and table. The regions are sorted, those to move first at the end, so that a plan
-    // depends only on its input.
+    // By server and table. The regions are sorted so that a plan depends only on its input. `pop`
+    // takes the next region to move, so the region that should move first is the last one.
     regions: BTreeMap<ServerName, BTreeMap<TableName, Vec<RegionInfo>>>,
     moves: Vec<Move>,
 }
@@ -43,7 +44,8 @@ pub fn plan(
     for table in &tables {
         while placement.move_one(table, |placement, server| placement.count_of(server, table), 1) {}
     }
-    // The remainders of all tables may be on the same servers.
+    // Each table is balanced to within one region now. But a server may have the extra region of
+    // many tables, so the totals can still differ.
     while tables.iter().any(|table| placement.move_remainder(table)) {}
     placement.moves
 }
@@ -93,8 +95,8 @@ impl Placement {
         self.move_region(table, &most, &least)
     }
 
-    /// Moves a region of `table` from a server with more regions in total to one with fewer, if
-    /// that keeps the table balanced.
+    /// Moves a region of `table` from the server with the most regions in total to the one with
+    /// the fewest, if that keeps the table balanced.
     fn move_remainder(&mut self, table: &TableName) -> bool {
         let most = self.regions.keys().max_by_key(|server| self.total_of(server)).cloned();
         let least = self.regions.keys().min_by_key(|server| self.total_of(server)).cloned();
@@ -132,7 +134,7 @@ mod tests {
         (0..count).map(region).collect()
     }
 
-    /// The numbers of regions of a table, and of all, per server after a plan.
+    /// The number of moves of a plan, and afterwards the number of regions per server and table.
     fn after(open: &[(RegionInfo, ServerName)], live: &[ServerName]) -> (usize, Vec<Vec<usize>>) {
         let moves = plan(open.to_vec(), live, |_| 1.0);
         let mut located: Vec<(RegionInfo, ServerName)> = open.to_vec();

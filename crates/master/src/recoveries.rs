@@ -6,9 +6,10 @@
 //! recovery lists the regions that need the logs of the dead server.
 //!
 //! A region leaves the list when a server reports that its edits are in files: after a flush, or
-//! because it was closed. The entry of a closed region is removed before the report is answered.
-//! After that, nothing of these logs may reach the region again: its files may be replaced by those
-//! of a snapshot.
+//! because it was closed. A closed region is removed from the list, durably, before the master
+//! answers the report. After the answer, no edit from these logs may be replayed into the region: a
+//! restore may have replaced the region's files by those of a snapshot, which must not get these
+//! edits.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,9 +41,10 @@ impl Recoveries {
         Recoveries { journal, servers: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Announces the recovery of a server, before the server counts as dead. Otherwise, if the
-    /// master loaded `hbase:meta` while the recovery is being journaled, the regions of the server
-    /// would count as closed, and be opened without their edits in the logs.
+    /// Announces the recovery of a server, before the server counts as dead. Without this, the
+    /// master could load `hbase:meta` after the server was declared dead and before the recovery is
+    /// in the journal. It would then treat the server's regions as closed, and open them without
+    /// the edits that are only in the logs.
     pub(crate) fn announce(&self, server: &ServerName) {
         self.lock().entry(server.clone()).or_default();
     }
@@ -112,7 +114,8 @@ impl Recoveries {
         Ok(())
     }
 
-    /// For each recovery, those of the regions that need its logs.
+    /// The recoveries whose logs any of these regions needs: for each, its server, its procedure
+    /// id, and the names of those regions.
     fn affected(&self, encoded_names: &[String]) -> Vec<(ServerName, u64, Vec<String>)> {
         let servers = self.lock();
         let affected = servers.iter().filter_map(|(server, recovery)| {
@@ -123,7 +126,8 @@ impl Recoveries {
         affected.collect()
     }
 
-    /// Forgets the regions for which `exists` returns false, for example those of deleted tables.
+    /// Removes the regions for which `exists` returns false from all lists, for example regions of
+    /// deleted tables.
     pub(crate) fn retain(&self, exists: impl Fn(&str) -> bool) {
         let mut removed = 0;
         for recovery in self.lock().values_mut() {

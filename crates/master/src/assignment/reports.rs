@@ -20,7 +20,7 @@ pub struct Report<'a> {
     pub open_seq_num: u64,
     /// Why a region could not be opened.
     pub failure: &'a str,
-    /// Whether the files of that region are damaged.
+    /// Whether the region could not be opened because its files are damaged.
     pub is_damage: bool,
 }
 

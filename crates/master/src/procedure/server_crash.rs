@@ -21,9 +21,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest time between two checks whether regions still need the logs.
 const CHECK_PERIOD: Duration = Duration::from_secs(5);
 
-/// The decisions before the regions are opened: fences the logs, recovers `hbase:meta` if the
-/// server had it, and returns the regions of the server. Repeats failed steps until they succeed,
-/// because nothing else can recover the server.
+/// Runs before the regions of the server are opened, and determines which they are: fences the
+/// logs, opens `hbase:meta` elsewhere if the server had it, and returns the regions. Repeats failed
+/// steps until they succeed, because nothing else can recover the server.
 pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bool) -> Vec<RegionInfo> {
     while let Err(error) = fence(context, server).await {
         warn!(%server, %error, "cannot fence the logs of a dead server; retrying");
@@ -39,20 +39,21 @@ pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bo
     context.assignment.crashed_regions(server)
 }
 
-/// After this, the server can acknowledge no more writes: it cannot create logs, and its syncs of
-/// existing logs fail ([`fs::shared`]).
+/// Fences the logs of the server. After this, the server can acknowledge no more writes: it cannot
+/// create logs, and its syncs of existing logs fail ([`fs::shared`]).
 async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
     fence_dir(fs, &from, &to).await.map_err(io)
 }
 
-/// Renames a directory of logs, makes the new name and the list of logs durable, and fences each
-/// log: on HDFS, a process that has a log open could continue to write to it. A missing directory
-/// was renamed before, or never existed.
+/// Renames a directory of logs, makes the new name and the directory's entries durable, and fences
+/// each log. Without the last step, a process on HDFS that has a log open could continue to write
+/// to it. A missing directory was renamed before, or never existed.
 ///
-/// A log that the dead process had removed or archived must not be back after a power loss: the
-/// regions have been opened without its edits, and other edits may have their sequence ids now.
+/// The entries must be durable because a log that the dead process had removed or archived must not
+/// reappear after a power loss. By then the regions may have been opened without its edits, and new
+/// edits may have received the same sequence ids.
 pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
     match fs.rename(from, to).await {
         Ok(()) | Err(fs::Error::NotFound { .. }) => {}
@@ -71,7 +72,8 @@ pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePat
     };
     for log in logs.iter().filter(|log| !log.is_dir) {
         match fs.fence(&to.join(&log.name)).await {
-            // Archived meanwhile by a task that knew that it is not needed.
+            // `NotFound`: the log was archived meanwhile, by a task that knew that no region needs
+            // it.
             Ok(()) | Err(fs::Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -79,8 +81,8 @@ pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePat
     Ok(())
 }
 
-/// Opens regions of the dead server elsewhere. Returns when each was ordered to be opened, and does
-/// not wait for regions that another server already has.
+/// Orders living servers to open those of `regions` that are in the state `Crashed` on the dead
+/// server. Returns when none is in this state, and does not wait until they are open.
 async fn recover_regions(context: &Context, server: &ServerName, regions: &[RegionInfo]) {
     loop {
         if let Err(error) = context.assignment.begin_recovery(server, regions).await {

@@ -105,7 +105,8 @@ pub(super) async fn transition(
         warn!(%server, why, "refused a report of region transitions");
         Ok(proto::ReportRegionStateTransitionResponse { error_message: Some(why) })
     };
-    // HBase also returns these two errors in the message of a successful response.
+    // HBase also reports an unknown server and an unexpected region state in the message of a
+    // successful response.
     let servers = &master.context().servers;
     if servers.is_dead(&server) || master.context().is_loaded() && !servers.is_live(&server) {
         return refused(format!("No server node for {server}"));
@@ -120,8 +121,9 @@ pub(super) async fn transition(
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
         if !regions.iter().all(|region| is_known(master, &server, region)) {
-            // The previous master may have ordered it, so this is not a refusal: the server would
-            // close the region.
+            // The previous master may have ordered the server to open these regions. So the report
+            // is answered with an exception, and the server repeats it. After a refusal in the
+            // response, the server would close an opened region.
             let message = format!("the master does not know the regions of {server} yet");
             return Err(JavaException::new(class::SERVER_NOT_RUNNING_YET, message));
         }
@@ -151,8 +153,8 @@ pub(super) async fn transition(
     Ok(proto::ReportRegionStateTransitionResponse::default())
 }
 
-/// Whether the state of a region is known. A new master first learns that of `hbase:meta`, and
-/// loads those of all other regions from it.
+/// Whether the state of a region is known. A new master first learns the state of `hbase:meta`, and
+/// loads the states of all other regions from `hbase:meta`.
 fn is_known(master: &Master, server: &ServerName, region: &RegionInfo) -> bool {
     let context = master.context();
     let is_known_meta = || context.servers.is_live(server) && context.assignment.state(region).is_some();
@@ -179,8 +181,9 @@ pub(super) async fn last_flushed(
     })
 }
 
-/// `ReportProcedureDone`: has no effect, because this master starts no remote procedure that ends
-/// later.
+/// `ReportProcedureDone`: has no effect, because this master waits for no such report. Servers
+/// report opened and closed regions with `ReportRegionStateTransition`, and all other remote
+/// procedures end within the call that starts them.
 pub(super) async fn procedure_done(
     _: &Master,
     _: proto::ReportProcedureDoneRequest,

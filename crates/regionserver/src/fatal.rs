@@ -27,18 +27,20 @@ impl FatalErrors {
         FatalErrors { env, name, master: Arc::default(), end }
     }
 
-    /// Where errors are reported. Only the first call counts.
+    /// Sets the master to which errors are reported. Only the first call has an effect.
     pub(crate) fn report_to(&self, master: Arc<dyn RegionServerStatusService>) {
         let _ = self.master.set(master);
     }
 
-    /// Ends the process at once, because another server may serve the regions already.
+    /// Ends the process immediately, because another server may already serve the regions.
     pub(crate) fn end(&self, why: &str) {
         (self.end)(why);
     }
 
     /// Ends the process after a failure of a log. No write can be acknowledged any more, so there
-    /// is time to report the reason. A log that was taken over means that the master knows already.
+    /// is time to report the reason. If the log failed because the master has fenced it, the master
+    /// already counts this server as dead: then nothing is reported, and the process ends
+    /// immediately.
     pub(crate) fn log_failed(&self, error: &wal::Error) {
         let why = format!("the write-ahead log failed: {error}");
         let is_taken_over =

@@ -60,8 +60,8 @@ impl Outcome {
     }
 }
 
-/// Whether files must be repaired before the region can open. A damaged version field looks like an
-/// unsupported version.
+/// Whether files must be repaired before the region can open. `Unsupported` counts as damage, too,
+/// because a damaged version field looks like an unsupported version.
 fn is_damage(error: &engine::Error) -> bool {
     matches!(error, engine::Error::Corrupt { .. } | engine::Error::Unsupported { .. })
 }
@@ -162,9 +162,9 @@ impl RegionServer {
         });
     }
 
-    /// Whether a newer order came while an order waited for earlier ones. For example, a repeated
-    /// order to close a region must not close the region after it was opened again. Then only the
-    /// outcome of the newer order is reported.
+    /// Whether a newer order came while order `id` waited for earlier ones. If so, only the outcome
+    /// of the newer order is reported. For example, a repeated order to close a region must not
+    /// close the region after it was opened again.
     fn is_replaced(&self, encoded: &str, id: i64) -> bool {
         let is_replaced = self.orders().is_outdated(encoded, id);
         if is_replaced {
@@ -188,8 +188,9 @@ impl RegionServer {
     }
 
     async fn close(&self, region: &Arc<Region>) {
-        // Retry without limit: if the region were reopened in this process, it would lack the edits
-        // that only this process's log has.
+        // Retry without limit. If this task gave up, the master could order this process to open
+        // the region again, and the region would then lack the edits that are only in this
+        // process's log.
         while let Err(error) = region.close().await {
             warn!(region = %region.name(), %error, "cannot close region; retrying");
             self.env().clock.sleep(CLOSE_PAUSE).await;
@@ -208,7 +209,7 @@ impl RegionServer {
     async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome) {
         let (code, encoded) = (outcome.code(), info.encoded_name());
         loop {
-            // A newer order may have come meanwhile; the report then answers that one, too.
+            // A newer order may have come meanwhile; the report then answers that order, too.
             let transition = proto::RegionStateTransition {
                 region_info: vec![info.into()],
                 proc_id: vec![self.orders().newest(&encoded)],

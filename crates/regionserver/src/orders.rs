@@ -52,8 +52,8 @@ impl Orders {
         }
     }
 
-    /// Whether a newer order for the region was received since. An order waits for earlier ones, so
-    /// it must check this again before it changes anything.
+    /// Whether an order for the region that is newer than order `id` was received. An order waits
+    /// for earlier ones, so it must check this again before it changes anything.
     pub(crate) fn is_outdated(&self, encoded: &str, id: i64) -> bool {
         id > 0 && self.newest(encoded) > id
     }

@@ -86,7 +86,8 @@ async fn group(
     let mut last = 0;
     for &index in open {
         let row = actions[index].row();
-        // Usually the previous row's region, always if the table has only one.
+        // A row is usually in the same region as the previous row, and always if the table has only
+        // one region. Only otherwise is a lookup needed.
         if !regions.get(last).is_some_and(|(location, _)| location.region.contains(row)) {
             match client.locate(table, &Position::At(row.clone())).await {
                 Ok(location) => {
@@ -201,8 +202,8 @@ fn region_action(
     RegionAction { region: location.specifier(), action, ..RegionAction::default() }
 }
 
-/// Decodes the response to a Multi, region by region. Cells are in the block in the order of the
-/// entries.
+/// Decodes the response to a Multi, region by region. The cell block `cells` has the cells of all
+/// results, in the order in which the results are in the response.
 fn read(
     response: MultiResponse,
     cells: Bytes,
@@ -226,7 +227,9 @@ fn read_region(result: &RegionActionResult, indexes: &[usize], cells: &mut Cells
     for entry in &result.result_or_exception {
         let position = entry.index() as usize;
         if position >= indexes.len() || std::mem::replace(&mut has_outcome[position], true) {
-            return Err(Error::Malformed("a Multi response has a result for an unknown action".into()));
+            return Err(Error::Malformed(
+                "a Multi response has a result for an unknown action, or two results for one action".into(),
+            ));
         }
         outcomes.push((indexes[position], read_entry(entry, cells)?));
     }

@@ -60,7 +60,9 @@ pub trait StoreFileTracker: Send + Sync + 'static {
     /// durably. The caller archives the removed files.
     ///
     /// # Errors
-    /// What the file system reports. Each of `added` is then in the store or not.
+    /// What the file system reports, and [`Error::Corrupt`](crate::Error::Corrupt) if a file of
+    /// `added` is missing or the list is damaged. After an error, it is unknown which of `added`
+    /// are in the store: some, all or none.
     fn commit<'a>(
         &'a self,
         store: StoreDir<'a>,
@@ -172,7 +174,7 @@ impl StoreFileTracker for FileListTracker {
         Box::pin(async move {
             let dir = store.path();
             let newest = FileListTracker::newest(store).await?;
-            let (mut entries, slot, oldest_timestamp) = match newest {
+            let (mut entries, slot, timestamp_min) = match newest {
                 Some(NewestList { list, slot }) => {
                     (list.store_file, 1 - slot, list.timestamp.saturating_add(1))
                 }
@@ -186,7 +188,7 @@ impl StoreFileTracker for FileListTracker {
                 entries.push(proto::StoreFileEntry { name: (*name).to_string(), size: status.len });
             }
             let list = proto::StoreFileList {
-                timestamp: now_ms.max(oldest_timestamp),
+                timestamp: now_ms.max(timestamp_min),
                 store_file: entries,
                 version: Some(LIST_VERSION),
             };
@@ -209,7 +211,7 @@ impl StoreFileTracker for FileListTracker {
 fn encode_list(list: &proto::StoreFileList) -> Bytes {
     let message = list.encode_to_vec();
     let mut content = BytesMut::with_capacity(message.len() + 2 * size_of::<u32>());
-    content.put_u32(u32::try_from(message.len()).expect("a list is smaller than a small file may be"));
+    content.put_u32(u32::try_from(message.len()).expect("the length of a list fits into 32 bits"));
     content.put_slice(&message);
     content.put_u32(crc32(&message));
     content.freeze()

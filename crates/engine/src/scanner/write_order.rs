@@ -1,17 +1,18 @@
-//! Which cells of a column are alive if markers and versions count in the order in which they were
-//! written.
+//! Decides which cells of a column are alive in families with `NEW_VERSION_BEHAVIOR`, where the
+//! order of writing matters.
 //!
-//! This is the rule of families with `NEW_VERSION_BEHAVIOR`. A marker hides only cells that were
-//! written before it. A version that exceeded the limit of versions, when it was written or later,
-//! stays hidden, even if the versions that displaced it are deleted afterwards. Cells still come in
-//! key order, so all markers and newer versions that matter to a put come before it. This module
-//! orders them by sequence id.
+//! A marker hides only cells that were written before it. A version that exceeded the limit of
+//! versions, when it was written or later, stays hidden, even if the versions that displaced it are
+//! deleted afterwards. Cells still come in key order, so the markers that can hide a put, and the
+//! versions with greater timestamps that can displace it, come before it. This module orders them
+//! by sequence id.
 //!
 //! The history of a column, measured in sequence ids, is split into *spans*. Each span ends with a
-//! marker of the whole column or family; the last one never ends. A put counts in each span from
-//! its own on, until a marker deletes it. Markers of one version split a span further, because what
-//! was hidden before them stays hidden. Cells of one batch have the same sequence id and count as
-//! one.
+//! marker of the whole column or family; the last one never ends. A put counts towards the limit of
+//! versions in the span in which it was written and in each later span, until a marker or the limit
+//! hides it. A marker of one version splits its span into two parts that count separately. The put
+//! that it deletes counts only in the first part, and the versions that this put displaced there
+//! stay hidden. Cells of one batch have the same sequence id and count as one.
 //!
 //! Source: HBase `NewVersionBehaviorTracker`, matched exactly even where it is odd: no marker of
 //! the family hides cells with the empty qualifier.
@@ -43,7 +44,7 @@ pub(crate) struct WriteOrder {
     count: u32,
 }
 
-/// The previous cell.
+/// The last cell, or the put that it duplicates.
 #[derive(Clone, Copy)]
 struct LastCell {
     timestamp: i64,
@@ -58,8 +59,8 @@ struct Span {
     hides_to: i64,
     // Markers of one version: their sequence ids, by timestamp.
     versions: BTreeMap<i64, BTreeSet<u64>>,
-    // The puts that count at a marker of one version, by its sequence id; and at the end of the
-    // span.
+    // For each part of the span, the sequence ids of the puts that count in it. The key is the
+    // sequence id of the marker of one version that ends the part, and `NEVER` for the last part.
     counted: BTreeMap<u64, BTreeSet<u64>>,
 }
 
@@ -69,8 +70,8 @@ impl Span {
         Span { hides_to, versions: BTreeMap::new(), counted }
     }
 
-    /// Adds a marker of one version. After it, its put no longer counts, but the versions that the
-    /// put displaced stay hidden.
+    /// Adds a marker of one version. The put that it deletes counts only before the marker, but the
+    /// versions that this put displaced there stay hidden.
     fn split_at(&mut self, marker: &Cell<'_>) {
         self.versions.entry(marker.timestamp()).or_default().insert(marker.seq_id);
         let next = self.counted.range(marker.seq_id..).next().map(|(_, counted)| counted);
@@ -78,7 +79,7 @@ impl Span {
         self.counted.insert(marker.seq_id, earlier);
     }
 
-    /// The first marker of one version that hides `put`.
+    /// Sequence id of the first marker of one version that hides `put`.
     fn hidden_at(&self, put: &Cell<'_>) -> Option<u64> {
         self.versions.get(&put.timestamp())?.range(put.seq_id..).next().copied()
     }
@@ -86,7 +87,7 @@ impl Span {
     /// Counts `put` in each part of the span up to `until`. Returns whether it was within the limit
     /// of versions in all of them.
     fn count(&mut self, put: &Cell<'_>, until: u64, max: u32) -> bool {
-        // A put that is newer than `until` counts in no part.
+        // A put that was written after `until` counts in no part.
         if put.seq_id > until {
             return true;
         }
@@ -159,31 +160,31 @@ impl WriteOrder {
         } else if let Some((_, span)) = spans.range_mut(marker.seq_id..).next() {
             span.split_at(marker);
         } else {
-            // Happens only after markers of the family, at the empty qualifier. HBase cannot read
-            // such a row.
+            // No span includes the marker. This happens only at the empty qualifier, if the first
+            // cell of the row is not a marker of the column. HBase cannot read such a row.
             let mut span = Span::new(i64::MIN);
             span.split_at(marker);
             spans.insert(NEVER, span);
         }
     }
 
-    /// Whether neither markers nor newer versions hide `put`. To be called once for each put, in
-    /// key order.
+    /// Whether neither markers nor versions with greater timestamps hide `put`. To be called once
+    /// for each put, in key order.
     pub(crate) fn lives(&mut self, put: &Cell<'_>) -> bool {
         let duplicate_of = self.set_last(put);
         for span in self.column_spans.range_mut(put.seq_id..).map(|(_, span)| span) {
             let hidden_at = span.hidden_at(put);
             let until = hidden_at.unwrap_or(NEVER).min(duplicate_of.unwrap_or(NEVER));
-            let was_always_wanted = span.count(put, until, self.limits.max);
-            if !was_always_wanted || hidden_at.is_some() || put.timestamp() <= span.hides_to {
+            let was_always_within_limit = span.count(put, until, self.limits.max);
+            if !was_always_within_limit || hidden_at.is_some() || put.timestamp() <= span.hides_to {
                 return false;
             }
         }
         duplicate_of.is_none()
     }
 
-    /// Makes the cell the previous one. But if the previous cell is a put of the same version,
-    /// keeps it and returns its sequence id.
+    /// Records `cell` as the last cell. But if the last cell is a put with the same column, type
+    /// and timestamp, keeps that put as the last cell and returns that put's sequence id.
     fn set_last(&mut self, cell: &Cell<'_>) -> Option<u64> {
         let (timestamp, type_code) = (cell.timestamp(), cell.type_code());
         if self.is_other_column(cell) {

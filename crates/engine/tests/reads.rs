@@ -67,7 +67,7 @@ fn of(region: &Region) -> StoreMetrics {
     region.metrics().stores.remove(0)
 }
 
-/// Numbers of rows read from memory only, and with cells from files.
+/// Numbers of rows read from memstores only, and with at least one cell from a file.
 fn rows(region: &Region) -> (u64, u64) {
     (of(region).memstore_reads, of(region).mixed_reads)
 }

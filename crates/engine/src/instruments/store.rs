@@ -9,7 +9,7 @@ base::counts! {
     pub(crate) struct StoreCounts {
         /// Rows of which all cells that were read came from memstores.
         memstore_reads,
-        /// Rows with cells from files.
+        /// Rows with at least one cell from a file.
         mixed_reads,
         /// Filter lookups.
         filter_lookups,

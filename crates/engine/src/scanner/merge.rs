@@ -211,8 +211,8 @@ impl Merge {
 
     /// Orders a move past the current column, or to the later column `hint` of the same row.
     ///
-    /// At the empty qualifier it moves only to the next cell: markers of the whole family may
-    /// follow among its versions.
+    /// At the empty qualifier it moves only to the next cell: markers of the whole family, which
+    /// must be judged, may be among its versions.
     pub(crate) fn pass_column(&mut self, hint: Option<&[u8]>) {
         let Some(current) = self.ready.last().and_then(|at| self.sources[usize::from(*at)].cell()) else {
             return;

@@ -500,8 +500,8 @@ impl RowCells for SourceCells<'_> {
 
 /// Sets `target` to the key after the column of `cell`, or to that of the later column `hint`.
 ///
-/// Returns `false` for the empty qualifier: markers of the whole family may follow among its
-/// versions, so the reader must move cell by cell.
+/// Returns `false` for the empty qualifier. The reader must then move cell by cell, because markers
+/// of the whole family may be among its versions.
 fn set_after_column(target: &mut Vec<u8>, cell: &Cell<'_>, hint: Option<&[u8]>) -> bool {
     if cell.qualifier().is_empty() {
         return false;

@@ -23,19 +23,22 @@ pub(crate) struct StoreScanner {
     family: Bytes,
     pub(crate) merge: Merge,
     pub(crate) judge: Judge,
-    // The current row has no more wanted cells, wherever the merge is.
+    // Whether no more cells of the current row are wanted from this store. The merge may still be
+    // at a cell of the row.
     row_done: bool,
     // Whether a cell of the current row was found.
     visited: bool,
     // Reversed scans: an earlier row to which the filter wants to go.
     back_to: Option<Vec<u8>>,
-    // Held while the store is read, because files in a view are not deleted. `None` at rest.
+    // Held while the store is read, because files in a view are not deleted. `None` from `rest` to
+    // `wake`.
     view: Option<StoreView>,
-    // Where to resume after a rest; `None` if the store has not been sought.
+    // Where `wake` resumes; `None` if the store has not been sought.
     position: Option<MergePosition>,
     // Index of the store in the region.
     index: usize,
-    // Where the cells of the current row that passed are stored.
+    // Whether the cells of the current row that passed came from memstores only, or some from
+    // files.
     origin: Origin,
     // Counts of reads that were not added to the store's counters yet.
     reads: StoreReads,
@@ -87,12 +90,13 @@ impl StoreScanner {
         &self.family
     }
 
-    /// The view that is read; `None` at rest.
+    /// The view that is read; `None` from [`rest`](Self::rest) to [`wake`](Self::wake).
     pub(crate) fn view(&self) -> Option<&StoreView> {
         self.view.as_ref()
     }
 
-    /// Releases and returns the sources and the view. `position` is where to resume.
+    /// Releases and returns the sources and the view. `position` is where [`wake`](Self::wake)
+    /// resumes.
     pub(crate) fn rest(
         &mut self,
         order: CellOrder,
@@ -102,7 +106,7 @@ impl StoreScanner {
         (std::mem::replace(&mut self.merge, Merge::new(order, Vec::new())), self.view.take())
     }
 
-    /// Resumes after a rest, in another view of the same cells.
+    /// Resumes after [`rest`](Self::rest), in another view of the same cells.
     pub(crate) fn wake(&mut self, view: &StoreView, merge: Merge) {
         self.merge = merge;
         self.view = Some(view.clone());
@@ -111,14 +115,16 @@ impl StoreScanner {
         }
     }
 
-    /// Counts a row of a file that the fast path of a region scan read, if cells of it passed.
+    /// Counts a row that the fast path of a region scan read from a file, if any of its cells
+    /// passed.
     pub(crate) fn count_walked_row(&mut self, has_cells: bool) {
         if has_cells {
             self.reads.count_row(Origin::Files);
         }
     }
 
-    /// Counts the cells of the current row, or of its current result.
+    /// Counts the current row, by where its cells that passed came from. A row that is returned in
+    /// several results counts once for each.
     #[inline]
     pub(crate) fn count_row(&mut self) {
         self.reads.count_row(std::mem::take(&mut self.origin));
@@ -158,8 +164,11 @@ impl StoreScanner {
         !self.row_done && self.merge.cell().is_some_and(|cell| cell.row() == row)
     }
 
-    /// Judges one cell of `row`, and writes it if it passes. `skip_rest_of_row` means that the
-    /// following rows are read next, so that the rest of a finished row must be skipped.
+    /// Judges one cell of `row`, and writes it if it passes.
+    ///
+    /// `skip_rest_of_row`: whether to skip the rest of a finished row. A forward scan of several
+    /// rows needs this, because it reads the next row from this position. A store that is read on
+    /// demand does not, because it seeks each row.
     ///
     /// # Errors
     /// [`Stop::Miss`], before any other effect.
@@ -227,8 +236,8 @@ impl StoreScanner {
     }
 
     /// Ends the row in this store. As in HBase, a store is closed if it had cells in the row and
-    /// the filter has ended. Otherwise it may continue, because the filter may forget its end with
-    /// the row.
+    /// the filter lets nothing more pass. A store without cells in the row stays open, because the
+    /// filter is reset at the end of the row and may then let cells pass again.
     fn end_row(&mut self, filter: Option<&mut ScanFilter>) -> StepOutcome {
         if self.visited && filter.is_some_and(|filter| filter.is_done()) {
             self.row_done = true;

@@ -158,7 +158,8 @@ impl RegionScanner {
         let start = slice.position();
         slice.next();
         let Some(from) = slice.cell_at(start).filter(|cell| !cell.qualifier().is_empty()) else {
-            // Markers of the whole family may follow among the versions of the empty qualifier.
+            // The column of the empty qualifier is not skipped: markers of the whole family, which
+            // must be judged, may be among its versions.
             return;
         };
         let (column, hint) = (key::column_part(from.key).len(), self.stores[0].judge.hint());

@@ -28,9 +28,10 @@ pub struct Memstore {
 /// The common prefix of the rows from `first` to `last`, which most other rows of their region
 /// probably share.
 ///
-/// It is short enough that the eight bytes by which a memstore distinguishes rows follow it. For
-/// example, the first thousand of a million zero-padded numbers share more leading zeros than all
-/// of them do. With so long a prefix, the later rows could not be distinguished.
+/// It ends at least eight bytes before the end of both rows, or is empty, because a memstore
+/// distinguishes rows by the eight bytes after it. Without this limit, the prefix could be too
+/// long: the first thousand of a million zero-padded numbers share more leading zeros than all of
+/// them do. The later rows, which do not begin with such a prefix, could not be distinguished.
 pub fn common_prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
     let left = first.len().min(last.len()).saturating_sub(tree::ROW_HEAD_LEN);
     &first[..common_len(first, last).min(left)]
@@ -97,8 +98,9 @@ impl Memstore {
         self.stats.data_bytes.load(Relaxed)
     }
 
-    /// Bytes of memory that the cells occupy. After an insert this is at least
-    /// [`data_bytes`](Memstore::data_bytes).
+    /// Bytes of memory that the cells occupy. This is at least
+    /// [`data_bytes`](Memstore::data_bytes), except during an insert, which updates `data_bytes`
+    /// first.
     pub fn heap_bytes(&self) -> u64 {
         self.tree.arena_bytes()
     }
@@ -113,7 +115,7 @@ impl Memstore {
         self.cell_count() == 0
     }
 
-    /// Number of markers that delete a family, or a version of one.
+    /// Number of `DeleteFamily` and `DeleteFamilyVersion` markers.
     pub fn family_delete_count(&self) -> u64 {
         self.stats.family_deletes.load(Relaxed)
     }

@@ -207,7 +207,8 @@ impl Region {
         &self.encoded
     }
 
-    /// The first sequence id after those used before the open (`seqnumDuringOpen` in hbase:meta).
+    /// The sequence id that follows the greatest one used before the region was opened
+    /// (`seqnumDuringOpen` in hbase:meta).
     pub fn open_seq_id(&self) -> u64 {
         self.open_seq_id.load(Ordering::Relaxed)
     }

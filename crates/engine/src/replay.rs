@@ -2,8 +2,9 @@
 //!
 //! Edits come in log order. Some come twice, because the edits of a failed log are written again to
 //! the next one. A cell that is inserted twice with one sequence id is one cell to every reader.
-//! For each store, edits that its files already hold are skipped. Markers carry no data. Only
-//! compaction markers have an effect, and the caller, which holds the files, acts on them.
+//! For each store, edits that its files already hold are skipped. Log markers (`wal::marker`)
+//! record events of a region, such as a flush, and carry no user data. Only compaction markers have
+//! an effect, and the caller, which holds the files, acts on them.
 //!
 //! Not here: finding and validating the entries (`wal::recovery`), and which files replace which.
 
@@ -134,8 +135,9 @@ impl Replay<'_> {
         })
     }
 
-    /// The store into which the cell is replayed: its files do not have the cell yet. A dropped
-    /// family has none, nor does a row of another region (entries outlive splits and merges).
+    /// Index of the store into which the cell is replayed. `None` if the store's files have the
+    /// cell already, the family was dropped, or the row is of another region (entries outlive
+    /// splits and merges).
     fn store_for(&self, key: &[u8], seq_id: u64) -> Option<usize> {
         let store = self.families.iter().position(|family| family.name == key::family(key))?;
         (seq_id > self.in_files[store] && self.info.contains(key::row(key))).then_some(store)

@@ -15,7 +15,7 @@ use crate::region::open_listed;
 /// even with damaged blocks, because its other rows are served.
 ///
 /// # Errors
-/// Those of the file system. Another call continues.
+/// Those of the file system. A repeated call continues where the failed one stopped.
 pub async fn accept_loss(
     fs: &dyn FileSystem,
     root: &RootDir,

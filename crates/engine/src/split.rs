@@ -2,9 +2,10 @@
 //!
 //! The parents are closed, so all their edits are in files, which stay where they are. For each
 //! file, a daughter gets a reference to its side of the split row, a link if all rows are on its
-//! side, or nothing if none are. A merged region gets references to all of each file. Each
-//! directory appears completely or not at all, and is durable before its creator returns. All of
-//! this can therefore be repeated after a crash.
+//! side, or nothing if none are. A merged region gets a reference to each whole file of its
+//! parents. It inherits the parents' references, and two adjacent parts of one file become one
+//! reference. Each directory appears completely or not at all, and is durable before its creator
+//! returns. All of this can therefore be repeated after a crash.
 //!
 //! Compaction writes the daughters' own files. When no daughter has references any more, the
 //! parent's files move to the archive, where links still find them.
@@ -34,7 +35,7 @@ use crate::store::StoreFile;
 ///
 /// # Errors
 /// [`Error::Unsupported`] if the parent itself has references, or edits that are not in files;
-/// [`Error::Corrupt`] and [`Error::Fs`]. Another call continues.
+/// [`Error::Corrupt`] and [`Error::Fs`]. A repeated call continues where the failed one stopped.
 pub async fn create_daughters(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -126,7 +127,7 @@ fn combined(one: &Reference, other: &Reference) -> Option<Reference> {
 /// Missing directories are ignored.
 ///
 /// # Errors
-/// [`Error::Fs`]. Another call continues.
+/// [`Error::Fs`]. A repeated call continues where the failed one stopped.
 pub async fn remove_daughters(fs: &dyn FileSystem, root: &RootDir, daughters: &[&RegionInfo]) -> Result<()> {
     for daughter in daughters {
         root.remove_daughter(fs, daughter).await?;

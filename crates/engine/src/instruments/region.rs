@@ -66,9 +66,10 @@ base::counts! {
         work_nanos,
         /// Mutations.
         writes,
-        /// Calls with puts: a single one, a batch, or conditional changes.
+        /// Calls with puts: a single put, a batch that has puts, or a conditional change that has
+        /// puts and whose condition held.
         puts,
-        /// Calls with deletes.
+        /// Calls with deletes, counted like puts.
         deletes,
         increments,
         appends,

@@ -40,9 +40,10 @@ pub struct RegionMetrics {
     pub gets: u64,
     /// Scan calls since open.
     pub scans: u64,
-    /// Calls with puts since open: a single one, a batch, or conditional changes.
+    /// Calls with puts since open: a single put, a batch that has puts, or a conditional change
+    /// that has puts and whose condition held.
     pub puts: u64,
-    /// Calls with deletes since open.
+    /// Calls with deletes since open, counted like puts.
     pub deletes: u64,
     /// Increments since open.
     pub increments: u64,
@@ -50,7 +51,7 @@ pub struct RegionMetrics {
     pub appends: u64,
     /// Resources used by calls since open.
     pub usage: Usage,
-    /// The first sequence id after those used before the open.
+    /// The sequence id that follows the greatest one used before the region was opened.
     pub open_seq_id: u64,
     /// The newest readable write.
     pub read_point: u64,
@@ -115,7 +116,8 @@ pub struct StoreMetrics {
     pub memstore_bytes: u64,
     /// Rows read since open whose cells all came from memstores.
     pub memstore_reads: u64,
-    /// Rows read since open with cells from files.
+    /// Rows read since open with at least one cell from a file, whether or not other cells came
+    /// from memstores.
     pub mixed_reads: u64,
     /// Bloom filter lookups since open.
     pub filter_lookups: u64,

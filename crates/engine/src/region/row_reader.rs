@@ -1,5 +1,5 @@
-//! Reads single rows: [`RowReader`] for Gets of one selection, [`BatchReader`] for a batch of such
-//! Gets.
+//! Reads single rows: [`RowReader`] for Gets with the same [`CellSelection`] (which cells of a row
+//! to return), [`BatchReader`] for a batch of such Gets.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use crate::region::Region;
 use crate::scanner::{Limits, Prefetcher, ResultSink, RowPlan, StoreRowLocator, drive};
 use crate::store::RegionView;
 
-/// Reads rows of one region by one selection.
+/// Reads rows of one region with one selection of cells.
 ///
 /// [`try_read`](Self::try_read) reads a row that is small and cached, and never waits.
-/// [`read`](Self::read) reads any row. All rows are read at one read point, with one exception: a
-/// row that only `read` can read is read at the newest read point, and so are the rows after it.
+/// [`read`](Self::read) reads any row. Rows are read at the reader's read point, except a row that
+/// only `read` can read: it is read at the newest read point. The reader then moves to the newest
+/// read point for the rows after it.
 ///
 /// A reader adds the number of its rows to the metrics when it is dropped.
 pub struct RowReader<'r> {

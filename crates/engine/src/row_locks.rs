@@ -1,5 +1,5 @@
-//! Row locks: a write locks its rows before it reads them, and unlocks them when it is published (in
-//! the memstores and in the log's queue). Other writers of these rows wait.
+//! Row locks: a write locks its rows before it reads them, and unlocks them when it is published
+//! (in the memstores and in the log's queue). Other writers of these rows wait.
 //!
 //! Every write locks its rows, whether or not it reads them. Locks are striped by a hash of the
 //! row, so their memory does not grow with the number of rows. Two rows of one stripe merely wait

@@ -21,8 +21,11 @@ use crate::server::RegionServer;
 
 /// The pause between two checks of whether a poll is due.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
-/// The pause between two polls when little was written.
-const POLL_PERIOD: Duration = Duration::from_millis(500);
+/// The pause between two polls of a local disk when little was written.
+const LOCAL_POLL_PERIOD: Duration = Duration::from_millis(500);
+/// The same for a remote file system. Its server answers all processes of the cluster, and it fails
+/// the writes to a log that was removed.
+const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(10);
 /// A disk that does not complete a call within this time is considered lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between two attempts to free space.
@@ -32,8 +35,10 @@ const FREE_SPACE_PERIOD: Duration = Duration::from_secs(5);
 const FREE_SPACE_FLUSH_BYTES_MIN: u64 = 1 << 20;
 
 /// The disk that a server writes to.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Disk {
+    /// The pause between two polls when little was written.
+    pub poll_period: Duration,
     /// The state of its free space.
     pub space: Arc<Space>,
     /// Space that is reserved for logs and deletes.
@@ -42,6 +47,26 @@ pub struct Disk {
     pub lock: Option<fs::FilePath>,
     /// Warnings for the operator, found at start.
     pub warnings: Vec<String>,
+}
+
+impl Default for Disk {
+    /// A local disk, without a reserve.
+    fn default() -> Disk {
+        Disk {
+            poll_period: LOCAL_POLL_PERIOD,
+            space: Arc::default(),
+            reserve: None,
+            lock: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Disk {
+    /// A file system that a server on another machine provides.
+    pub fn remote() -> Disk {
+        Disk { poll_period: REMOTE_POLL_PERIOD, ..Disk::default() }
+    }
 }
 
 /// The state that a poll leaves for the next one.
@@ -69,7 +94,7 @@ impl RegionServer {
     async fn check_disk(&self, state: &mut PollState) {
         let (now, space) = (self.env().clock.monotonic(), &self.disk().space);
         let is_first = state.level.is_none();
-        if !is_first && now < state.polled_at + POLL_PERIOD && !space.is_stale() {
+        if !is_first && now < state.polled_at + self.disk().poll_period && !space.is_stale() {
             return;
         }
         state.polled_at = now;

@@ -103,7 +103,7 @@ impl DataDirectory {
             let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
-        let (disk, cluster_id) = (Disk::default(), identity.cluster_id);
+        let (disk, cluster_id) = (Disk::remote(), identity.cluster_id);
         Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: None })
     }
 
@@ -287,7 +287,7 @@ async fn prepare_disk(
     let space = Arc::new(Space::new(bytes));
     space.record_poll(found, 0);
     let reserve = Reserve::open(fs.clone(), reserve_dir.clone(), bytes, space.clone()).await?;
-    Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), warnings: Vec::new() })
+    Ok(Disk { space, reserve: Some(reserve), lock: Some(root.lock_file()), ..Disk::default() })
 }
 
 #[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]

@@ -16,9 +16,9 @@
 //! the length of any log.
 //!
 //! The **trailer** ends a log that was closed: HBase's `WALTrailer` message, its length in 4 bytes,
-//! `LAWP`. The message has two fields that HBase skips. The first also serves as an end mark: HBase
-//! does not find the trailer while reserved zeros follow it. They are truncated when the file is
-//! closed. The second field is a durability mark.
+//! `LAWP`. The message has two fields that HBase skips. The first also serves as an end mark. It is
+//! needed until the file is closed: reserved zeros follow the trailer until then, and HBase finds a
+//! trailer only at the end of a file. The second field is a durability mark.
 
 use base::checksum::{crc32c, matches};
 use bytes::Bytes;

@@ -43,7 +43,7 @@ pub(super) async fn report(
     let servers = &master.context().servers;
     if !servers.is_live(&server) {
         match master.known_servers() {
-            // The server registered with the previous master.
+            // In a cluster, the server registered with the previous master, or counts as dead.
             Some(_) => master.add_server(&server).await?,
             None => return Err(not_registered(&server)),
         }

@@ -235,9 +235,9 @@ impl StoreScanner {
         }
     }
 
-    /// Ends the row in this store. As in HBase, a store is closed if it had cells in the row and
-    /// the filter lets nothing more pass. A store without cells in the row stays open, because the
-    /// filter is reset at the end of the row and may then let cells pass again.
+    /// Ends the row in this store. As in HBase, a store that had cells in the row is closed for the
+    /// rest of the scan if the filter lets nothing more pass, although the filter is reset at the
+    /// end of the row. A store without cells in the row stays open.
     fn end_row(&mut self, filter: Option<&mut ScanFilter>) -> StepOutcome {
         if self.visited && filter.is_some_and(|filter| filter.is_done()) {
             self.row_done = true;

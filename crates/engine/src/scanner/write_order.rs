@@ -160,8 +160,9 @@ impl WriteOrder {
         } else if let Some((_, span)) = spans.range_mut(marker.seq_id..).next() {
             span.split_at(marker);
         } else {
-            // No span includes the marker. This happens only at the empty qualifier, if the first
-            // cell of the row is not a marker of the column. HBase cannot read such a row.
+            // No span includes the marker. This happens only for a marker of the column with the
+            // empty qualifier, in a row whose first cell is no such marker. HBase cannot read this
+            // row.
             let mut span = Span::new(i64::MIN);
             span.split_at(marker);
             spans.insert(NEVER, span);
@@ -203,8 +204,8 @@ impl WriteOrder {
         None
     }
 
-    /// Whether the cell begins another column. At the start of a row, cells with the empty
-    /// qualifier do not, unless the first of them is a marker of the column.
+    /// Whether the cell begins another column. Cells with the empty qualifier at the start of a row
+    /// do not count as the beginning of a column, unless the first cell is a marker of this column.
     fn is_other_column(&self, cell: &Cell<'_>) -> bool {
         let type_code = cell.type_code();
         let is_of_column = type_code == CellType::DeleteColumn as u8 || type_code == CellType::Delete as u8;

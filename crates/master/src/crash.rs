@@ -82,9 +82,13 @@ pub(crate) async fn servers_with_logs(context: &Context) -> Answer<Vec<(ServerNa
     }
 }
 
+/// Why a server counts as dead if another one has its address.
+const REPLACED: &str = "a newer process has started at its address";
+
 impl Master {
-    /// Records a new server, before it may have logs and regions. A server that started earlier at
-    /// the same address counts as dead.
+    /// Records a new server, before it may have logs and regions. Of several servers at the same
+    /// address, only the one that started last counts as live. The sessions of the others may last
+    /// longer than their processes.
     ///
     /// # Errors
     /// `YouAreDeadException` if the server counts as dead, or the error of the journal.
@@ -98,7 +102,11 @@ impl Master {
         }
         info!(%server, "region server registered");
         for predecessor in servers.predecessors(server) {
-            self.expire(&predecessor, "a newer process has started at its address").await;
+            self.expire(&predecessor, REPLACED).await;
+        }
+        if servers.has_successor(server) {
+            self.expire(server, REPLACED).await;
+            return Err(dead(server));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::Region;
 use fs::FileSystem;
 use layout::RootDir;
-use proto::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException, class};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 use wire::meta::TableState;
@@ -314,7 +314,10 @@ impl Master {
         let has_logs = |server: &ServerName| earlier.contains(server) || live.contains(server);
         self.context.assignment.add_meta_region(location, has_logs);
         for server in live {
-            self.add_server(server).await?;
+            match self.add_server(server).await {
+                Err(error) if error.is(class::YOU_ARE_DEAD) => {}
+                added => added?,
+            }
         }
         if live.is_empty() {
             self.wait_for_servers(&earlier).await;

@@ -156,6 +156,14 @@ impl Servers {
         self.lock().live.keys().filter(is_earlier).cloned().collect()
     }
 
+    /// Whether a live server at the address of `server` started after it.
+    pub(crate) fn has_successor(&self, server: &ServerName) -> bool {
+        let is_later = |live: &ServerName| {
+            (&live.host, live.port) == (&server.host, server.port) && live.start_code > server.start_code
+        };
+        self.lock().live.keys().any(is_later)
+    }
+
     /// The [available](Self::available) servers; waits until there is one.
     pub async fn wait_for_available(&self) -> Vec<ServerName> {
         loop {
@@ -228,5 +236,7 @@ mod tests {
         }
         assert_eq!(servers.predecessors(&server(1, 6)), [server(1, 5)]);
         assert_eq!(servers.predecessors(&server(1, 5)), []);
+        assert!(servers.has_successor(&server(1, 5)) && !servers.has_successor(&server(1, 7)));
+        assert!(!servers.has_successor(&server(2, 1)));
     }
 }

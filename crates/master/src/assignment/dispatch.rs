@@ -1,17 +1,22 @@
 //! Sends orders to servers.
 //!
 //! A call that fails may have been executed, so it is repeated to the same server until the server
-//! accepts it, refuses it finally, or dies. Then the recovery of the server decides.
+//! accepts it or dies. Then the recovery of the server decides.
+//!
+//! A refusal changes nothing: a region is never opened on another server because of it. The order
+//! may repeat an earlier one, which the server has executed, and its logs may have edits of the
+//! region. For example, a process that has replaced the server at its address refuses all orders
+//! for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::env::TaskClass;
-use cell::region::{RegionInfo, ServerName};
+use cell::region::ServerName;
 use proto::exception::JavaException;
-use tracing::{info, warn};
+use tracing::info;
 
-use super::{Assignment, Change, RegionState};
+use super::{Assignment, Change};
 
 /// The pause before a failed call is repeated. It doubles with each failure.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -57,9 +62,6 @@ impl Assignment {
                     return;
                 }
                 let Err(error) = assignment.send(&server, &orders).await else { return };
-                if error.do_not_retry && assignment.fail(&server, &mut orders, &error) {
-                    return;
-                }
                 if pause == PAUSE_MIN {
                     info!(%server, %error, "cannot send orders to open or close regions; retrying");
                 }
@@ -78,20 +80,6 @@ impl Assignment {
             states.get(&change.region.encoded_name()).is_some_and(|tracked| tracked.order == change.order)
         };
         changes.retain(is_current);
-    }
-
-    /// Handles a final refusal. Returns whether that was possible: regions that were to be opened
-    /// can be opened elsewhere, because the server has not opened them.
-    fn fail(&self, server: &ServerName, orders: &mut Orders, error: &JavaException) -> bool {
-        warn!(%server, %error, "a server refused an order");
-        let Orders::Open(changes) = orders else { return false };
-        self.retain_current(changes);
-        let opening = RegionState::Opening(server.clone());
-        let regions: Vec<RegionInfo> = changes.iter().map(|change| change.region.clone()).collect();
-        let failed: Vec<RegionInfo> =
-            regions.into_iter().filter(|region| self.state(region).as_ref() == Some(&opening)).collect();
-        self.set_failed(&failed, &error.to_string(), false);
-        true
     }
 
     async fn send(&self, server: &ServerName, orders: &Orders) -> Result<(), JavaException> {

@@ -37,8 +37,8 @@ pub struct Candidate {
     election: Arc<Election>,
     standby: [Arc<Standby>; 3],
     seen: SeenMaster,
-    // Marks this process as alive until it ends.
-    _alive: Option<Occupied>,
+    // Marks this process as alive until it ends. `None` if the storage has no such marks.
+    alive: Option<Occupied>,
 }
 
 /// The settings of an active master.
@@ -71,8 +71,13 @@ impl Candidate {
             standby: SERVICES.map(Standby::new),
             seen: SeenMaster::default(),
             member,
-            _alive: alive,
+            alive,
         })
+    }
+
+    /// Whether the storage shows to other processes when this one has ended.
+    pub fn is_marked_alive(&self) -> bool {
+        self.alive.is_some()
     }
 
     /// The services of a master. They refuse calls until the master is active.

@@ -32,7 +32,8 @@ pub fn active_master(env: &Env, coordinator: &Arc<dyn Coordinator>, names: &Name
 }
 
 /// Registers with the active master, and publishes the server in ZooKeeper. Waits for a master. The
-/// result marks the process as alive; the caller keeps it until the process ends.
+/// result marks the process as alive; the caller keeps it until the process ends. `None` if the
+/// storage has no such marks.
 ///
 /// # Errors
 /// One line that states why the process cannot be a region server.

@@ -3,8 +3,10 @@
 //! A process [occupies](fs::FileSystem::occupy) a directory before it registers or takes part in an
 //! election. The mark ends with the process, whatever ends it. So if the directory of a known
 //! process is not occupied, that process has certainly ended. A process that is only paused or
-//! unreachable keeps its mark; for it, only the end of its session counts. Storage without such
-//! marks shows nothing, and the sessions decide alone.
+//! unreachable keeps its mark; for it, only the end of its session counts.
+//!
+//! HDFS has no such marks. There a second process on the same machine waits for the end of the
+//! first one, and then deletes its znodes ([`delete_znodes_of`]), as the end of its session would.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -58,6 +60,39 @@ pub async fn mark_alive(
 /// Whether the process of a server has certainly ended.
 pub async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
     matches!(fs.is_occupied(&root.process_dir(server)).await, Ok(Some(false)))
+}
+
+/// Deletes the ephemeral znodes of a process that has certainly ended, so that the master recovers
+/// it, or another master is elected, before its session expires. Znodes that are missing are
+/// skipped, and so is the znode of the active master if it names another one.
+///
+/// # Errors
+/// The error of the first znode that could not be deleted.
+pub async fn delete_znodes_of(
+    coordinator: &dyn Coordinator,
+    names: &Names,
+    ended: &ServerName,
+) -> Result<(), Error> {
+    let unless_missing = |deleted| match deleted {
+        Err(Error::NoNode { .. }) => Ok(()),
+        deleted => deleted,
+    };
+    let name = ended.to_string();
+    for path in [names.region_server(&name), names.backup_master(&name)] {
+        unless_missing(coordinator.delete(&path, None).await)?;
+    }
+    match coordinator.get(&names.master()).await {
+        Ok(znode) if zk::payload::read_master(&znode.data).as_ref() == Ok(ended) => {
+            // Only this version: another master may have been elected since.
+            let deleted = coordinator.delete(&names.master(), Some(znode.stat.version)).await;
+            match deleted {
+                Err(Error::BadVersion { .. }) => Ok(()),
+                deleted => unless_missing(deleted),
+            }
+        }
+        Ok(_) | Err(Error::NoNode { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Deletes the directories of processes that have ended, except those of `known` servers, which are
@@ -123,5 +158,45 @@ pub async fn watch_active_master(
             // Only this version: another master may have been elected since.
             let _ = coordinator.delete(&names.master(), Some(znode.stat.version)).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::testing::{SeededRandom, env};
+    use zk::coordinator::{Mode, publish};
+    use zk::memory::MemoryCoordinator;
+
+    use super::*;
+
+    fn server(start_code: u64) -> ServerName {
+        ServerName { host: "h".into(), port: 1, start_code }
+    }
+
+    #[tokio::test]
+    async fn only_the_znodes_of_the_ended_process_are_deleted() {
+        let coordinator = MemoryCoordinator::new(&env(1));
+        let names = Names::below("/hbase");
+        let (ended, other) = (server(1), server(2));
+        let master_is = |name: &ServerName| zk::payload::master("m", &SeededRandom::new(1), name, 0);
+        let paths = |name: &ServerName| {
+            [names.region_server(&name.to_string()), names.backup_master(&name.to_string())]
+        };
+        for path in paths(&ended).iter().chain(&paths(&other)) {
+            publish(&*coordinator, path, Default::default(), Mode::Persistent).await.unwrap();
+        }
+        publish(&*coordinator, &names.master(), master_is(&other), Mode::Persistent).await.unwrap();
+        delete_znodes_of(&*coordinator, &names, &ended).await.unwrap();
+        for path in paths(&ended) {
+            assert_eq!(coordinator.exists(&path).await.unwrap(), None, "{path}");
+        }
+        for path in paths(&other).into_iter().chain([names.master()]) {
+            assert!(coordinator.exists(&path).await.unwrap().is_some(), "{path}");
+        }
+        let version = coordinator.get(&names.master()).await.unwrap().stat.version;
+        coordinator.set(&names.master(), master_is(&ended), Some(version)).await.unwrap();
+        delete_znodes_of(&*coordinator, &names, &ended).await.unwrap();
+        assert_eq!(coordinator.exists(&names.master()).await.unwrap(), None);
+        delete_znodes_of(&*coordinator, &names, &ended).await.unwrap();
     }
 }

@@ -48,6 +48,9 @@ pub enum Command {
     /// Find and repair faults in regions, hbase:meta and the master's own region
     #[command(subcommand)]
     Repair(Repair),
+    /// Wait for the end of another process of this machine, and report it to ZooKeeper
+    #[command(name = "exit-reporter", hide = true)]
+    ExitReporter(ExitReporterArguments),
     /// Print the version
     Version,
 }
@@ -71,6 +74,26 @@ pub enum Repair {
     Meta(ServerArguments),
     /// Replace a damaged master region (master:store) with an empty one; the server must be stopped
     Master(ServerArguments),
+}
+
+/// The process that an exit reporter waits for. The process itself starts its exit reporter.
+#[derive(Debug, Args)]
+pub struct ExitReporterArguments {
+    /// Process id of the parent
+    #[arg(long, value_name = "PID")]
+    pub process: i32,
+    /// Its name in ZooKeeper: host,port,startcode
+    #[arg(long, value_name = "NAME")]
+    pub server: String,
+    /// ZooKeeper servers: host:port,...
+    #[arg(long, value_name = "QUORUM")]
+    pub zookeeper: String,
+    /// Parent of the cluster's znodes
+    #[arg(long, value_name = "PATH")]
+    pub znode: String,
+    /// Session timeout in milliseconds; after this time, a report is useless
+    #[arg(long, value_name = "MS")]
+    pub session_ms: u64,
 }
 
 /// Options that select and configure a server.

@@ -5,10 +5,12 @@
 //!
 //! * [`master`]: waits until it is elected, then runs the master;
 //! * [`region_server`]: registers with the active master and runs a region server;
-//! * [`session`]: the session with ZooKeeper.
+//! * [`session`]: the session with ZooKeeper;
+//! * [`exit_reporter`]: reports the end of a process before its session expires.
 //!
 //! The crate `roles` has what does not depend on options, signals and pages.
 
+pub mod exit_reporter;
 pub mod master;
 pub mod region_server;
 pub(crate) mod session;

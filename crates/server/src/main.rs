@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
+        Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
             Ok(())

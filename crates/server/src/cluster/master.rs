@@ -10,6 +10,7 @@ use roles::{Candidate, MasterOptions, Member, SeenMaster};
 use rpc::Service;
 use zk::Coordinator;
 
+use super::exit_reporter::ExitReporter;
 use super::region_server::server_name;
 use super::session;
 use crate::arguments::ServerArguments;
@@ -76,6 +77,10 @@ async fn serve(process: Process) -> Result<(), String> {
         end_process: Arc::new(end_process),
     })
     .await?;
+    let exit_reporter = match candidate.is_marked_alive() {
+        true => None,
+        false => ExitReporter::start(&config, &name),
+    };
     let pages = page_listener.map(|listener| serve_pages(&host, &name, listener, candidate.seen_master()));
     let mut services: Vec<Arc<dyn Service>> = vec![host.client_meta()];
     services.extend(candidate.services());
@@ -137,6 +142,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let closed = running.close().await;
     candidate.resign().await;
     ensemble.close().await;
+    drop(exit_reporter);
     closed
 }
 

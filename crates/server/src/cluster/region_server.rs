@@ -13,6 +13,7 @@ use tracing::info;
 use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
 
+use super::exit_reporter::ExitReporter;
 use super::session;
 use crate::address::advertised_host;
 use crate::arguments::ServerArguments;
@@ -65,7 +66,8 @@ async fn serve(process: Process) -> Result<(), String> {
     };
     let master: Arc<dyn RegionServerStatusService> =
         Arc::new(Remote(active_master(&env, &coordinator, &names)));
-    let _alive = register(&member, &*master).await?;
+    let alive = register(&member, &*master).await?;
+    let exit_reporter = if alive.is_none() { ExitReporter::start(&config, &name) } else { None };
     let stop = Stop::new();
     let on_stop = stop.clone();
     let lease = ensemble.clone();
@@ -128,6 +130,7 @@ async fn serve(process: Process) -> Result<(), String> {
     rpc.stop().await;
     // The master opens the regions elsewhere when the session ends.
     ensemble.close().await;
+    drop(exit_reporter);
     info!("stopped");
     stopped
 }

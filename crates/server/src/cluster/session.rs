@@ -27,7 +27,7 @@ pub(crate) fn quorum(config: &Config) -> String {
 }
 
 /// The options of the session, from the configuration.
-fn options(config: &Config) -> EnsembleOptions {
+pub(super) fn options(config: &Config) -> EnsembleOptions {
     let session_timeout = Duration::from_millis(config.zookeeper_session_ms);
     EnsembleOptions { quorum: quorum(config), session_timeout }
 }

@@ -57,6 +57,7 @@ class Hdfs(Members):
 
     def __init__(self, datanodes=3, ha=False, settings=None):
         self.namenodes = ["nn0", "nn1"] if ha else ["nn0"]
+        self.active = "nn0"
         self.datanodes = [f"dn{index}" for index in range(datanodes)]
         self.members = {}
         self._settings = dict(settings or {})
@@ -98,9 +99,11 @@ class Hdfs(Members):
 
     def fail_over(self):
         """Kills the active NameNode and makes the other one active."""
-        self.kill("nn0")
+        [standby] = [name for name in self.namenodes if name != self.active]
+        self.kill(self.active)
         # Without the force, it would wait for the old one.
-        self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "--forceactive", "nn1", text="Y\n")
+        self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "--forceactive", standby, text="Y\n")
+        self.active = standby
 
     def fsck(self, path):
         """The report of `hdfs fsck`."""

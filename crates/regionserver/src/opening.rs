@@ -99,37 +99,44 @@ impl RegionServer {
                 return;
             }
             let outcome = match server.regions().get(&encoded) {
-                Some(region) => Outcome::Opened(region.open_seq_id()),
+                Some(region) => Some(Outcome::Opened(region.open_seq_id())),
                 None if server.regions().begin_opening(&encoded) => {
                     server.open(&info, &order.dead_servers).await
                 }
-                // The task that opens it reports with the number of this order.
+                // The task that opens it reports with the number of this order. A server that stops
+                // does not report: the master recovers its regions when it has ended.
                 None => return,
             };
-            server.report_transition(&info, &outcome).await;
+            if let Some(outcome) = outcome {
+                server.report_transition(&info, &outcome).await;
+            }
         });
     }
 
-    async fn open(&self, info: &RegionInfo, dead_servers: &[ServerName]) -> Outcome {
+    /// Opens a region. `None` if the server stops meanwhile; then the region is not online.
+    async fn open(&self, info: &RegionInfo, dead_servers: &[ServerName]) -> Option<Outcome> {
         let start = self.env().clock.monotonic();
         match self.open_region(info, dead_servers).await {
             Ok(region) => {
                 let took = self.env().clock.monotonic() - start;
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
-                self.regions().insert(region.clone());
+                if !self.regions().insert(region.clone()) {
+                    region.abandon();
+                    return None;
+                }
                 if self.dead_servers().are_needed_by(&region) {
                     self.schedule().request_flush(&region, FlushReason::Recovery);
                 }
                 // This compacts, above all, reference files of a split, so that the parent region
                 // can be removed.
                 region.request_compactions();
-                Outcome::Opened(open_seq_id)
+                Some(Outcome::Opened(open_seq_id))
             }
             Err(error) => {
                 warn!(region = %info.name().escape_ascii(), %error, "cannot open region; the master retries");
                 self.regions().cancel_opening(&info.encoded_name());
-                Outcome::Failed(error)
+                Some(Outcome::Failed(error))
             }
         }
     }
@@ -154,6 +161,8 @@ impl RegionServer {
                     server.regions().end_closing(&encoded);
                     Some(region.info().clone())
                 }
+                // The stop may not have written all edits of the region yet.
+                None if server.regions().is_stopping() => return,
                 None => order.info.filter(|_| order.id > 0),
             };
             if let Some(info) = closed {

@@ -81,6 +81,8 @@ struct Offline {
     closing: HashSet<String>,
     // The server that opens a region which was closed here, and the region's open sequence id here.
     moved: HashMap<String, (ServerName, u64)>,
+    // Whether the server stops, so that it closes all regions by itself.
+    stopping: bool,
 }
 
 impl OnlineRegions {
@@ -145,11 +147,28 @@ impl OnlineRegions {
         self.len() == 0
     }
 
-    /// Records that a region is being opened. Returns false if it already is, or if it is online.
+    /// Begins the stop of the server. From now on no region is opened, and only the stop closes
+    /// regions. Otherwise a region could be opened again while the stop still writes its edits.
+    pub(crate) fn begin_stop(&self) {
+        self.lock().stopping = true;
+    }
+
+    /// Whether the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.lock().stopping
+    }
+
+    /// Whether a region is being closed, except by the stop of the server.
+    pub(crate) fn is_any_closing(&self) -> bool {
+        !self.lock().closing.is_empty()
+    }
+
+    /// Records that a region is being opened. Returns false if it already is, if it is online, or
+    /// if the server stops.
     pub fn begin_opening(&self, encoded: &str) -> bool {
         let mut offline = self.lock();
         debug_assert!(!offline.closing.contains(encoded), "a region is opened after it was closed");
-        self.get(encoded).is_none() && offline.opening.insert(encoded.to_string())
+        !offline.stopping && self.get(encoded).is_none() && offline.opening.insert(encoded.to_string())
     }
 
     /// Whether a region is being opened.
@@ -168,15 +187,19 @@ impl OnlineRegions {
         debug_assert!(was_opening, "an opening is recorded until it succeeds or fails");
     }
 
-    /// Puts an opened region online.
-    pub fn insert(&self, region: Arc<Region>) {
+    /// Puts an opened region online. Returns false, and does not, if the server stops.
+    pub fn insert(&self, region: Arc<Region>) -> bool {
         let mut offline = self.lock();
         offline.opening.remove(&**region.encoded_name());
+        if offline.stopping {
+            return false;
+        }
         offline.moved.remove(&**region.encoded_name());
         let mut online = Online::clone(&self.online.load());
         let earlier = online.insert(Encoded(region.encoded_name().clone()), region);
         debug_assert!(earlier.is_none(), "a region is online only once");
         self.online.store(Arc::new(online));
+        true
     }
 
     /// Takes a region offline.
@@ -185,9 +208,13 @@ impl OnlineRegions {
     }
 
     /// Takes a region offline in order to close it. Clients are referred to `destination`, if it is
-    /// known. [`OnlineRegions::end_closing`] must follow if the region was online.
+    /// known. [`OnlineRegions::end_closing`] must follow if the region was online. `None` if it was
+    /// not, or if the server stops.
     pub fn begin_closing(&self, encoded: &str, destination: Option<&ServerName>) -> Option<Arc<Region>> {
         let mut offline = self.lock();
+        if offline.stopping {
+            return None;
+        }
         let region = self.remove_from(&mut offline, encoded)?;
         offline.closing.insert(encoded.to_string());
         if let Some(server) = destination {

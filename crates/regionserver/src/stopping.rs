@@ -17,6 +17,8 @@ const FLUSH_RETRY_LIMIT: Duration = Duration::from_secs(5);
 const EARLY_FLUSH_LIMIT: Duration = Duration::from_secs(20);
 /// The pause between two attempts to flush.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The pause between two checks whether regions are still being closed.
+const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 /// Maximum number of regions that the error of a stop names.
 const NAMED_MAX: usize = 3;
 
@@ -63,9 +65,14 @@ impl RegionServer {
     /// # Errors
     /// Names regions that were closed without a flush, with the reasons. The log has their edits.
     pub async fn stop(&self) -> Result<(), String> {
+        self.regions().begin_stop();
+        let deadline = self.env().clock.monotonic() + FLUSH_RETRY_LIMIT;
+        // A region whose close takes longer has its edits in the log.
+        while self.regions().is_any_closing() && self.env().clock.monotonic() < deadline {
+            self.env().clock.sleep(CLOSING_PAUSE).await;
+        }
         let (meta, users): (Vec<_>, Vec<_>) =
             self.regions().all().into_iter().partition(|region| region.info().table.is_meta());
-        let deadline = self.env().clock.monotonic() + FLUSH_RETRY_LIMIT;
         let mut unflushed = Unflushed::default();
         let mut unflushable = None;
         for region in users.into_iter().chain(meta) {

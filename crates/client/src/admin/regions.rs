@@ -7,22 +7,27 @@ use proto::MasterSwitchType;
 use proto::region_specifier::RegionSpecifierType;
 
 use super::Admin;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl Admin {
-    /// The regions of a table in order, from `hbase:meta`.
+    /// The regions of a table in order, from `hbase:meta`, also those that were never open.
     ///
     /// # Errors
-    /// [`crate::Error::TableNotFound`] and others.
+    /// [`Error::TableNotFound`] and others.
     pub async fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
-        let located = self.client.table(table.clone()).regions().await?;
-        Ok(located.iter().map(|location| location.region.clone()).collect())
+        if table.is_meta() {
+            return Ok(vec![RegionInfo::meta()]);
+        }
+        match self.client.meta_rows(table).await? {
+            rows if rows.is_empty() => Err(Error::TableNotFound(table.clone())),
+            rows => Ok(rows.into_iter().map(|row| row.region).collect()),
+        }
     }
 
     /// The region with a full or an encoded name; `None` if no table has it.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn find_region(&self, name: &[u8]) -> Result<Option<RegionInfo>> {
         let Some(encoded) = encoded_name_of(name) else { return Ok(None) };
         for table in self.list_tables(None, true).await? {
@@ -39,7 +44,7 @@ impl Admin {
     /// this returns.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn split_region(&self, region: &RegionInfo, row: Option<Bytes>) -> Result<()> {
         let (nonce_group, nonce) = self.nonce();
         let request =
@@ -54,7 +59,7 @@ impl Admin {
     /// merged region is online when this returns.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn merge_regions(&self, names: &[Bytes], forcible: bool) -> Result<()> {
         let (nonce_group, nonce) = self.nonce();
         let request = proto::MergeTableRegionsRequest {
@@ -71,7 +76,7 @@ impl Admin {
     /// Opens a closed region.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn assign(&self, name: &Bytes) -> Result<()> {
         let request = proto::AssignRegionRequest { region: specifier(name), ..Default::default() };
         self.call_master("AssignRegion", &request).await.map(|_: proto::AssignRegionResponse| ())
@@ -80,7 +85,7 @@ impl Admin {
     /// Closes a region.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn unassign(&self, name: &Bytes) -> Result<()> {
         let request = proto::UnassignRegionRequest { region: specifier(name), ..Default::default() };
         self.call_master("UnassignRegion", &request).await.map(|_: proto::UnassignRegionResponse| ())
@@ -89,7 +94,7 @@ impl Admin {
     /// Moves a region to `server`, or to any other server.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn move_region(&self, name: &Bytes, server: Option<&ServerName>) -> Result<()> {
         let request =
             proto::MoveRegionRequest { region: specifier(name), dest_server_name: server.map(Into::into) };
@@ -100,7 +105,7 @@ impl Admin {
     /// report.
     ///
     /// # Errors
-    /// [`crate::Error`]; HBase has no such repairs.
+    /// [`Error`]; HBase has no such repairs.
     pub async fn repair(&self, name: &str, region: Option<&str>) -> Result<String> {
         let argument = |region: &str| proto::NameStringPair { name: "region".into(), value: region.into() };
         let procedure = proto::ProcedureDescription {
@@ -118,7 +123,7 @@ impl Admin {
     /// Whether splits, or merges, of regions are enabled.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn is_allowed(&self, kind: MasterSwitchType) -> Result<bool> {
         let request = proto::IsSplitOrMergeEnabledRequest { switch_type: kind as i32 };
         let answer: proto::IsSplitOrMergeEnabledResponse =
@@ -129,7 +134,7 @@ impl Admin {
     /// Enables or disables splits, or merges; returns the previous setting.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn allow(&self, kind: MasterSwitchType, enabled: bool) -> Result<bool> {
         let request = proto::SetSplitOrMergeEnabledRequest {
             enabled,
@@ -144,7 +149,7 @@ impl Admin {
     /// Whether the catalog janitor runs automatically.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn is_janitor_enabled(&self) -> Result<bool> {
         let request = proto::IsCatalogJanitorEnabledRequest {};
         let answer: proto::IsCatalogJanitorEnabledResponse =
@@ -155,7 +160,7 @@ impl Admin {
     /// Enables or disables the catalog janitor; returns the previous setting.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn enable_janitor(&self, enable: bool) -> Result<bool> {
         let request = proto::EnableCatalogJanitorRequest { enable };
         let answer: proto::EnableCatalogJanitorResponse =
@@ -166,7 +171,7 @@ impl Admin {
     /// Runs the catalog janitor now; returns the number of entries that it cleaned up.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn run_janitor(&self) -> Result<i32> {
         let request = proto::RunCatalogScanRequest {};
         let answer: proto::RunCatalogScanResponse = self.call_master("RunCatalogScan", &request).await?;
@@ -176,7 +181,7 @@ impl Admin {
     /// Whether the cleaner runs automatically.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn is_cleaner_enabled(&self) -> Result<bool> {
         let request = proto::IsCleanerChoreEnabledRequest {};
         let answer: proto::IsCleanerChoreEnabledResponse =
@@ -187,7 +192,7 @@ impl Admin {
     /// Enables or disables the cleaner; returns the previous setting.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn enable_cleaner(&self, on: bool) -> Result<bool> {
         let request = proto::SetCleanerChoreRunningRequest { on };
         let answer: proto::SetCleanerChoreRunningResponse =
@@ -198,7 +203,7 @@ impl Admin {
     /// Runs the cleaner now; returns whether it ran.
     ///
     /// # Errors
-    /// [`crate::Error`].
+    /// [`Error`].
     pub async fn run_cleaner(&self) -> Result<bool> {
         let request = proto::RunCleanerChoreRequest {};
         let answer: proto::RunCleanerChoreResponse = self.call_master("RunCleanerChore", &request).await?;

@@ -19,8 +19,9 @@ use base::env::Env;
 use cell::region::ServerName;
 use os::Runtimes;
 use roles::watchdog::delete_znodes_of;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
-use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 use zk::Names;
@@ -76,11 +77,9 @@ impl Drop for ExitReporter {
 pub fn run(parent: &ExitReporterArguments) -> Result<(), String> {
     let ended = ServerName::parse(&parent.server).ok_or("--server: expected host,port,startcode")?;
     let pid = Pid::from_raw(parent.process).ok_or("--process: expected a process id")?;
-    os::block_on(async {
-        ignore_signals()?;
-        wait_for_end(pid, || getppid() == Some(pid)).await
-    })
-    .map_err(|error| format!("cannot wait for the end of process {}: {error}", parent.process))?;
+    os::block_on(async { ignore_signals() })
+        .and_then(|()| wait_for_end(pid, || getppid() == Some(pid)))
+        .map_err(|error| format!("cannot wait for the end of process {}: {error}", parent.process))?;
     let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(Arc::new(runtimes));
     os::block_on(report(&env, parent, &ended))
@@ -96,17 +95,22 @@ fn ignore_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns when process `pid` has ended. `has_pid` is whether the process still has this id, which
-/// another process may get after its end.
-async fn wait_for_end(pid: Pid, has_pid: impl Fn() -> bool) -> std::io::Result<()> {
-    let process = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+/// Blocks this thread until process `pid` has ended. `has_pid` is whether the process still has this
+/// id, which another process may get after its end.
+fn wait_for_end(pid: Pid, has_pid: impl Fn() -> bool) -> std::io::Result<()> {
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,
-        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(Errno::SRCH) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    if has_pid() {
+    while has_pid() {
         // The kernel makes it readable when all threads have ended.
-        let _ = AsyncFd::register(process)?.readable().await?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {
+            Ok(_) => return Ok(()),
+            // A signal, which is ignored.
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(())
 }
@@ -138,21 +142,12 @@ async fn report(env: &Env, parent: &ExitReporterArguments, ended: &ServerName) -
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn the_end_of_a_killed_process_is_noticed_before_it_is_waited_for() {
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        let mut waiting = std::pin::pin!(wait_for_end(pid, || true));
-        let still_runs = tokio::select! {
-            biased;
-            _ = &mut waiting => false,
-            () = tokio::task::yield_now() => true,
-        };
-        assert!(still_runs);
-        child.kill().unwrap();
-        waiting.await.unwrap();
-        child.wait().unwrap();
+    #[test]
+    fn the_end_of_a_process_is_noticed_before_another_process_waits_for_it() {
+        let mut child = Command::new("sleep").arg("0.2").spawn().unwrap();
+        wait_for_end(Pid::from_child(&child), || true).unwrap();
+        assert!(child.try_wait().unwrap().is_some(), "it has ended");
         // The id is free now, or another process has it.
-        wait_for_end(pid, || false).await.unwrap();
+        wait_for_end(Pid::from_child(&child), || false).unwrap();
     }
 }

@@ -265,6 +265,10 @@ impl Master {
         match &self.live_at_start {
             Some(live) => {
                 self.executor.resume(crashes);
+                // The servers that are being recovered count as dead, also if their sessions last.
+                for (server, _) in self.context.recoveries.list() {
+                    self.context.servers.remove(&server);
+                }
                 self.find_dead_servers(live).await?;
             }
             // The region server of this process has taken over the logs of all others.

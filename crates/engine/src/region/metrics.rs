@@ -128,8 +128,8 @@ pub struct StoreMetrics {
 }
 
 impl Region {
-    /// Memory of open files without their blocks, in bytes: mainly the root indexes, and the index of
-    /// the chunks of each Bloom filter.
+    /// Memory of open files without their blocks, in bytes: mainly the root indexes, and the index
+    /// of the chunks of each Bloom filter.
     pub fn open_file_bytes(&self) -> u64 {
         let view = self.view.load();
         let files = view.stores.iter().flat_map(|store| store.files.iter());

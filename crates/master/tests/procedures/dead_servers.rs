@@ -64,7 +64,7 @@ fn a_region_is_not_opened_elsewhere_because_its_server_refuses_the_order() {
         cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
         let region = cluster.regions(&name)[0].info().clone();
         let (assignment, servers) = (&cluster.master.context().assignment, &cluster.master.context().servers);
-        // The process at the address of this server is a newer one, which refuses all orders for it.
+        // The process at the address of this server is a newer one, which refuses orders for it.
         let replaced = ServerName { start_code: 1, ..cluster.server.name().clone() };
         assert!(servers.report(replaced.clone(), proto::ServerLoad::default()));
         let moved =

@@ -95,8 +95,8 @@ fn ignore_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Blocks this thread until process `pid` has ended. `has_pid` is whether the process still has this
-/// id, which another process may get after its end.
+/// Blocks this thread until process `pid` has ended. `has_pid` is whether the process still has
+/// this id, which another process may get after its end.
 fn wait_for_end(pid: Pid, has_pid: impl Fn() -> bool) -> std::io::Result<()> {
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,

@@ -142,8 +142,8 @@ fn check_known(master: &Master, table: &TableName, regions: &[RegionInfo]) -> Re
 }
 
 /// Observes the open regions until the world ends: the sequence ids with which a region is opened
-/// must not go back, except in tables that are restored. Reports closed and reopened regions to the history, because their
-/// server forgets which increments it has executed.
+/// must not go back, except in tables that are restored. Reports closed and reopened regions to the
+/// history, because their server forgets which increments it has executed.
 pub fn observe(world: &Arc<World>, cluster: &Cluster, history: &Arc<History>) {
     let names = cluster.region_servers.iter().map(|process| process.name().to_string()).collect();
     let observer = Observer {
@@ -185,8 +185,8 @@ impl Observer {
                 let known = self.opened.entry(encoded.clone()).or_default();
                 let key = (server.name().clone(), encoded);
                 let opened = region.open_seq_id();
-                // A deleted table that is restored from a snapshot has regions of the same names, with
-                // the sequence ids of the snapshot.
+                // A deleted table that is restored from a snapshot has regions of the same names,
+                // with the sequence ids of the snapshot.
                 let may_be_restored = is_side_table(&region.info().table);
                 if self.open.get(&key) != Some(&opened) && opened < *known && !may_be_restored {
                     let found = format!("{} on {}: opened at {opened} after {known}", key.1, key.0);

@@ -16,11 +16,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * first response of the next region's scanner arrives before the client listens for it, {@code
  * AsyncTableResultScanner} loses the callback that resumes it, and waits forever (renewing its
  * lease meanwhile). So a read that hangs is repeated. A server that does not respond is recognized
- * by a second hang of the same read, or by the third hanging read of a run.
+ * by the fifth hang of a run.
  */
 final class Patience {
   private static final long READ_S = 30;
-  private static final int REPEATS_MAX = 2;
+  private static final int REPEATS_MAX = 4;
   private static final long SILENCE_S = 240;
 
   private static final ScheduledExecutorService CLOCK = Executors.newScheduledThreadPool(1, task -> {
@@ -34,31 +34,32 @@ final class Patience {
   private Patience() {
   }
 
-  /** Returns the result of `read`, and repeats it once if it hangs. */
+  /** Returns the result of `read`, and repeats it if it hangs. */
   static <T> T read(Callable<T> read) throws Exception {
-    AtomicBoolean over = new AtomicBoolean();
-    Thread reader = Thread.currentThread();
-    ScheduledFuture<?> alarm = CLOCK.schedule(() -> {
-      if (over.compareAndSet(false, true)) {
-        reader.interrupt();
+    while (true) {
+      AtomicBoolean over = new AtomicBoolean();
+      Thread reader = Thread.currentThread();
+      ScheduledFuture<?> alarm = CLOCK.schedule(() -> {
+        if (over.compareAndSet(false, true)) {
+          reader.interrupt();
+        }
+      }, READ_S, TimeUnit.SECONDS);
+      try {
+        return read.call();
+      } catch (InterruptedException | InterruptedIOException interrupted) {
+        if (!over.get() || repeats == REPEATS_MAX) {
+          throw new IOException("no answer to a read within " + READ_S + " s", interrupted);
+        }
+      } finally {
+        alarm.cancel(false);
+        if (!over.compareAndSet(false, true)) {
+          // The alarm may have come between the response and this point.
+          Thread.interrupted();
+        }
       }
-    }, READ_S, TimeUnit.SECONDS);
-    try {
-      return read.call();
-    } catch (InterruptedException | InterruptedIOException interrupted) {
-      if (!over.get() || repeats == REPEATS_MAX) {
-        throw new IOException("no answer to a read within " + READ_S + " s", interrupted);
-      }
-    } finally {
-      alarm.cancel(false);
-      if (!over.compareAndSet(false, true)) {
-        // The alarm may have come between the response and this point.
-        Thread.interrupted();
-      }
+      repeats++;
+      System.err.println("a read hung in the client and is repeated");
     }
-    repeats++;
-    System.err.println("a read hung in the client and is repeated");
-    return read.call();
   }
 
   /**

@@ -7,6 +7,7 @@ use base::testing::env;
 use cell::region::ServerName;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
+use master::Master;
 use master::assignment::RegionState;
 use proto::exception::class;
 use wire::service::{MasterService, RegionServerStatusService};
@@ -14,41 +15,49 @@ use wire::service::{MasterService, RegionServerStatusService};
 use crate::cluster::Cluster;
 use crate::run;
 
+/// Longer than any procedure takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process at the address of the test's other server.
+fn server(start_code: u64) -> ServerName {
+    ServerName { host: "h".into(), port: 3, start_code }
+}
+
+/// A master that counts a server as live. It does not know where `hbase:meta` is, so it cannot
+/// journal a recovery yet.
+async fn cluster_with_live_server(start_code: u64) -> (Cluster, Arc<Master>) {
+    let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+    let master = cluster.master_of_other_processes();
+    assert!(master.context().servers.report(server(start_code), proto::ServerLoad::default()));
+    (cluster, master)
+}
+
+/// Otherwise the regions of a dead server would count as closed, without the edits in its logs.
+fn is_dead_and_in_recovery(master: &Master, server: &ServerName) -> bool {
+    master.context().servers.is_dead(server) && master.context().recoveries.is_recovering(server)
+}
+
 #[test]
 fn a_server_is_in_recovery_from_the_moment_at_which_it_counts_as_dead() {
     run(async {
-        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
-        let master = cluster.master_of_other_processes();
-        let (servers, recoveries) = (&master.context().servers, &master.context().recoveries);
-        let server = ServerName { host: "h".into(), port: 3, start_code: 1 };
-        assert!(servers.report(server.clone(), proto::ServerLoad::default()));
-        // This master does not know where hbase:meta is, so it cannot journal the recovery yet.
-        let expired = cluster.env.timeout(Duration::from_secs(60), master.expire(&server, "test")).await;
+        let (cluster, master) = cluster_with_live_server(1).await;
+        let expired = cluster.env.timeout(PATIENCE, master.expire(&server(1), "test")).await;
         assert!(expired.is_none(), "the recovery is not journaled");
-        assert!(servers.is_dead(&server));
-        assert!(
-            recoveries.is_recovering(&server),
-            "its regions would count as closed, without edits in logs"
-        );
+        assert!(is_dead_and_in_recovery(&master, &server(1)));
     });
 }
 
 #[test]
 fn a_process_is_dead_as_soon_as_a_newer_one_has_its_address() {
     run(async {
-        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
-        let master = cluster.master_of_other_processes();
-        let (servers, recoveries) = (&master.context().servers, &master.context().recoveries);
-        let server = |start_code| ServerName { host: "h".into(), port: 3, start_code };
-        assert!(servers.report(server(2), proto::ServerLoad::default()));
+        let (cluster, master) = cluster_with_live_server(2).await;
         // The session of the earlier process still lasts, so it was live for the previous master.
         let request =
             proto::RegionServerReportRequest { server: (&server(1)).into(), load: Default::default() };
-        let reported =
-            cluster.env.timeout(Duration::from_secs(60), master.region_server_report(request.clone())).await;
-        assert!(reported.is_none(), "this master cannot journal a recovery yet");
-        assert!(servers.is_dead(&server(1)) && recoveries.is_recovering(&server(1)));
-        assert!(servers.is_live(&server(2)));
+        let reported = cluster.env.timeout(PATIENCE, master.region_server_report(request.clone())).await;
+        assert!(reported.is_none(), "the recovery is not journaled");
+        assert!(is_dead_and_in_recovery(&master, &server(1)));
+        assert!(master.context().servers.is_live(&server(2)));
         let refused = master.region_server_report(request).await.unwrap_err();
         assert!(refused.is(class::YOU_ARE_DEAD), "{refused}");
     });
@@ -67,8 +76,7 @@ fn a_region_is_not_opened_elsewhere_because_its_server_refuses_the_order() {
         // The process at the address of this server is a newer one, which refuses orders for it.
         let replaced = ServerName { start_code: 1, ..cluster.server.name().clone() };
         assert!(servers.report(replaced.clone(), proto::ServerLoad::default()));
-        let moved =
-            cluster.env.timeout(Duration::from_secs(60), assignment.move_to(&region, &replaced)).await;
+        let moved = cluster.env.timeout(PATIENCE, assignment.move_to(&region, &replaced)).await;
         assert!(moved.is_none(), "the order is repeated");
         assert_eq!(
             assignment.state(&region),

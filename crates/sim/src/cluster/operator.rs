@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(40);
 const MOVES_MAX: usize = 4;
 /// Names of tables other than that of the workload, and of snapshots.
 const SIDES: [&str; 2] = ["side1", "side2"];
+const SNAPSHOTS: [&str; 2] = ["snapshot1", "snapshot2"];
 
 /// Whether the operator creates, drops and restores this table.
 pub(super) fn is_side_table(table: &TableName) -> bool {
     SIDES.contains(&table.to_string().as_str())
 }
-const SNAPSHOTS: [&str; 2] = ["snapshot1", "snapshot2"];
 
 /// An administrative operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,6 @@ use wire::service::Caller;
 
 pub use results::ResultForm;
 pub use rpc::ClientRpc;
-pub use scan::OpenScanner;
 
 use crate::server::RegionServer;
 use crate::users::ClientIdentity;
@@ -72,11 +71,6 @@ impl CallContext {
         begun: None,
         client: None,
     };
-
-    /// The name of the calling user.
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.client.as_ref()?.user()
-    }
 }
 
 /// Calls the service within the process. Other roles of the process use it through

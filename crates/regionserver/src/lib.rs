@@ -8,13 +8,13 @@
 //! * [`regions`]: the online regions; [`schedule`]: when they are flushed and compacted; [`load`]:
 //!   their metrics;
 //! * [`locality`]: which share of their bytes is on this host;
-//! * [`disk`]: free space and loss of the disk;
+//! * [`disk`]: the disk; `disk_poll`: its free space and its loss;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
 //! * [`quotas`]: limits on what calls may use per time unit;
 //! * [`hotspots`]: the most requested rows and regions;
 //! * [`users`]: requests and resource usage of each user;
-//! * [`slow_log`]: slow calls and their latency breakdown;
+//! * [`slow_log`]: slow calls and their latency breakdown; [`slow_calls`]: records them;
 //! * [`errors`]: converts engine errors to Java exceptions.
 //!
 //! Calls the master through `wire::service` only. Knows nothing about: the internals of the master,
@@ -25,6 +25,7 @@ pub mod client;
 pub mod clock_jumps;
 mod dead_servers;
 pub mod disk;
+mod disk_poll;
 pub mod errors;
 pub mod fatal;
 pub mod hotspots;
@@ -33,6 +34,7 @@ pub mod lease;
 pub mod load;
 pub mod locality;
 mod memory;
+mod open_scanner;
 mod opening;
 mod orders;
 pub mod pauses;
@@ -41,6 +43,7 @@ pub mod regions;
 pub mod scanners;
 pub mod schedule;
 pub mod server;
+pub mod slow_calls;
 pub mod slow_log;
 mod splitting;
 mod stopping;
@@ -50,4 +53,5 @@ pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
 pub use lease::Lease;
+pub use open_scanner::OpenScanner;
 pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

@@ -23,7 +23,6 @@ use proto::exception::{Answer, class};
 use tracing::{error, info, warn};
 use wire::service::RegionServerStatusService;
 
-use crate::client::{CallContext, OpenScanner};
 use crate::clock_jumps::{self, ClockInstruments};
 use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
@@ -34,6 +33,7 @@ use crate::lease::Lease;
 use crate::load::{megabytes, region_load};
 use crate::locality::{self, Localities};
 use crate::memory::{MOVE_PERIOD, MemoryMover, SharedMemory};
+use crate::open_scanner::OpenScanner;
 use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
@@ -42,7 +42,7 @@ use crate::scanners::Scanners;
 use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
 use crate::slow_log::{SlowLog, SlowLogOptions};
-use crate::users::Users;
+use crate::users::{ClientIdentity, Users};
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
@@ -491,7 +491,7 @@ impl RegionServer {
     #[inline]
     pub(crate) fn admit(
         &self,
-        context: &CallContext,
+        client: Option<&ClientIdentity>,
         region: &Region,
         planned: impl FnOnce() -> PlannedWork,
     ) -> Answer<Operation> {
@@ -500,7 +500,7 @@ impl RegionServer {
             None => Ok(Operation::unlimited()),
             Some(quotas) => {
                 let now_ms = self.env().clock.monotonic().as_millis() as i64;
-                quotas.admit(context.user(), &region.info().table, planned, now_ms)
+                quotas.admit(client.and_then(ClientIdentity::user), &region.info().table, planned, now_ms)
             }
         }
     }

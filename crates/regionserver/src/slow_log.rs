@@ -19,14 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::spent::{Spent, Use};
-use rpc::server::{CallObserver, EndedCall, Watch};
+use rpc::server::{CallObserver, Watch};
 use serde_json::{Map, Value, json};
-use tracing::warn;
 
 pub use details::Details;
+pub(crate) use details::printable;
 pub use phases::{CallPhase, PhaseTimes};
-
-use crate::server::RegionServer;
 
 /// Thresholds of slow and large calls, and how many calls to retain. By default no call is slow or
 /// large.
@@ -102,7 +100,7 @@ impl SlowLog {
         self.options.calls_max > 0
     }
 
-    fn add(&self, call: SlowCall) {
+    pub(crate) fn add(&self, call: SlowCall) {
         if self.options.calls_max == 0 {
             return;
         }
@@ -119,7 +117,7 @@ impl SlowLog {
     }
 
     /// Whether a call of `method` is slow, and whether it is large.
-    fn classify(&self, method: &str, took: Duration, response_bytes: usize) -> (bool, bool) {
+    pub(crate) fn classify(&self, method: &str, took: Duration, response_bytes: usize) -> (bool, bool) {
         let SlowLogOptions { slow, slow_scan, large_bytes, large_scan_bytes, .. } = self.options;
         let (slow, large) =
             if method == "Scan" { (slow_scan, large_scan_bytes) } else { (slow, large_bytes) };
@@ -138,55 +136,14 @@ impl SlowLogOptions {
     }
 }
 
-/// Records the slow and large calls of a server.
-pub struct SlowCalls(pub Arc<RegionServer>);
-
-impl CallObserver for SlowCalls {
-    fn ended(&self, call: &EndedCall) {
-        let log = self.0.slow_log();
-        let (is_slow, is_large) = log.classify(&call.method, call.took(), call.response_len);
-        if !is_slow && !is_large {
-            return;
-        }
-        let clock = &self.0.env().clock;
-        let age = clock.monotonic().saturating_sub(call.received);
-        let mut details = Details::new(&call.method, call.param.as_deref());
-        if details.region.is_none()
-            && let Some(region) = call.spent.subject().and_then(|number| self.0.regions().by_number(number))
-        {
-            details.region = Some(details::printable(&region.info().name()));
-            details.table = Some(region.info().table.to_string());
-        }
-        let call = SlowCall {
-            start_ms: clock.now_ms().saturating_sub(age.as_millis() as u64),
-            took: call.took(),
-            queued: call.begun.saturating_sub(call.received),
-            processed: call.ended.saturating_sub(call.begun),
-            phases: PhaseTimes::of(call),
-            spent: call.spent,
-            request_bytes: call.request_len,
-            response_bytes: call.response_len,
-            client: call.connection.peer,
-            user: call.connection.user().unwrap_or_default().to_owned(),
-            method: call.method.to_string(),
-            details,
-            is_slow,
-            is_large,
-            failure: call.failure.as_deref().map(str::to_owned),
-        };
-        warn!("({}): {}", call.tag(), call.line());
-        log.add(call);
-    }
-}
-
 impl SlowCall {
     /// HBase's tag for such a call in the log (`RpcServer.logResponse`).
-    fn tag(&self) -> &'static str {
+    pub(crate) fn tag(&self) -> &'static str {
         if self.is_slow { "responseTooSlow" } else { "responseTooLarge" }
     }
 
     /// One line for the log: HBase's keys, and the latency breakdown.
-    fn line(&self) -> Value {
+    pub(crate) fn line(&self) -> Value {
         let details = &self.details;
         let mut line = Map::new();
         let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);

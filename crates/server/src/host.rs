@@ -12,7 +12,7 @@ use cell::region::ServerName;
 use console::{Identity, MasterPages, Peers, RegionServerPages, beans};
 use master::Master;
 use regionserver::RegionServer;
-use regionserver::slow_log::SlowCalls;
+use regionserver::slow_calls::SlowCalls;
 use roles::services::{
     INTERNAL_ADMIN_METHODS, Internal, client_meta, master_services, region_server_services,
 };

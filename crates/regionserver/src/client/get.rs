@@ -29,7 +29,8 @@ pub(super) async fn get(
 ) -> Answer<(Bytes, CellBlock)> {
     let region = server.regions().find(&request.region)?;
     let timer = CallTimer::of_call(server, &region, context);
-    let quota = server.admit(context, &region, || PlannedWork { gets: 1, ..PlannedWork::default() });
+    let quota = server
+        .admit(context.client.as_deref(), &region, || PlannedWork { gets: 1, ..PlannedWork::default() });
     let mut quota = quota.inspect_err(|_| timer.end_failed_get())?;
     let get = request.get()?;
     server.hotspots().record(&region, &get.row);

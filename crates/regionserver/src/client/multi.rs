@@ -162,7 +162,8 @@ impl MultiCall<'_> {
         let charge = Charge::from(begun);
         let found = self.server.regions().find(&region_action.rest.region.value);
         let found = found.and_then(|region| {
-            self.quota = self.server.admit(&self.context, &region, || planned(region_action))?;
+            self.quota =
+                self.server.admit(self.context.client.as_deref(), &region, || planned(region_action))?;
             Ok(region)
         });
         let outcome = match found {

@@ -29,8 +29,8 @@ pub(super) async fn mutate(
     context: CallContext,
 ) -> Answer<ReplyParts<proto::MutateResponse>> {
     let region = server.regions().find(&request.region.value)?;
-    let mut quota =
-        server.admit(&context, &region, || PlannedWork { writes: 1, ..PlannedWork::default() })?;
+    let mut quota = server
+        .admit(context.client.as_deref(), &region, || PlannedWork { writes: 1, ..PlannedWork::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
     quota.record_write(mutation_bytes(&mutation));

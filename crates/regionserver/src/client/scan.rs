@@ -3,7 +3,6 @@
 //! Source: HBase `RSRpcServices.scan`; flags and limits were compared with those of a running
 //! HBase.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::budget::HeldBytes;
@@ -11,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use cell::query::Scan;
 use engine::Region;
 use engine::region::RegionState;
-use engine::scanner::{Deadline, Limits, Progress, RegionScanner, ReleasedViews, ResultSink, Stopped};
+use engine::scanner::{Deadline, Limits, Progress, RegionScanner, ResultSink, Stopped};
 use prost::Message;
 use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
@@ -20,6 +19,7 @@ use super::charge::Charge;
 use super::results::Results;
 use super::{CallContext, ReplyParts};
 use crate::errors::java_exception;
+use crate::open_scanner::OpenScanner;
 use crate::quotas::{Operation, PlannedWork};
 use crate::scanners::TakeError;
 use crate::server::RegionServer;
@@ -43,29 +43,6 @@ const AWAKE_SCANNERS_MAX: usize = 64;
 const SCANNER_BYTES: usize = 1 << 10;
 const STORE_BYTES: usize = 1 << 10;
 const QUALIFIER_BYTES: usize = 128;
-
-/// A scanner between calls.
-pub struct OpenScanner {
-    region: Arc<Region>,
-    scanner: RegionScanner,
-    // Limit of one response in bytes: the smaller of the client's and the server's.
-    bytes_max: u64,
-    wants_cursor: bool,
-    // The memory that it holds between calls, as accounted in the server's budget.
-    _held: HeldBytes,
-}
-
-impl OpenScanner {
-    /// The region that it reads.
-    pub fn region(&self) -> &Arc<Region> {
-        &self.region
-    }
-
-    /// Releases the memstores and files that it pins, if the region has replaced them.
-    pub fn release_if_outdated(&mut self) -> Option<ReleasedViews> {
-        self.region.should_rest(&self.scanner).then(|| self.scanner.rest())
-    }
-}
 
 /// The response to a `Scan`.
 #[derive(Default)]
@@ -115,7 +92,7 @@ async fn open(
     }
     let specifier = request.region.as_ref();
     let region = server.regions().find(specifier.map_or(&b""[..], |specifier| &specifier.value))?;
-    let quota = server.admit(&context, &region, planned)?;
+    let quota = server.admit(context.client.as_deref(), &region, planned)?;
     let wanted = wire::convert::from_proto::scan(scan)?;
     if wanted.start_row.is_empty() && wanted.stop_row.is_empty() {
         server.requests().full_scans.increment();
@@ -129,8 +106,7 @@ async fn open(
         0 => server.options().result_bytes_max,
         wanted => wanted.min(server.options().result_bytes_max),
     };
-    let open =
-        OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result(), _held: held };
+    let open = OpenScanner { region, scanner, bytes_max, wants_cursor: scan.need_cursor_result(), held };
     let has_call_seq = request.next_call_seq.is_some();
     let id = server.scanners().begin(has_call_seq, server.env().clock.monotonic()).ok_or_else(|| {
         JavaException::io("too many open scanners on this server; close some or try again later")
@@ -202,7 +178,7 @@ async fn continue_scan(
         server.scanners().put_back(id, open, now);
         return Ok(ScanAnswer::new(id));
     }
-    let quota = match server.admit(&context, &open.region, planned) {
+    let quota = match server.admit(context.client.as_deref(), &open.region, planned) {
         Ok(quota) => quota,
         Err(exception) => {
             server.scanners().put_back_unused(id, open, request.next_call_seq.is_some(), now);

@@ -16,7 +16,7 @@ const DECODED_LEN_MAX: usize = 64 << 10;
 const FAMILIES_LOGGED_MAX: usize = 10;
 
 /// A name or key in printable form, truncated if it is long.
-pub(super) fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     match bytes.get(..PRINTABLE_LEN_MAX) {
         Some(begin) if bytes.len() > PRINTABLE_LEN_MAX => rpc::to_string_binary(begin) + "...",
         _ => rpc::to_string_binary(bytes),
@@ -42,7 +42,7 @@ pub struct Details {
 
 impl Details {
     /// Describes a call of `method` with the message `param`.
-    pub(super) fn new(method: &str, param: Option<&[u8]>) -> Details {
+    pub(crate) fn new(method: &str, param: Option<&[u8]>) -> Details {
         let Some(param) = param.filter(|param| param.len() <= DECODED_LEN_MAX) else {
             return Details::with_param("message too long to decode".into());
         };

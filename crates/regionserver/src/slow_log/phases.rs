@@ -77,7 +77,7 @@ pub struct PhaseTimes([Duration; CALL_PHASES.len()]);
 
 impl PhaseTimes {
     /// The breakdown of `call`.
-    pub(super) fn of(call: &EndedCall) -> PhaseTimes {
+    pub(crate) fn of(call: &EndedCall) -> PhaseTimes {
         let spent = &call.spent;
         let processed = call.ended.saturating_sub(call.begun);
         let [decode, awaited, blocked, disk, filter, log] =

@@ -2,71 +2,24 @@
 //! reports whether they were committed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
-use fs::{FilePath, FileSystem, SyncLevel};
-use tokio::sync::{Notify, mpsc, oneshot};
+use fs::{FilePath, FileSystem};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
 use crate::instruments::Instruments;
-use crate::retention::{LogRetention, OldLog, OldLogAction, locked};
+use crate::options::LogOptions;
+use crate::queue::{Command, Shared};
+use crate::retention::{OldLog, OldLogAction, locked};
 use crate::{Edit, Error, Result};
 
 /// Interval at which the record of the retained log files is updated.
 const RECORD_PERIOD: Duration = Duration::from_secs(1);
-
-/// Where a log is stored, and when it rolls to a new file.
-#[derive(Clone, Debug)]
-pub struct LogOptions {
-    /// The server's log directory, `WALs/<server>`.
-    pub dir: FilePath,
-    /// First part of the file names: the server's name, URL-encoded.
-    pub prefix: String,
-    /// Last part of the file names: empty, or `.meta` for the log of `hbase:meta`.
-    pub suffix: String,
-    /// Archive directory for log files that are no longer needed, `oldWALs`.
-    pub archive_dir: FilePath,
-    /// File length at which the log rolls, at most 1000 MiB.
-    pub roll_bytes: u64,
-    /// File age at which the log rolls, unless the file has no entries. `None`: never by age.
-    pub roll_period: Option<Duration>,
-    /// Number of zeros to write ahead of the entries at a time, so that a sync does not change the
-    /// file length. 0: none.
-    pub reserve_bytes: u64,
-    /// Approximate maximum size of a commit group, in bytes.
-    pub group_bytes: u64,
-    /// Guarantee that an edit must have before it is reported as committed. A group with a
-    /// [forced](Edit::forced) edit is always synced to disk.
-    pub durability: SyncLevel,
-    /// Path of the file that lists the retained log files (see [`crate::record`]). `None`: there is
-    /// no such file.
-    pub record: Option<FilePath>,
-    /// Metrics, which several [`Log`]s can share. `None`: new ones.
-    pub instruments: Option<Arc<Instruments>>,
-}
-
-impl LogOptions {
-    /// Options with HBase's defaults: files of 128 MiB, a new file each hour.
-    pub fn new(dir: FilePath, prefix: &str, archive_dir: FilePath) -> LogOptions {
-        LogOptions {
-            dir,
-            prefix: prefix.into(),
-            suffix: String::new(),
-            archive_dir,
-            roll_bytes: 128 << 20,
-            roll_period: Some(Duration::from_secs(3600)),
-            reserve_bytes: 2 << 20,
-            group_bytes: 1 << 20,
-            durability: SyncLevel::Disk,
-            record: None,
-            instruments: None,
-        }
-    }
-}
 
 /// Statistics of a log: its current state, and counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,102 +52,6 @@ pub struct Log {
     shared: Arc<Shared>,
 }
 
-/// State shared by the callers of a [`Log`] and its tasks.
-pub(crate) struct Shared {
-    // Locked only briefly, never across an await. The holder takes no other lock.
-    queue: Mutex<Queue>,
-    wake: Notify,
-    pub(crate) retention: Arc<Mutex<LogRetention>>,
-    pub(crate) jobs: mpsc::UnboundedSender<Job>,
-    pub(crate) counts: Counts,
-    pub(crate) instruments: Arc<Instruments>,
-}
-
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) queued_bytes: AtomicU64,
-    pub(crate) failures: AtomicU64,
-    // A group found the disk full and is being retried.
-    pub(crate) waits_for_space: AtomicBool,
-}
-
-struct Queue {
-    edits: Vec<Edit>,
-    // Queue length at which the committer is woken.
-    wake_at: usize,
-    commands: Vec<Command>,
-    dropped: bool,
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue { edits: Vec::new(), wake_at: 1, commands: Vec::new(), dropped: false }
-    }
-}
-
-/// A command to the committer. It is executed after the edits that were appended before it.
-pub(crate) enum Command {
-    Roll(oneshot::Sender<Result<()>>),
-    Close(oneshot::Sender<()>),
-}
-
-/// The result of [`Shared::drain`], which returns the edits separately.
-pub(crate) struct DrainedCommands {
-    pub(crate) commands: Vec<Command>,
-    // Whether the log was dropped.
-    pub(crate) dropped: bool,
-}
-
-impl Shared {
-    /// Moves all queued edits into `edits`, which must be empty, and takes the queued commands.
-    pub(crate) fn drain(&self, edits: &mut Vec<Edit>) -> DrainedCommands {
-        debug_assert!(edits.is_empty(), "the caller has processed the edits of the last call");
-        let mut queue = locked(&self.queue);
-        std::mem::swap(&mut queue.edits, edits);
-        DrainedCommands { commands: std::mem::take(&mut queue.commands), dropped: queue.dropped }
-    }
-
-    /// Waits until an edit or a command is queued, or the log is dropped.
-    pub(crate) async fn wait_queued(&self) {
-        self.wake.notified().await;
-    }
-
-    pub(crate) fn queued_edit_count(&self) -> usize {
-        locked(&self.queue).edits.len()
-    }
-
-    /// Waits until at least `edits` edits or a command are queued, or the log is dropped. Until
-    /// [`wake_at_first_edit`](Self::wake_at_first_edit) is called, fewer edits do not wake the
-    /// committer.
-    pub(crate) async fn wait_queued_at_least(&self, edits: usize) {
-        while self.needs_more(edits) {
-            self.wake.notified().await;
-        }
-    }
-
-    fn needs_more(&self, edits: usize) -> bool {
-        let mut queue = locked(&self.queue);
-        queue.wake_at = edits;
-        queue.edits.len() < edits && queue.commands.is_empty() && !queue.dropped
-    }
-
-    /// Whether the log is being closed or was dropped.
-    pub(crate) fn is_ending(&self) -> bool {
-        let queue = locked(&self.queue);
-        queue.dropped || queue.commands.iter().any(|command| matches!(command, Command::Close(_)))
-    }
-
-    /// Makes the first edit in an empty queue wake the committer again.
-    pub(crate) fn wake_at_first_edit(&self) {
-        locked(&self.queue).wake_at = 1;
-    }
-
-    fn send_command(&self, command: Command) {
-        locked(&self.queue).commands.push(command);
-        self.wake.notify_one();
-    }
-}
-
 impl Log {
     /// Creates the first file and starts the log's tasks. `on_fatal` is called once if the log
     /// stops after an error.
@@ -217,14 +74,7 @@ impl Log {
             .instruments
             .clone()
             .unwrap_or_else(|| Arc::new(Instruments::begin(env.clock.monotonic())));
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            wake: Notify::new(),
-            retention: Arc::default(),
-            jobs,
-            counts: Counts::default(),
-            instruments,
-        });
+        let shared = Arc::new(Shared::new(jobs, instruments));
         let housekeeper = Housekeeper {
             fs: fs.clone(),
             retention: shared.retention.clone(),
@@ -259,14 +109,7 @@ impl Log {
     /// The order of the calls is the order in the log. So a region must call this under the lock
     /// that assigns its sequence ids.
     pub fn append(&self, edit: Edit) {
-        self.shared.counts.queued_bytes.fetch_add(edit.queued_bytes(), Ordering::Relaxed);
-        let mut queue = locked(&self.shared.queue);
-        queue.edits.push(edit);
-        let is_wake_due = queue.edits.len() == queue.wake_at;
-        drop(queue);
-        if is_wake_due {
-            self.shared.wake.notify_one();
-        }
+        self.shared.append(edit);
     }
 
     /// Bytes of edits that are not committed yet. The caller should delay appends while this is
@@ -379,7 +222,6 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        locked(&self.shared.queue).dropped = true;
-        self.shared.wake.notify_one();
+        self.shared.end();
     }
 }

@@ -35,9 +35,9 @@ const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_se
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Maximum difference between the wall clock of a process and that of the simulation. Clients state
-/// the timestamps of their cells, so only the edits of masters depend on these clocks.
-const SKEW_MAX_MS: u64 = 20_000;
+/// Maximum difference between the wall clock of a process and that of the simulation. A master
+/// refuses a region server whose clock differs by more than 30 s from its own.
+const SKEW_MAX_MS: u64 = 14_000;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
 

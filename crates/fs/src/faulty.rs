@@ -19,8 +19,8 @@ use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
 use crate::{
-    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Result,
+    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
+    FileWriter, Result,
 };
 
 /// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
@@ -164,7 +164,7 @@ impl FileSystem for Faulty {
         Box::pin(self.shared.guarded(Operation::SyncDir, dir, self.inner.sync_dir(dir)))
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         Box::pin(self.shared.guarded(Operation::Fence, path, self.inner.fence(path)))
     }
 

@@ -153,6 +153,17 @@ impl Error {
     }
 }
 
+/// What [`FileSystem::fence`] achieved.
+#[must_use = "a file that other processes can still write needs more"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// No other process can write the file: its contents are final.
+    Complete,
+    /// The contents so far are durable, but a process that has the file open can still append to
+    /// it. This is so in a directory that several processes share ([`shared`]).
+    OpenFilesRemain,
+}
+
 /// The result of a file operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -243,13 +254,13 @@ pub trait FileSystem: Send + Sync + 'static {
         })
     }
 
-    /// Ensures that no other process can continue writing the file, and that its current contents
-    /// survive power loss. HDFS: lease recovery. Local: fdatasync, while the lock of the root
-    /// directory excludes other processes.
+    /// Ensures that the current contents of the file survive power loss, and that no other process
+    /// can continue writing it, if the storage can ensure that. HDFS: lease recovery. Local:
+    /// fdatasync, while the lock of the root directory excludes other processes.
     ///
-    /// Afterwards the length is final, and bytes read from a dead process's file still exist after
-    /// the next crash.
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
+    /// Bytes that are read afterwards from the file of a dead process still exist after the next
+    /// crash.
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>>;
 
     /// Marks an existing directory as used by this process, until the result is dropped or the
     /// process ends for any reason. The mark follows a renamed directory. Returns `None` if the

@@ -32,8 +32,8 @@ use self::handle::{Handle, error_of};
 use self::reader::LocalReader;
 use self::writer::LocalWriter;
 use crate::{
-    AccessPattern, DiskSpace, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Result,
+    AccessPattern, DiskSpace, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Occupied, Result,
 };
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -298,10 +298,10 @@ impl FileSystem for LocalFs {
         Box::pin(async move { self.run(dir, sync_dir).await })
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        // Other processes are excluded by the lock of the root directory, or by the check in
-        // [`shared`](crate::shared). So only the bytes must be made durable.
-        Box::pin(async move { self.run(path, sync_file).await })
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
+        // The lock of the root directory excludes other processes. So only the bytes must be made
+        // durable.
+        Box::pin(async move { self.run(path, sync_file).await.map(|()| Fence::Complete) })
     }
 
     fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {

@@ -7,8 +7,8 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Result, SyncLevel,
+    AccessPattern, DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    Occupied, Result, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -134,7 +134,7 @@ impl FileSystem for Measured {
         self.inner.sync_dir(dir)
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         self.inner.fence(path)
     }
 

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use self::file::FileData;
 use self::tree::{DirId, Node, ROOT, SharedFile, Slot, Tree};
 use crate::{
-    AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
 };
 
 /// An in-memory file system; clones share it. See the module's documentation.
@@ -306,7 +306,7 @@ impl FileSystem for MemoryFs {
         ready(move || self.sync_dir_now(dir))
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         ready(move || {
             let tree = lock(&self.shared.tree);
             match find(&tree, path) {
@@ -314,7 +314,7 @@ impl FileSystem for MemoryFs {
                 Some(Node::Dir(_)) => {}
                 None => return Err(Error::NotFound { path: path.clone() }),
             }
-            Ok(())
+            Ok(Fence::Complete)
         })
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result,
+    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
+    FileWriter, Occupied, Result,
 };
 
 /// A file system with another one mounted at some directories.
@@ -104,7 +104,7 @@ impl FileSystem for Mounted {
         self.of(path).allocate(path, bytes)
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         self.of(path).fence(path)
     }
 

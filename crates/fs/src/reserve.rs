@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result, SyncLevel,
+    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
+    FileWriter, Occupied, Result, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -204,7 +204,7 @@ impl FileSystem for WithReserve {
         self.inner.sync_dir(dir)
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         self.inner.fence(path)
     }
 

@@ -9,6 +9,10 @@
 //! The order makes this safe. Bytes that were synced before a successful check were in the file
 //! before the rename, and the process that took over reads the file after the rename.
 //!
+//! The other process can still append to such a log without an acknowledgement. So a fence does not
+//! make the contents final ([`Fence::OpenFilesRemain`]): the process that takes over must copy a log
+//! that may be open elsewhere, so that all later readers find the same entries.
+//!
 //! HDFS needs no such check: a client whose lease was taken over cannot write.
 
 use std::sync::Arc;
@@ -17,8 +21,8 @@ use base::BoxFuture;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result, SyncLevel,
+    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
+    FileWriter, Occupied, Result, SyncLevel,
 };
 
 /// A file system whose logs detect a takeover.
@@ -102,8 +106,8 @@ impl FileSystem for Shared {
         self.inner.allocate(path, bytes)
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        self.inner.fence(path)
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
+        Box::pin(async move { self.inner.fence(path).await.map(|_| Fence::OpenFilesRemain) })
     }
 
     fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use fs::{
-    AccessPattern, DiskSpace, Error, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Result,
+    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
+    FileWriter, Result,
 };
 use hdfs_native::{Client, ClientBuilder};
 use tokio::runtime::Handle;
@@ -344,7 +344,7 @@ impl FileSystem for HdfsFileSystem {
         })
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.shared.recover_lease(path))
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
+        Box::pin(async move { self.shared.recover_lease(path).await.map(|()| Fence::Complete) })
     }
 }

@@ -375,7 +375,7 @@ impl FileSystem for Flaky {
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, fs::Result<()>> {
         self.inner.sync_dir(dir)
     }
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<fs::Fence>> {
         self.inner.fence(path)
     }
 }

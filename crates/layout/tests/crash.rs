@@ -15,7 +15,9 @@ use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
+use fs::{
+    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+};
 use layout::{FileListTracker, Inventory, RenameTracker, RootDir, StoreDir, StoreFileTracker};
 
 /// Disk images that are checked for each step.
@@ -75,7 +77,7 @@ impl FileSystem for PowerCut {
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         spending!(self, dir, self.inner.sync_dir(dir))
     }
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         self.inner.fence(path)
     }
 }

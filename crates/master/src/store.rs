@@ -213,7 +213,11 @@ pub async fn fence_earlier_masters(
                 fs.delete(&dir).await?;
                 continue;
             }
-            true => dir,
+            // The master that renamed the directory may have ended before it fenced all logs.
+            true => {
+                wal::fence_logs(fs, &dir).await?;
+                dir
+            }
             false => {
                 let to = dir.parent().join(&format!("{}{FENCED_SUFFIX}", dir.name()));
                 fence_dir(fs, &dir, &to).await?;

@@ -78,7 +78,7 @@ impl Housekeeper {
         let path = segment.path().clone();
         let finished = match segment.finish().await {
             // Zeros that `close` truncated must not reappear after a power loss.
-            Ok(()) => self.fs.fence(&path).await,
+            Ok(()) => self.fs.fence(&path).await.map(drop),
             Err(error) => Err(error),
         };
         if let Err(error) = finished {

@@ -306,7 +306,7 @@ impl FileSystem for UnsyncedFs {
     fn sync_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, fs::Result<()>> {
         self.0.sync_dir(dir)
     }
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<fs::Fence>> {
         self.0.fence(path)
     }
 }

@@ -10,7 +10,7 @@ use base::BoxFuture;
 use base::env::Random;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
+use fs::{AccessPattern, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
 
 /// The syncs that are skipped although success is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl<N: Send + 'static> FileSystem for Camera<N> {
         }
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
         self.memory.fence(path)
     }
 }

@@ -48,8 +48,8 @@ async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
 }
 
 /// Renames a directory of logs, makes the new name and the directory's entries durable, and fences
-/// each log. Without the last step, a process on HDFS that has a log open could continue to write
-/// to it. A missing directory was renamed before, or never existed.
+/// each log: a process that has a log open can add nothing to it. A missing directory was renamed
+/// before, or never existed.
 ///
 /// The entries must be durable because a log that the dead process had removed or archived must not
 /// reappear after a power loss. By then the regions may have been opened without its edits, and new
@@ -65,20 +65,10 @@ pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePat
             Err(error) => return Err(error),
         }
     }
-    let logs = match fs.list(to).await {
-        Ok(logs) => logs,
-        Err(fs::Error::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for log in logs.iter().filter(|log| !log.is_dir) {
-        match fs.fence(&to.join(&log.name)).await {
-            // `NotFound`: the log was archived meanwhile, by a task that knew that no region needs
-            // it.
-            Ok(()) | Err(fs::Error::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
+    match wal::fence_logs(fs, to).await {
+        Ok(()) | Err(fs::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// Orders living servers to open those of `regions` that are in the state `Crashed` on the dead

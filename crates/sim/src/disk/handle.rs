@@ -6,7 +6,9 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Error, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result};
+use fs::{
+    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result,
+};
 use tokio::sync::oneshot;
 
 use super::steps::{Moment, Sprung};
@@ -207,8 +209,9 @@ impl FileSystem for DiskHandle {
         self.sync("sync_dir", dir, |files, dir| now(files.sync_dir(dir)))
     }
 
-    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        self.sync("fence", path, |files, path| now(files.fence(path)))
+    fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
+        let fenced = self.sync("fence", path, |files, path| now(files.fence(path)).map(drop));
+        Box::pin(async move { fenced.await.map(|()| Fence::Complete) })
     }
 
     fn occupy<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Occupied>>> {

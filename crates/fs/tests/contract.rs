@@ -8,7 +8,7 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
+use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
 use support::TempDir;
 
 /// Runs a check on each implementation; the directory lives until the check ends.
@@ -354,7 +354,7 @@ mod checks {
         assert_eq!(kind(fs.delete(&root).await), "io");
         assert_eq!(kind(fs.create(&root, AccessPattern::Data).await), "exists");
         assert!(fs.rename(&root, &path("x")).await.is_err());
-        fs.fence(&root).await.unwrap();
+        assert_eq!(fs.fence(&root).await.unwrap(), Fence::Complete);
     }
 
     pub async fn many_readers_at_once(fs: Fs) {

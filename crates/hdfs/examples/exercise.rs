@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
-use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
+use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
 use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
 
 const DATANODES: u64 = 3;
@@ -148,7 +148,7 @@ async fn files(fs: &HdfsFileSystem, dir: &FilePath) {
     assert!(matches!(fs.list(&file).await, Err(Error::NotFound { .. })));
     assert!(matches!(fs.open(&dir.join("none")).await.err(), Some(Error::NotFound { .. })));
     assert!(fs.open(dir).await.is_err());
-    fs.fence(&file).await.unwrap();
+    assert_eq!(fs.fence(&file).await.unwrap(), Fence::Complete);
     assert!(matches!(fs.fence(&dir.join("none")).await, Err(Error::NotFound { .. })));
     let empty = dir.join("empty");
     write(fs, &empty, &Bytes::new()).await;
@@ -206,7 +206,7 @@ async fn unfinished(env: &Env, fs: &HdfsFileSystem, dir: &FilePath) {
     writer.append("abc".into()).await.unwrap();
     drop(writer);
     env.clock.sleep(Duration::from_secs(1)).await;
-    fs.fence(&file).await.unwrap();
+    assert_eq!(fs.fence(&file).await.unwrap(), Fence::Complete);
     assert_eq!(read_all(fs, &file).await, "abc");
     // A block is full in the middle of a commit.
     let file = dir.join("blocks");
@@ -287,11 +287,11 @@ impl<'a> Logs<'a> {
                 // As for a commit, the bytes that were acknowledged count.
                 eprintln!("{path} was not closed: {error}");
             }
-            self.fs.fence(&path).await.expect("a fence");
+            assert_eq!(self.fs.fence(&path).await.expect("a fence"), Fence::Complete);
             assert!(read_all(self.fs, &path).await == content, "{path}");
         }
         for log in self.old {
-            self.fs.fence(&log.path).await.expect("a fence");
+            assert_eq!(self.fs.fence(&log.path).await.expect("a fence"), Fence::Complete);
             let read = read_all(self.fs, &log.path).await;
             assert!(read.len() >= log.acked, "{}: {} of {} bytes", log.path, read.len(), log.acked);
             assert!(log.content.starts_with(&read), "{}", log.path);
@@ -441,7 +441,7 @@ async fn zombies(env: &Env, fs: &HdfsFileSystem, options: &HdfsOptions, runs: us
         env.clock.sleep(Duration::from_millis(100 + env.random.next_u64() % 400)).await;
         let began = env.clock.monotonic();
         other.rename(&dir, &new.parent()).await.unwrap();
-        other.fence(&new).await.unwrap();
+        assert_eq!(other.fence(&new).await.unwrap(), Fence::Complete);
         is_fenced.store(true, Ordering::SeqCst);
         times.push(env.clock.monotonic() - began);
         let (read, before) = (read_all(&other, &new).await, acked.load(Ordering::SeqCst));

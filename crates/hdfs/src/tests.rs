@@ -5,7 +5,7 @@ mod reads;
 use std::time::Duration;
 
 use base::env::Env;
-use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, SyncLevel};
+use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
 
 use crate::testing::{
     Behavior, FakeDataNode, FakeNameNode, Mode, NAMENODES, connect, connect_with, try_connect,
@@ -225,7 +225,7 @@ async fn a_fenced_store_file_is_not_recovered() {
     let mut file = cluster.fs.create(&path, AccessPattern::Data).await.unwrap();
     file.append("one".into()).await.unwrap();
     file.sync(SyncLevel::Visible).await.unwrap();
-    cluster.fs.fence(&path).await.unwrap();
+    assert_eq!(cluster.fs.fence(&path).await.unwrap(), Fence::Complete);
     cluster.datanodes[1].set(Behavior::Dead);
     file.append("two".into()).await.unwrap();
     let failed = file.sync(SyncLevel::Visible).await.unwrap_err();
@@ -361,7 +361,7 @@ async fn a_fenced_writer_fails_as_taken_over() {
     commit(&mut log, "one").await.unwrap();
     cluster.namenode.state.lock().unwrap().recovery_polls = 3;
     let other = connect(&cluster.env, Limits::default()).await;
-    other.fence(&FilePath::new("log")).await.unwrap();
+    assert_eq!(other.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
     assert_eq!(cluster.namenode.calls_of("recoverLease").len(), 4);
     // Lease recovery stops the writer at the DataNodes.
     cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));

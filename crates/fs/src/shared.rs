@@ -10,8 +10,8 @@
 //! before the rename, and the process that took over reads the file after the rename.
 //!
 //! The other process can still append to such a log without an acknowledgement. So a fence does not
-//! make the contents final ([`Fence::OpenFilesRemain`]): the process that takes over must copy a log
-//! that may be open elsewhere, so that all later readers find the same entries.
+//! make the contents final ([`Fence::OpenFilesRemain`]): the process that takes over must copy a
+//! log that may be open elsewhere, so that all later readers find the same entries.
 //!
 //! HDFS needs no such check: a client whose lease was taken over cannot write.
 

@@ -1,5 +1,5 @@
-//! Watches the disk of a region server: polls its free space, detects its loss, and frees space when
-//! it is full.
+//! Watches the disk of a region server: polls its free space, detects its loss, and frees space
+//! when it is full.
 //!
 //! While writes that add data are refused, the server rolls logs and flushes memstores, so that
 //! logs can be removed. The master's cleaner also removes files that are retained only for a time.

@@ -54,7 +54,7 @@ async fn has_trailer(log: &dyn FileReader) -> Result<bool> {
 }
 
 /// Replaces a log by a copy. A process that has the log open continues to write the replaced file,
-/// which nobody reads.
+/// which no process reads.
 async fn replace_by_copy(fs: &dyn FileSystem, log: &dyn FileReader) -> Result<()> {
     let dir = log.path().parent();
     let copy = dir.join(&format!("{}{COPY_SUFFIX}", log.path().name()));

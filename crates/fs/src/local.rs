@@ -299,8 +299,8 @@ impl FileSystem for LocalFs {
     }
 
     fn fence<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Fence>> {
-        // The lock of the root directory excludes other processes. So only the bytes must be made
-        // durable.
+        // The lock of the root directory excludes other processes, so only the bytes must be made
+        // durable. For a directory without such a lock, the wrapper `shared` corrects the result.
         Box::pin(async move { self.run(path, sync_file).await.map(|()| Fence::Complete) })
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::env::Env;
+use base::env::{Env, Random};
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get};
@@ -201,6 +201,7 @@ impl MasterStore {
 /// File system errors.
 pub async fn fence_earlier_masters(
     fs: &dyn FileSystem,
+    random: &dyn Random,
     root: &RootDir,
     own: &ServerName,
 ) -> fs::Result<Vec<FilePath>> {
@@ -215,12 +216,12 @@ pub async fn fence_earlier_masters(
             }
             // The master that renamed the directory may have ended before it fenced all logs.
             true => {
-                wal::fence_logs(fs, &dir).await?;
+                wal::fence_logs(fs, random, &dir).await?;
                 dir
             }
             false => {
                 let to = dir.parent().join(&format!("{}{FENCED_SUFFIX}", dir.name()));
-                fence_dir(fs, &dir, &to).await?;
+                fence_dir(fs, random, &dir, &to).await?;
                 to
             }
         };
@@ -272,9 +273,24 @@ mod tests {
         }
         let log = fs.create(&wals.join("last,1,2/log"), fs::AccessPattern::Log).await.unwrap();
         drop(log);
-        let fenced = fence_earlier_masters(&fs, &root, &own).await.unwrap();
+        let fenced = fence_earlier_masters(&fs, &*base::testing::env(1).random, &root, &own).await.unwrap();
         assert_eq!(fenced, [wals.join("last,1,2-dead")]);
         let left: Vec<String> = fs.list(&wals).await.unwrap().into_iter().map(|dir| dir.name).collect();
         assert_eq!(left, ["last,1,2-dead"]);
+    }
+
+    #[tokio::test]
+    async fn the_fence_of_a_master_that_ended_meanwhile_is_repeated() {
+        let (memory, root) = (MemoryFs::new(), RootDir::new(FilePath::root()));
+        let fs = fs::shared::Shared::new(Arc::new(memory.clone()));
+        let own = ServerName { host: "own".into(), port: 1, start_code: 3 };
+        // Renamed, but not fenced.
+        let dir = root.master_data().wals_dir().join("last,1,2-dead");
+        fs.make_dirs(&dir).await.unwrap();
+        let mut open = fs.create(&dir.join("log"), fs::AccessPattern::Log).await.unwrap();
+        open.append("entries".into()).await.unwrap();
+        fence_earlier_masters(&fs, &*base::testing::env(1).random, &root, &own).await.unwrap();
+        open.append(" of a paused master".into()).await.unwrap();
+        assert_eq!(memory.contents(&dir.join("log")).unwrap(), b"entries");
     }
 }

@@ -2,7 +2,8 @@
 //! maintains its regions.
 //!
 //! * [`server`]: start, logs, registration and reports to the master, chores;
-//! * [`client`]: `ClientService`, one file per call; [`scanners`]: leases of open scanners;
+//! * [`client`]: `ClientService`, one file per call; [`OpenScanner`], [`scanners`]: open scanners
+//!   and their leases;
 //! * [`admin`]: `AdminService`; [`opening`]: opens and closes regions; [`splitting`]: requests
 //!   splits of large regions;
 //! * [`regions`]: the online regions; [`schedule`]: when they are flushed and compacted; [`load`]:
@@ -14,7 +15,7 @@
 //! * [`quotas`]: limits on what calls may use per time unit;
 //! * [`hotspots`]: the most requested rows and regions;
 //! * [`users`]: requests and resource usage of each user;
-//! * [`slow_log`]: slow calls and their latency breakdown; [`slow_calls`]: records them;
+//! * [`slow_log`]: slow calls and their latency breakdown; [`slow_calls`]: adds them;
 //! * [`errors`]: converts engine errors to Java exceptions.
 //!
 //! Calls the master through `wire::service` only. Knows nothing about: the internals of the master,

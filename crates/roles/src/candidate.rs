@@ -162,7 +162,7 @@ impl Candidate {
     /// Opens `master:store` after fencing the logs of all earlier masters.
     async fn open_store(&self, on_damage: OnDamage) -> Result<MasterStore, String> {
         let Member { env, fs, root, name, end_process, .. } = &self.member;
-        let dead = fence_earlier_masters(&**fs, root, name).await;
+        let dead = fence_earlier_masters(&**fs, &*env.random, root, name).await;
         let dead = dead.map_err(|error| format!("cannot fence the logs of earlier masters: {error}"))?;
         let on_failure = on_log_failure(end_process);
         MasterStore::open(env, fs, root, name, &dead, on_damage, on_failure)

@@ -30,9 +30,9 @@ use crate::key::KEY_LEN_MAX;
 use crate::mark::Salt;
 use crate::name::LogName;
 use crate::options::LogOptions;
-use crate::queue::{Command, DrainedCommands, Shared};
 use crate::retention::locked;
 use crate::segment::{Segment, fits_entry};
+use crate::shared::{Command, DrainedCommands, Shared};
 use crate::{Edit, Error, Result, marker};
 
 /// Idle time after which a durability mark for the last group is written ([`crate::mark`]).

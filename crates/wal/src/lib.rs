@@ -37,9 +37,9 @@ mod log;
 mod mark;
 mod name;
 mod options;
-mod queue;
 mod retention;
 mod segment;
+mod shared;
 mod window;
 
 pub mod marker;

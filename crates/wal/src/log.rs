@@ -14,8 +14,8 @@ use crate::committer::Committer;
 use crate::housekeeper::{Housekeeper, Job};
 use crate::instruments::Instruments;
 use crate::options::LogOptions;
-use crate::queue::{Command, Shared};
 use crate::retention::{OldLog, OldLogAction, locked};
+use crate::shared::{Command, Shared};
 use crate::{Edit, Error, Result};
 
 /// Interval at which the record of the retained log files is updated.

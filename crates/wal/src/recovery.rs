@@ -266,7 +266,7 @@ async fn fence_and_find_durable_ends(
 ) -> Result<HashMap<FilePath, u64>> {
     let mut durable_ends = HashMap::new();
     for path in paths {
-        // The caller ensures that no process writes these logs. This makes their bytes durable.
+        // The caller ensures that no process writes these logs. So only durability matters here.
         let _ = fs.fence(path).await?;
         let scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
             Err(Error::Damaged { .. }) if continues_past_damage => continue,

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use base::env::Random;
 use cell::region::{RegionInfo, ServerName};
 use fs::{FilePath, FileSystem};
 use proto::exception::{Answer, JavaException};
@@ -44,7 +45,7 @@ pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bo
 async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
-    fence_dir(fs, &from, &to).await.map_err(io)
+    fence_dir(fs, &*context.env.random, &from, &to).await.map_err(io)
 }
 
 /// Renames a directory of logs, makes the new name and the directory's entries durable, and fences
@@ -54,7 +55,12 @@ async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
 /// The entries must be durable because a log that the dead process had removed or archived must not
 /// reappear after a power loss. By then the regions may have been opened without its edits, and new
 /// edits may have received the same sequence ids.
-pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
+pub(crate) async fn fence_dir(
+    fs: &dyn FileSystem,
+    random: &dyn Random,
+    from: &FilePath,
+    to: &FilePath,
+) -> fs::Result<()> {
     match fs.rename(from, to).await {
         Ok(()) | Err(fs::Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
@@ -65,10 +71,7 @@ pub(crate) async fn fence_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePat
             Err(error) => return Err(error),
         }
     }
-    match wal::fence_logs(fs, to).await {
-        Ok(()) | Err(fs::Error::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
+    wal::fence_logs(fs, random, to).await
 }
 
 /// Orders living servers to open those of `regions` that are in the state `Crashed` on the dead
@@ -153,7 +156,7 @@ mod tests {
         }
         fs.sync_dir(&from).await.unwrap();
         fs.rename(&from.join("removed"), &archive.join("removed")).await.unwrap();
-        fence_dir(&fs, &from, &to).await.unwrap();
+        fence_dir(&fs, &*base::testing::env(1).random, &from, &to).await.unwrap();
         for choice in [0, 1, u64::MAX] {
             let after = fs.crash(&mut || choice);
             let logs: Vec<String> = after.list(&to).await.unwrap().into_iter().map(|log| log.name).collect();

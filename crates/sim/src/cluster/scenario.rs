@@ -36,7 +36,8 @@ const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_s
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
 /// Maximum difference between the wall clock of a process and that of the simulation. A master
-/// refuses a region server whose clock differs by more than 30 s from its own.
+/// refuses a region server whose clock differs by more than 30 s from its own; the clocks of two
+/// processes differ by less.
 const SKEW_MAX_MS: u64 = 14_000;
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;

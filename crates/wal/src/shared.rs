@@ -1,4 +1,5 @@
-//! The queue between the callers of a log and its committer: edits and commands.
+//! What the callers of a log share with its committer and its housekeeper: the queue of edits and
+//! commands, the retained files, and counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use crate::instruments::Instruments;
 use crate::retention::{LogRetention, locked};
 use crate::{Edit, Result};
 
-/// State shared by the callers of a log and its tasks.
+/// The state of a log. See the module's documentation.
 pub(crate) struct Shared {
     // Locked only briefly, never across an await. The holder takes no other lock.
     queue: Mutex<Queue>,

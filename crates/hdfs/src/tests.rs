@@ -346,7 +346,7 @@ async fn an_idle_log_stays_open_and_notices_a_lost_datanode() {
     cluster.env.clock.sleep(MINUTE * 5 + Duration::from_secs(1)).await;
     commit(&mut log, "one").await.unwrap();
     assert!(cluster.datanodes.iter().all(|node| node.state.lock().unwrap().heartbeats == 30));
-    assert_eq!(cluster.namenode.calls_of("renewLease").len(), 15);
+    assert_eq!(cluster.namenode.calls_of("renewLease").len(), 10);
     cluster.datanodes[1].set(Behavior::Dead);
     cluster.env.clock.sleep(Duration::from_secs(11)).await;
     cluster.datanodes[1].set(Behavior::Good);

@@ -16,8 +16,8 @@ use crate::generated::{Empty, RenewLeaseRequest};
 /// DataNodes close a connection that is idle for a minute.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
 /// The NameNode lets other clients take a lease that was not renewed for a minute, and recovers it
-/// itself after 20 minutes.
-const RENEWAL_PERIOD: Duration = Duration::from_secs(20);
+/// itself after 20 minutes. HDFS's own client renews as often.
+const RENEWAL_PERIOD: Duration = Duration::from_secs(30);
 
 /// A writer. If it is dropped without [`FileWriter::close`], the file is closed in the background.
 pub(crate) struct HdfsWriter {

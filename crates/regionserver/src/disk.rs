@@ -10,7 +10,7 @@ use fs::space::Space;
 const LOCAL_POLL_PERIOD: Duration = Duration::from_millis(500);
 /// The same for a remote file system. Its server answers all processes of the cluster, and it fails
 /// the writes to a log that was removed.
-const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(10);
+const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(60);
 
 /// The disk that a server writes to.
 #[derive(Clone)]

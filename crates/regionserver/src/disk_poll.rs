@@ -22,6 +22,8 @@ use crate::server::RegionServer;
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// A disk that does not complete a call within this time is considered lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest pause between two polls of a disk that is lost or low on space.
+const TROUBLED_POLL_PERIOD: Duration = Duration::from_secs(5);
 /// The pause between two attempts to free space.
 const FREE_SPACE_PERIOD: Duration = Duration::from_secs(5);
 /// If all memstores together have fewer bytes, they are not flushed to free space, because their
@@ -52,8 +54,12 @@ impl RegionServer {
 
     async fn check_disk(&self, state: &mut PollState) {
         let (now, space) = (self.env().clock.monotonic(), &self.disk().space);
-        let is_first = state.level.is_none();
-        if !is_first && now < state.polled_at + self.disk().poll_period && !space.is_stale() {
+        let period = match state.level {
+            None => Duration::ZERO,
+            Some(Level::Enough) => self.disk().poll_period,
+            Some(_) => self.disk().poll_period.min(TROUBLED_POLL_PERIOD),
+        };
+        if now < state.polled_at + period && !space.is_stale() {
             return;
         }
         state.polled_at = now;

@@ -19,8 +19,8 @@ use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
 use crate::{
-    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Result,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose,
+    Result,
 };
 
 /// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
@@ -108,18 +108,22 @@ fn planned(operation: Operation, path: &FilePath) -> Error {
 }
 
 impl FileSystem for Faulty {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.take_space(0, path)?;
-            let created = self.shared.guarded(Operation::Create, path, self.inner.create(path, access));
+            let created = self.shared.guarded(Operation::Create, path, self.inner.create_for(path, purpose));
             let inner = created.await?;
             self.shared.grow(path, 0)?;
             Ok(Box::new(FaultyWriter::new(inner, self.shared.clone())) as Box<dyn FileWriter>)
         })
+    }
+
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.shared.guarded(Operation::Create, path, self.inner.link(path, target)))
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {

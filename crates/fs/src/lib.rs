@@ -18,11 +18,13 @@ pub mod measured;
 pub mod memory;
 pub mod mounted;
 mod path;
+mod purpose;
 pub mod reserve;
 pub mod shared;
 pub mod space;
 
 pub use path::FilePath;
+pub use purpose::{Purpose, Role};
 pub use space::DiskSpace;
 
 use std::collections::HashMap;
@@ -66,6 +68,9 @@ pub struct FileStatus {
     pub len: u64,
     /// Time of the last change, in milliseconds since the Unix epoch.
     pub modified_ms: u64,
+    /// The target of a [link](FileSystem::link) to a file. A file system whose links can be
+    /// followed states the length and time of the target, others those of an empty file.
+    pub link: Option<Arc<str>>,
 }
 
 /// The hosts that have the bytes of a file.
@@ -173,15 +178,36 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// file is created, renamed or deleted, [`FileSystem::sync_dir`] of its directory syncs the change.
 /// A failed sync must never be retried: the data that it covered counts as lost.
 pub trait FileSystem: Send + Sync + 'static {
-    /// Creates a new, empty file and opens it for writing. Parent directories must exist.
+    /// Creates a new, empty file and opens it for writing. Parent directories must exist. Storage of
+    /// several kinds chooses a disk by the purpose.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`], [`Error::NotFound`] if the directory is missing.
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        purpose: &'a Purpose,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
+
+    /// [`create_for`](FileSystem::create_for) of which only the access pattern is known.
     fn create<'a>(
         &'a self,
         path: &'a FilePath,
         access: AccessPattern,
-    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        Box::pin(async move { self.create_for(path, &access.into()).await })
+    }
+
+    /// Creates a link to a file outside of this file system. Renaming or deleting `path` renames or
+    /// deletes the link, also if a rename replaces it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`], [`Error::NotFound`] if the directory is missing, [`Error::Io`] if
+    /// the storage has no links.
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        let _ = target;
+        Box::pin(std::future::ready(Err(Error::io(path, "link", "the storage has no links"))))
+    }
 
     /// Opens a file for reading. The reader ignores bytes that are appended later.
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;

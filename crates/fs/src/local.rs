@@ -33,7 +33,7 @@ use self::reader::LocalReader;
 use self::writer::LocalWriter;
 use crate::{
     AccessPattern, DiskSpace, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result,
+    Occupied, Purpose, Result,
 };
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -186,11 +186,8 @@ fn open(root: &OwnedFd, path: &FilePath, how: OFlags) -> Result<(OwnedFd, u64)> 
 }
 
 fn stat(root: &OwnedFd, path: &FilePath) -> Result<Option<FileStatus>> {
-    match rustix::fs::statat(root, os_path(path), AtFlags::empty()) {
-        Ok(stat) => Ok(Some(tree::status(path.name().to_owned(), &stat))),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(error_of(path, "stat", errno)),
-    }
+    tree::status_at(root, os_path(path), path.name().to_owned())
+        .map_err(|errno| error_of(path, "stat", errno))
 }
 
 fn rename(root: &OwnedFd, from: &FilePath, to: &FilePath) -> Result<()> {
@@ -225,11 +222,12 @@ fn make_dirs(root: &OwnedFd, path: &FilePath) -> Result<()> {
 }
 
 impl FileSystem for LocalFs {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        let access = purpose.access();
         Box::pin(async move {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let opened = self.run(path, move |root, path| {
@@ -270,6 +268,18 @@ impl FileSystem for LocalFs {
             let Some((file, len)) = opened.await? else { return self.open(path).await };
             let handle = Handle::new(file, self.pool.clone());
             Ok(Arc::new(DirectReader::new(handle, path.clone(), len)) as Arc<dyn FileReader>)
+        })
+    }
+
+    /// A symbolic link. Programs that read the directory without Grampus follow it.
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        let target = target.to_owned();
+        Box::pin(async move {
+            self.run(path, move |root, path| {
+                rustix::fs::symlinkat(target, root, os_path(path))
+                    .map_err(|errno| error_of(path, "link", errno))
+            })
+            .await
         })
     }
 

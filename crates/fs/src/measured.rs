@@ -7,8 +7,8 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result, SyncLevel,
+    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Purpose,
+    Result, Role, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -87,16 +87,16 @@ impl Measured {
 }
 
 impl FileSystem for Measured {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        if access == AccessPattern::Log {
-            return self.inner.create(path, access);
+        if purpose.role == Role::Log {
+            return self.inner.create_for(path, purpose);
         }
         Box::pin(async move {
-            let inner = self.inner.create(path, access).await?;
+            let inner = self.inner.create_for(path, purpose).await?;
             let instruments = self.instruments.clone();
             Ok(Box::new(MeasuredWriter { inner, instruments }) as Box<dyn FileWriter>)
         })
@@ -241,6 +241,7 @@ mod tests {
     use base::testing::TestClock;
 
     use super::*;
+    use crate::AccessPattern;
     use crate::memory::MemoryFs;
 
     #[tokio::test]

@@ -22,7 +22,8 @@ use bytes::Bytes;
 use self::file::FileData;
 use self::tree::{DirId, Node, ROOT, SharedFile, Slot, Tree};
 use crate::{
-    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose, Result,
+    SyncLevel,
 };
 
 /// An in-memory file system; clones share it. See the module's documentation.
@@ -103,7 +104,7 @@ impl MemoryFs {
     pub fn contents(&self, path: &FilePath) -> Option<Vec<u8>> {
         match find(&lock(&self.shared.tree), path)? {
             Node::File(file) => Some(lock(&file).bytes().to_vec()),
-            Node::Dir(_) => None,
+            Node::Dir(_) | Node::Link { .. } => None,
         }
     }
 
@@ -128,6 +129,17 @@ impl MemoryFs {
         }))
     }
 
+    fn link_now(&self, path: &FilePath, target: &str) -> Result<()> {
+        let mut tree = lock(&self.shared.tree);
+        if find(&tree, path).is_some() {
+            return Err(Error::AlreadyExists { path: path.clone() });
+        }
+        let slot = slot_of(&tree, path)?;
+        let modified_ms = self.shared.time.now_ms();
+        tree.put(slot, Node::Link { target: target.into(), modified_ms }, modified_ms);
+        Ok(())
+    }
+
     fn open_now(&self, path: &FilePath) -> Result<Arc<dyn FileReader>> {
         match find(&lock(&self.shared.tree), path) {
             Some(Node::File(file)) => {
@@ -135,7 +147,8 @@ impl MemoryFs {
                 Ok(Arc::new(MemoryReader { file, path: path.clone(), len }))
             }
             Some(Node::Dir(_)) => Err(Error::io(path, "open", "is a directory")),
-            None => Err(Error::NotFound { path: path.clone() }),
+            // The targets of links are not in this file system.
+            Some(Node::Link { .. }) | None => Err(Error::NotFound { path: path.clone() }),
         }
     }
 
@@ -150,7 +163,7 @@ impl MemoryFs {
         }
         let to_slot = slot_of(&tree, to)?;
         let replaced = tree.get(&to_slot);
-        if replaced.is_some() && !matches!((&moved, replaced), (Node::File(_), Some(Node::File(_)))) {
+        if replaced.is_some_and(|replaced| is_dir(&moved) || is_dir(replaced)) {
             return Err(Error::AlreadyExists { path: to.clone() });
         }
         let from_slot = slot_of(&tree, from)?;
@@ -189,7 +202,7 @@ impl MemoryFs {
                     tree.sync_slot(&slot);
                     child
                 }
-                Some(Node::File(_)) => return Err(Error::AlreadyExists { path: at }),
+                Some(_) => return Err(Error::AlreadyExists { path: at }),
                 None => tree.make_dir(slot, self.shared.time.now_ms()),
             };
         }
@@ -215,6 +228,10 @@ impl Default for MemoryFs {
     fn default() -> MemoryFs {
         MemoryFs::new()
     }
+}
+
+fn is_dir(node: &Node) -> bool {
+    matches!(node, Node::Dir(_))
 }
 
 fn components(path: &FilePath) -> impl Iterator<Item = &str> {
@@ -250,14 +267,15 @@ fn slot_of(tree: &Tree, path: &FilePath) -> Result<Slot> {
 }
 
 fn status(tree: &Tree, name: &str, node: &Node) -> FileStatus {
-    let (is_dir, len, modified_ms) = match node {
-        Node::Dir(dir) => (true, 0, tree.dir_modified_ms(*dir)),
+    let (len, modified_ms, link) = match node {
+        Node::Dir(dir) => (0, tree.dir_modified_ms(*dir), None),
         Node::File(file) => {
             let file = lock(file);
-            (false, file.bytes().len() as u64, file.modified_ms)
+            (file.bytes().len() as u64, file.modified_ms, None)
         }
+        Node::Link { target, modified_ms } => (0, *modified_ms, Some(target.clone())),
     };
-    FileStatus { name: name.to_owned(), is_dir, len, modified_ms }
+    FileStatus { name: name.to_owned(), is_dir: is_dir(node), len, modified_ms, link }
 }
 
 // A future that does its work on the first poll. As on a real disk, a future that is never polled
@@ -267,16 +285,21 @@ fn ready<'a, T: Send + 'a>(work: impl FnOnce() -> T + Send + 'a) -> BoxFuture<'a
 }
 
 impl FileSystem for MemoryFs {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        let access = purpose.access();
         ready(move || self.create_now(path, access))
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         ready(move || self.open_now(path))
+    }
+
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.link_now(path, target))
     }
 
     fn rename<'a>(&'a self, from: &'a FilePath, to: &'a FilePath) -> BoxFuture<'a, Result<()>> {
@@ -312,7 +335,7 @@ impl FileSystem for MemoryFs {
             match find(&tree, path) {
                 Some(Node::File(file)) => lock(&file).sync(),
                 Some(Node::Dir(_)) => {}
-                None => return Err(Error::NotFound { path: path.clone() }),
+                Some(Node::Link { .. }) | None => return Err(Error::NotFound { path: path.clone() }),
             }
             Ok(Fence::Complete)
         })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Purpose, Result,
 };
 
 /// A file system with another one mounted at some directories.
@@ -35,12 +35,12 @@ impl Mounted {
 }
 
 impl FileSystem for Mounted {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        self.of(path).create(path, access)
+        self.of(path).create_for(path, purpose)
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {

@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::space::Space;
 use crate::{
-    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result, SyncLevel,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Purpose, Result, Role, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -159,14 +159,14 @@ macro_rules! with_reserve {
 }
 
 impl FileSystem for WithReserve {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let created = with_reserve!(self.reserve, Claim::All, path, self.inner.create(path, access));
-            let claim = if access == AccessPattern::Log { Claim::All } else { Claim::Half };
+            let created = with_reserve!(self.reserve, Claim::All, path, self.inner.create_for(path, purpose));
+            let claim = if purpose.role == Role::Log { Claim::All } else { Claim::Half };
             let writer = ReservingWriter { inner: created?, reserve: self.reserve.clone(), claim };
             Ok(Box::new(writer) as Box<dyn FileWriter>)
         })

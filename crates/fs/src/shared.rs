@@ -21,8 +21,8 @@ use base::BoxFuture;
 use bytes::Bytes;
 
 use crate::{
-    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result, SyncLevel,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Purpose, Result, Role, SyncLevel,
 };
 
 /// A file system whose logs detect a takeover.
@@ -43,16 +43,16 @@ pub fn is_taken_over(error: &Error) -> bool {
 }
 
 impl FileSystem for Shared {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        if access != AccessPattern::Log {
-            return self.inner.create(path, access);
+        if purpose.role != Role::Log {
+            return self.inner.create_for(path, purpose);
         }
         Box::pin(async move {
-            let inner = self.inner.create(path, access).await?;
+            let inner = self.inner.create_for(path, purpose).await?;
             let fs = self.inner.clone();
             Ok(Box::new(SharedWriter { inner, fs }) as Box<dyn FileWriter>)
         })
@@ -183,6 +183,7 @@ impl FileWriter for SharedWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AccessPattern;
     use crate::memory::MemoryFs;
 
     async fn log_in(fs: &Shared, dir: &FilePath, name: &str) -> Box<dyn FileWriter> {

@@ -60,10 +60,33 @@ async fn delete_does_not_follow_links() {
     std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("tree/sub/link")).unwrap();
     std::os::unix::fs::symlink("nowhere", dir.path().join("tree/dangling")).unwrap();
     let names: Vec<_> = fs.list(&path("tree")).await.unwrap().into_iter().map(|status| status.name).collect();
-    assert_eq!(names, ["sub"], "a dangling link is not listed");
+    assert_eq!(names, ["dangling", "sub"], "a file on a missing disk is not left out");
     fs.delete(&path("tree")).await.unwrap();
     assert!(fs.stat(&path("tree")).await.unwrap().is_none());
     assert!(fs.stat(&path("outside/kept")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_link_is_the_file_that_it_refers_to() {
+    let (dir, disk) = (TempDir::new("linking"), TempDir::new("linked"));
+    let (fs, other) = (dir.fs(), disk.fs());
+    let mut writer = other.create(&path("f.1"), AccessPattern::Data).await.unwrap();
+    writer.append(Bytes::from_static(b"bytes")).await.unwrap();
+    let target = disk.path().join("f.1").to_str().unwrap().to_owned();
+    fs.link(&path("f"), &target).await.unwrap();
+    assert!(matches!(fs.link(&path("f"), &target).await, Err(Error::AlreadyExists { .. })));
+    assert!(matches!(fs.create(&path("f"), AccessPattern::Data).await, Err(Error::AlreadyExists { .. })));
+
+    fs.rename(&path("f"), &path("g")).await.unwrap();
+    let status = fs.stat(&path("g")).await.unwrap().unwrap();
+    assert_eq!((status.len, status.link.as_deref()), (5, Some(target.as_str())));
+    assert_eq!(fs.list(&path("")).await.unwrap(), [status]);
+    assert_eq!(fs.open(&path("g")).await.unwrap().read_at(0, 5).await.unwrap(), "bytes");
+
+    other.delete(&path("f.1")).await.unwrap();
+    let status = fs.stat(&path("g")).await.unwrap().unwrap();
+    assert_eq!((status.len, status.link.as_deref()), (0, Some(target.as_str())));
+    assert!(matches!(fs.open(&path("g")).await, Err(Error::NotFound { .. })));
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use fs::{
-    AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Result,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose,
+    Result,
 };
 use hdfs_native::{Client, ClientBuilder};
 use tokio::runtime::Handle;
@@ -234,15 +234,16 @@ fn name_of(entry: &generated::FileStatus) -> String {
 fn status(name: String, status: &generated::FileStatus) -> FileStatus {
     let is_dir = status.file_type == DIRECTORY;
     let len = if is_dir { 0 } else { status.length };
-    FileStatus { name, is_dir, len, modified_ms: status.modification_time }
+    FileStatus { name, is_dir, len, modified_ms: status.modification_time, link: None }
 }
 
 impl FileSystem for HdfsFileSystem {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        let access = purpose.access();
         Box::pin(async move {
             let writer = HdfsWriter::create(&self.shared, path, access).await?;
             Ok(Box::new(writer) as Box<dyn FileWriter>)

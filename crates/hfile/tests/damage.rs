@@ -12,7 +12,7 @@ use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellType, KeyValue};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter};
+use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose};
 use hfile::{BloomOptions, Error, FilterCounts, OpenOptions, Reader, WriterOptions};
 use support::{Owned, Source, all_cells, open, path, run, vector, write};
 
@@ -342,12 +342,12 @@ impl FileReader for FlakyReader {
 }
 
 impl FileSystem for Flaky {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, fs::Result<Box<dyn FileWriter>>> {
-        self.inner.create(path, access)
+        self.inner.create_for(path, purpose)
     }
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, fs::Result<Arc<dyn FileReader>>> {
         Box::pin(async move {

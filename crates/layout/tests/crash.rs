@@ -16,7 +16,8 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
 use fs::{
-    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel,
+    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose, Result,
+    SyncLevel,
 };
 use layout::{FileListTracker, Inventory, RenameTracker, RootDir, StoreDir, StoreFileTracker};
 
@@ -45,14 +46,14 @@ macro_rules! spending {
 }
 
 impl FileSystem for PowerCut {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             spend(&self.left, path)?;
-            let inner = self.inner.create(path, access).await?;
+            let inner = self.inner.create_for(path, purpose).await?;
             Ok(Box::new(Writer { inner, left: self.left.clone() }) as Box<dyn FileWriter>)
         })
     }

@@ -17,7 +17,7 @@ use base::{BoxFuture, testing};
 use bytes::Bytes;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, FilePath, FileReader, FileStatus, FileSystem, FileWriter, SyncLevel};
+use fs::{FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose, SyncLevel};
 use support::{Acks, cells, edit, options, region_name, start};
 use wal::{Edit, Log, LogOptions, recovery};
 
@@ -275,13 +275,13 @@ impl FileWriter for UnsyncedWriter {
 }
 
 impl FileSystem for UnsyncedFs {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, fs::Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let writer = self.0.create(path, access).await?;
+            let writer = self.0.create_for(path, purpose).await?;
             Ok(Box::new(UnsyncedWriter(writer)) as Box<dyn FileWriter>)
         })
     }

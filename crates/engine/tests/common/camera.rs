@@ -10,7 +10,7 @@ use base::BoxFuture;
 use base::env::Random;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{AccessPattern, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Result, SyncLevel};
+use fs::{Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose, Result, SyncLevel};
 
 /// The syncs that are skipped although success is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +78,14 @@ impl<N> Shared<N> {
 }
 
 impl<N: Send + 'static> FileSystem for Camera<N> {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.before_change();
-            let inner = self.memory.create(path, access).await?;
+            let inner = self.memory.create_for(path, purpose).await?;
             let lies = self.skipped_syncs == SkippedSyncs::Files;
             Ok(Box::new(Writer { inner, shared: self.shared.clone(), lies }) as Box<dyn FileWriter>)
         })

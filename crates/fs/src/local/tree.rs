@@ -17,7 +17,34 @@ pub(super) fn status(name: String, stat: &Stat) -> FileStatus {
     // A time before 1970 counts as 1970.
     let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
     let modified_ms = seconds.saturating_mul(1000).saturating_add(stat.st_mtime_nsec / 1_000_000);
-    FileStatus { name, is_dir, len, modified_ms }
+    FileStatus { name, is_dir, len, modified_ms, link: None }
+}
+
+/// The status of `name` in `dir`, or `None` if it does not exist. Links are followed; the status of
+/// a link whose target is missing has the length 0.
+pub(super) fn status_at(
+    dir: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+    shown: String,
+) -> rustix::io::Result<Option<FileStatus>> {
+    let found = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+        return Ok(Some(status(shown, &found)));
+    }
+    let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
+    let link = Some(target.to_string_lossy().into());
+    match rustix::fs::statat(&dir, name, AtFlags::empty()) {
+        Ok(followed) => {
+            let status = status(shown, &followed);
+            Ok(Some(FileStatus { link: link.filter(|_| !status.is_dir), ..status }))
+        }
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(Some(FileStatus { len: 0, link, ..status(shown, &found) })),
+        Err(errno) => Err(errno),
+    }
 }
 
 pub(super) fn list(root: &OwnedFd, path: &FilePath) -> Result<Vec<FileStatus>> {
@@ -29,13 +56,10 @@ pub(super) fn list(root: &OwnedFd, path: &FilePath) -> Result<Vec<FileStatus>> {
         if matches!(entry.file_name().to_bytes(), b"." | b"..") {
             continue;
         }
-        match rustix::fs::statat(&dir, entry.file_name(), AtFlags::empty()) {
-            // A name that is not UTF-8 is not Grampus's; listed so that the operator can find it.
-            Ok(stat) => found.push(status(entry.file_name().to_string_lossy().into_owned(), &stat)),
-            // Deleted since the directory was read, or a dangling link.
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed(errno)),
-        }
+        // A name that is not UTF-8 is not Grampus's; listed so that the operator can find it.
+        let shown = entry.file_name().to_string_lossy().into_owned();
+        // A missing entry was deleted since the directory was read.
+        found.extend(status_at(&dir, entry.file_name(), shown).map_err(failed)?);
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)

@@ -17,11 +17,12 @@ pub(super) type SharedFile = Arc<Mutex<FileData>>;
 pub(super) type DirId = u64;
 pub(super) const ROOT: DirId = 0;
 
-/// A file or a directory.
+/// A file, a directory, or a link.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     File(SharedFile),
     Dir(DirId),
+    Link { target: Arc<str>, modified_ms: u64 },
 }
 
 /// A name in a directory.
@@ -209,6 +210,7 @@ fn copy_crashed(names: &Names, random: &mut dyn FnMut() -> u64) -> Names {
                     let file = file.lock().unwrap_or_else(PoisonError::into_inner).crash(random);
                     Node::File(Arc::new(Mutex::new(file)))
                 }
+                Node::Link { .. } => node.clone(),
             };
             copied.insert(name.clone(), node);
         }

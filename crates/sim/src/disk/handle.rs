@@ -6,9 +6,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::memory::MemoryFs;
-use fs::{
-    AccessPattern, Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Result,
-};
+use fs::{Error, Fence, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Purpose, Result};
 use tokio::sync::oneshot;
 
 use super::steps::{Moment, Sprung};
@@ -163,14 +161,16 @@ impl DiskHandle {
 }
 
 impl FileSystem for DiskHandle {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let created = self
-                .simple(CallKind::Name, "create", path, move |files, path| now(files.create(path, access)));
+            let purpose = purpose.clone();
+            let created = self.simple(CallKind::Name, "create", path, move |files, path| {
+                now(files.create_for(path, &purpose))
+            });
             let writer = DiskWriter::new(self.clone(), created.await?);
             Ok(Box::new(writer) as Box<dyn FileWriter>)
         })

@@ -1,0 +1,60 @@
+//! What a new file is for.
+
+use std::sync::Arc;
+
+use crate::AccessPattern;
+
+/// What a new file is for. Storage of several kinds chooses a disk by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purpose {
+    /// The part of the database that writes the file.
+    pub role: Role,
+    /// The storage policy of the table or family, such as `ALL_SSD`.
+    pub policy: Option<Arc<str>>,
+    /// The expected length in bytes; 0 if unknown.
+    pub expected_bytes: u64,
+    /// The newest timestamp in the file, in milliseconds since the Unix epoch, if the file belongs
+    /// to a range of time that is over.
+    pub newest_ms: Option<u64>,
+}
+
+/// The part of the database that writes a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A log of edits.
+    Log,
+    /// A flushed memstore.
+    Flush,
+    /// A compaction of some files of a store.
+    MinorCompaction,
+    /// A compaction of all files of a store.
+    MajorCompaction,
+    /// Values that are too large for the other files of a store.
+    Mob,
+    /// A small file that describes others.
+    Metadata,
+}
+
+impl Purpose {
+    /// A file of this role, of which nothing else is known.
+    pub fn of(role: Role) -> Purpose {
+        Purpose { role, policy: None, expected_bytes: 0, newest_ms: None }
+    }
+
+    /// How such a file is accessed.
+    pub fn access(&self) -> AccessPattern {
+        match self.role {
+            Role::Log => AccessPattern::Log,
+            _ => AccessPattern::Data,
+        }
+    }
+}
+
+impl From<AccessPattern> for Purpose {
+    fn from(access: AccessPattern) -> Purpose {
+        Purpose::of(match access {
+            AccessPattern::Log => Role::Log,
+            AccessPattern::Data => Role::Metadata,
+        })
+    }
+}

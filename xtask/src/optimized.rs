@@ -63,7 +63,7 @@ const LOAD: &[(&str, &str)] = &[
     ("1", "scan --clients 1 --table written"),
 ];
 
-/// Arguments for `grampus records`. The duration depends on the number of rows.
+/// Arguments for `records` (bench/records). The duration depends on the number of rows.
 const RECORDS: &[&str] = &[
     "load columns scan endpoint --rows 30000 --attributes 40 --regions 2 --sum 4 --only 6=3 --group-by 1 --runs 6",
     "columns scan endpoint --rows 30000 --attributes 40 --sum 10 --group-by 7 --runs 6",
@@ -95,38 +95,48 @@ impl Build {
         let (counts, profile) = (directory.join("counts"), directory.join("profile"));
         clear(&counts)?;
         let generate = format!("-Cprofile-generate={}", counts.display());
-        let counting = self.cargo("the build with profile counters", "counting", &generate)?;
+        let counting =
+            self.cargo("the build with profile counters", "counting", &["server", "records"], &generate)?;
         run(&counting, &directory)?;
         let words = [as_text(&merge)?, "merge", "--output", as_text(&profile)?, as_text(&counts)?];
         step_with("merging the profile", &words, &[])?;
         let by_profile = format!("-Cprofile-use={} -Cllvm-args=-pgso=false", profile.display());
-        let optimized = self.cargo("the optimized build", "build", &by_profile)?;
+        let optimized = self.cargo("the optimized build", "build", &["server"], &by_profile)?;
         let binary = directory.join("grampus");
-        fs::copy(&optimized, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+        fs::copy(optimized.join("grampus"), &binary)
+            .map_err(|error| format!("{}: {error}", binary.display()))?;
         let told = Path::new(self.directory).join("grampus");
         println!("{0} is the optimized binary; start it with:  {0}", told.display());
         Ok(())
     }
 
-    /// Builds with these compiler flags; returns the binary's path.
-    fn cargo(&self, title: &str, target_directory: &str, flags: &str) -> Result<PathBuf, String> {
+    /// Builds packages with these compiler flags; returns the directory of the binaries.
+    fn cargo(
+        &self,
+        title: &str,
+        target_directory: &str,
+        packages: &[&str],
+        flags: &str,
+    ) -> Result<PathBuf, String> {
         let (host, target) = (toolchain::host()?, format!("{}/{target_directory}", self.directory));
         // With an explicit target, the flags do not apply to build scripts.
+        let packages: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
         let words = [
-            &["cargo", "build", "--release", "--locked", "--package", "server"][..],
+            &["cargo", "build", "--release", "--locked"][..],
+            &packages,
             &["--target", &host, "--target-dir", &target],
         ];
         let flags = [self.flags, flags].join(" ");
         step_with(title, &words.concat(), &[("RUSTFLAGS", flags.trim())])?;
-        Ok(Path::new(&target).join(host).join("release/grampus"))
+        Ok(Path::new(&target).join(host).join("release"))
     }
 }
 
 /// Runs all of [`LOAD`] and [`RECORDS`] on a server, which writes its profile when it ends.
-fn run(binary: &Path, directory: &Path) -> Result<(), String> {
+fn run(binaries: &Path, directory: &Path) -> Result<(), String> {
     let data = directory.join("data");
     clear(&data)?;
-    let server = Server::start(binary, &data)?;
+    let server = Server::start(binaries, &data)?;
     for (table, value_bytes, attributes) in TABLES {
         let attributes = attributes.iter().flat_map(|attribute| ["--attribute", attribute]);
         let words = [
@@ -156,7 +166,7 @@ fn run(binary: &Path, directory: &Path) -> Result<(), String> {
 
 /// A server that records a profile.
 struct Server<'b> {
-    binary: &'b Path,
+    binaries: &'b Path,
     process: Child,
     // Kept open: without a reader of its output, the server could not report its end.
     _told: BufReader<ChildStdout>,
@@ -164,10 +174,11 @@ struct Server<'b> {
 }
 
 impl Server<'_> {
-    fn start<'b>(binary: &'b Path, data: &Path) -> Result<Server<'b>, String> {
+    fn start<'b>(binaries: &'b Path, data: &Path) -> Result<Server<'b>, String> {
         let offset = free_ports()?;
+        let binary = binaries.join("grampus");
         let failed = |what: &str| format!("{} {what}", binary.display());
-        let mut process = Command::new(binary)
+        let mut process = Command::new(&binary)
             .arg("--data")
             .arg(data)
             .args(["--port-offset", &offset.to_string()])
@@ -187,26 +198,25 @@ impl Server<'_> {
             }
         }
         let zookeeper = format!("127.0.0.1:{}", PORTS[0] + offset);
-        Ok(Server { binary, process, _told: told, zookeeper })
+        Ok(Server { binaries, process, _told: told, zookeeper })
     }
 
     fn ask<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<(), String> {
-        self.run("bench", words.into_iter().chain(["--rows", ROWS]))
+        self.run("grampus", ["bench"].into_iter().chain(words).chain(["--rows", ROWS]))
     }
 
-    /// Runs a client sub-command on this server.
-    fn run<'w>(&self, command: &str, words: impl IntoIterator<Item = &'w str>) -> Result<(), String> {
-        let asked = Command::new(self.binary)
-            .arg(command)
+    /// Runs a client on this server.
+    fn run<'w>(&self, program: &str, words: impl IntoIterator<Item = &'w str>) -> Result<(), String> {
+        let asked = Command::new(self.binaries.join(program))
             .args(words)
             .args(["--zookeeper", &self.zookeeper])
             // The load generator must not be part of the profile.
             .env("LLVM_PROFILE_FILE", "/dev/null")
             .output()
-            .map_err(|error| format!("cannot start {}: {error}", self.binary.display()))?;
+            .map_err(|error| format!("cannot start {program}: {error}"))?;
         match asked.status.success() {
             true => Ok(()),
-            false => Err(format!("grampus {command} failed:\n{}", String::from_utf8_lossy(&asked.stderr))),
+            false => Err(format!("{program} failed:\n{}", String::from_utf8_lossy(&asked.stderr))),
         }
     }
 

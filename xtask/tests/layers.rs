@@ -11,7 +11,7 @@ use std::process::Command;
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["cell", "columnar", "cache", "fs", "javaregex", "os"],
-    &["proto", "hdfs"],
+    &["proto", "hdfs", "tiers"],
     &["wire", "layout", "hfile", "wal", "rpc", "zk"],
     &["engine"],
     &["client", "analytics"],
@@ -76,6 +76,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("fs", &["hfile", "HFile", "Segment", "KeyValue"]),
     ("proto", &["FileSystem", "TcpStream", "tokio"]),
     ("hdfs", &["HFile", "KeyValue", "Region", "TcpStream"]),
+    ("tiers", &["HFile", "KeyValue", "Region", "LocalFs"]),
     ("wire", &["FileSystem", "TcpStream", "tokio"]),
     ("layout", &["hfile::", "wal::", "Cursor", "org.apache"]),
     ("hfile", &["Region", "BlockCache", "org.apache.hadoop.hbase.regionserver"]),

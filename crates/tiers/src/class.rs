@@ -1,0 +1,70 @@
+//! The properties of a kind of disk.
+
+use std::sync::Arc;
+
+/// The storage types of HDFS, which its storage policies name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StorageType {
+    /// Memory. Its files do not survive the end of the machine.
+    RamDisk,
+    /// Flash memory.
+    Ssd,
+    /// A disk for data that is in use.
+    Disk,
+    /// A disk for data that is rarely read.
+    Archive,
+}
+
+/// The properties of a kind of disk: what a tier of this class does unless an option says
+/// otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceClass {
+    /// Its name in the configuration.
+    pub name: Arc<str>,
+    /// The storage type that policies refer to.
+    pub storage_type: StorageType,
+    /// Bytes that a sequential read requests at once.
+    pub read_bytes: usize,
+    /// Files that are written at the same time on one volume; the next ones wait.
+    pub writers_max: usize,
+    /// The compression of files that a compaction writes; `None` leaves that of the family.
+    pub compression: Option<Arc<str>>,
+    /// The data block encoding of files that a compaction writes; `None` leaves that of the family.
+    pub encoding: Option<Arc<str>>,
+    /// Whether reads bypass the page cache.
+    pub direct_io: bool,
+}
+
+/// A class that is neither built in nor configured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a class of disks; known are ram, nvme, ssd, hdd and archive")]
+pub struct UnknownClass(pub String);
+
+impl DeviceClass {
+    /// The built-in class of this name.
+    ///
+    /// # Errors
+    /// [`UnknownClass`].
+    pub fn built_in(name: &str) -> Result<DeviceClass, UnknownClass> {
+        let (storage_type, read_bytes, writers_max, direct_io) = match name {
+            "ram" => (StorageType::RamDisk, 64 << 10, 16, false),
+            "nvme" => (StorageType::Ssd, 256 << 10, 16, true),
+            "ssd" => (StorageType::Ssd, 512 << 10, 8, true),
+            // A spindle loses half of its throughput to seeks if it reads 1 MiB at a time between
+            // two writers.
+            "hdd" => (StorageType::Disk, 4 << 20, 2, true),
+            "archive" => (StorageType::Archive, 4 << 20, 1, true),
+            _ => return Err(UnknownClass(name.to_owned())),
+        };
+        let name = name.into();
+        Ok(DeviceClass {
+            name,
+            storage_type,
+            read_bytes,
+            writers_max,
+            compression: None,
+            encoding: None,
+            direct_io,
+        })
+    }
+}

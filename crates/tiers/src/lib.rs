@@ -1,0 +1,47 @@
+//! Storage tiers: one [`fs::FileSystem`] whose files are on several disks of different classes.
+//!
+//! * [`DeviceClass`]: the properties of a kind of disk, such as `ssd` or `hdd`;
+//! * [`Tier`], [`Volume`]: a list of directories of one class, and one of them;
+//! * [`Placement`]: the rules that choose the tiers for a new file;
+//! * `choice`: the volume of a tier that is likely to be ready first;
+//! * [`TieredFs`]: the file system;
+//! * [`Mover`]: moves a file to another tier while it is read;
+//! * `sweep`: removes copies that no name refers to.
+//!
+//! # Names and bytes
+//!
+//! All names are in one directory, the *home*: the root directory of the database. A file is either
+//! there itself, or the home has a [link](fs::FileSystem::link) to it, and its bytes are on a
+//! volume. Therefore a rename is one atomic step, also of a directory, and no step leaves a file in
+//! two places: the home has one name. A program without Grampus follows the links, because they are
+//! symbolic links.
+//!
+//! A new file is first created on its volume, and this name is made durable, before the link is
+//! made. A link whose target is missing is therefore a lost file, and never a file that was just
+//! being created. A deletion removes the link first, and the target only when the removal of the
+//! link is durable. After a crash, targets without a link remain; the next start removes them.
+//!
+//! Only one process may use a home with volumes.
+//!
+//! Knows nothing about: the contents of the files.
+
+mod choice;
+mod class;
+mod filesystem;
+mod mover;
+mod placement;
+mod sweep;
+mod target;
+mod tier;
+mod volume;
+mod writer;
+
+pub use class::{DeviceClass, StorageType, UnknownClass};
+pub use filesystem::TieredFs;
+pub use mover::{MoveError, Mover};
+pub use placement::{Placement, TierRule};
+pub use tier::Tier;
+pub use volume::{Gauge, Health, Volume, VolumeError};
+
+#[cfg(test)]
+mod tests;

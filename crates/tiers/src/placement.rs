@@ -1,0 +1,87 @@
+//! The rules that choose the tiers for a new file.
+
+use fs::{Purpose, Role};
+
+use crate::class::StorageType;
+use crate::tier::Tier;
+
+/// Which files a tier takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierRule {
+    /// The roles that it takes without a storage policy.
+    pub roles: Vec<Role>,
+    /// Longer files go to the next tier; `None` for no limit.
+    pub file_bytes_max: Option<u64>,
+    /// Files whose newest timestamp is older go to the next tier, in milliseconds; `None` for no
+    /// limit.
+    pub age_ms_max: Option<u64>,
+}
+
+/// The rules of all tiers, from the fastest tier to the slowest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placement {
+    rules: Vec<TierRule>,
+}
+
+impl TierRule {
+    /// The rule of tier `at` of `count` if no option says otherwise: the first one takes what is
+    /// written now, the last one what a major compaction writes.
+    pub fn default_of(at: usize, count: usize) -> TierRule {
+        let written = [Role::Log, Role::Flush, Role::MinorCompaction];
+        let kept = [Role::MajorCompaction, Role::Mob];
+        let first = written.into_iter().filter(|_| at == 0);
+        let last = kept.into_iter().filter(|_| at + 1 == count);
+        TierRule { roles: first.chain(last).collect(), file_bytes_max: None, age_ms_max: None }
+    }
+
+    fn takes(&self, purpose: &Purpose, now_ms: u64) -> bool {
+        let is_small = self.file_bytes_max.is_none_or(|max| purpose.expected_bytes <= max);
+        let age_ms = purpose.newest_ms.map_or(0, |newest| now_ms.saturating_sub(newest));
+        self.roles.contains(&purpose.role) && is_small && self.age_ms_max.is_none_or(|max| age_ms <= max)
+    }
+}
+
+impl Placement {
+    /// The rules of tiers, in their order.
+    pub fn new(rules: Vec<TierRule>) -> Placement {
+        Placement { rules }
+    }
+
+    /// The positions of all tiers, in the order in which they are tried for a file: the one of the
+    /// policy or rule, then slower ones, then faster ones.
+    pub(crate) fn order(&self, tiers: &[Tier], purpose: &Purpose, now_ms: u64) -> Vec<usize> {
+        debug_assert_eq!(self.rules.len(), tiers.len(), "each tier has a rule");
+        let by_policy = purpose.policy.as_deref().and_then(storage_types).map(|types| {
+            let wanted = types
+                .iter()
+                .find_map(|wanted| tiers.iter().position(|tier| tier.class.storage_type == *wanted));
+            // Without a tier of these types, the next slower one; without one, the slowest.
+            let slower = || tiers.iter().position(|tier| tier.class.storage_type > types[0]);
+            wanted.or_else(slower).unwrap_or(tiers.len().saturating_sub(1))
+        });
+        let by_rule = || self.rules.iter().position(|rule| rule.takes(purpose, now_ms));
+        let first = by_policy.or_else(by_rule).unwrap_or_else(|| self.overflow(purpose));
+        (first..tiers.len()).chain((0..first.min(tiers.len())).rev()).collect()
+    }
+
+    /// The tier of a file that every tier with its role finds too long or too old: the one after
+    /// the last of these.
+    fn overflow(&self, purpose: &Purpose) -> usize {
+        let last = self.rules.iter().rposition(|rule| rule.roles.contains(&purpose.role));
+        last.map_or(0, |last| last + 1).min(self.rules.len().saturating_sub(1))
+    }
+}
+
+/// The storage types of a policy of HDFS, in the order of preference. With one copy of each file,
+/// `ONE_SSD` is like `ALL_SSD`, and `WARM` keeps the copy on a disk. `None` for policies that leave
+/// the choice to the rules.
+fn storage_types(policy: &str) -> Option<&'static [StorageType]> {
+    use StorageType::{Archive, Disk, RamDisk, Ssd};
+    Some(match policy.to_ascii_uppercase().as_str() {
+        "LAZY_PERSIST" => &[RamDisk, Disk],
+        "ALL_SSD" | "ONE_SSD" | "ALL_NVDIMM" => &[Ssd, Disk],
+        "HOT" | "WARM" => &[Disk, Archive],
+        "COLD" | "PROVIDED" => &[Archive],
+        _ => return None,
+    })
+}

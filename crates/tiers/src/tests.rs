@@ -1,0 +1,5 @@
+//! Tests over file systems in memory.
+
+mod crash;
+mod files;
+mod support;

@@ -1,0 +1,17 @@
+//! A list of directories of one class.
+
+use std::sync::Arc;
+
+use crate::class::DeviceClass;
+use crate::volume::Volume;
+
+/// A list of directories of one class.
+#[derive(Clone)]
+pub struct Tier {
+    /// Its name in the configuration.
+    pub name: Arc<str>,
+    /// The kind of its disks.
+    pub class: DeviceClass,
+    /// Its directories. Never empty.
+    pub volumes: Vec<Arc<Volume>>,
+}

@@ -34,7 +34,7 @@ pub use hadoop::HadoopSettings;
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
 pub use root_uri::RootUri;
-pub use value::{Checksum, MemoryShare};
+pub use value::{Checksum, MemoryShare, parse_bytes, parse_millis};
 
 use layers::Layers;
 

@@ -246,6 +246,20 @@ pub enum BlockEncoding {
     RowIndexV1 = 7,
 }
 
+impl BlockEncoding {
+    /// The encoding with this HBase name, ignoring case.
+    pub fn of_name(name: &str) -> Option<BlockEncoding> {
+        Some(match name.to_ascii_uppercase().as_str() {
+            "NONE" => BlockEncoding::None,
+            "PREFIX" => BlockEncoding::Prefix,
+            "DIFF" => BlockEncoding::Diff,
+            "FAST_DIFF" => BlockEncoding::FastDiff,
+            "ROW_INDEX_V1" => BlockEncoding::RowIndexV1,
+            _ => return None,
+        })
+    }
+}
+
 /// A family's compression (`COMPRESSION`); the numbers are on disk (the ordinals of HBase's enum).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -440,13 +454,7 @@ impl FamilyDescriptor {
     }
     /// Encoding of data blocks (`DATA_BLOCK_ENCODING`, default `NONE`).
     pub fn block_encoding(&self) -> BlockEncoding {
-        match self.attribute("DATA_BLOCK_ENCODING").map(str::to_ascii_uppercase).as_deref() {
-            Some("PREFIX") => BlockEncoding::Prefix,
-            Some("DIFF") => BlockEncoding::Diff,
-            Some("FAST_DIFF") => BlockEncoding::FastDiff,
-            Some("ROW_INDEX_V1") => BlockEncoding::RowIndexV1,
-            _ => BlockEncoding::None,
-        }
+        self.attribute("DATA_BLOCK_ENCODING").and_then(BlockEncoding::of_name).unwrap_or(BlockEncoding::None)
     }
     /// Compression of blocks (`COMPRESSION`, default `NONE`); `None` if HBase has no compression
     /// with this name.

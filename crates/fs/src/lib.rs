@@ -24,7 +24,7 @@ pub mod shared;
 pub mod space;
 
 pub use path::FilePath;
-pub use purpose::{Purpose, Role};
+pub use purpose::{Preferences, Purpose, Role};
 pub use space::DiskSpace;
 
 use std::collections::HashMap;
@@ -196,6 +196,12 @@ pub trait FileSystem: Send + Sync + 'static {
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move { self.create_for(path, &access.into()).await })
+    }
+
+    /// How the storage wants a file of this purpose to be written.
+    fn preferences(&self, purpose: &Purpose) -> Preferences {
+        let _ = purpose;
+        Preferences::default()
     }
 
     /// Creates a link to a file outside of this file system. Renaming or deleting `path` renames or

@@ -7,8 +7,8 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied, Purpose,
-    Result, Role, SyncLevel,
+    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    Preferences, Purpose, Result, Role, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -100,6 +100,10 @@ impl FileSystem for Measured {
             let instruments = self.instruments.clone();
             Ok(Box::new(MeasuredWriter { inner, instruments }) as Box<dyn FileWriter>)
         })
+    }
+
+    fn preferences(&self, purpose: &Purpose) -> Preferences {
+        self.inner.preferences(purpose)
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {

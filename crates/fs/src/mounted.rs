@@ -43,6 +43,10 @@ impl FileSystem for Mounted {
         self.of(path).create_for(path, purpose)
     }
 
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        self.of(path).link(path, target)
+    }
+
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         self.of(path).open(path)
     }

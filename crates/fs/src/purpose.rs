@@ -18,6 +18,15 @@ pub struct Purpose {
     pub newest_ms: Option<u64>,
 }
 
+/// How the storage that takes a new file wants it to be written, if the schema has no wish.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preferences {
+    /// The name of a compression.
+    pub compression: Option<Arc<str>>,
+    /// The name of an encoding of blocks.
+    pub encoding: Option<Arc<str>>,
+}
+
 /// The part of the database that writes a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {

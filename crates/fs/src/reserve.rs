@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::space::Space;
 use crate::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Purpose, Result, Role, SyncLevel,
+    Preferences, Purpose, Result, Role, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -170,6 +170,10 @@ impl FileSystem for WithReserve {
             let writer = ReservingWriter { inner: created?, reserve: self.reserve.clone(), claim };
             Ok(Box::new(writer) as Box<dyn FileWriter>)
         })
+    }
+
+    fn preferences(&self, purpose: &Purpose) -> Preferences {
+        self.inner.preferences(purpose)
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cell::schema::{BlockEncoding, BloomType};
 use cell::{Cell, CellOrder, key, tags};
-use fs::{AccessPattern, FilePath, FileSystem, FileWriter, SyncLevel};
+use fs::{FilePath, FileSystem, FileWriter, SyncLevel};
 
 use crate::block::builder::BlockBuilder;
 use crate::block::header::HEADER_LEN;
@@ -117,7 +117,7 @@ impl Writer {
         assert!(options.block_bytes > 0 && options.checksum_chunk_bytes >= HEADER_LEN as u32);
         assert!(options.bloom != BloomType::RowPrefix || options.bloom_prefix_len > 0);
         let codec = Codec::of(options.compression).map_err(|fault| fault.at(path, 0))?;
-        let file = fs.create(path, AccessPattern::Data).await?;
+        let file = fs.create_for(path, &options.purpose).await?;
         let fields = CellFields { tags: options.include_tags, mvcc: options.include_mvcc };
         let bloom = |bloom: BloomType| BloomWriter::new(&options.bloom_options, bloom);
         let has_delete_family_bloom = options.delete_family_bloom && options.bloom != BloomType::RowCol;

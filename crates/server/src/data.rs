@@ -16,6 +16,7 @@ use layout::RootDir;
 use regionserver::Disk;
 
 use crate::lock::{DirectoryLock, LockError};
+use crate::tiers;
 
 /// Number of threads for blocking disk calls.
 const DISK_THREADS: usize = 8;
@@ -135,6 +136,7 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
+        let local = with_tiers(env, config, local, dir, &root, &pool, users).await?;
         let local: Arc<dyn FileSystem> = match users {
             Users::One => local,
             Users::Cluster(_) => Arc::new(fs::shared::Shared::new(local)),
@@ -188,6 +190,30 @@ impl DataDirectory {
         let cluster_id = identity.cluster_id;
         Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
     }
+}
+
+/// The same file system, with the storage tiers of the options.
+async fn with_tiers(
+    env: &Env,
+    config: &Config,
+    home: Arc<dyn FileSystem>,
+    dir: &Path,
+    root: &RootDir,
+    pool: &Arc<Pool>,
+    users: Users<'_>,
+) -> Result<Arc<dyn FileSystem>, String> {
+    let options = tiers::configured(config)?;
+    if options.is_empty() {
+        return Ok(home);
+    }
+    if let Users::Cluster(_) = users {
+        let reason = "tiers need one process that uses the root directory alone; the processes of a cluster use \
+                      the storage policies of HDFS";
+        return Err(config.refused("grampus.tiers", reason.to_string()).to_string());
+    }
+    let identity = root.open_or_create(&*home, &*env.random).await;
+    let identity = identity.map_err(|error| format!("the data directory {}: {error}", dir.display()))?;
+    Ok(tiers::open(env, config, options, (home, dir), pool, &identity.cluster_id).await?)
 }
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same

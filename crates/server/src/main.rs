@@ -30,6 +30,7 @@ mod settings;
 mod signals;
 mod sinks;
 mod standalone;
+mod tiers;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use base::BoxFuture;
 use base::env::Env;
 use fs::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Purpose, Result, Role,
+    Preferences, Purpose, Result, Role,
 };
 use tokio::sync::RwLock;
 use tracing::warn;
@@ -304,6 +304,17 @@ impl FileSystem for TieredFs {
             Role::Metadata => self.shared.home.create_for(path, purpose),
             _ => Box::pin(self.shared.create(path, purpose)),
         }
+    }
+
+    fn preferences(&self, purpose: &Purpose) -> Preferences {
+        let shared = &self.shared;
+        let order = shared.placement.order(&shared.tiers, purpose, shared.env.clock.now_ms());
+        let tiers = order.into_iter().map(|at| &shared.tiers[at]);
+        let usable = tiers.into_iter().find(|tier| choose(&tier.volumes, purpose.expected_bytes).is_some());
+        usable.map_or_else(Preferences::default, |tier| Preferences {
+            compression: tier.class.compression.clone(),
+            encoding: tier.class.encoding.clone(),
+        })
     }
 
     fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {

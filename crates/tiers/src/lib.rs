@@ -2,6 +2,7 @@
 //!
 //! * [`DeviceClass`]: the properties of a kind of disk, such as `ssd` or `hdd`;
 //! * [`Tier`], [`Volume`]: a list of directories of one class, and one of them;
+//! * `options`: the text of the options;
 //! * [`Placement`]: the rules that choose the tiers for a new file;
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
@@ -29,6 +30,7 @@ mod choice;
 mod class;
 mod filesystem;
 mod mover;
+mod options;
 mod placement;
 mod sweep;
 mod target;
@@ -39,6 +41,7 @@ mod writer;
 pub use class::{DeviceClass, StorageType, UnknownClass};
 pub use filesystem::TieredFs;
 pub use mover::{MoveError, Mover};
+pub use options::{TierDirectory, TierOptions, parse_classes, parse_tiers};
 pub use placement::{Placement, TierRule};
 pub use tier::Tier;
 pub use volume::{Gauge, Health, Volume, VolumeError};

@@ -1,5 +1,7 @@
 //! The rules that choose the tiers for a new file.
 
+use std::sync::Arc;
+
 use fs::{Purpose, Role};
 
 use crate::class::StorageType;
@@ -21,6 +23,10 @@ pub struct TierRule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placement {
     rules: Vec<TierRule>,
+    /// The policy of logs, if any.
+    log_policy: Option<Arc<str>>,
+    /// The policy of other files without one of their own, if any.
+    data_policy: Option<Arc<str>>,
 }
 
 impl TierRule {
@@ -44,14 +50,23 @@ impl TierRule {
 impl Placement {
     /// The rules of tiers, in their order.
     pub fn new(rules: Vec<TierRule>) -> Placement {
-        Placement { rules }
+        Placement { rules, log_policy: None, data_policy: None }
+    }
+
+    /// The same with the storage policies of HBase's options: of logs, and of files whose family
+    /// has none.
+    #[must_use]
+    pub fn with_policies(self, log: &str, data: &str) -> Placement {
+        Placement { log_policy: Some(log.into()), data_policy: Some(data.into()), ..self }
     }
 
     /// The positions of all tiers, in the order in which they are tried for a file: the one of the
     /// policy or rule, then slower ones, then faster ones.
     pub(crate) fn order(&self, tiers: &[Tier], purpose: &Purpose, now_ms: u64) -> Vec<usize> {
         debug_assert_eq!(self.rules.len(), tiers.len(), "each tier has a rule");
-        let by_policy = purpose.policy.as_deref().and_then(storage_types).map(|types| {
+        let default = if purpose.role == Role::Log { &self.log_policy } else { &self.data_policy };
+        let policy = purpose.policy.as_deref().or(default.as_deref());
+        let by_policy = policy.and_then(storage_types).map(|types| {
             let wanted = types
                 .iter()
                 .find_map(|wanted| tiers.iter().position(|tier| tier.class.storage_type == *wanted));

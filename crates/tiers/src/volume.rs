@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use fs::{AccessPattern, DiskSpace, Error, FilePath, FileSystem, SyncLevel};
 
+use tracing::error;
+
 use crate::target::VOLUME_PREFIX;
 
 /// The file that identifies a volume.
@@ -62,6 +64,10 @@ pub struct Volume {
 }
 
 struct State {
+    /// Why the directory is missing.
+    missing: Option<String>,
+    /// The first error of a read or write. A device that returns errors gets no new files until the
+    /// process starts again.
     failure: Option<String>,
     space: Option<DiskSpace>,
     /// Bytes appended since `space` was measured.
@@ -107,7 +113,8 @@ impl Volume {
         gauge: Option<Arc<dyn Gauge>>,
         is_home: bool,
     ) -> Arc<Volume> {
-        let state = Mutex::new(State { failure: None, space: None, written_bytes: 0, is_full: false });
+        let state =
+            Mutex::new(State { missing: None, failure: None, space: None, written_bytes: 0, is_full: false });
         Arc::new(Volume { id, directory: directory.into(), fs, gauge, is_home, state })
     }
 
@@ -136,7 +143,7 @@ impl Volume {
             return Health::Stuck;
         }
         let state = self.lock();
-        match &state.failure {
+        match state.failure.as_ref().or(state.missing.as_ref()) {
             Some(reason) => Health::Failed(reason.clone()),
             None if state.is_full => Health::Full,
             None => Health::Good,
@@ -172,11 +179,12 @@ impl Volume {
         let mut state = self.lock();
         match found {
             Ok(space) => {
-                *state = State { failure: None, space, written_bytes: 0, is_full: false };
+                let failure = state.failure.take();
+                *state = State { missing: None, failure, space, written_bytes: 0, is_full: false };
                 space
             }
             Err(error) => {
-                state.failure = Some(error.to_string());
+                state.missing = Some(error.to_string());
                 None
             }
         }
@@ -187,7 +195,12 @@ impl Volume {
         let mut state = self.lock();
         match error {
             Error::NoSpace { .. } => state.is_full = true,
-            Error::Io { .. } => state.failure = Some(error.to_string()),
+            Error::Io { .. } => {
+                if state.failure.is_none() {
+                    error!(directory = %self.directory, %error, "a volume failed: it gets no new files");
+                }
+                state.failure.get_or_insert_with(|| error.to_string());
+            }
             // Errors of the caller, and limits of the process.
             _ => {}
         }

@@ -27,6 +27,22 @@ options! {
         /// directories `WALs`, `oldWALs`, `MasterData/WALs` and `MasterData/oldWALs`, and start
         /// again.
         wal_dir: Option<RootUri> = "hbase.wal.dir", "", root_uri_or_none;
+        /// Storage tiers, from the fastest to the slowest, separated by semicolons. Empty: all files
+        /// are in the root directory.
+        ///
+        /// Each tier has a name, a class of disks (`ram`, `nvme`, `ssd`, `hdd`, `archive`, or one of
+        /// `grampus.tier.classes`) and directories, separated by commas; `root` is the root
+        /// directory. Example: `fast nvme /nvme0/grampus,/nvme1/grampus; disk hdd root,/disk1/grampus`.
+        /// See `docs/tiers.md`.
+        tiers: String = "grampus.tiers", "", text;
+        /// Further classes of disks, separated by semicolons: a name and properties, such as
+        /// `qlc type=ssd read=1MiB writers=2`. See `docs/tiers.md`.
+        tier_classes: String = "grampus.tier.classes", "", text;
+        /// The storage policy of logs: `NONE`, `ALL_SSD`, `ONE_SSD`, `HOT`, `WARM`, `COLD` or
+        /// `LAZY_PERSIST`. With `NONE`, the rules of the tiers decide.
+        wal_storage_policy: String = "hbase.wal.storage.policy", "NONE", text;
+        /// The storage policy of the files of families without a `STORAGE_POLICY`.
+        store_storage_policy: String = "hbase.hstore.block.storage.policy", "NONE", text;
     }
     "Addresses and ports" {
         /// Address on which the master listens for RPC.

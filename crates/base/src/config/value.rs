@@ -145,6 +145,16 @@ fn number_and_unit(text: &str) -> Option<(u64, String)> {
     Some((number.parse().ok()?, unit.trim().to_ascii_lowercase()))
 }
 
+/// Bytes with or without a unit, such as `128 MiB`; `None` for another text.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    bytes_in(text)
+}
+
+/// Milliseconds with or without a unit, such as `7 d`; `None` for another text.
+pub fn parse_millis(text: &str) -> Option<u64> {
+    millis_in(text)
+}
+
 fn bytes_in(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
     // Powers of 1024 throughout, as in Hadoop.

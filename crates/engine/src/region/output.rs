@@ -9,8 +9,8 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use cell::schema::{BloomType, FamilyDescriptor};
-use fs::FilePath;
+use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor};
+use fs::{FilePath, Preferences, Purpose, Role};
 use hfile::{StoreInfo, Writer, WriterOptions};
 use layout::StoreDir;
 use tracing::warn;
@@ -29,6 +29,8 @@ const THROTTLE_BYTES: u64 = 64 << 10;
 /// The family attribute that, if true, adds a column sidecar to the family's files. A Grampus
 /// extension; HBase keeps attributes it does not know.
 const COLUMN_SIDECAR: &str = "COLUMN_SIDECAR";
+/// The family attribute with HDFS's name of a storage policy.
+const STORAGE_POLICY: &str = "STORAGE_POLICY";
 
 /// The input of a flush or compaction, and properties of its output.
 pub(super) struct OutputSource {
@@ -109,9 +111,39 @@ impl OutputSource {
         of_files.max(smallest_read_point).min(read_point)
     }
 
+    /// What an output is for, by which storage of several kinds chooses a disk.
+    fn purpose(&self, family: &FamilyDescriptor) -> Purpose {
+        let role = match (self.files.is_empty(), self.info.is_major) {
+            (true, _) => Role::Flush,
+            (false, false) => Role::MinorCompaction,
+            (false, true) => Role::MajorCompaction,
+        };
+        let snapshot_bytes = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data_bytes());
+        let newest = self.files.iter().map(|file| file.reader().info().time_range.max).max();
+        Purpose {
+            role,
+            policy: family.attribute(STORAGE_POLICY).map(Into::into),
+            expected_bytes: snapshot_bytes + self.files.iter().map(|file| file.len()).sum::<u64>(),
+            newest_ms: newest.and_then(|newest| u64::try_from(newest).ok()),
+        }
+    }
+
     /// The index of the output for cells of this timestamp.
     fn output_of(&self, timestamp: i64) -> usize {
         self.boundaries.partition_point(|smallest| *smallest <= timestamp).max(1) - 1
+    }
+}
+
+/// Applies what the storage wants where the family has no wish. Only compactions do this: a flush
+/// must be fast.
+fn prefer(options: &mut WriterOptions, family: &FamilyDescriptor, wanted: &Preferences) {
+    let compression = wanted.compression.as_deref().and_then(Compression::of_name);
+    if let Some(compression) = compression.filter(|_| options.compression == Compression::None) {
+        options.compression = compression;
+    }
+    let encoding = wanted.encoding.as_deref().and_then(BlockEncoding::of_name);
+    if let Some(encoding) = encoding.filter(|_| family.attribute("DATA_BLOCK_ENCODING").is_none()) {
+        options.encoding = encoding;
     }
 }
 
@@ -354,6 +386,10 @@ impl Region {
             false => source.files.iter().any(|file| file.reader().info().includes_tags),
         };
         let fs = &*self.services.fs;
+        if !source.files.is_empty() {
+            let wanted = fs.preferences(&options.purpose);
+            prefer(&mut options, &self.families[output.store], &wanted);
+        }
         let path = self.scratch_path(output);
         if fs.stat(&path.parent()).await?.is_none() {
             fs.make_dirs(&path.parent()).await?;
@@ -382,6 +418,7 @@ impl Region {
                 .attribute("COMPRESS_TAGS")
                 .is_none_or(|text| !text.eq_ignore_ascii_case("false")),
             create_time_ms: self.services.env.clock.now_ms(),
+            purpose: source.purpose(family),
             sidecar: family.attribute(COLUMN_SIDECAR).is_some_and(|text| text.eq_ignore_ascii_case("true")),
             ..WriterOptions::default()
         })

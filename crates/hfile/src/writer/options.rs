@@ -2,6 +2,7 @@
 
 use cell::CellOrder;
 use cell::schema::{BlockEncoding, BloomType, Compression};
+use fs::{Purpose, Role};
 
 use crate::block::checksum::ChecksumType;
 use crate::bloom::chunk::BloomOptions;
@@ -46,6 +47,8 @@ pub struct WriterOptions {
     /// Blocks that are always retained for
     /// [`Writer::take_retained`](crate::writer::Writer::take_retained).
     pub retain: RetainKinds,
+    /// What the file is for.
+    pub purpose: Purpose,
     /// Whether to write a column sidecar. Ignored unless `order` is [`CellOrder::Plain`].
     pub sidecar: bool,
 }
@@ -70,6 +73,7 @@ impl Default for WriterOptions {
             index_entries_min: 16,
             create_time_ms: 0,
             retain: RetainKinds::default(),
+            purpose: Purpose::of(Role::Flush),
             sidecar: false,
         }
     }

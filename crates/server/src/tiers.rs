@@ -1,0 +1,99 @@
+//! The storage tiers of the options.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::config::Config;
+use base::env::Env;
+use base::pool::Pool;
+use cell::schema::{BlockEncoding, Compression};
+use fs::FileSystem;
+use fs::local::LocalFs;
+use tiers::{
+    Placement, Tier, TierDirectory, TierOptions, TieredFs, Volume, VolumeError, parse_classes, parse_tiers,
+};
+
+const KEY: &str = "grampus.tiers";
+const CLASSES_KEY: &str = "grampus.tier.classes";
+
+/// The tiers of the options; none if all files are in the root directory.
+///
+/// # Errors
+/// One line that names the option.
+pub(crate) fn configured(config: &Config) -> Result<Vec<TierOptions>, String> {
+    let refused = |key: &str, reason: String| config.refused(key, reason).to_string();
+    let classes = parse_classes(&config.tier_classes).map_err(|reason| refused(CLASSES_KEY, reason))?;
+    let tiers = parse_tiers(&config.tiers, &classes).map_err(|reason| refused(KEY, reason))?;
+    for tier in &tiers {
+        check_names(tier).map_err(|reason| refused(KEY, reason))?;
+    }
+    Ok(tiers)
+}
+
+/// Checks the names that only the writer of files knows.
+fn check_names(tier: &TierOptions) -> Result<(), String> {
+    const WRITTEN: [Compression; 5] =
+        [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+    if let Some(name) = &tier.class.compression
+        && Compression::of_name(name).is_none_or(|found| !WRITTEN.contains(&found))
+    {
+        return Err(format!(
+            "codec={name} of the tier {}: expected NONE, GZ, SNAPPY, LZ4 or ZSTD",
+            tier.name
+        ));
+    }
+    if let Some(name) = &tier.class.encoding
+        && BlockEncoding::of_name(name).is_none()
+    {
+        return Err(format!(
+            "encoding={name} of the tier {}: expected NONE, PREFIX, DIFF, FAST_DIFF or ROW_INDEX_V1",
+            tier.name
+        ));
+    }
+    Ok(())
+}
+
+/// Joins the tiers to one file system with the names of `home`, whose directory is `root`.
+///
+/// # Errors
+/// One line that names the option and the directory.
+pub(crate) async fn open(
+    env: &Env,
+    config: &Config,
+    options: Vec<TierOptions>,
+    (home, root): (Arc<dyn FileSystem>, &Path),
+    pool: &Arc<Pool>,
+    database: &str,
+) -> Result<Arc<TieredFs>, String> {
+    let placement = Placement::new(options.iter().map(|tier| tier.rule.clone()).collect())
+        .with_policies(&config.wal_storage_policy, &config.store_storage_policy);
+    let mut tiers = Vec::new();
+    for TierOptions { name, class, directories, .. } in options {
+        let mut volumes = Vec::new();
+        for directory in directories {
+            volumes.push(match directory {
+                TierDirectory::Root => Volume::home(&root.display().to_string(), home.clone()),
+                TierDirectory::Path(path) => {
+                    let opened = open_volume(env, &path, class.direct_io, pool, database).await;
+                    opened.map_err(|error| config.refused(KEY, format!("{path}: {error}")).to_string())?
+                }
+            });
+        }
+        tiers.push(Tier { name, class, volumes });
+    }
+    let opened = TieredFs::open(env, home, tiers, placement).await;
+    Ok(Arc::new(opened.map_err(|error| format!("{}: {error}", root.display()))?))
+}
+
+async fn open_volume(
+    env: &Env,
+    path: &str,
+    direct_io: bool,
+    pool: &Arc<Pool>,
+    database: &str,
+) -> Result<Arc<Volume>, VolumeError> {
+    let local = LocalFs::create(Path::new(path), pool.clone())?;
+    let local: Arc<dyn FileSystem> =
+        if direct_io { Arc::new(local.with_direct_io()) } else { Arc::new(local) };
+    Volume::open(path, local, None, database, env.random.next_u64()).await
+}

@@ -38,7 +38,8 @@ fn links(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn is_file_of(table: &str) -> impl Fn(&&PathBuf) -> bool {
-    let part = format!("data/default/{table}/");
+    // Not those in the archive.
+    let part = format!("/data/data/default/{table}/");
     move |link| link.to_str().unwrap().contains(&part)
 }
 

@@ -20,7 +20,7 @@ use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
 use crate::{
     AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Result,
+    FileWriter, IoClass, Result,
 };
 
 /// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
@@ -113,9 +113,19 @@ impl FileSystem for Faulty {
         path: &'a FilePath,
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        self.create_for(path, access, IoClass::of(access))
+    }
+
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
             self.shared.take_space(0, path)?;
-            let created = self.shared.guarded(Operation::Create, path, self.inner.create(path, access));
+            let created =
+                self.shared.guarded(Operation::Create, path, self.inner.create_for(path, access, class));
             let inner = created.await?;
             self.shared.grow(path, 0)?;
             Ok(Box::new(FaultyWriter::new(inner, self.shared.clone())) as Box<dyn FileWriter>)

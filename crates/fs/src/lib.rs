@@ -12,6 +12,7 @@
 //!
 //! Knows nothing about: the contents of the files.
 
+mod class;
 pub mod faulty;
 pub mod local;
 pub mod measured;
@@ -22,6 +23,7 @@ pub mod reserve;
 pub mod shared;
 pub mod space;
 
+pub use class::IoClass;
 pub use path::FilePath;
 pub use space::DiskSpace;
 
@@ -183,6 +185,21 @@ pub trait FileSystem: Send + Sync + 'static {
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>>;
 
+    /// [`FileSystem::create`] of a file that is written for the purpose `class`. A file system
+    /// that does not order its requests ignores the class.
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::create`].
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        let _ = class;
+        self.create(path, access)
+    }
+
     /// Opens a file for reading. The reader ignores bytes that are appended later.
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>>;
 
@@ -299,6 +316,15 @@ pub trait FileReader: Send + Sync + 'static {
     /// # Errors
     /// [`Error::PastEnd`] if the file ends earlier; a read never returns fewer bytes.
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>>;
+    /// [`read_at`](FileReader::read_at) for the purpose `class`. A file system that does not order
+    /// its requests ignores the class.
+    ///
+    /// # Errors
+    /// Those of [`read_at`](FileReader::read_at).
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        let _ = class;
+        self.read_at(offset, len)
+    }
     /// Bytes that the result of a [`read_at`](FileReader::read_at) occupies on average in addition
     /// to its `len` bytes.
     fn read_overhead_bytes(&self) -> usize {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     AccessPattern, DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Occupied, Result, SyncLevel,
+    IoClass, Occupied, Result, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -92,11 +92,20 @@ impl FileSystem for Measured {
         path: &'a FilePath,
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        self.create_for(path, access, IoClass::of(access))
+    }
+
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         if access == AccessPattern::Log {
-            return self.inner.create(path, access);
+            return self.inner.create_for(path, access, class);
         }
         Box::pin(async move {
-            let inner = self.inner.create(path, access).await?;
+            let inner = self.inner.create_for(path, access, class).await?;
             let instruments = self.instruments.clone();
             Ok(Box::new(MeasuredWriter { inner, instruments }) as Box<dyn FileWriter>)
         })
@@ -179,6 +188,10 @@ impl FileReader for MeasuredReader {
 
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
         Box::pin(self.instruments.read(self.inner.read_at(offset, len), len))
+    }
+
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        Box::pin(self.instruments.read(self.inner.read_for(class, offset, len), len))
     }
 
     fn read_overhead_bytes(&self) -> usize {

@@ -6,7 +6,7 @@ use base::BoxFuture;
 
 use crate::{
     AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result,
+    FileWriter, IoClass, Occupied, Result,
 };
 
 /// A file system with another one mounted at some directories.
@@ -40,7 +40,16 @@ impl FileSystem for Mounted {
         path: &'a FilePath,
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
-        self.of(path).create(path, access)
+        self.create_for(path, access, IoClass::of(access))
+    }
+
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        self.of(path).create_for(path, access, class)
     }
 
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {

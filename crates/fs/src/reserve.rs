@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::space::Space;
 use crate::{
     AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result, SyncLevel,
+    FileWriter, IoClass, Occupied, Result, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -164,8 +164,18 @@ impl FileSystem for WithReserve {
         path: &'a FilePath,
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        self.create_for(path, access, IoClass::of(access))
+    }
+
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let created = with_reserve!(self.reserve, Claim::All, path, self.inner.create(path, access));
+            let created =
+                with_reserve!(self.reserve, Claim::All, path, self.inner.create_for(path, access, class));
             let claim = if access == AccessPattern::Log { Claim::All } else { Claim::Half };
             let writer = ReservingWriter { inner: created?, reserve: self.reserve.clone(), claim };
             Ok(Box::new(writer) as Box<dyn FileWriter>)

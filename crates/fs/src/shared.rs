@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::{
     AccessPattern, DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem,
-    FileWriter, Occupied, Result, SyncLevel,
+    FileWriter, IoClass, Occupied, Result, SyncLevel,
 };
 
 /// A file system whose logs detect a takeover.
@@ -48,11 +48,20 @@ impl FileSystem for Shared {
         path: &'a FilePath,
         access: AccessPattern,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
+        self.create_for(path, access, IoClass::of(access))
+    }
+
+    fn create_for<'a>(
+        &'a self,
+        path: &'a FilePath,
+        access: AccessPattern,
+        class: IoClass,
+    ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         if access != AccessPattern::Log {
-            return self.inner.create(path, access);
+            return self.inner.create_for(path, access, class);
         }
         Box::pin(async move {
-            let inner = self.inner.create(path, access).await?;
+            let inner = self.inner.create_for(path, access, class).await?;
             let fs = self.inner.clone();
             Ok(Box::new(SharedWriter { inner, fs }) as Box<dyn FileWriter>)
         })

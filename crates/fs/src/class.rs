@@ -1,0 +1,88 @@
+//! The purpose of a read or write, by which a scheduler orders the requests of a device.
+
+use std::sync::Arc;
+
+use base::BoxFuture;
+use bytes::Bytes;
+
+use crate::{AccessPattern, FilePath, FileReader, Result};
+
+/// The purpose of a read or write. Earlier classes are more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IoClass {
+    /// Appends to a log and their syncs: a client waits for each.
+    Log,
+    /// Reads for a call of a client. The class of reads that state none.
+    Read,
+    /// Writes of a flush, which frees memory. The class of data files that state none.
+    Flush,
+    /// Reads and writes of a compaction.
+    Compaction,
+    /// Reads and writes that move a file to another volume.
+    Move,
+    /// Reads that only verify checksums.
+    Scrub,
+}
+
+impl IoClass {
+    /// The classes, most urgent first.
+    pub const ALL: [IoClass; 6] =
+        [IoClass::Log, IoClass::Read, IoClass::Flush, IoClass::Compaction, IoClass::Move, IoClass::Scrub];
+
+    /// The class of a new file whose creator states none.
+    pub fn of(access: AccessPattern) -> IoClass {
+        match access {
+            AccessPattern::Log => IoClass::Log,
+            AccessPattern::Data => IoClass::Flush,
+        }
+    }
+
+    /// Whether no call of a client and no memory waits for requests of this class.
+    pub fn is_background(self) -> bool {
+        self >= IoClass::Compaction
+    }
+
+    /// A view of an open file whose reads have this class.
+    pub fn reader(self, file: Arc<dyn FileReader>) -> Arc<dyn FileReader> {
+        Arc::new(ClassReader { inner: file, class: self })
+    }
+}
+
+/// See [`IoClass::reader`].
+struct ClassReader {
+    inner: Arc<dyn FileReader>,
+    class: IoClass,
+}
+
+impl FileReader for ClassReader {
+    fn path(&self) -> &FilePath {
+        self.inner.path()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        self.inner.read_for(self.class, offset, len)
+    }
+
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        self.inner.read_for(class, offset, len)
+    }
+
+    fn read_overhead_bytes(&self) -> usize {
+        self.inner.read_overhead_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_classes_are_listed_by_urgency() {
+        assert!(IoClass::ALL.is_sorted());
+        assert!(!IoClass::Flush.is_background() && IoClass::Compaction.is_background());
+    }
+}

@@ -46,6 +46,11 @@ impl IoClass {
     pub fn reader(self, file: Arc<dyn FileReader>) -> Arc<dyn FileReader> {
         Arc::new(ClassReader { inner: file, class: self })
     }
+
+    /// Position in [`IoClass::ALL`].
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
 }
 
 /// See [`IoClass::reader`].
@@ -81,8 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_classes_are_listed_by_urgency() {
+    fn the_index_is_the_position_in_the_list() {
+        for (position, class) in IoClass::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), position);
+        }
         assert!(IoClass::ALL.is_sorted());
-        assert!(!IoClass::Flush.is_background() && IoClass::Compaction.is_background());
     }
 }

@@ -6,6 +6,7 @@
 //! * [`faulty`]: a wrapper that injects faults: failing calls, torn writes, delays, a full disk;
 //! * [`measured`]: a wrapper that measures reads and writes;
 //! * [`mounted`]: a file system in which some directories are on another one;
+//! * [`paced`]: a wrapper that is as slow as a device of a given model, for tests and benchmarks;
 //! * [`shared`]: a wrapper that detects that another process took over a log;
 //! * [`reserve`]: a wrapper that reserves part of the disk for writes that must not fail;
 //! * [`space`]: the free space of the disk, and which writes it still admits.
@@ -18,6 +19,7 @@ pub mod local;
 pub mod measured;
 pub mod memory;
 pub mod mounted;
+pub mod paced;
 mod path;
 pub mod reserve;
 pub mod shared;

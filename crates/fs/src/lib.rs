@@ -7,6 +7,7 @@
 //! * [`measured`]: a wrapper that measures reads and writes;
 //! * [`mounted`]: a file system in which some directories are on another one;
 //! * [`paced`]: a wrapper that is as slow as a device of a given model, for tests and benchmarks;
+//! * [`scheduled`]: a wrapper that orders and limits the requests of a device by their class;
 //! * [`shared`]: a wrapper that detects that another process took over a log;
 //! * [`reserve`]: a wrapper that reserves part of the disk for writes that must not fail;
 //! * [`space`]: the free space of the disk, and which writes it still admits.
@@ -22,6 +23,7 @@ pub mod mounted;
 pub mod paced;
 mod path;
 pub mod reserve;
+pub mod scheduled;
 pub mod shared;
 pub mod space;
 

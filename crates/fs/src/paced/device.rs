@@ -287,7 +287,7 @@ impl State {
     fn move_heads(&mut self, action: Action) -> Duration {
         let Some(extent) = action.extent() else { return Duration::ZERO };
         let is_sequential = self.position == (extent.file, extent.offset);
-        self.position = (extent.file, extent.offset + extent.bytes);
+        self.position = (extent.file, extent.offset.saturating_add(extent.bytes));
         if is_sequential || !self.model.is_spindle() {
             return Duration::ZERO;
         }

@@ -30,7 +30,9 @@ impl FileReader for PacedReader {
     }
 
     fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
-        let extent = Extent { file: self.file, offset, bytes: len as u64 };
+        // A read past the end fails; it does not take the time of its bytes.
+        let bytes = (len as u64).min(self.len().saturating_sub(offset));
+        let extent = Extent { file: self.file, offset, bytes };
         let work = self.inner.read_for(class, offset, len);
         Box::pin(self.device.serve(&*self.clock, class, Action::Read(extent), work))
     }

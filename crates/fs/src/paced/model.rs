@@ -15,9 +15,11 @@ pub struct Device {
     /// Time to move the heads, for each access that does not continue the previous one of the
     /// device. Zero for a device without moving parts.
     pub seek: Duration,
-    /// Latency of each call, in addition to seek and transfer. Calls in service share no latency.
+    /// Latency of each call, in addition to seek and transfer. The latencies of concurrent calls
+    /// overlap.
     pub call: Duration,
-    /// Latency of a sync, in addition to `call`. A device with `seek` serves nothing else meanwhile.
+    /// Latency of a sync, in addition to `call`. A device with `seek` serves nothing else
+    /// meanwhile.
     pub sync: Duration,
     /// Number of requests that are in service at a time; further requests wait.
     pub queue_depth: usize,

@@ -6,23 +6,29 @@
 //! * [`faulty`]: a wrapper that injects faults: failing calls, torn writes, delays, a full disk;
 //! * [`measured`]: a wrapper that measures reads and writes;
 //! * [`mounted`]: a file system in which some directories are on another one;
+//! * [`paced`]: a wrapper that is as slow as a device of a given model, for tests and benchmarks;
+//! * [`scheduled`]: a wrapper that orders and limits the requests of a device by their class;
 //! * [`shared`]: a wrapper that detects that another process took over a log;
 //! * [`reserve`]: a wrapper that reserves part of the disk for writes that must not fail;
 //! * [`space`]: the free space of the disk, and which writes it still admits.
 //!
 //! Knows nothing about: the contents of the files.
 
+mod class;
 pub mod faulty;
 pub mod local;
 pub mod measured;
 pub mod memory;
 pub mod mounted;
+pub mod paced;
 mod path;
 mod purpose;
 pub mod reserve;
+pub mod scheduled;
 pub mod shared;
 pub mod space;
 
+pub use class::IoClass;
 pub use path::FilePath;
 pub use purpose::{Preferences, Purpose, Role};
 pub use space::DiskSpace;
@@ -331,6 +337,15 @@ pub trait FileReader: Send + Sync + 'static {
     /// # Errors
     /// [`Error::PastEnd`] if the file ends earlier; a read never returns fewer bytes.
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>>;
+    /// [`read_at`](FileReader::read_at) for the purpose `class`. A file system that does not order
+    /// its requests ignores the class.
+    ///
+    /// # Errors
+    /// Those of [`read_at`](FileReader::read_at).
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        let _ = class;
+        self.read_at(offset, len)
+    }
     /// Bytes that the result of a [`read_at`](FileReader::read_at) occupies on average in addition
     /// to its `len` bytes.
     fn read_overhead_bytes(&self) -> usize {

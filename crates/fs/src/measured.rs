@@ -7,7 +7,7 @@ use base::env::Clock;
 use bytes::Bytes;
 
 use crate::{
-    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
+    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, IoClass, Occupied,
     Preferences, Purpose, Result, Role, SyncLevel,
 };
 
@@ -183,6 +183,10 @@ impl FileReader for MeasuredReader {
 
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
         Box::pin(self.instruments.read(self.inner.read_at(offset, len), len))
+    }
+
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        Box::pin(self.instruments.read(self.inner.read_for(class, offset, len), len))
     }
 
     fn read_overhead_bytes(&self) -> usize {

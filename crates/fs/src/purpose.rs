@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::AccessPattern;
+use crate::{AccessPattern, IoClass};
 
 /// What a new file is for. Storage of several kinds chooses a disk by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub enum Role {
     MajorCompaction,
     /// Values that are too large for the other files of a store.
     Mob,
+    /// The copy of a file that moves to another disk.
+    Moved,
     /// A small file that describes others.
     Metadata,
 }
@@ -48,6 +50,16 @@ impl Purpose {
     /// A file of this role, of which nothing else is known.
     pub fn of(role: Role) -> Purpose {
         Purpose { role, policy: None, expected_bytes: 0, newest_ms: None }
+    }
+
+    /// The class of the writes.
+    pub fn class(&self) -> IoClass {
+        match self.role {
+            Role::Log => IoClass::Log,
+            Role::Flush | Role::Mob | Role::Metadata => IoClass::Flush,
+            Role::MinorCompaction | Role::MajorCompaction => IoClass::Compaction,
+            Role::Moved => IoClass::Move,
+        }
     }
 
     /// How such a file is accessed.

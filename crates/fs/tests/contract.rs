@@ -1,5 +1,5 @@
 //! The contract of `FileSystem`. Each test runs on all implementations: a local directory and
-//! memory (plain, wrapped in an idle `Faulty`, wrapped in `Measured`).
+//! memory (plain, wrapped in an idle `Faulty`, wrapped in `Measured`, `PacedFs` or `ScheduledFs`).
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
@@ -29,6 +29,20 @@ macro_rules! contract {
                 let inner = std::sync::Arc::new(fs::memory::MemoryFs::new());
                 let plan = fs::faulty::Plan::new(base::testing::env(1).clock);
                 super::checks::$name(std::sync::Arc::new(fs::faulty::Faulty::new(inner, plan))).await;
+            }
+            #[tokio::test(start_paused = true)]
+            async fn paced() {
+                let inner = std::sync::Arc::new(fs::memory::MemoryFs::new());
+                let device = fs::paced::PacedDevice::new(fs::paced::Device::hdd());
+                let paced = fs::paced::PacedFs::new(inner, &base::testing::env(1), device);
+                super::checks::$name(std::sync::Arc::new(paced)).await;
+            }
+            #[tokio::test]
+            async fn scheduled() {
+                let inner = std::sync::Arc::new(fs::memory::MemoryFs::new());
+                let limits = fs::scheduled::DeviceClass::hdd();
+                let queue = fs::scheduled::DeviceQueue::new(limits, base::testing::env(1).clock);
+                super::checks::$name(std::sync::Arc::new(fs::scheduled::ScheduledFs::new(inner, queue))).await;
             }
             #[tokio::test]
             async fn measured() {

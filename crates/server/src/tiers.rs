@@ -2,15 +2,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::config::Config;
-use base::env::Env;
+use base::env::{Clock, Env};
 use base::pool::Pool;
 use cell::schema::{BlockEncoding, Compression};
 use fs::FileSystem;
 use fs::local::LocalFs;
+use fs::scheduled::{DeviceQueue, ScheduledFs};
 use tiers::{
-    Placement, Tier, TierDirectory, TierOptions, TieredFs, Volume, VolumeError, parse_classes, parse_tiers,
+    DeviceClass, Gauge, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs, Volume,
+    VolumeError, parse_classes, parse_tiers,
 };
 
 const KEY: &str = "grampus.tiers";
@@ -74,7 +77,7 @@ pub(crate) async fn open(
             volumes.push(match directory {
                 TierDirectory::Root => Volume::home(&root.display().to_string(), home.clone()),
                 TierDirectory::Path(path) => {
-                    let opened = open_volume(env, &path, class.direct_io, pool, database).await;
+                    let opened = open_volume(env, &path, &class, pool, database).await;
                     opened.map_err(|error| config.refused(KEY, format!("{path}: {error}")).to_string())?
                 }
             });
@@ -88,7 +91,7 @@ pub(crate) async fn open(
 async fn open_volume(
     env: &Env,
     path: &str,
-    direct_io: bool,
+    class: &DeviceClass,
     pool: &Arc<Pool>,
     database: &str,
 ) -> Result<Arc<Volume>, VolumeError> {

@@ -95,7 +95,7 @@ impl Mover {
         volume: &Arc<Volume>,
     ) -> Result<(Copy, Box<dyn FileWriter>), MoveError> {
         let shared = &self.fs.shared;
-        let purpose = Purpose::of(Role::MajorCompaction);
+        let purpose = Purpose::of(Role::Moved);
         let name = FilePath::new(MOVING_DIR).join(&format!("{:016x}", shared.env.random.next_u64()));
         if volume.is_home() {
             let writer = shared.home.create_for(&name, &purpose).await?;

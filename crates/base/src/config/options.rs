@@ -36,7 +36,7 @@ options! {
         /// See `docs/tiers.md`.
         tiers: String = "grampus.tiers", "", text;
         /// Further classes of disks, separated by semicolons: a name and properties, such as
-        /// `qlc type=ssd read=1MiB writers=2`. See `docs/tiers.md`.
+        /// `qlc type=ssd writers=2`. See `docs/tiers.md`.
         tier_classes: String = "grampus.tier.classes", "", text;
         /// The storage policy of logs: `NONE`, `ALL_SSD`, `ONE_SSD`, `HOT`, `WARM`, `COLD` or
         /// `LAZY_PERSIST`. With `NONE`, the rules of the tiers decide.

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::plan::{Fault, Operation, Shared};
 use super::planned;
-use crate::{Error, FilePath, FileReader, FileWriter, Result, SyncLevel};
+use crate::{Error, FilePath, FileReader, FileWriter, IoClass, Result, SyncLevel};
 
 pub(super) struct FaultyReader {
     pub(super) inner: Arc<dyn FileReader>,
@@ -24,10 +24,14 @@ impl FileReader for FaultyReader {
     }
 
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
+        self.read_for(IoClass::Read, offset, len)
+    }
+
+    fn read_for(&self, class: IoClass, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
         Box::pin(async move {
             match self.shared.next_fault(Operation::Read, self.path()).await {
-                None => self.inner.read_at(offset, len).await,
-                Some(Fault::Flip) => Ok(flipped(self.inner.read_at(offset, len).await?)),
+                None => self.inner.read_for(class, offset, len).await,
+                Some(Fault::Flip) => Ok(flipped(self.inner.read_for(class, offset, len).await?)),
                 Some(_) => Err(planned(Operation::Read, self.path())),
             }
         })

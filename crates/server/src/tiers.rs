@@ -96,7 +96,39 @@ async fn open_volume(
     database: &str,
 ) -> Result<Arc<Volume>, VolumeError> {
     let local = LocalFs::create(Path::new(path), pool.clone())?;
-    let local: Arc<dyn FileSystem> =
-        if direct_io { Arc::new(local.with_direct_io()) } else { Arc::new(local) };
-    Volume::open(path, local, None, database, env.random.next_u64()).await
+    let local: Arc<dyn FileSystem> = match class.direct_io {
+        true => Arc::new(local.with_direct_io()),
+        false => Arc::new(local),
+    };
+    let queue = DeviceQueue::new(limits(class), env.clock.clone());
+    let gauge = Arc::new(QueueGauge { queue: queue.clone(), clock: env.clock.clone() });
+    let scheduled = Arc::new(ScheduledFs::new(local, queue));
+    Volume::open(path, scheduled, Some(gauge), database, env.random.next_u64()).await
+}
+
+/// The limits of the requests to a disk of this class.
+fn limits(class: &DeviceClass) -> fs::scheduled::DeviceClass {
+    let of_type = match class.storage_type {
+        StorageType::RamDisk => fs::scheduled::DeviceClass::ram(),
+        StorageType::Ssd if &*class.name == "nvme" => fs::scheduled::DeviceClass::nvme(),
+        StorageType::Ssd => fs::scheduled::DeviceClass::ssd(),
+        StorageType::Disk | StorageType::Archive => fs::scheduled::DeviceClass::hdd(),
+    };
+    fs::scheduled::DeviceClass { max_writers: class.writers_max, ..of_type }
+}
+
+/// What the queue of a device says about it.
+struct QueueGauge {
+    queue: Arc<DeviceQueue>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Gauge for QueueGauge {
+    fn expected_completion(&self, bytes: u64) -> Duration {
+        self.queue.expected_completion(bytes)
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.queue.is_stuck(self.clock.monotonic())
+    }
 }

@@ -23,9 +23,8 @@ pub struct DeviceClass {
     pub name: Arc<str>,
     /// The storage type that policies refer to.
     pub storage_type: StorageType,
-    /// Bytes that a sequential read requests at once.
-    pub read_bytes: usize,
-    /// Files that are written at the same time on one volume; the next ones wait.
+    /// Writes that one volume serves at the same time, other than those of logs; the next ones
+    /// wait.
     pub writers_max: usize,
     /// The compression of files that a compaction writes; `None` leaves that of the family.
     pub compression: Option<Arc<str>>,
@@ -46,25 +45,16 @@ impl DeviceClass {
     /// # Errors
     /// [`UnknownClass`].
     pub fn built_in(name: &str) -> Result<DeviceClass, UnknownClass> {
-        let (storage_type, read_bytes, writers_max, direct_io) = match name {
-            "ram" => (StorageType::RamDisk, 64 << 10, 16, false),
-            "nvme" => (StorageType::Ssd, 256 << 10, 16, true),
-            "ssd" => (StorageType::Ssd, 512 << 10, 8, true),
-            // A spindle loses half of its throughput to seeks if it reads 1 MiB at a time between
-            // two writers.
-            "hdd" => (StorageType::Disk, 4 << 20, 2, true),
-            "archive" => (StorageType::Archive, 4 << 20, 1, true),
+        let (storage_type, writers_max, direct_io) = match name {
+            "ram" => (StorageType::RamDisk, 16, false),
+            "nvme" => (StorageType::Ssd, 16, true),
+            "ssd" => (StorageType::Ssd, 8, true),
+            // A spindle that alternates between many files spends its time on seeks.
+            "hdd" => (StorageType::Disk, 2, true),
+            "archive" => (StorageType::Archive, 1, true),
             _ => return Err(UnknownClass(name.to_owned())),
         };
         let name = name.into();
-        Ok(DeviceClass {
-            name,
-            storage_type,
-            read_bytes,
-            writers_max,
-            compression: None,
-            encoding: None,
-            direct_io,
-        })
+        Ok(DeviceClass { name, storage_type, writers_max, compression: None, encoding: None, direct_io })
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Each has a name, a class, and directories. `root` is the root directory of the database. Words
 //! `key=value` follow. A class is described by a name, and by words `key=value`:
-//! `qlc type=ssd read=1MiB writers=2`.
+//! `qlc type=ssd writers=2`.
 
 use std::sync::Arc;
 
@@ -126,9 +126,6 @@ fn parse_class(text: &str) -> Result<DeviceClass, String> {
 fn set(class: &mut DeviceClass, key: &str, value: &str) -> Option<()> {
     match key {
         "type" => class.storage_type = storage_type(value)?,
-        "read" => {
-            class.read_bytes = usize::try_from(parse_bytes(value)?).ok().filter(|bytes| *bytes >= 4096)?
-        }
         "writers" => class.writers_max = value.parse().ok().filter(|count| *count > 0)?,
         "codec" => class.compression = Some(value.into()),
         "encoding" => class.encoding = Some(value.into()),
@@ -140,7 +137,7 @@ fn set(class: &mut DeviceClass, key: &str, value: &str) -> Option<()> {
 
 fn unknown(word: &str) -> String {
     format!(
-        "`{word}` is not known; known are roles, file.bytes.max, age.max, type, read, writers, codec, encoding \
+        "`{word}` is not known; known are roles, file.bytes.max, age.max, type, writers, codec, encoding \
          and direct, each with `=` and a value"
     )
 }
@@ -203,8 +200,8 @@ mod tests {
 
     #[test]
     fn own_classes_are_parsed() {
-        let classes = parse_classes("qlc type=ssd read=1MiB writers=2 direct=false").unwrap();
-        assert_eq!((classes[0].read_bytes, classes[0].writers_max), (1 << 20, 2));
+        let classes = parse_classes("qlc type=ssd writers=2 direct=false").unwrap();
+        assert_eq!((classes[0].writers_max, classes[0].direct_io), (2, false));
         assert_eq!(parse_tiers("a qlc /a", &classes).unwrap()[0].class, classes[0]);
     }
 
@@ -224,6 +221,6 @@ mod tests {
             let error = parse_tiers(text, &[]).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
-        assert!(parse_classes("hdd read=4KiB").unwrap_err().contains("built in"));
+        assert!(parse_classes("hdd writers=4").unwrap_err().contains("built in"));
     }
 }

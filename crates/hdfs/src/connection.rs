@@ -3,7 +3,7 @@
 //! Concurrent calls share a connection. One task writes requests and one reads responses, so a call
 //! whose caller stops waiting leaves no partial request.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,8 @@ pub(crate) type Response = Result<Bytes, CallError>;
 
 #[derive(Default)]
 struct Calls {
-    waiting: HashMap<i32, oneshot::Sender<Response>>,
+    // Ordered, so that calls fail in the same order in each run of a simulation.
+    waiting: BTreeMap<i32, oneshot::Sender<Response>>,
     // Why the connection failed.
     broken: Option<String>,
 }

@@ -105,6 +105,8 @@ impl Shared {
                 Ok(BoolResponse { result: false }) => {}
                 // An earlier attempt is still running.
                 Err(failure) if failure.is("RecoveryInProgressException") => {}
+                // The DataNodes have not reported all replicas of a block before the last one.
+                Err(failure) if failure.is("AlreadyBeingCreatedException") => {}
                 Err(failure) => return Err(failure.at(path, "recover lease")),
             }
             let waited = clock.monotonic().saturating_sub(began);

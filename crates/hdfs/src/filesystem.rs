@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use base::BoxFuture;
-use base::env::{Env, TaskClass};
+use base::env::Env;
 use fs::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose,
     Result,
 };
-use hdfs_native::{Client, ClientBuilder};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::file::{Shared, inode_path};
@@ -24,7 +21,7 @@ use crate::located::{Located, locate, located_status};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, OptionsError, Settings};
 use crate::reader::HdfsReader;
-use crate::striped::StripedReader;
+use crate::striped::{Library, StripedReader};
 use crate::suspects::Suspects;
 use crate::writer::HdfsWriter;
 
@@ -37,7 +34,7 @@ const IN_ENCRYPTION_ZONE: u32 = 2;
 /// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
 pub struct HdfsFileSystem {
     shared: Arc<Shared>,
-    client: Client,
+    library: Library,
     root_id: u64,
 }
 
@@ -50,9 +47,6 @@ pub enum ConnectError {
     /// A call to the NameNode failed.
     #[error(transparent)]
     Fs(#[from] Error),
-    /// The client library rejected the settings.
-    #[error("the HDFS client rejected its settings: {0}")]
-    Library(String),
 }
 
 impl HdfsFileSystem {
@@ -66,7 +60,7 @@ impl HdfsFileSystem {
         options: &HdfsOptions,
     ) -> std::result::Result<HdfsFileSystem, ConnectError> {
         let settings = Settings::parse(options)?;
-        let client = library(env, options, &settings).await?;
+        let library = Library::new(env, options, &settings);
         let shared = Arc::new(Shared {
             env: env.clone(),
             namenode: NameNode::new(env, &options.user, &settings, &options.limits),
@@ -77,7 +71,7 @@ impl HdfsFileSystem {
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });
         check_transfer_encryption(&shared).await?;
-        let mut fs = HdfsFileSystem { shared, client, root_id: 0 };
+        let mut fs = HdfsFileSystem { shared, library, root_id: 0 };
         let root = FilePath::root();
         fs.make_dirs(&root).await?;
         let found = fs.file_info(&root).await?.ok_or_else(|| Error::NotFound { path: root.clone() })?;
@@ -178,7 +172,8 @@ impl HdfsFileSystem {
         }
         let inode = inode_path(found.file_id.unwrap_or_default());
         if found.ec_policy.is_some() {
-            let reader = StripedReader::open(self.shared.clone(), self.client.clone(), path.clone(), inode);
+            let client = self.library.client(path).await?;
+            let reader = StripedReader::open(self.shared.clone(), client, path.clone(), inode);
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {
@@ -187,31 +182,6 @@ impl HdfsFileSystem {
         };
         Ok(Arc::new(HdfsReader::new(self.shared.clone(), path.clone(), inode, located)))
     }
-}
-
-/// The client library, with its tasks on the runtime of service threads.
-async fn library(
-    env: &Env,
-    options: &HdfsOptions,
-    settings: &Settings,
-) -> std::result::Result<Client, ConnectError> {
-    let (send, receive) = oneshot::channel();
-    env.spawn(TaskClass::Service, async move {
-        // The caller may have stopped waiting.
-        let _ = send.send(Handle::current());
-    });
-    let ended = |_| ConnectError::Library("the service threads ended".to_owned());
-    let runtime = receive.await.map_err(ended)?;
-    let mut values = options.settings.clone();
-    let read_timeout_ms = settings.read_timeout.as_millis().to_string();
-    values.insert("dfs.client.socket-timeout".to_owned(), read_timeout_ms);
-    ClientBuilder::new()
-        .with_url(settings.service.clone())
-        .with_config(values)
-        .with_user(options.user.clone())
-        .with_io_runtime(runtime)
-        .build()
-        .map_err(|error| ConnectError::Library(error.to_string()))
 }
 
 async fn check_transfer_encryption(shared: &Shared) -> std::result::Result<(), ConnectError> {

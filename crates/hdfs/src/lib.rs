@@ -11,7 +11,9 @@
 //! * `suspects`: DataNodes that failed recently;
 //! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle
 //!   connections, and reads of a file;
-//! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`.
+//! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
+//! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
+//!   this name.
 //!
 //! Knows nothing about: the contents of the files.
 //!
@@ -109,6 +111,9 @@ mod options;
 mod packet;
 mod reader;
 mod replica;
+#[cfg(any(test, feature = "simulated"))]
+#[cfg_attr(not(feature = "simulated"), allow(dead_code, unreachable_pub))]
+pub mod simulated;
 mod striped;
 mod suspects;
 mod unacked;

@@ -4,24 +4,85 @@
 //! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
 //! that failed permanently. After any error it is therefore reopened, and the read is repeated.
 //!
+//! The library is started when the first erasure-coded file is opened.
+//!
 //! The library panics on a read past the end of the file, so each range is checked first. As in
 //! Hadoop, reads of erasure-coded files are not hedged.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::BoxFuture;
+use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use fs::{Error, FilePath, Result};
 use hdfs_native::file::FileReader as LibraryReader;
-use hdfs_native::{Client, HdfsError};
+use hdfs_native::{Client, ClientBuilder, HdfsError};
+use tokio::runtime::Handle;
+use tokio::sync::{OnceCell, oneshot};
 use tracing::warn;
 
 use crate::file::Shared;
+use crate::options::{HdfsOptions, Settings};
 
 const ATTEMPTS: u32 = 6;
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The client library, started on first use: its tasks need a tokio runtime, which a simulation
+/// does not have.
+pub(crate) struct Library {
+    env: Env,
+    service: String,
+    user: String,
+    values: HashMap<String, String>,
+    client: OnceCell<Client>,
+}
+
+impl Library {
+    pub(crate) fn new(env: &Env, options: &HdfsOptions, settings: &Settings) -> Library {
+        let mut values = options.settings.clone();
+        let read_timeout_ms = settings.read_timeout.as_millis().to_string();
+        values.insert("dfs.client.socket-timeout".to_owned(), read_timeout_ms);
+        Library {
+            env: env.clone(),
+            service: settings.service.clone(),
+            user: options.user.clone(),
+            values,
+            client: OnceCell::new(),
+        }
+    }
+
+    /// The client, for the open of `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the library rejects its settings.
+    pub(crate) async fn client(&self, path: &FilePath) -> Result<Client> {
+        let started = self.client.get_or_try_init(|| self.start()).await;
+        let refused = |why: String| {
+            Error::io(path, "open", format!("the client library for erasure-coded files: {why}"))
+        };
+        started.cloned().map_err(refused)
+    }
+
+    /// Starts the library with its tasks on the runtime of service threads.
+    async fn start(&self) -> std::result::Result<Client, String> {
+        let (send, receive) = oneshot::channel();
+        self.env.spawn(TaskClass::Service, async move {
+            // The caller may have stopped waiting.
+            let _ = send.send(Handle::current());
+        });
+        let runtime = receive.await.map_err(|_| "the service threads ended".to_owned())?;
+        ClientBuilder::new()
+            .with_url(self.service.clone())
+            .with_config(self.values.clone())
+            .with_user(self.user.clone())
+            .with_io_runtime(runtime)
+            .build()
+            .map_err(|error| error.to_string())
+    }
+}
 
 /// An open erasure-coded file.
 pub(crate) struct StripedReader {

@@ -7,7 +7,6 @@ mod reads;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use base::checksum::crc32c;
 use base::env::Env;
 use bytes::Bytes;
 use prost::Message;
@@ -17,7 +16,6 @@ pub(crate) use self::namenode::{FakeNameNode, Mode};
 pub(crate) use self::reads::ReadBehavior;
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
 use crate::link::Node;
-use crate::packet::CHUNK_BYTES;
 use crate::{ConnectError, HdfsFileSystem, HdfsOptions, Limits};
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {
@@ -61,18 +59,7 @@ pub(crate) fn node(port: u16) -> Node {
 
 /// Parses a packet and verifies its lengths and checksums.
 pub(crate) fn parse_packet(packet: &[u8]) -> (PacketHeader, Vec<u8>) {
-    let len = u32::from_be_bytes(packet[..4].try_into().unwrap()) as usize;
-    let header_len = u16::from_be_bytes(packet[4..6].try_into().unwrap()) as usize;
-    let header = PacketHeader::decode(&packet[6..6 + header_len]).unwrap();
-    let data_len = header.data_len as usize;
-    let sums_len = data_len.div_ceil(CHUNK_BYTES) * 4;
-    assert_eq!(len, 4 + sums_len + data_len);
-    assert_eq!(packet.len(), 6 + header_len + sums_len + data_len);
-    let (sums, data) = packet[6 + header_len..].split_at(sums_len);
-    for (chunk, sum) in data.chunks(CHUNK_BYTES).zip(sums.chunks(4)) {
-        assert_eq!(crc32c(chunk).to_be_bytes(), sum);
-    }
-    (header, data.to_vec())
+    crate::simulated::wire::parse_packet(packet).unwrap()
 }
 
 pub(crate) const NAMENODES: [u16; 2] = [8020, 8021];

@@ -355,6 +355,18 @@ async fn an_idle_log_stays_open_and_notices_a_lost_datanode() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fence_waits_for_replicas_of_earlier_blocks() {
+    let cluster = Cluster::start(1).await;
+    let mut log = cluster.log("log").await;
+    commit(&mut log, "one").await.unwrap();
+    let waiting = "org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException";
+    cluster.namenode.state.lock().unwrap().recovery_exception = Some(waiting);
+    let other = connect(&cluster.env, Limits::default()).await;
+    assert_eq!(other.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
+    assert_eq!(cluster.namenode.calls_of("recoverLease").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fenced_writer_fails_as_taken_over() {
     let cluster = Cluster::start(3).await;
     let mut log = cluster.log("log").await;

@@ -1,4 +1,4 @@
-//! A simulated cluster: masters, region servers, ZooKeeper, and their shared directory.
+//! A simulated cluster: masters, region servers, ZooKeeper, and their shared directory or HDFS.
 //!
 //! The processes run the crate `roles`, as those of `grampus master` and `grampus regionserver` do.
 //! Calls between them are repeated now and then, as after a lost connection.
@@ -41,6 +41,7 @@ use zk::names::Names;
 use crate::disk::DiskFaults;
 use crate::duplicates::{DuplicatingCaller, DuplicationOptions};
 use crate::ensemble::{self, SimEnsemble, SimSession};
+use crate::hdfs::SimHdfs;
 use crate::node::{
     MASTER_PORT, REGION_SERVER_PORT, ZNODE_PARENT, any_address, chore_options, region_server_options,
     serve_rpc, text,
@@ -85,8 +86,36 @@ pub struct Cluster {
     pub masters: Vec<Arc<Process>>,
     /// Region servers.
     pub region_servers: Vec<Arc<Process>>,
+    /// HDFS, if the cluster uses it instead of the shared directory.
+    pub hdfs: Option<Arc<SimHdfs>>,
     /// The roles that run in these processes.
     pub running: Arc<RunningRoles>,
+}
+
+/// Where the processes of a cluster have their files.
+#[derive(Clone)]
+enum Storage {
+    /// The disk of the world.
+    Shared,
+    Hdfs(Weak<SimHdfs>),
+}
+
+impl Storage {
+    fn hdfs(&self) -> Option<Arc<SimHdfs>> {
+        match self {
+            Storage::Shared => None,
+            Storage::Hdfs(hdfs) => hdfs.upgrade(),
+        }
+    }
+
+    /// The file system of a process.
+    async fn connect(&self, life: &Life, planted: Option<Planted>) -> Arc<dyn FileSystem> {
+        match (self.hdfs(), planted) {
+            (Some(hdfs), _) => hdfs.connect(life).await,
+            (None, Some(Planted::UnfencedLogs)) => life.fs.clone(),
+            (None, _) => Arc::new(Shared::new(life.fs.clone())),
+        }
+    }
 }
 
 /// The roles that run, for checks. By process.
@@ -123,17 +152,21 @@ impl RunningRoles {
 }
 
 impl Cluster {
-    /// Adds the processes to a world. They are not started.
-    pub fn new(world: &Arc<World>, size: ClusterSize, planted: Option<Planted>) -> Cluster {
+    /// Adds the processes to a world. They are not started, except those of HDFS.
+    pub fn new(world: &Arc<World>, size: ClusterSize, planted: Option<Planted>, on_hdfs: bool) -> Cluster {
+        let unfenced = planted == Some(Planted::UnfencedLogs);
+        let hdfs = on_hdfs.then(|| SimHdfs::start(world, unfenced));
+        let storage = hdfs.as_ref().map_or(Storage::Shared, |hdfs| Storage::Hdfs(Arc::downgrade(hdfs)));
         let ensemble = SimEnsemble::start(world, SESSION_TIMEOUT);
         let running: Arc<RunningRoles> = Arc::default();
         let masters = (1..=size.masters).map(|n| {
             let (ensemble, running) = (Arc::downgrade(&ensemble), running.clone());
+            let storage = storage.clone();
             world.add_process(&format!("master{n}"), move |life| {
-                let (ensemble, running) = (ensemble.clone(), running.clone());
+                let (ensemble, running, storage) = (ensemble.clone(), running.clone(), storage.clone());
                 async move {
                     let Some(ensemble) = ensemble.upgrade() else { return };
-                    let ended = run_master(&life, ensemble, &running, planted).await;
+                    let ended = run_master(&life, ensemble, &storage, &running, planted).await;
                     life.exit(&ended.err().unwrap_or_default());
                 }
             })
@@ -141,17 +174,18 @@ impl Cluster {
         let masters = masters.collect();
         let region_servers = (1..=size.region_servers).map(|n| {
             let (ensemble, running) = (Arc::downgrade(&ensemble), running.clone());
+            let storage = storage.clone();
             world.add_process(&format!("server{n}"), move |life| {
-                let (ensemble, running) = (ensemble.clone(), running.clone());
+                let (ensemble, running, storage) = (ensemble.clone(), running.clone(), storage.clone());
                 async move {
                     let Some(ensemble) = ensemble.upgrade() else { return };
-                    let ended = run_region_server(&life, ensemble, &running, planted).await;
+                    let ended = run_region_server(&life, ensemble, &storage, &running, planted).await;
                     life.exit(&ended.err().unwrap_or_default());
                 }
             })
         });
         let region_servers = region_servers.collect();
-        Cluster { ensemble, masters, region_servers, running }
+        Cluster { ensemble, masters, region_servers, hdfs, running }
     }
 
     /// Where clients find the cluster.
@@ -183,17 +217,16 @@ fn is_endless(planted: Option<Planted>) -> bool {
 async fn join(
     life: &Life,
     ensemble: &Arc<SimEnsemble>,
+    storage: &Storage,
     port: u16,
     planted: Option<Planted>,
 ) -> (Arc<SimSession>, Member) {
     let name =
         ServerName { host: life.process.name().to_string(), port, start_code: life.env.clock.now_ms() };
+    // As in the product, the files are opened before the session.
+    let fs = storage.connect(life, planted).await;
     let session = ensemble.connect(life).await;
     let exiting = life.clone();
-    let fs: Arc<dyn FileSystem> = match planted {
-        Some(Planted::UnfencedLogs) => life.fs.clone(),
-        _ => Arc::new(Shared::new(life.fs.clone())),
-    };
     if planted == Some(Planted::IgnoredSyncs) {
         let faults = life.process.disk_faults();
         life.process.set_disk_faults(DiskFaults { ignores_syncs: true, ..faults });
@@ -220,12 +253,13 @@ async fn join(
 async fn run_master(
     life: &Life,
     ensemble: Arc<SimEnsemble>,
+    storage: &Storage,
     running: &RunningRoles,
     planted: Option<Planted>,
 ) -> Result<(), String> {
     let env = &life.env;
     let listener = env.net.listen(any_address(MASTER_PORT)).await.map_err(text)?;
-    let (_session, member) = join(life, &ensemble, MASTER_PORT, planted).await;
+    let (_session, member) = join(life, &ensemble, storage, MASTER_PORT, planted).await;
     let identity = member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
     let candidate = Candidate::new(member.clone()).await?;
     let mut services = vec![client_meta(&member.coordinator, &member.names)];
@@ -255,12 +289,13 @@ async fn run_master(
 async fn run_region_server(
     life: &Life,
     ensemble: Arc<SimEnsemble>,
+    storage: &Storage,
     running: &RunningRoles,
     planted: Option<Planted>,
 ) -> Result<(), String> {
     let env = &life.env;
     let listener = env.net.listen(any_address(REGION_SERVER_PORT)).await.map_err(text)?;
-    let (session, member) = join(life, &ensemble, REGION_SERVER_PORT, planted).await;
+    let (session, member) = join(life, &ensemble, storage, REGION_SERVER_PORT, planted).await;
     let Member { coordinator, names, .. } = &member;
     wait_for_cluster(env, &**coordinator, names).await?;
     member.root.open_or_create(&*member.fs, &*env.random).await.map_err(text)?;
@@ -269,6 +304,9 @@ async fn run_region_server(
     let _alive = register(&member, &*master).await?;
     let stop = watch::Sender::new(false);
     let mut parts = region_server_parts(life, &member, &session, &stop);
+    if let Some(hdfs) = storage.hdfs() {
+        parts.options.log_durability = hdfs.durability();
+    }
     if is_endless(planted) {
         parts.lease = Lease::unlimited();
     }

@@ -9,6 +9,7 @@
 //! * [`scheduler`]: the order of tasks, and virtual time;
 //! * [`network`]: byte streams with latency, partitions, resets;
 //! * [`disk`]: the shared file system;
+//! * [`hdfs`]: HDFS, in place of the shared file system;
 //! * [`duplicates`]: calls that arrive twice;
 //! * [`ensemble`]: ZooKeeper: sessions, and when they expire;
 //! * [`history`], [`workload`]: what clients write and read, and the checks of it;
@@ -26,6 +27,7 @@ pub mod disk;
 pub mod duplicates;
 pub mod ensemble;
 pub mod entropy;
+pub mod hdfs;
 pub mod history;
 pub mod network;
 pub mod node;

@@ -7,19 +7,28 @@
 
 use std::process::Command;
 
-fn timeline(seed: &str) -> String {
+fn timeline(seed: &str, more: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sim"));
-    let output = command.args(["--seed", seed, "--steps", "4", "--verbose"]).output().unwrap();
+    let output = command.args(["--seed", seed, "--steps", "4", "--verbose"]).args(more).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "seed {seed}:\n{printed}");
     printed
 }
 
-#[test]
-fn equal_seeds_give_equal_runs() {
-    let (first, again, other) = (timeline("101"), timeline("101"), timeline("102"));
+fn check_replay(more: &[&str]) {
+    let (first, again, other) = (timeline("101", more), timeline("101", more), timeline("102", more));
     let difference = first.lines().zip(again.lines()).find(|(first, again)| first != again);
     assert_eq!(difference, None);
     assert_eq!(first.len(), again.len());
     assert_ne!(first, other);
+}
+
+#[test]
+fn equal_seeds_give_equal_runs() {
+    check_replay(&[]);
+}
+
+#[test]
+fn equal_seeds_give_equal_runs_on_hdfs() {
+    check_replay(&["--hdfs"]);
 }

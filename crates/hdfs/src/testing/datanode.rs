@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use base::env::{Env, Stream, TaskClass};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::BytesMut;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::reads::ReadBehavior;
 use super::{loopback, parse_packet};
-use crate::connection::take_delimited;
 use crate::generated::{BlockOpResponse, DatanodeId, DatanodeInfo, OpWriteBlock, PipelineAck};
+use crate::simulated::wire::{read_message, read_packet};
 
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const CREATE: u32 = 6;
 const CONTINUE: u32 = 3;
 const FINALIZE: u32 = 5;
@@ -233,30 +232,4 @@ async fn forward(
 ) -> std::io::Result<PipelineAck> {
     next.write_all(packet).await?;
     read_message(next, inbound).await
-}
-
-pub(super) async fn read_message<M: Message + Default>(
-    stream: &mut Box<dyn Stream>,
-    inbound: &mut BytesMut,
-) -> std::io::Result<M> {
-    loop {
-        if let Some(message) = take_delimited(inbound, MESSAGE_BYTES_MAX)? {
-            return Ok(message);
-        }
-        if stream.read_buf(inbound).await? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-}
-
-async fn read_packet(stream: &mut Box<dyn Stream>) -> std::io::Result<Bytes> {
-    let len = stream.read_u32().await?;
-    let header_len = stream.read_u16().await?;
-    let mut packet = BytesMut::new();
-    packet.put_u32(len);
-    packet.put_u16(header_len);
-    let start = packet.len();
-    packet.resize(start + usize::from(header_len) + len as usize - 4, 0);
-    stream.read_exact(&mut packet[start..]).await?;
-    Ok(packet.freeze())
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{located, loopback};
 use crate::generated::*;
+use crate::simulated::wire::{Outcome, encode, read_frame, response};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -20,9 +21,6 @@ pub(crate) enum Mode {
     /// Accepts connections, and does not respond.
     Hung,
 }
-
-/// A response, or an exception's class and message.
-type Outcome = Result<Vec<u8>, (&'static str, String)>;
 
 #[derive(Default)]
 pub(crate) struct Namespace {
@@ -44,6 +42,8 @@ pub(crate) struct Namespace {
     pub(crate) erasure_coded: Option<&'static str>,
     /// Polls until a lease is recovered.
     pub(crate) recovery_polls: usize,
+    /// The exception of the next call to recover a lease.
+    pub(crate) recovery_exception: Option<&'static str>,
     /// Replicas that a reader reported as corrupt.
     pub(crate) bad_blocks: Vec<LocatedBlock>,
     results: HashMap<(Bytes, i32), Outcome>,
@@ -145,28 +145,6 @@ impl FakeNameNode {
     }
 }
 
-async fn read_frame(stream: &mut Box<dyn Stream>) -> std::io::Result<Bytes> {
-    let len = stream.read_u32().await?;
-    let mut frame = vec![0; len as usize];
-    stream.read_exact(&mut frame).await?;
-    Ok(frame.into())
-}
-
-fn response(call_id: i32, outcome: Outcome) -> Vec<u8> {
-    let mut header = RpcResponseHeader { call_id: call_id as u32, status: 0, ..RpcResponseHeader::default() };
-    let mut body = Vec::new();
-    match outcome {
-        Ok(message) => body = message,
-        Err((class, message)) => {
-            header.status = 1;
-            header.exception_class = Some(class.to_owned());
-            header.error_message = Some(message);
-        }
-    }
-    let payload = [header.encode_length_delimited_to_vec(), body].concat();
-    [&(payload.len() as u32).to_be_bytes()[..], &payload].concat()
-}
-
 const NOT_FOUND: &str = "java.io.FileNotFoundException";
 const UNKNOWN_CRYPTO: &str = "org.apache.hadoop.hdfs.UnknownCryptoProtocolVersionException";
 const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";
@@ -176,10 +154,6 @@ fn decode<M: Message + Default>(mut request: Bytes) -> M {
     let message = M::decode_length_delimited(&mut request).unwrap();
     assert!(!request.has_remaining());
     message
-}
-
-fn encode(message: impl Message) -> Outcome {
-    Ok(message.encode_length_delimited_to_vec())
 }
 
 fn parent(path: &str) -> String {
@@ -355,6 +329,9 @@ impl Namespace {
 
     fn recover_lease(&mut self, request: RecoverLeaseRequest) -> Outcome {
         let Some(path) = self.resolve(&request.src) else { return Err((NOT_FOUND, request.src)) };
+        if let Some(class) = self.recovery_exception.take() {
+            return Err((class, path));
+        }
         let polls = &mut self.recovery_polls;
         let inode = self.paths.get_mut(&path).unwrap();
         if inode.holder.is_some() {

@@ -1,19 +1,14 @@
 //! How a DataNode in memory serves reads.
 
 use base::env::Stream;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::BytesMut;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::FakeDataNode;
-use super::datanode::read_message;
-use crate::generated::{
-    BlockOpResponse, Checksum, ClientReadStatus, OpReadBlock, PacketHeader, ReadChecksumInfo,
-};
-use crate::packet::{CHUNK_BYTES, Packet};
-
-/// Data bytes of a packet.
-const PACKET_BYTES: usize = 8 * CHUNK_BYTES;
+use crate::generated::{BlockOpResponse, Checksum, ClientReadStatus, OpReadBlock, ReadChecksumInfo};
+use crate::packet::CHUNK_BYTES;
+use crate::simulated::wire::{READ_PACKET_BYTES, read_message, read_response_packet as packet};
 
 /// How a DataNode responds to reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +69,7 @@ impl FakeDataNode {
         }
         let end = (request.offset + request.len).next_multiple_of(CHUNK_BYTES as u64);
         let data = &bytes[begin as usize..bytes.len().min(end as usize)];
-        for (seqno, part) in data.chunks(PACKET_BYTES).enumerate() {
+        for (seqno, part) in data.chunks(READ_PACKET_BYTES).enumerate() {
             let moved = if behavior == ReadBehavior::Misplaced { CHUNK_BYTES as u64 } else { 0 };
             let mut packet = packet(begin + moved, seqno, part, false);
             if behavior == ReadBehavior::Corrupt {
@@ -85,17 +80,4 @@ impl FakeDataNode {
         stream.write_all(&packet(begin, 0, &[], true)).await?;
         Ok(true)
     }
-}
-
-/// A packet of a read that began at `begin`.
-fn packet(begin: u64, seqno: usize, data: &[u8], is_last: bool) -> Vec<u8> {
-    let header = PacketHeader {
-        offset_in_block: begin as i64 + (seqno * PACKET_BYTES) as i64,
-        seqno: seqno as i64,
-        last_packet_in_block: is_last,
-        data_len: data.len() as i32,
-        sync_block: None,
-    };
-    let mut wire = Packet::new(&header, &[], Bytes::copy_from_slice(data)).wire();
-    wire.copy_to_bytes(wire.remaining()).into()
 }

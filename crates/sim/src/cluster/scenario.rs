@@ -51,12 +51,15 @@ pub struct ClusterOptions {
     pub steps: usize,
     /// A bug of the product that the checks should find.
     pub planted: Option<Planted>,
+    /// Whether the cluster uses HDFS instead of a shared directory.
+    pub on_hdfs: bool,
 }
 
 impl ClusterOptions {
     /// Two masters and three region servers with this many faults.
     pub fn new(steps: usize) -> ClusterOptions {
-        ClusterOptions { size: ClusterSize { masters: 2, region_servers: 3 }, steps, planted: None }
+        let size = ClusterSize { masters: 2, region_servers: 3 };
+        ClusterOptions { size, steps, planted: None, on_hdfs: false }
     }
 }
 
@@ -90,6 +93,8 @@ enum Fault {
     ClockJump,
     StopZooKeeper,
     KillClient,
+    /// A fault of HDFS.
+    Hdfs,
 }
 
 /// Each with its weight.
@@ -116,6 +121,28 @@ const FAULTS: [(Fault, u64); 20] = [
     (Fault::KillClient, 1),
 ];
 
+/// The faults of a cluster on HDFS, each with its weight. Its processes have no disks.
+const FAULTS_ON_HDFS: [(Fault, u64); 18] = [
+    (Fault::Hdfs, 32),
+    (Fault::Kill, 6),
+    (Fault::KillTwo, 2),
+    (Fault::KillMasters, 1),
+    (Fault::Stop, 2),
+    (Fault::PowerLoss, 1),
+    (Fault::Pause, 5),
+    (Fault::PauseActiveMaster, 2),
+    (Fault::PartitionFromZooKeeper, 3),
+    (Fault::PartitionFromAll, 2),
+    (Fault::BlockInput, 2),
+    (Fault::BlockOutput, 2),
+    (Fault::BlockTwo, 2),
+    (Fault::BreakConnections, 2),
+    (Fault::SlowNetwork, 1),
+    (Fault::ClockJump, 1),
+    (Fault::StopZooKeeper, 1),
+    (Fault::KillClient, 1),
+];
+
 /// The clients of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clients {
@@ -135,15 +162,16 @@ pub(super) struct Scenario {
     clients: Vec<Arc<Process>>,
     // For administration and the final check.
     pub(super) operator_env: Env,
-    operator_fs: Arc<dyn FileSystem>,
+    operator_life: Life,
     operator: Operator,
     operations: Vec<JoinHandle<()>>,
 }
 
 impl Scenario {
     pub(super) fn new(world: Arc<World>, options: ClusterOptions, clients: Clients) -> Scenario {
-        let cluster = Cluster::new(&world, options.size, options.planted);
-        let Life { env: operator_env, fs: operator_fs, .. } = world.add_idle_process("operator").start();
+        let cluster = Cluster::new(&world, options.size, options.planted, options.on_hdfs);
+        let operator_life = world.add_idle_process("operator").start();
+        let operator_env = operator_life.env.clone();
         let random = world.random("scenario");
         let write_percent = WRITE_PERCENTS[random.index(WRITE_PERCENTS.len())];
         let workload = Workload::new(Cluster::registry()).with_pause(clients.pause_max);
@@ -156,7 +184,7 @@ impl Scenario {
             client_count: clients.count,
             clients: Vec::new(),
             operator_env,
-            operator_fs,
+            operator_life,
             operator,
             operations: Vec::new(),
             world,
@@ -169,7 +197,11 @@ impl Scenario {
         let root = RootDir::new(FilePath::root());
         // The root directory is created here, because the simulation lacks the lock with which only
         // one process does this in the product.
-        let identity = root.open_or_create(&*self.operator_fs, &*self.operator_env.random).await;
+        let fs: Arc<dyn FileSystem> = match &self.cluster.hdfs {
+            Some(hdfs) => hdfs.connect(&self.operator_life).await,
+            None => self.operator_life.fs.clone(),
+        };
+        let identity = root.open_or_create(&*fs, &*self.operator_env.random).await;
         identity.map_err(|error| error.to_string())?;
         self.cluster.processes().for_each(|process| drop(process.start()));
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
@@ -214,11 +246,12 @@ impl Scenario {
     }
 
     fn choose_fault(&self) -> Fault {
-        let mut number = self.random.below(FAULTS.iter().map(|(_, weight)| weight).sum());
-        for (fault, weight) in FAULTS {
-            match number.checked_sub(weight) {
+        let faults = if self.cluster.hdfs.is_some() { &FAULTS_ON_HDFS[..] } else { &FAULTS };
+        let mut number = self.random.below(faults.iter().map(|(_, weight)| weight).sum());
+        for (fault, weight) in faults {
+            match number.checked_sub(*weight) {
                 Some(rest) => number = rest,
-                None => return fault,
+                None => return *fault,
             }
         }
         unreachable!("the number is less than the sum of all weights")
@@ -291,26 +324,41 @@ impl Scenario {
             }
             Fault::StopZooKeeper => self.cluster.ensemble.stop(),
             Fault::KillClient => self.clients[self.random.index(self.clients.len())].crash(Crash::Process),
+            Fault::Hdfs => {
+                if let Some(hdfs) = &self.cluster.hdfs {
+                    hdfs.inject(&self.random, &process, &self.outside_hdfs());
+                }
+            }
         }
     }
 
     /// All hosts of the cluster and their disk lose power.
     fn lose_power(&self) {
         self.cluster.processes().for_each(|process| process.crash(Crash::Host));
-        self.world.disk().lose_power();
+        match &self.cluster.hdfs {
+            Some(hdfs) => hdfs.lose_power(),
+            None => self.world.disk().lose_power(),
+        }
     }
 
     /// The hosts other than that of a process.
     fn others(&self, process: &Process) -> Vec<HostId> {
-        let servers = self.cluster.processes().chain(&self.clients).map(|other| other.host());
-        let hosts = servers.chain([self.cluster.ensemble.host()]);
+        let hosts =
+            self.outside_hdfs().into_iter().chain(self.cluster.hdfs.iter().flat_map(|hdfs| hdfs.hosts()));
         hosts.filter(|host| *host != process.host()).collect()
+    }
+
+    /// The hosts of the cluster, without those of HDFS.
+    fn outside_hdfs(&self) -> Vec<HostId> {
+        let servers = self.cluster.processes().chain(&self.clients).map(|other| other.host());
+        servers.chain([self.cluster.ensemble.host()]).collect()
     }
 
     /// Ends all faults.
     fn heal(&self) {
         self.world.network().heal();
         self.cluster.ensemble.resume();
+        self.cluster.hdfs.iter().for_each(|hdfs| hdfs.heal());
         for process in self.cluster.processes() {
             process.resume();
             let faults = process.disk_faults();
@@ -323,7 +371,8 @@ impl Scenario {
 
     /// Starts processes that have ended, as a supervisor does.
     pub(super) fn restart(&self) {
-        for process in self.cluster.processes().chain(&self.clients) {
+        let hdfs = self.cluster.hdfs.iter().flat_map(|hdfs| hdfs.processes());
+        for process in hdfs.chain(self.cluster.processes()).chain(&self.clients) {
             if !process.is_running() {
                 process.start();
             }
@@ -331,6 +380,9 @@ impl Scenario {
     }
 
     fn check(&self, when: &str) -> Result<(), String> {
+        if let Some(hdfs) = &self.cluster.hdfs {
+            hdfs.check().map_err(|violation| format!("{violation} ({when})"))?;
+        }
         match self.workload.history().violations().first() {
             Some(violation) => {
                 self.world.record("scenario", &violation.to_string());
@@ -362,6 +414,9 @@ impl Scenario {
     async fn check_all(&self) -> Result<(), String> {
         if !self.operations.is_empty() {
             return Err("an operation has not ended".to_string());
+        }
+        if let Some(hdfs) = &self.cluster.hdfs {
+            hdfs.check_settled()?;
         }
         check_settled(&self.cluster)?;
         let reading = self.workload.read_all(&self.operator_env);

@@ -1,0 +1,236 @@
+//! The client of this crate on the model.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base::BoxFuture;
+use base::env::{Clock, Env};
+use bytes::Bytes;
+use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
+use prost::Message;
+
+use super::*;
+use crate::connection::{CallId, Connection, Identity};
+use crate::generated::{BoolResponse, DeleteRequest};
+use crate::options::Address;
+use crate::testing::{NAMENODES, connect_with};
+use crate::{HdfsFileSystem, Limits};
+
+/// A disk whose accesses can be held back.
+struct HeldDisk {
+    clock: Arc<dyn Clock>,
+    hangs: AtomicBool,
+}
+
+impl DataDisk for HeldDisk {
+    fn access(&self, _: DiskAccess) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async move {
+            while self.hangs.load(Ordering::Relaxed) {
+                self.clock.sleep(Duration::from_millis(10)).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Model {
+    env: Env,
+    journal: Arc<Journal>,
+    namenodes: Vec<Arc<NameNode>>,
+    disks: Vec<Arc<HeldDisk>>,
+    stores: Vec<Arc<ReplicaStore>>,
+}
+
+impl Model {
+    async fn start(options: NameNodeOptions) -> Model {
+        let env = base::testing::env(1);
+        let (journal, record) = (Journal::new(), Arc::new(|_: &str| {}));
+        let mut namenodes = Vec::new();
+        for port in NAMENODES {
+            let options = NameNodeOptions { port, ..options };
+            namenodes.push(NameNode::start(&env, &journal, options, record.clone()).await.unwrap());
+        }
+        namenodes[0].activate();
+        let (mut disks, mut stores) = (Vec::new(), Vec::new());
+        for n in 1..=3 {
+            let disk = Arc::new(HeldDisk { clock: env.clock.clone(), hangs: AtomicBool::new(false) });
+            let store = Arc::new(ReplicaStore::default());
+            let options = DataNodeOptions {
+                name: format!("datanode{n}"),
+                port: 100 * n,
+                namenodes: NAMENODES.map(|port| ("host".to_owned(), port)).to_vec(),
+                heartbeat: options.heartbeat,
+                syncs_on_close: false,
+            };
+            DataNode::start(&env, &store, disk.clone(), options, record.clone()).await.unwrap();
+            disks.push(disk);
+            stores.push(store);
+        }
+        Model { env, journal, namenodes, disks, stores }
+    }
+
+    async fn client(&self) -> HdfsFileSystem {
+        connect_with(&self.env, Limits::default(), &[("dfs.blocksize", "1024")]).await
+    }
+
+    fn len(&self, name: &str) -> Option<u64> {
+        self.journal.file(&format!("/hbase/{name}")).filter(|file| !file.is_open).map(|file| file.len)
+    }
+}
+
+async fn log(fs: &HdfsFileSystem, name: &str) -> Box<dyn FileWriter> {
+    fs.create(&FilePath::new(name), AccessPattern::Log).await.unwrap()
+}
+
+async fn commit(log: &mut Box<dyn FileWriter>, bytes: &'static str) -> fs::Result<()> {
+    log.append_and_sync(bytes.into(), bytes.len(), SyncLevel::Visible).await
+}
+
+async fn read(fs: &HdfsFileSystem, name: &str) -> Bytes {
+    let reader = fs.open(&FilePath::new(name)).await.unwrap();
+    reader.read_at(0, reader.len() as usize).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_are_written_and_found() {
+    let model = Model::start(NameNodeOptions { listing_page: 2, ..NameNodeOptions::default() }).await;
+    let fs = model.client().await;
+    let data: Bytes = (0..5000).map(|n| n as u8).collect::<Vec<u8>>().into();
+    for name in ["a", "b", "c"] {
+        let mut file = fs.create(&FilePath::new(name), AccessPattern::Data).await.unwrap();
+        file.append(data.clone()).await.unwrap();
+        file.close().await.unwrap();
+    }
+    assert_eq!(read(&fs, "b").await, data);
+    fs.make_dirs(&FilePath::new("dir/below")).await.unwrap();
+    fs.rename(&FilePath::new("b"), &FilePath::new("dir/d")).await.unwrap();
+    let names = async |dir: &str| -> Vec<String> {
+        fs.list(&FilePath::new(dir)).await.unwrap().into_iter().map(|entry| entry.name).collect()
+    };
+    assert_eq!(names("").await, ["a", "c", "dir"]);
+    assert_eq!(names("dir").await, ["below", "d"]);
+    assert_eq!(read(&fs, "dir/d").await, data);
+    fs.delete(&FilePath::new("dir")).await.unwrap();
+    assert!(matches!(fs.open(&FilePath::new("dir/d")).await, Err(Error::NotFound { .. })));
+    // The replicas are deleted with the next heartbeats.
+    model.env.clock.sleep(Duration::from_secs(3)).await;
+    assert!(
+        model.stores.iter().all(|store| store.changes(None).1.len() <= 10),
+        "2 files of 5 blocks are left"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_closes_the_file_and_stops_its_writer() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let (writer, other) = (model.client().await, model.client().await);
+    let mut log = log(&writer, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    assert_eq!(model.len("log"), None);
+    assert_eq!(other.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
+    assert_eq!(model.len("log"), Some(3));
+    assert!(matches!(commit(&mut log, "two").await, Err(Error::TakenOver { .. })));
+    assert_eq!(read(&other, "log").await, "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recovered_block_has_the_bytes_that_all_replicas_have() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let fs = model.client().await;
+    let mut log = log(&fs, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    model.disks[1].hangs.store(true, Ordering::Relaxed);
+    commit(&mut log, "two").await.unwrap_err();
+    let lens = |stores: &[Arc<ReplicaStore>]| -> Vec<u64> {
+        stores.iter().map(|store| store.changes(None).1[0].len).collect()
+    };
+    assert_eq!(lens(&model.stores), [6, 3, 6]);
+    // The recovery begins with a heartbeat. Then the packet that is held back is not stored.
+    model.env.clock.sleep(Duration::from_secs(2)).await;
+    model.disks[1].hangs.store(false, Ordering::Relaxed);
+    assert_eq!(fs.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
+    assert_eq!(lens(&model.stores), [3, 3, 3]);
+    assert_eq!(read(&fs, "log").await, "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failover_preserves_files_and_results() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let fs = model.client().await;
+    let mut log = log(&fs, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    let identity = Identity { user: "u".to_owned(), client_id: [7; 16] };
+    let delete = async |port| {
+        let address = Address { host: "host".to_owned(), port };
+        let connection = Connection::open(&model.env, &address, &identity).await.unwrap();
+        let request = DeleteRequest { src: "/hbase/removed".to_owned(), recursive: true };
+        let response = connection.call("delete", CallId { id: 5, retries: 0 }, &request).await;
+        response.ok().map(|mut bytes| BoolResponse::decode_length_delimited(&mut bytes).unwrap().result)
+    };
+    fs.make_dirs(&FilePath::new("removed")).await.unwrap();
+    assert_eq!(delete(NAMENODES[1]).await, None, "it is in standby");
+    assert_eq!(delete(NAMENODES[0]).await, Some(true));
+    model.namenodes[1].activate();
+    assert!(!model.namenodes[0].is_active());
+    assert_eq!(delete(NAMENODES[0]).await, None, "it was replaced");
+    assert_eq!(delete(NAMENODES[1]).await, Some(true), "the result of the first call");
+    commit(&mut log, "two").await.unwrap();
+    log.close().await.unwrap();
+    assert_eq!(read(&fs, "log").await, "onetwo");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_client_gets_a_lease_after_the_soft_limit() {
+    // The writer renews its lease each 30 s.
+    let soft_limit = Duration::from_secs(10);
+    let model = Model::start(NameNodeOptions { soft_limit, ..NameNodeOptions::default() }).await;
+    let (writer, other) = (model.client().await, model.client().await);
+    let mut log = log(&writer, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    let create = || async { other.create(&FilePath::new("log"), AccessPattern::Log).await.map(drop) };
+    create().await.unwrap_err();
+    model.env.clock.sleep(Duration::from_secs(5)).await;
+    assert_eq!(model.len("log"), None);
+    model.env.clock.sleep(Duration::from_secs(15)).await;
+    create().await.unwrap_err();
+    model.env.clock.sleep(Duration::from_secs(5)).await;
+    assert_eq!(model.len("log"), Some(3));
+    assert!(commit(&mut log, "two").await.is_err());
+}
+
+#[test]
+fn a_loss_of_power_loses_what_was_not_synced() {
+    let store = ReplicaStore::default();
+    let (synced, unsynced) = (store.create(1, 10).unwrap(), store.create(2, 11).unwrap());
+    store.write(&synced, 0, b"0123456789").unwrap();
+    store.mark_synced(&synced, 4).unwrap();
+    store.write(&unsynced, 0, b"0123456789").unwrap();
+    store.lose_power(&mut || 1);
+    let (_, left) = store.changes(None);
+    assert_eq!(left.len(), 1);
+    assert_eq!((left[0].block_id, left[0].len), (1, 5));
+    assert_eq!(left[0].state, super::store::ReplicaState::Waiting.number());
+    assert!(store.write(&synced, 5, b"5").is_err(), "its writer ended with the process");
+}
+
+#[test]
+fn a_replica_belongs_to_its_last_writer_and_recovery() {
+    let store = ReplicaStore::default();
+    let first = store.create(1, 10).unwrap();
+    store.write(&first, 0, b"0123").unwrap();
+    store.acknowledge(&first, 2, false).unwrap();
+    assert!(store.resume(1, (10, 12), (3, 4)).is_err(), "only two bytes were acknowledged");
+    let second = store.resume(1, (10, 12), (2, 4)).unwrap();
+    assert!(store.write(&first, 4, b"4").is_err());
+    store.write(&second, 2, b"23").unwrap();
+    assert_eq!(store.begin_recovery(1, 12, 20).unwrap().unwrap().len, 4);
+    assert!(store.write(&second, 4, b"4").is_err());
+    assert!(store.begin_recovery(1, 12, 19).is_err(), "a later recovery has begun");
+    store.begin_recovery(1, 12, 21).unwrap();
+    assert!(store.end_recovery(1, 20, 3, false).is_err());
+    store.end_recovery(1, 21, 3, false).unwrap();
+    assert_eq!(store.read(1, 21).unwrap(), b"012");
+    assert!(store.read(1, 22).is_err());
+}

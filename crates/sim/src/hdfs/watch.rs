@@ -12,8 +12,8 @@ use std::time::Duration;
 use base::BoxFuture;
 use bytes::Bytes;
 use fs::{
-    AccessPattern, DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
-    Result, SyncLevel,
+    DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose, Result,
+    SyncLevel,
 };
 use hdfs::HdfsFileSystem;
 use hdfs::simulated::Journal;
@@ -160,13 +160,13 @@ fn record(watch: &FenceWatch, process: &str, operation: &str, path: &FilePath, i
 }
 
 impl FileSystem for WatchedFs {
-    fn create<'a>(
+    fn create_for<'a>(
         &'a self,
         path: &'a FilePath,
-        access: AccessPattern,
+        purpose: &'a Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn FileWriter>>> {
         Box::pin(async move {
-            let created = self.inner.create(path, access).await;
+            let created = self.inner.create_for(path, purpose).await;
             self.record("create", path, created.is_ok());
             let (watch, process) = (self.watch.clone(), self.process.clone());
             // The file may have been renamed or deleted by now; then it is not watched.

@@ -184,8 +184,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// file is created, renamed or deleted, [`FileSystem::sync_dir`] of its directory syncs the change.
 /// A failed sync must never be retried: the data that it covered counts as lost.
 pub trait FileSystem: Send + Sync + 'static {
-    /// Creates a new, empty file and opens it for writing. Parent directories must exist. Storage of
-    /// several kinds chooses a disk by the purpose.
+    /// Creates a new, empty file and opens it for writing. Parent directories must exist. Storage
+    /// of several kinds chooses a disk by the purpose.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`], [`Error::NotFound`] if the directory is missing.

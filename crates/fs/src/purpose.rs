@@ -13,8 +13,7 @@ pub struct Purpose {
     pub policy: Option<Arc<str>>,
     /// The expected length in bytes; 0 if unknown.
     pub expected_bytes: u64,
-    /// The newest timestamp in the file, in milliseconds since the Unix epoch, if the file belongs
-    /// to a range of time that is over.
+    /// The newest timestamp in the file, in milliseconds since the Unix epoch, if it is known.
     pub newest_ms: Option<u64>,
 }
 

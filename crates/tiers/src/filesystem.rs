@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 
 impl TieredFs {
     /// Joins tiers, from the fastest to the slowest, to one file system with the names of `home`.
-    /// Removes what moves and deletions left behind when an earlier process ended.
+    /// Removes the remains of moves and deletions that an earlier process did not complete.
     ///
     /// # Errors
     /// Errors of calls on the home. A volume that fails is left out, with a warning.

@@ -1,5 +1,5 @@
-//! Removes the bytes that no name refers to: what moves, creations and deletions left behind when
-//! an earlier process ended.
+//! Removes the bytes that no name refers to: the remains of moves, creations and deletions that
+//! an earlier process did not complete.
 
 use std::collections::HashSet;
 

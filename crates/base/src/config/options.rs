@@ -27,13 +27,13 @@ options! {
         /// directories `WALs`, `oldWALs`, `MasterData/WALs` and `MasterData/oldWALs`, and start
         /// again.
         wal_dir: Option<RootUri> = "hbase.wal.dir", "", root_uri_or_none;
-        /// Storage tiers, from the fastest to the slowest, separated by semicolons. Empty: all files
-        /// are in the root directory.
+        /// Storage tiers, from the fastest to the slowest, separated by semicolons. Empty: all
+        /// files are in the root directory.
         ///
-        /// Each tier has a name, a class of disks (`ram`, `nvme`, `ssd`, `hdd`, `archive`, or one of
-        /// `grampus.tier.classes`) and directories, separated by commas; `root` is the root
-        /// directory. Example: `fast nvme /nvme0/grampus,/nvme1/grampus; disk hdd root,/disk1/grampus`.
-        /// See `docs/tiers.md`.
+        /// Each tier has a name, a class of disks (`ram`, `nvme`, `ssd`, `hdd`, `archive`, or one
+        /// of `grampus.tier.classes`) and directories, separated by commas; `root` is the root
+        /// directory. Example: `fast nvme /nvme0,/nvme1; disk hdd root,/disk1`. See
+        /// `docs/tiers.md`.
         tiers: String = "grampus.tiers", "", text;
         /// Further classes of disks, separated by semicolons: a name and properties, such as
         /// `qlc type=ssd writers=2`. See `docs/tiers.md`.

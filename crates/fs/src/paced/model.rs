@@ -24,7 +24,7 @@ pub struct Device {
     /// Number of requests that are in service at a time; further requests wait.
     pub queue_depth: usize,
     /// Whether waiting requests are served by [class](crate::IoClass) rather than in the order of
-    /// arrival. Common devices are not told the class.
+    /// arrival. Common devices do not know the class.
     pub by_class: bool,
     /// Times at which the device serves nothing.
     pub stalls: Option<Stalls>,

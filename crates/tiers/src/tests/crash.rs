@@ -160,7 +160,8 @@ async fn durable_files_survive_a_loss_of_power_at_any_call() {
             }
             for _ in 0..80 {
                 let step = random_step(&random);
-                // Without the limit of a task's turn, only a planned fault leaves a step incomplete.
+                // Without the limit of a task's turn, only a planned fault leaves a step
+                // incomplete.
                 let is_complete = tokio::task::unconstrained(step.run(&database)).now_or_never().is_some();
                 step.expect(&mut expected, is_complete);
                 if !is_complete {

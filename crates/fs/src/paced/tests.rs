@@ -5,6 +5,7 @@ use base::env::{Env, TaskClass};
 use bytes::Bytes;
 
 use super::*;
+use crate::AccessPattern;
 use crate::SyncLevel;
 use crate::memory::MemoryFs;
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use crate::memory::MemoryFs;
 use crate::paced::{Device, PacedDevice, PacedFs};
-use crate::{FileWriter, Purpose, Role, SyncLevel};
+use crate::{AccessPattern, FileWriter, Purpose, Role, SyncLevel};
 
 const MIB: usize = 1 << 20;
 const MS: Duration = Duration::from_millis(1);

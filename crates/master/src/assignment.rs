@@ -260,6 +260,20 @@ impl Assignment {
         regions: &[RegionInfo],
         may_open: impl Fn(&RegionState) -> bool,
     ) -> Result<(), JavaException> {
+        // The orders for all other regions are recorded in `hbase:meta`. If it is offline, that
+        // waits until it is open. So it is ordered first, and not in one batch with other regions.
+        let (meta, others): (Vec<RegionInfo>, Vec<RegionInfo>) =
+            regions.iter().cloned().partition(|region| region.table.is_meta());
+        let meta_ordered = self.place_and_order(&meta, &may_open).await;
+        self.place_and_order(&others, &may_open).await.and(meta_ordered)
+    }
+
+    /// The same, with one record in `hbase:meta` for all regions that go to the same server.
+    async fn place_and_order(
+        self: &Arc<Self>,
+        regions: &[RegionInfo],
+        may_open: &impl Fn(&RegionState) -> bool,
+    ) -> Result<(), JavaException> {
         let mut outcome = Ok(());
         loop {
             let is_due = |region: &&RegionInfo| self.state(region).is_some_and(|state| may_open(&state));
@@ -269,7 +283,7 @@ impl Assignment {
             }
             let mut is_repeated = false;
             for (server, regions) in self.place(&due).await {
-                match self.begin_open_at(&server, &regions, &may_open).await {
+                match self.begin_open_at(&server, &regions, may_open).await {
                     Ok(()) => {}
                     // The server died since it was chosen: choose again.
                     Err(_) if !self.servers.is_live(&server) => is_repeated = true,

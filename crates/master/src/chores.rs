@@ -115,8 +115,17 @@ impl ChoreSwitch {
     }
 }
 
-/// Starts all chores and the retries of regions that cannot be opened. They run periodically as
-/// long as the master lives.
+/// Starts the retries of `hbase:meta` if it cannot be opened. They are separate from those of other
+/// regions: the retry of another region writes to `hbase:meta`, so it waits while `hbase:meta` is
+/// offline.
+pub(crate) fn start_meta_retries(master: &Arc<Master>) {
+    every(master, PERIOD_MIN, |master| {
+        Box::pin(async move { master.context().assignment.retry_failed(TableName::is_meta).await })
+    });
+}
+
+/// Starts all chores and the retries of regions that cannot be opened, except `hbase:meta`. They
+/// run periodically as long as the master lives.
 pub(crate) fn start(master: &Arc<Master>) {
     let ChoreOptions { janitor_period, cleaner_period, snapshot_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
@@ -130,7 +139,8 @@ pub(crate) fn start(master: &Arc<Master>) {
         Box::pin(async move {
             let context = master.context();
             let is_enabled = |table: &TableName| {
-                matches!(context.tables.state(table), Some(TableState::Enabled | TableState::Enabling))
+                !table.is_meta()
+                    && matches!(context.tables.state(table), Some(TableState::Enabled | TableState::Enabling))
             };
             context.assignment.retry_failed(is_enabled).await;
         })

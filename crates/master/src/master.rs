@@ -279,6 +279,8 @@ impl Master {
         followed
             .map_err(|error| JavaException::io(format!("cannot read decommissioned servers: {error}")))?;
         self.open_meta().await?;
+        // If its server dies from now on, the steps below wait until `hbase:meta` is open again.
+        chores::start_meta_retries(self);
         self.load_tables().await?;
         self.context.loaded.send_replace(true);
         self.context.assignment.repeat_orders().await?;

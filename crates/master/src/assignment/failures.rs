@@ -35,7 +35,8 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 impl Assignment {
     /// Retries the regions that failed to open, if their pauses have passed and `is_enabled`
-    /// returns true for their tables.
+    /// returns true for their tables. Waits while `hbase:meta` is offline, unless only `hbase:meta`
+    /// itself is retried.
     pub async fn retry_failed(self: &Arc<Self>, is_enabled: impl Fn(&TableName) -> bool) {
         let now = self.env.clock.monotonic();
         let is_due = |tracked: &TrackedRegion| {

@@ -1,7 +1,8 @@
 //! A master and a region server on one file system. They call each other and are called without
 //! sockets.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base::env::Env;
@@ -34,12 +35,23 @@ const PROCEDURE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause between two polls.
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 
-/// The services of the only region server, whatever name is requested.
+/// The services of a region server.
 type Services = (Arc<dyn AdminService>, Arc<dyn ClientService>);
 
-/// Returns them.
+/// Returns the services of the added server of the requested name; for all other names those of the
+/// first server.
 #[derive(Default)]
-struct Direct(OnceLock<Services>);
+struct Direct {
+    first: OnceLock<Services>,
+    added: Mutex<HashMap<ServerName, Services>>,
+}
+
+impl Direct {
+    fn services(&self, server: &ServerName) -> Services {
+        let added = self.added.lock().unwrap();
+        added.get(server).unwrap_or_else(|| self.first.get().unwrap()).clone()
+    }
+}
 
 /// Calls a service of the other role with encoded messages, as over a network.
 enum Encoded {
@@ -65,12 +77,12 @@ impl Caller for Encoded {
 }
 
 impl Connections for Direct {
-    fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
-        self.0.get().unwrap().0.clone()
+    fn admin(&self, server: &ServerName) -> Arc<dyn AdminService> {
+        self.services(server).0
     }
 
-    fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
-        self.0.get().unwrap().1.clone()
+    fn client(&self, server: &ServerName) -> Arc<dyn ClientService> {
+        self.services(server).1
     }
 }
 
@@ -93,20 +105,35 @@ pub struct Cluster {
     pub fs: Arc<dyn FileSystem>,
     pub coordinator: Arc<dyn Coordinator>,
     store: MasterStore,
+    connections: Arc<Direct>,
+}
+
+/// How a cluster starts.
+#[derive(Clone, Copy, Default)]
+struct StartOptions {
+    /// Whether quotas are enabled.
+    has_quotas: bool,
+    /// Whether region servers count as other processes, so that dead ones are recovered.
+    has_processes: bool,
 }
 
 impl Cluster {
     /// Starts a cluster on the contents of a file system. Returns the error as text.
     pub async fn start(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
-        Cluster::start_as(env, fs, false).await
+        Cluster::start_as(env, fs, StartOptions::default()).await
     }
 
     /// The same with `hbase.quota.enabled`.
     pub async fn start_with_quotas(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
-        Cluster::start_as(env, fs, true).await
+        Cluster::start_as(env, fs, StartOptions { has_quotas: true, ..StartOptions::default() }).await
     }
 
-    async fn start_as(env: &Env, fs: Arc<dyn FileSystem>, quotas_enabled: bool) -> Result<Cluster, String> {
+    /// The same without quotas. Region servers count as other processes: dead ones are recovered.
+    pub async fn start_with_processes(env: &Env, fs: Arc<dyn FileSystem>) -> Result<Cluster, String> {
+        Cluster::start_as(env, fs, StartOptions { has_processes: true, ..StartOptions::default() }).await
+    }
+
+    async fn start_as(env: &Env, fs: Arc<dyn FileSystem>, options: StartOptions) -> Result<Cluster, String> {
         let root = RootDir::new(fs::FilePath::root());
         let name = |port| ServerName { host: "h".into(), port, start_code: env.clock.now_ms() };
         root.open_or_create(&*fs, &*env.random).await.map_err(text)?;
@@ -118,58 +145,50 @@ impl Cluster {
             MasterStore::open(env, &fs, &root, &name(1), &dead_master_log_dirs, Default::default(), on_fatal)
                 .await
                 .map_err(text)?;
-        let server = RegionServer::start(RegionServerParts {
-            env: env.clone(),
-            fs: fs.clone(),
-            disk: regionserver::Disk::default(),
-            root: root.clone(),
-            name: name(2),
-            info_port: 0,
-            options: options(),
-            dead_log_dirs,
-            dead_log_records: root.log_records().to_vec(),
-            log_records: root.log_records(),
-            lease: Lease::unlimited(),
-            quota_reader: None,
-            response_budget: base::budget::Budget::new(1 << 30),
-            on_fatal: Arc::new(|_| ()),
-            on_stop: Arc::new(|_| ()),
-        })
-        .await
-        .map_err(text)?;
-        let direct = Direct::default();
-        let admin = Arc::new(Admin(server.clone()));
-        let admin: Arc<dyn AdminService> = match crate::CALLS {
-            Calls::Direct => admin,
-            Calls::Encoded => Arc::new(Remote(Encoded::Admin(admin))),
+        let server = match options.has_processes {
+            true => process(env, &fs, &root, name(2)),
+            false => RegionServerParts {
+                dead_log_dirs,
+                dead_log_records: root.log_records().to_vec(),
+                log_records: root.log_records(),
+                ..process(env, &fs, &root, name(2))
+            },
         };
-        // This one always encodes its calls.
-        let client = Arc::new(Remote(LocalCaller(server.clone())));
-        assert!(direct.0.set((admin, client)).is_ok());
+        let server = RegionServer::start(server).await.map_err(text)?;
+        let connections = Arc::new(Direct::default());
+        assert!(connections.first.set(services(&server)).is_ok());
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
         let master = Master::new(MasterParts {
             env: env.clone(),
             fs: fs.clone(),
             root: root.clone(),
             store: store.region().clone(),
-            cluster: None,
-            connections: Arc::new(direct),
+            cluster: options
+                .has_processes
+                .then(|| master::Cluster { live: vec![name(2)], active_since_ms: env.clock.now_ms() }),
+            connections: connections.clone(),
             coordinator: coordinator.clone(),
             names: Names::below("/hbase"),
             server_name: name(1),
             info_port: 0,
             cluster_id: "c".into(),
-            quotas_enabled,
+            quotas_enabled: options.has_quotas,
             on_stop: Arc::new(|_| ()),
             chores: ChoreOptions::default(),
         });
-        let status: Arc<dyn RegionServerStatusService> = match crate::CALLS {
-            Calls::Direct => master.clone(),
-            Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
-        };
-        server.register(status).await.map_err(text)?;
+        server.register(status(&master)).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
-        Ok(Cluster { env: env.clone(), master, server, root, fs, coordinator, store })
+        Ok(Cluster { env: env.clone(), master, server, root, fs, coordinator, store, connections })
+    }
+
+    /// Starts another region server.
+    pub async fn add_server(&self, port: u16) -> Arc<RegionServer> {
+        let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
+        let parts = process(&self.env, &self.fs, &self.root, name.clone());
+        let server = RegionServer::start(parts).await.unwrap();
+        self.connections.added.lock().unwrap().insert(name, services(&server));
+        server.register(status(&self.master)).await.unwrap();
+        server
     }
 
     /// Another master of the same data, before its initialization.
@@ -293,6 +312,46 @@ impl Cluster {
     pub async fn state(&self, table: &TableName) -> Option<i32> {
         let request = proto::GetTableStateRequest { table_name: table.into() };
         self.master.get_table_state(request).await.ok().map(|answer| answer.table_state.state)
+    }
+}
+
+/// The parts of a region server that has logs of its own, and takes over none.
+fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName) -> RegionServerParts {
+    RegionServerParts {
+        env: env.clone(),
+        fs: fs.clone(),
+        disk: regionserver::Disk::default(),
+        root: root.clone(),
+        log_records: root.log_records_of(&name),
+        name,
+        info_port: 0,
+        options: options(),
+        dead_log_dirs: Vec::new(),
+        dead_log_records: Vec::new(),
+        lease: Lease::unlimited(),
+        quota_reader: None,
+        response_budget: base::budget::Budget::new(1 << 30),
+        on_fatal: Arc::new(|_| ()),
+        on_stop: Arc::new(|_| ()),
+    }
+}
+
+/// The services of a server as the master calls them.
+fn services(server: &Arc<RegionServer>) -> Services {
+    let admin = Arc::new(Admin(server.clone()));
+    let admin: Arc<dyn AdminService> = match crate::CALLS {
+        Calls::Direct => admin,
+        Calls::Encoded => Arc::new(Remote(Encoded::Admin(admin))),
+    };
+    // This one always encodes its calls.
+    (admin, Arc::new(Remote(LocalCaller(server.clone()))))
+}
+
+/// The service of the master as region servers call it.
+fn status(master: &Arc<Master>) -> Arc<dyn RegionServerStatusService> {
+    match crate::CALLS {
+        Calls::Direct => master.clone(),
+        Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
     }
 }
 

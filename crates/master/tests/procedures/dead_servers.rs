@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::testing::env;
-use cell::region::ServerName;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use master::Master;
 use master::assignment::RegionState;
@@ -35,6 +36,15 @@ async fn cluster_with_live_server(start_code: u64) -> (Cluster, Arc<Master>) {
 /// Otherwise the regions of a dead server would count as closed, without the edits in its logs.
 fn is_dead_and_in_recovery(master: &Master, server: &ServerName) -> bool {
     master.context().servers.is_dead(server) && master.context().recoveries.is_recovering(server)
+}
+
+/// Creates a table, and returns its region.
+async fn create_table(cluster: &Cluster) -> RegionInfo {
+    let name = TableName::parse("t").unwrap();
+    let table = TableDescriptor::new(name.clone()).with_family(FamilyDescriptor::new("f"));
+    let request = proto::CreateTableRequest { table_schema: (&table).into(), ..Default::default() };
+    cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
+    cluster.regions(&name)[0].info().clone()
 }
 
 #[test]
@@ -67,11 +77,7 @@ fn a_process_is_dead_as_soon_as_a_newer_one_has_its_address() {
 fn a_region_is_not_opened_elsewhere_because_its_server_refuses_the_order() {
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
-        let name = TableName::parse("t").unwrap();
-        let table = TableDescriptor::new(name.clone()).with_family(FamilyDescriptor::new("f"));
-        let request = proto::CreateTableRequest { table_schema: (&table).into(), ..Default::default() };
-        cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
-        let region = cluster.regions(&name)[0].info().clone();
+        let region = create_table(&cluster).await;
         let (assignment, servers) = (&cluster.master.context().assignment, &cluster.master.context().servers);
         // The process at the address of this server is a newer one, which refuses orders for it.
         let replaced = ServerName { start_code: 1, ..cluster.server.name().clone() };
@@ -83,5 +89,56 @@ fn a_region_is_not_opened_elsewhere_because_its_server_refuses_the_order() {
             Some(RegionState::Opening(replaced)),
             "its logs may have edits"
         );
+    });
+}
+
+/// A cluster whose only live server could open neither `hbase:meta` nor the returned region. The
+/// other server, which had both, is dead.
+async fn cluster_without_meta() -> (Cluster, Faulty, ServerName, RegionInfo) {
+    let env = env(1);
+    let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+    let region = create_table(&cluster).await;
+    let live = cluster.add_server(4).await.name().clone();
+    let assignment = &cluster.master.context().assignment;
+    assignment.close(std::slice::from_ref(&region)).await.unwrap();
+    faulty.add(Rule::new(Fault::Fail).at("data/default/t"));
+    assignment.open_or_retry_later(std::slice::from_ref(&region)).await.unwrap();
+    assert_eq!(assignment.state(&region), Some(RegionState::FailedOpen));
+    faulty.add(Rule::new(Fault::Fail).at("data/hbase/meta"));
+    cluster.master.expire(cluster.server.name(), "test").await;
+    let until = env.clock.monotonic() + PATIENCE;
+    while assignment.failure(&RegionInfo::meta()).is_none() {
+        assert!(env.clock.monotonic() < until, "hbase:meta is opened on the live server");
+        env.clock.sleep(Duration::from_millis(5)).await;
+    }
+    (cluster, faulty, live, region)
+}
+
+#[test]
+fn meta_is_retried_while_the_retry_of_another_region_waits_for_it() {
+    run(async {
+        let (cluster, faulty, live, region) = cluster_without_meta().await;
+        let assignment = &cluster.master.context().assignment;
+        // Meanwhile both regions are retried.
+        cluster.env.clock.sleep(Duration::from_secs(20)).await;
+        assert!(assignment.failure(&RegionInfo::meta()).is_some_and(|failure| failure.attempts > 1));
+        faulty.heal();
+        cluster.env.clock.sleep(PATIENCE * 2).await;
+        assert_eq!(assignment.state(&RegionInfo::meta()), Some(RegionState::Open(live.clone())));
+        assert_eq!(assignment.state(&region), Some(RegionState::Open(live)));
+    });
+}
+
+#[test]
+fn meta_is_opened_before_the_other_regions_of_a_request() {
+    run(async {
+        let (cluster, faulty, live, region) = cluster_without_meta().await;
+        let assignment = &cluster.master.context().assignment;
+        faulty.heal();
+        let both = [region, RegionInfo::meta()];
+        let opened = cluster.env.timeout(PATIENCE, assignment.open(&both)).await;
+        assert!(matches!(opened, Some(Ok(()))), "{opened:?}");
+        assert!(both.iter().all(|one| assignment.state(one) == Some(RegionState::Open(live.clone()))));
     });
 }

@@ -186,6 +186,9 @@ impl FileSystem for Faulty {
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.check_root()
+        Box::pin(async move {
+            let root = FilePath::root();
+            self.shared.guarded(Operation::Stat, &root, self.inner.check_root()).await
+        })
     }
 }

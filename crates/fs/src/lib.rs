@@ -74,8 +74,8 @@ pub struct FileStatus {
     pub len: u64,
     /// Time of the last change, in milliseconds since the Unix epoch.
     pub modified_ms: u64,
-    /// The target of a [link](FileSystem::link) to a file. A file system whose links can be
-    /// followed states the length and time of the target, others those of an empty file.
+    /// The target of a [link](FileSystem::link). A file system whose links can be followed states
+    /// the kind, length and time of the target, others those of an empty file.
     pub link: Option<Arc<str>>,
 }
 

@@ -80,6 +80,10 @@ impl FileSystem for PacedFs {
         })
     }
 
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.paced(Action::Other, self.inner.link(path, target)))
+    }
+
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         Box::pin(async move { Ok(self.reader(self.paced(Action::Other, self.inner.open(path)).await?)) })
     }

@@ -17,7 +17,7 @@ pub struct Purpose {
     pub newest_ms: Option<u64>,
 }
 
-/// How the storage that takes a new file wants it to be written, if the schema has no wish.
+/// How the storage that takes a new file wants it to be written, where the schema does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
     /// The name of a compression.

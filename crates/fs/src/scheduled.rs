@@ -87,6 +87,10 @@ impl FileSystem for ScheduledFs {
         })
     }
 
+    fn link<'a>(&'a self, path: &'a FilePath, target: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.names(self.inner.link(path, target)))
+    }
+
     fn open<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Arc<dyn FileReader>>> {
         Box::pin(async move { Ok(self.reader(self.names(self.inner.open(path)).await?)) })
     }

@@ -19,7 +19,7 @@ use crate::lock::{DirectoryLock, LockError};
 use crate::tiers;
 
 /// Number of threads for blocking disk calls.
-const DISK_THREADS: usize = 8;
+pub(crate) const DISK_THREADS: usize = 8;
 
 /// How long a process of a cluster waits for another one that is creating the directory.
 const CREATION_WAIT: Duration = Duration::from_secs(5);
@@ -136,7 +136,7 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
-        let local = with_tiers(env, config, local, dir, &root, &pool, users).await?;
+        let local = with_tiers(env, config, local, dir, &root, users).await?;
         let local: Arc<dyn FileSystem> = match users {
             Users::One => local,
             Users::Cluster(_) => Arc::new(fs::shared::Shared::new(local)),
@@ -199,7 +199,6 @@ async fn with_tiers(
     home: Arc<dyn FileSystem>,
     dir: &Path,
     root: &RootDir,
-    pool: &Arc<Pool>,
     users: Users<'_>,
 ) -> Result<Arc<dyn FileSystem>, String> {
     let options = tiers::configured(config)?;
@@ -213,7 +212,7 @@ async fn with_tiers(
     }
     let identity = root.open_or_create(&*home, &*env.random).await;
     let identity = identity.map_err(|error| format!("the data directory {}: {error}", dir.display()))?;
-    Ok(tiers::open(env, config, options, (home, dir), pool, &identity.cluster_id).await?)
+    Ok(tiers::open(env, config, options, (home, dir), &identity.cluster_id).await?)
 }
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same

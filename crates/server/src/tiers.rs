@@ -10,11 +10,14 @@ use base::pool::Pool;
 use cell::schema::{BlockEncoding, Compression};
 use fs::FileSystem;
 use fs::local::LocalFs;
-use fs::scheduled::{DeviceQueue, ScheduledFs};
+use fs::scheduled::{DeviceClass, DeviceQueue, ScheduledFs};
 use tiers::{
-    DeviceClass, Gauge, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs, Volume,
-    VolumeError, parse_classes, parse_tiers,
+    DiskClass, Gauge, KnownVolumes, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs,
+    Volume, VolumeError, parse_classes, parse_tiers,
 };
+use tracing::error;
+
+use crate::data::DISK_THREADS;
 
 const KEY: &str = "grampus.tiers";
 const CLASSES_KEY: &str = "grampus.tier.classes";
@@ -65,56 +68,75 @@ pub(crate) async fn open(
     config: &Config,
     options: Vec<TierOptions>,
     (home, root): (Arc<dyn FileSystem>, &Path),
-    pool: &Arc<Pool>,
     database: &str,
 ) -> Result<Arc<TieredFs>, String> {
     let placement = Placement::new(options.iter().map(|tier| tier.rule.clone()).collect())
         .with_policies(&config.wal_storage_policy, &config.store_storage_policy);
+    let of_root = |error: fs::Error| format!("{}: {error}", root.display());
+    let known = KnownVolumes::read(&*home).await.map_err(of_root)?;
+    let mut home = home;
     let mut tiers = Vec::new();
     for TierOptions { name, class, directories, .. } in options {
         let mut volumes = Vec::new();
         for directory in directories {
-            volumes.push(match directory {
-                TierDirectory::Root => Volume::home(&root.display().to_string(), home.clone()),
-                TierDirectory::Path(path) => {
-                    let opened = open_volume(env, &path, &class, pool, database).await;
-                    opened.map_err(|error| config.refused(KEY, format!("{path}: {error}")).to_string())?
+            match directory {
+                TierDirectory::Root => {
+                    let (scheduled, gauge) = scheduled(env, home, &class);
+                    home = scheduled;
+                    volumes.push(Volume::home(&root.display().to_string(), home.clone(), Some(gauge)));
                 }
-            });
+                TierDirectory::Path(path) => match open_volume(env, &path, &class, &known, database).await {
+                    Ok(volume) => volumes.push(volume),
+                    // Its files are unavailable; all others are served.
+                    Err(error @ (VolumeError::Missing | VolumeError::Fs(_))) if known.contains(&path) => {
+                        error!(directory = path, %error, "a volume is left out: its files are not available");
+                    }
+                    Err(error) => return Err(config.refused(KEY, format!("{path}: {error}")).to_string()),
+                },
+            }
         }
         tiers.push(Tier { name, class, volumes });
     }
-    let opened = TieredFs::open(env, home, tiers, placement).await;
-    Ok(Arc::new(opened.map_err(|error| format!("{}: {error}", root.display()))?))
+    Ok(Arc::new(TieredFs::open(env, home, tiers, placement).await.map_err(of_root)?))
 }
 
 async fn open_volume(
     env: &Env,
     path: &str,
-    class: &DeviceClass,
-    pool: &Arc<Pool>,
+    class: &DiskClass,
+    known: &KnownVolumes,
     database: &str,
 ) -> Result<Arc<Volume>, VolumeError> {
-    let local = LocalFs::create(Path::new(path), pool.clone())?;
+    // Each disk has threads of its own: one that hangs must not occupy those of the others.
+    let local = LocalFs::create(Path::new(path), Arc::new(Pool::new("disk", DISK_THREADS)))?;
     let local: Arc<dyn FileSystem> = match class.direct_io {
         true => Arc::new(local.with_direct_io()),
         false => Arc::new(local),
     };
+    let (scheduled, gauge) = scheduled(env, local, class);
+    Volume::open(path, scheduled, Some(gauge), known, database, env.random.next_u64()).await
+}
+
+/// The same file system with an order of requests, and its measurements.
+fn scheduled(
+    env: &Env,
+    inner: Arc<dyn FileSystem>,
+    class: &DiskClass,
+) -> (Arc<dyn FileSystem>, Arc<dyn Gauge>) {
     let queue = DeviceQueue::new(limits(class), env.clock.clone());
-    let gauge = Arc::new(QueueGauge { queue: queue.clone(), clock: env.clock.clone() });
-    let scheduled = Arc::new(ScheduledFs::new(local, queue));
-    Volume::open(path, scheduled, Some(gauge), database, env.random.next_u64()).await
+    let gauge = QueueGauge { queue: queue.clone(), clock: env.clock.clone() };
+    (Arc::new(ScheduledFs::new(inner, queue)), Arc::new(gauge))
 }
 
 /// The limits of the requests to a disk of this class.
-fn limits(class: &DeviceClass) -> fs::scheduled::DeviceClass {
+fn limits(class: &DiskClass) -> DeviceClass {
     let of_type = match class.storage_type {
-        StorageType::RamDisk => fs::scheduled::DeviceClass::ram(),
-        StorageType::Ssd if &*class.name == "nvme" => fs::scheduled::DeviceClass::nvme(),
-        StorageType::Ssd => fs::scheduled::DeviceClass::ssd(),
-        StorageType::Disk | StorageType::Archive => fs::scheduled::DeviceClass::hdd(),
+        StorageType::RamDisk => DeviceClass::ram(),
+        StorageType::Ssd if &*class.name == "nvme" => DeviceClass::nvme(),
+        StorageType::Ssd => DeviceClass::ssd(),
+        StorageType::Disk | StorageType::Archive => DeviceClass::hdd(),
     };
-    fs::scheduled::DeviceClass { max_writers: class.writers_max, ..of_type }
+    DeviceClass { max_writers: class.writers_max, ..of_type }
 }
 
 /// What the queue of a device says about it.

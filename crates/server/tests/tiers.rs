@@ -109,6 +109,7 @@ fn a_missing_disk_makes_its_files_unavailable_and_not_empty() {
     let output = server.shell("create 'other', 'f'\nput 'other', 'r', 'f:q', 'v'\nget 'other', 'r'\n");
     assert!(text(&output.stdout).contains("value=v"), "other tables are served: {}", text(&output.stdout));
     server.kill();
+    assert!(!slow.join("grampus.volume").exists(), "the directory below a missing disk is not a volume");
 
     fs::remove_dir_all(&slow).unwrap();
     fs::rename(&away, &slow).unwrap();

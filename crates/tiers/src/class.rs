@@ -18,7 +18,7 @@ pub enum StorageType {
 /// The properties of a kind of disk: what a tier of this class does unless an option says
 /// otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceClass {
+pub struct DiskClass {
     /// Its name in the configuration.
     pub name: Arc<str>,
     /// The storage type that policies refer to.
@@ -39,12 +39,12 @@ pub struct DeviceClass {
 #[error("{0} is not a class of disks; known are ram, nvme, ssd, hdd and archive")]
 pub struct UnknownClass(pub String);
 
-impl DeviceClass {
+impl DiskClass {
     /// The built-in class of this name.
     ///
     /// # Errors
     /// [`UnknownClass`].
-    pub fn built_in(name: &str) -> Result<DeviceClass, UnknownClass> {
+    pub fn built_in(name: &str) -> Result<DiskClass, UnknownClass> {
         let (storage_type, writers_max, direct_io) = match name {
             "ram" => (StorageType::RamDisk, 16, false),
             "nvme" => (StorageType::Ssd, 16, true),
@@ -55,6 +55,6 @@ impl DeviceClass {
             _ => return Err(UnknownClass(name.to_owned())),
         };
         let name = name.into();
-        Ok(DeviceClass { name, storage_type, writers_max, compression: None, encoding: None, direct_io })
+        Ok(DiskClass { name, storage_type, writers_max, compression: None, encoding: None, direct_io })
     }
 }

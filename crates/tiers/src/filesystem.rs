@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::Env;
+use base::env::{Env, TaskClass};
 use fs::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
     Preferences, Purpose, Result, Role,
 };
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, oneshot};
 use tracing::warn;
 
 use crate::choice::choose;
+use crate::known::KnownVolumes;
 use crate::placement::Placement;
+use crate::reader::TieredReader;
 use crate::sweep;
 use crate::target::Target;
 use crate::tier::Tier;
 use crate::volume::{Health, Volume};
-use crate::writer::{TieredWriter, renamed};
+use crate::writer::TieredWriter;
 
 /// A [`FileSystem`] over tiers; see the documentation of the crate. Clones share it.
 #[derive(Clone)]
@@ -56,6 +59,8 @@ impl TieredFs {
         let fs = TieredFs { shared: Arc::new(shared) };
         fs.poll().await;
         sweep::sweep(&fs.shared).await?;
+        let volumes: Vec<_> = fs.shared.volumes().collect();
+        KnownVolumes::read(&*fs.shared.home).await?.add(&*fs.shared.home, &volumes).await?;
         Ok(fs)
     }
 
@@ -64,17 +69,35 @@ impl TieredFs {
         &self.shared.tiers
     }
 
-    /// Measures the free space of all volumes, and finds failed and recovered ones. Call it every
-    /// few seconds.
+    /// Measures the free space of all volumes, and finds failed and recovered ones.
+    /// [`space`](FileSystem::space) does the same.
     pub async fn poll(&self) {
-        for volume in self.shared.tiers.iter().flat_map(|tier| &tier.volumes) {
+        for volume in self.shared.all_volumes() {
             let before = volume.health();
-            volume.poll().await;
+            self.shared.poll(volume).await;
             let now = volume.health();
             if now != before && now != Health::Good {
                 warn!(directory = %volume.directory(), ?now, "a volume gets no new files");
             }
         }
+    }
+
+    /// The space for new files: that of all usable volumes, or of the home if it has less than
+    /// its names may need.
+    async fn usable_space(&self) -> Result<Option<DiskSpace>> {
+        self.poll().await;
+        let home = self.shared.home.space().await?;
+        let usable =
+            self.shared.all_volumes().filter(|volume| matches!(volume.health(), Health::Good | Health::Full));
+        let sum = usable.filter_map(|volume| volume.space()).fold(
+            DiskSpace { total_bytes: 0, free_bytes: 0 },
+            |sum, space| DiskSpace {
+                total_bytes: sum.total_bytes + space.total_bytes,
+                free_bytes: sum.free_bytes + space.free_bytes,
+            },
+        );
+        let names = home.filter(|home| home.free_bytes < HOME_FREE_BYTES_MIN.min(sum.free_bytes));
+        Ok(names.or(Some(sum).filter(|sum| sum.total_bytes > 0)).or(home))
     }
 
     /// The tier whose volume has the bytes of `path`; `None` if the file is missing, or is in the
@@ -120,8 +143,30 @@ impl Shared {
         })
     }
 
+    /// The volumes other than the home.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
         self.volumes.values()
+    }
+
+    fn all_volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+        self.tiers.iter().flat_map(|tier| &tier.volumes)
+    }
+
+    /// Polls a volume. Waits for a limited time: a disk that hangs must not delay what concerns the
+    /// others. Its poll continues meanwhile, and no second one begins.
+    async fn poll(&self, volume: &Arc<Volume>) {
+        if !volume.begin_poll() {
+            return;
+        }
+        let (send, ended) = oneshot::channel();
+        let polled = volume.clone();
+        self.env.spawn(TaskClass::Service, async move {
+            polled.poll().await;
+            let _ = send.send(());
+        });
+        if self.env.timeout(POLL_LIMIT, ended).await.is_none() {
+            volume.record_hang();
+        }
     }
 
     /// Creates a file in one of the tiers, in the order of the rules.
@@ -137,7 +182,9 @@ impl Shared {
                 match created {
                     Ok(writer) => return Ok(writer),
                     Err(error) => {
-                        volume.record_error(&error);
+                        if volume.is_home() {
+                            volume.record_error(&error);
+                        }
                         if volume.health() == Health::Good {
                             return Err(error);
                         }
@@ -174,10 +221,7 @@ impl Shared {
         purpose: &Purpose,
     ) -> Result<(Box<dyn FileWriter>, Target)> {
         let target = Target::unique(volume.id(), path, self.env.random.next_u64());
-        let failed = |error| {
-            volume.record_error(&error);
-            renamed(error, path, volume)
-        };
+        let failed = |error| volume.failed(error, path);
         let inner = volume.fs().create_for(&target.path(), purpose).await.map_err(failed)?;
         volume.fs().sync_dir(&target.path().parent()).await.map_err(failed)?;
         Ok((Box::new(TieredWriter::new(inner, path, volume)), target))
@@ -207,16 +251,18 @@ impl Shared {
     /// The targets of all links at or below `path`.
     async fn targets_below(&self, path: &FilePath) -> Result<Vec<Target>> {
         let Some(status) = self.home.stat(path).await? else { return Ok(Vec::new()) };
-        if !status.is_dir {
+        if !status.is_dir || status.link.is_some() {
             return Ok(target(&status).into_iter().collect());
         }
         let mut found = Vec::new();
         let mut dirs = vec![path.clone()];
         while let Some(dir) = dirs.pop() {
             for status in self.home.list(&dir).await? {
-                match status.is_dir {
-                    true => dirs.push(dir.join(&status.name)),
-                    false => found.extend(target(&status)),
+                match (status.is_dir, &status.link) {
+                    // A deletion does not follow links to directories.
+                    (true, Some(_)) => {}
+                    (true, None) => dirs.push(dir.join(&status.name)),
+                    (false, _) => found.extend(target(&status)),
                 }
             }
         }
@@ -260,29 +306,16 @@ impl Shared {
             Some(Place::Home) | None => (&self.home, path.clone(), None),
         };
         let opened = if uncached { fs.open_uncached(&at).await } else { fs.open(&at).await };
-        opened.map_err(|error| match volume {
-            Some(volume) => renamed(error, path, volume),
-            None => error,
-        })
-    }
-
-    /// The space for new files: that of all usable volumes, or of the home if it has less than
-    /// its names may need.
-    async fn space(&self) -> Result<Option<DiskSpace>> {
-        let home = self.home.space().await?;
-        let mut sum = DiskSpace { total_bytes: 0, free_bytes: 0 };
-        for volume in self.tiers.iter().flat_map(|tier| &tier.volumes) {
-            let space = if volume.is_home() { home } else { volume.poll().await };
-            if let Some(space) = space {
-                sum.total_bytes += space.total_bytes;
-                sum.free_bytes += space.free_bytes;
-            }
+        let Some(volume) = volume else { return opened };
+        match opened {
+            Ok(inner) => Ok(Arc::new(TieredReader::new(inner, path, volume))),
+            Err(error) => Err(volume.failed(error, path)),
         }
-        let names = home.filter(|home| home.free_bytes < HOME_FREE_BYTES_MIN.min(sum.free_bytes));
-        Ok(names.or(Some(sum).filter(|sum| sum.total_bytes > 0)).or(home))
     }
 }
 
+/// A disk that does not answer a poll within this time gets no new files.
+const POLL_LIMIT: Duration = Duration::from_secs(5);
 /// The home needs this much space for links, descriptors and other small files.
 const HOME_FREE_BYTES_MIN: u64 = 256 << 20;
 
@@ -291,7 +324,7 @@ pub(crate) fn place(status: &FileStatus) -> Place {
 }
 
 pub(crate) fn target(status: &FileStatus) -> Option<Target> {
-    status.link.as_deref().and_then(Target::parse)
+    status.link.as_deref().filter(|_| !status.is_dir).and_then(Target::parse)
 }
 
 impl FileSystem for TieredFs {
@@ -365,7 +398,7 @@ impl FileSystem for TieredFs {
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
-        Box::pin(self.shared.space())
+        Box::pin(self.usable_space())
     }
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
@@ -386,7 +419,7 @@ impl FileSystem for TieredFs {
                 Some(Place::Volume(target)) => {
                     let volume = self.shared.volume(&target, path)?;
                     let fenced = volume.fs().fence(&target.path()).await;
-                    fenced.map_err(|error| renamed(error, path, volume))
+                    fenced.map_err(|error| volume.failed(error, path))
                 }
                 Some(Place::Home) | None => self.shared.home.fence(path).await,
             }

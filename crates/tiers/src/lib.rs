@@ -1,12 +1,13 @@
 //! Storage tiers: one [`fs::FileSystem`] whose files are on several disks of different classes.
 //!
-//! * [`DeviceClass`]: the properties of a kind of disk, such as `ssd` or `hdd`;
+//! * [`DiskClass`]: the properties of a kind of disk, such as `ssd` or `hdd`;
 //! * [`Tier`], [`Volume`]: a list of directories of one class, and one of them;
 //! * `options`: the text of the options;
 //! * [`Placement`]: the rules that choose the tiers for a new file;
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
 //! * [`Mover`]: moves a file to another tier while it is read;
+//! * [`KnownVolumes`]: the volumes that the database has had;
 //! * `sweep`: removes copies that no name refers to.
 //!
 //! # Names and bytes
@@ -29,17 +30,20 @@
 mod choice;
 mod class;
 mod filesystem;
+mod known;
 mod mover;
 mod options;
 mod placement;
+mod reader;
 mod sweep;
 mod target;
 mod tier;
 mod volume;
 mod writer;
 
-pub use class::{DeviceClass, StorageType, UnknownClass};
+pub use class::{DiskClass, StorageType, UnknownClass};
 pub use filesystem::TieredFs;
+pub use known::KnownVolumes;
 pub use mover::{MoveError, Mover};
 pub use options::{TierDirectory, TierOptions, parse_classes, parse_tiers};
 pub use placement::{Placement, TierRule};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::checksum::crc32c;
-use fs::{Error, FilePath, FileReader, FileSystem, FileWriter, Purpose, Role, SyncLevel};
+use fs::{Error, FilePath, FileReader, FileSystem, FileWriter, IoClass, Purpose, Role, SyncLevel};
 
 use crate::choice::choose;
 use crate::filesystem::{Place, TieredFs, place};
@@ -65,7 +65,7 @@ impl Mover {
         if tier.volumes.iter().any(|volume| before.is_on(volume)) {
             return Ok(None);
         }
-        let source = self.fs.open_uncached(path).await?;
+        let source = IoClass::Move.reader(self.fs.open_uncached(path).await?);
         let volume = choose(&tier.volumes, source.len());
         let volume = volume.ok_or_else(|| MoveError::NoVolume(tier.name.clone()))?;
         let (copy, writer) = self.begin(path, volume).await?;
@@ -142,7 +142,7 @@ impl Mover {
             Some(target) => (volume.fs(), target.path()),
             None => (&self.fs.shared.home, copy.name.clone()),
         };
-        let written = fs.open_uncached(&at).await?;
+        let written = IoClass::Move.reader(fs.open_uncached(&at).await?);
         for ((offset, len), expected) in pieces(written.len()).zip(checksums) {
             if crc32c(&written.read_at(offset, len).await?) != *expected {
                 return Err(MoveError::Damaged { path: path.clone(), directory: volume.directory().clone() });

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use base::config::{parse_bytes, parse_millis};
 use fs::Role;
 
-use crate::class::{DeviceClass, StorageType};
+use crate::class::{DiskClass, StorageType};
 use crate::placement::TierRule;
 
 /// The word for the root directory in a list of directories.
@@ -27,7 +27,7 @@ pub struct TierOptions {
     /// Its name.
     pub name: Arc<str>,
     /// The kind of its disks, with what the tier changes.
-    pub class: DeviceClass,
+    pub class: DiskClass,
     /// Its directories.
     pub directories: Vec<TierDirectory>,
     /// Which files it takes.
@@ -56,7 +56,7 @@ impl TierDirectory {
 ///
 /// # Errors
 /// What is wrong, for the operator.
-pub fn parse_tiers(text: &str, classes: &[DeviceClass]) -> Result<Vec<TierOptions>, String> {
+pub fn parse_tiers(text: &str, classes: &[DiskClass]) -> Result<Vec<TierOptions>, String> {
     let parts: Vec<&str> = text.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
     let mut tiers: Vec<TierOptions> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
@@ -75,7 +75,7 @@ pub fn parse_tiers(text: &str, classes: &[DeviceClass]) -> Result<Vec<TierOption
     Ok(tiers)
 }
 
-fn parse_tier(text: &str, classes: &[DeviceClass], mut rule: TierRule) -> Result<TierOptions, String> {
+fn parse_tier(text: &str, classes: &[DiskClass], mut rule: TierRule) -> Result<TierOptions, String> {
     let mut words = text.split_whitespace();
     let (Some(name), Some(class), Some(directories)) = (words.next(), words.next(), words.next()) else {
         return Err(format!(
@@ -83,8 +83,7 @@ fn parse_tier(text: &str, classes: &[DeviceClass], mut rule: TierRule) -> Result
         ));
     };
     let own = classes.iter().find(|own| *own.name == *class).cloned();
-    let mut class =
-        own.map_or_else(|| DeviceClass::built_in(class), Ok).map_err(|error| error.to_string())?;
+    let mut class = own.map_or_else(|| DiskClass::built_in(class), Ok).map_err(|error| error.to_string())?;
     for word in words {
         let (key, value) = key_and_value(word)?;
         let invalid = || format!("`{word}` of the tier {name} has no valid value");
@@ -103,17 +102,17 @@ fn parse_tier(text: &str, classes: &[DeviceClass], mut rule: TierRule) -> Result
 ///
 /// # Errors
 /// What is wrong, for the operator.
-pub fn parse_classes(text: &str) -> Result<Vec<DeviceClass>, String> {
+pub fn parse_classes(text: &str) -> Result<Vec<DiskClass>, String> {
     text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(parse_class).collect()
 }
 
-fn parse_class(text: &str) -> Result<DeviceClass, String> {
+fn parse_class(text: &str) -> Result<DiskClass, String> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
-    if DeviceClass::built_in(name).is_ok() {
+    if DiskClass::built_in(name).is_ok() {
         return Err(format!("the class {name} is built in; choose another name"));
     }
-    let mut class = DeviceClass::built_in("ssd").expect("a built-in class");
+    let mut class = DiskClass::built_in("ssd").expect("a built-in class");
     class.name = name.into();
     for word in words {
         let (key, value) = key_and_value(word)?;
@@ -123,7 +122,7 @@ fn parse_class(text: &str) -> Result<DeviceClass, String> {
 }
 
 /// Sets a property of a class; `None` if there is no such property or value.
-fn set(class: &mut DeviceClass, key: &str, value: &str) -> Option<()> {
+fn set(class: &mut DiskClass, key: &str, value: &str) -> Option<()> {
     match key {
         "type" => class.storage_type = storage_type(value)?,
         "writers" => class.writers_max = value.parse().ok().filter(|count| *count > 0)?,

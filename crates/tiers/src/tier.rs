@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::class::DeviceClass;
+use crate::class::DiskClass;
 use crate::volume::Volume;
 
 /// A list of directories of one class.
@@ -11,7 +11,7 @@ pub struct Tier {
     /// Its name in the configuration.
     pub name: Arc<str>,
     /// The kind of its disks.
-    pub class: DeviceClass,
-    /// Its directories. Never empty.
+    pub class: DiskClass,
+    /// Its directories, without those whose disk was missing at the start.
     pub volumes: Vec<Arc<Volume>>,
 }

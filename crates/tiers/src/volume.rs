@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fs::{AccessPattern, DiskSpace, Error, FilePath, FileSystem, SyncLevel};
+use fs::{DiskSpace, Error, FilePath, FileSystem};
 
 use tracing::error;
 
+use crate::known::{KnownVolumes, write_file};
 use crate::target::VOLUME_PREFIX;
 
 /// The file that identifies a volume.
@@ -48,6 +49,9 @@ pub enum VolumeError {
     /// The file that identifies the volume is damaged.
     #[error("{IDENTITY} is damaged; it should have two lines, the id of the volume and that of the database")]
     Damaged,
+    /// It was a volume of this database, and is not one any more.
+    #[error("it has no {IDENTITY}, although it is a volume of this database: is its disk mounted?")]
+    Missing,
     /// A call failed.
     #[error(transparent)]
     Fs(#[from] Error),
@@ -63,6 +67,7 @@ pub struct Volume {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     /// Why the directory is missing.
     missing: Option<String>,
@@ -73,16 +78,18 @@ struct State {
     /// Bytes appended since `space` was measured.
     written_bytes: u64,
     is_full: bool,
+    /// Whether a poll is in progress.
+    is_polled: bool,
 }
 
 impl Volume {
     /// The directory of all names as a volume: its files need no link.
-    pub fn home(directory: &str, home: Arc<dyn FileSystem>) -> Arc<Volume> {
-        Volume::new("home".to_owned(), directory, home, None, true)
+    pub fn home(directory: &str, home: Arc<dyn FileSystem>, gauge: Option<Arc<dyn Gauge>>) -> Arc<Volume> {
+        Volume::new("home".to_owned(), directory, home, gauge, true)
     }
 
-    /// Opens a volume, and makes an empty directory one of the database `database`. `number` is
-    /// random: it becomes the id of a new volume.
+    /// Opens a volume. A directory that is not in `known` becomes one of the database `database`,
+    /// if it is not a volume. `number` is random: it becomes the id of a new volume.
     ///
     /// # Errors
     /// [`VolumeError`].
@@ -90,15 +97,17 @@ impl Volume {
         directory: &str,
         fs: Arc<dyn FileSystem>,
         gauge: Option<Arc<dyn Gauge>>,
+        known: &KnownVolumes,
         database: &str,
         number: u64,
     ) -> Result<Arc<Volume>, VolumeError> {
         let id = match read_identity(&*fs).await? {
             Some((_, found)) if found != database => return Err(VolumeError::OtherDatabase { found }),
             Some((id, _)) => id,
+            None if known.contains(directory) => return Err(VolumeError::Missing),
             None => {
                 let id = format!("{VOLUME_PREFIX}{number:016x}");
-                write_identity(&*fs, &id, database).await?;
+                write_file(&*fs, IDENTITY, format!("{id}\n{database}\n")).await?;
                 id
             }
         };
@@ -113,9 +122,8 @@ impl Volume {
         gauge: Option<Arc<dyn Gauge>>,
         is_home: bool,
     ) -> Arc<Volume> {
-        let state =
-            Mutex::new(State { missing: None, failure: None, space: None, written_bytes: 0, is_full: false });
-        Arc::new(Volume { id, directory: directory.into(), fs, gauge, is_home, state })
+        let (directory, state) = (directory.into(), Mutex::default());
+        Arc::new(Volume { id, directory, fs, gauge, is_home, state })
     }
 
     /// The id, which links contain.
@@ -157,36 +165,49 @@ impl Volume {
 
     /// Whether the disk has space for `bytes` more bytes, as far as is known.
     pub fn has_room_for(&self, bytes: u64) -> bool {
-        let state = self.lock();
-        let free = |space: DiskSpace| space.free_bytes.saturating_sub(state.written_bytes);
-        state.space.is_none_or(|space| free(space) > bytes)
+        self.space().is_none_or(|space| space.free_bytes > bytes)
     }
 
     /// The share of the disk that is used, from 0 to 1; 0 if unknown.
     pub fn fill(&self) -> f64 {
-        let state = self.lock();
-        let Some(space) = state.space.filter(|space| space.total_bytes > 0) else { return 0.0 };
-        let free = space.free_bytes.saturating_sub(state.written_bytes);
-        1.0 - free as f64 / space.total_bytes as f64
+        let Some(space) = self.space().filter(|space| space.total_bytes > 0) else { return 0.0 };
+        1.0 - space.free_bytes as f64 / space.total_bytes as f64
     }
 
-    /// Measures the free space and checks that the directory is still there.
-    pub async fn poll(&self) -> Option<DiskSpace> {
+    /// The space that the last poll found, less the bytes written since then.
+    pub fn space(&self) -> Option<DiskSpace> {
+        let state = self.lock();
+        state.space.map(|space| DiskSpace {
+            free_bytes: space.free_bytes.saturating_sub(state.written_bytes),
+            ..space
+        })
+    }
+
+    /// Begins a poll, unless one is in progress.
+    pub(crate) fn begin_poll(&self) -> bool {
+        !std::mem::replace(&mut self.lock().is_polled, true)
+    }
+
+    /// Remembers that a poll does not end.
+    pub(crate) fn record_hang(&self) {
+        self.lock().missing.get_or_insert_with(|| "it does not respond".to_owned());
+    }
+
+    /// Measures the free space and checks that the directory is still there. Call
+    /// [`begin_poll`](Volume::begin_poll) before.
+    pub(crate) async fn poll(&self) {
         let found = match self.fs.check_root().await {
             Ok(()) => self.fs.space().await,
             Err(error) => Err(error),
         };
         let mut state = self.lock();
+        state.is_polled = false;
         match found {
             Ok(space) => {
-                let failure = state.failure.take();
-                *state = State { missing: None, failure, space, written_bytes: 0, is_full: false };
-                space
+                (state.missing, state.space) = (None, space);
+                (state.written_bytes, state.is_full) = (0, false);
             }
-            Err(error) => {
-                state.missing = Some(error.to_string());
-                None
-            }
+            Err(error) => state.missing = Some(error.to_string()),
         }
     }
 
@@ -204,6 +225,13 @@ impl Volume {
             // Errors of the caller, and limits of the process.
             _ => {}
         }
+    }
+
+    /// Remembers an error of a call on the volume. Returns it with the name of the file that the
+    /// caller knows.
+    pub(crate) fn failed(&self, error: Error, path: &FilePath) -> Error {
+        self.record_error(&error);
+        renamed(error, path, &self.directory)
     }
 
     /// Counts bytes of a new file, so that the next file goes elsewhere before the next poll.
@@ -235,13 +263,19 @@ async fn read_identity(fs: &dyn FileSystem) -> Result<Option<(String, String)>, 
     }
 }
 
-async fn write_identity(fs: &dyn FileSystem, id: &str, database: &str) -> fs::Result<()> {
-    let (unfinished, path) = (FilePath::new("grampus.volume.new"), FilePath::new(IDENTITY));
-    fs.delete(&unfinished).await?;
-    let mut writer = fs.create(&unfinished, AccessPattern::Data).await?;
-    writer.append(format!("{id}\n{database}\n").into()).await?;
-    writer.sync(SyncLevel::Disk).await?;
-    writer.close().await?;
-    fs.rename(&unfinished, &path).await?;
-    fs.sync_dir(&FilePath::root()).await
+/// The error of a call on a volume, with the name of the file that the caller knows.
+fn renamed(error: Error, path: &FilePath, directory: &str) -> Error {
+    let path = path.clone();
+    match error {
+        Error::NotFound { .. } => Error::NotFound { path },
+        Error::AlreadyExists { .. } => Error::AlreadyExists { path },
+        Error::NoSpace { .. } => Error::NoSpace { path },
+        Error::NoDescriptor { operation, .. } => Error::NoDescriptor { path, operation },
+        Error::PastEnd { end, .. } => Error::PastEnd { path, end },
+        Error::Locked { .. } => Error::Locked { path },
+        Error::TakenOver { .. } => Error::TakenOver { path },
+        Error::Io { operation, message, .. } => {
+            Error::Io { path, operation, message: format!("{message} (on the volume {})", directory) }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
-use fs::{Error, FilePath, FileWriter, Result, SyncLevel};
+use fs::{FilePath, FileWriter, Result, SyncLevel};
 
 use crate::volume::Volume;
 
@@ -21,31 +21,9 @@ impl TieredWriter {
     }
 }
 
-/// The error of a call on a volume, with the name of the file that the caller knows.
-pub(crate) fn renamed(error: Error, path: &FilePath, volume: &Volume) -> Error {
-    let path = path.clone();
-    match error {
-        Error::NotFound { .. } => Error::NotFound { path },
-        Error::AlreadyExists { .. } => Error::AlreadyExists { path },
-        Error::NoSpace { .. } => Error::NoSpace { path },
-        Error::NoDescriptor { operation, .. } => Error::NoDescriptor { path, operation },
-        Error::PastEnd { end, .. } => Error::PastEnd { path, end },
-        Error::Locked { .. } => Error::Locked { path },
-        Error::TakenOver { .. } => Error::TakenOver { path },
-        Error::Io { operation, message, .. } => Error::Io {
-            path,
-            operation,
-            message: format!("{message} (on the volume {})", volume.directory()),
-        },
-    }
-}
-
 impl TieredWriter {
     fn checked<T>(path: &FilePath, volume: &Volume, result: Result<T>) -> Result<T> {
-        result.map_err(|error| {
-            volume.record_error(&error);
-            renamed(error, path, volume)
-        })
+        result.map_err(|error| volume.failed(error, path))
     }
 }
 

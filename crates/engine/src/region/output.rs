@@ -134,8 +134,8 @@ impl OutputSource {
     }
 }
 
-/// Applies what the storage wants where the family has no wish. Only compactions do this: a flush
-/// must be fast.
+/// Applies the preferences of the storage where the family states none. Only compactions do this: a
+/// flush must be fast.
 fn prefer(options: &mut WriterOptions, family: &FamilyDescriptor, wanted: &Preferences) {
     let compression = wanted.compression.as_deref().and_then(Compression::of_name);
     if let Some(compression) = compression.filter(|_| options.compression == Compression::None) {

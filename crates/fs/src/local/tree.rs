@@ -38,10 +38,7 @@ pub(super) fn status_at(
     let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
     let link = Some(target.to_string_lossy().into());
     match rustix::fs::statat(&dir, name, AtFlags::empty()) {
-        Ok(followed) => {
-            let status = status(shown, &followed);
-            Ok(Some(FileStatus { link: link.filter(|_| !status.is_dir), ..status }))
-        }
+        Ok(followed) => Ok(Some(FileStatus { link, ..status(shown, &followed) })),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(Some(FileStatus { len: 0, link, ..status(shown, &found) })),
         Err(errno) => Err(errno),
     }

@@ -10,7 +10,7 @@ use fs::{Error, FilePath, FileSystem, Purpose, Role};
 use futures_util::FutureExt;
 
 use super::support::{Disks, path, read, tier, write};
-use crate::{Health, MoveError, Mover, Placement, TierRule, TieredFs, Volume, VolumeError};
+use crate::{Health, KnownVolumes, MoveError, Mover, Placement, TierRule, TieredFs, Volume, VolumeError};
 
 const FAST: u64 = u64::MAX;
 
@@ -211,15 +211,67 @@ async fn a_file_that_is_deleted_during_a_move_stays_deleted() {
 
 #[tokio::test]
 async fn a_volume_of_another_database_is_refused() {
-    let disk = Arc::new(MemoryFs::new());
-    let volume = Volume::open("/mnt/a", disk.clone(), None, "one", 1).await.unwrap();
-    let again = Volume::open("/mnt/elsewhere", disk.clone(), None, "one", 2).await.unwrap();
+    let (disk, new) = (Arc::new(MemoryFs::new()), KnownVolumes::default());
+    let volume = Volume::open("/mnt/a", disk.clone(), None, &new, "one", 1).await.unwrap();
+    let again = Volume::open("/mnt/elsewhere", disk.clone(), None, &new, "one", 2).await.unwrap();
     assert_eq!(volume.id(), again.id());
-    let other = Volume::open("/mnt/a", disk.clone(), None, "two", 3).await.err().unwrap();
+    let other = Volume::open("/mnt/a", disk.clone(), None, &new, "two", 3).await.err().unwrap();
     assert!(matches!(other, VolumeError::OtherDatabase { found } if found == "one"));
     disk.put(&path("grampus.volume"), "nonsense");
-    let damaged = Volume::open("/mnt/a", disk, None, "one", 4).await.err().unwrap();
+    let damaged = Volume::open("/mnt/a", disk, None, &new, "one", 4).await.err().unwrap();
     assert!(matches!(damaged, VolumeError::Damaged));
+}
+
+#[tokio::test]
+async fn the_empty_directory_of_a_disk_that_is_not_mounted_does_not_become_a_volume() {
+    let disks = Disks::new();
+    disks.open(&env(1)).await;
+    let known = KnownVolumes::read(&disks.home).await.unwrap();
+    let empty = Arc::new(MemoryFs::new());
+    let opened = Volume::open("/mnt/fast", empty.clone(), None, &known, "db", 1).await;
+    assert!(matches!(opened, Err(VolumeError::Missing)));
+    assert!(empty.list(&FilePath::root()).await.unwrap().is_empty());
+    Volume::open("/mnt/new", empty, None, &known, "db", 1).await.unwrap();
+    disks.home.put(&path("grampus.volumes"), "nonsense");
+    assert!(KnownVolumes::read(&disks.home).await.is_err());
+}
+
+#[tokio::test]
+async fn a_failed_read_names_the_file_and_the_disk() {
+    let database = Disks::new().open(&env(1)).await;
+    let fs = &database.fs;
+    write(fs, "f", Role::Flush, b"bytes").await.unwrap();
+    let reader = fs.open(&path("f")).await.unwrap();
+    database.volumes[0].add(Rule::new(Fault::Fail).on(Operation::Read));
+    let error = reader.read_at(0, 5).await.unwrap_err().to_string();
+    assert!(error.starts_with("f: ") && error.contains("/mnt/fast"), "{error}");
+    assert!(matches!(fs.tiers()[0].volumes[0].health(), Health::Failed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_hangs_delays_no_poll_for_long() {
+    let database = Disks::new().open(&env(1)).await;
+    let fs = &database.fs;
+    database.volumes[0].add(Rule::new(Fault::Hang));
+    for _ in 0..100 {
+        assert!(fs.space().await.unwrap().is_some());
+    }
+    let begin = tokio::time::Instant::now();
+    fs.poll().await;
+    assert!(begin.elapsed().as_secs() < 1, "the poll that hangs is not repeated");
+    assert!(matches!(fs.tiers()[0].volumes[0].health(), Health::Failed(_)));
+    write(fs, "f", Role::Flush, b"bytes").await.unwrap();
+    assert_eq!(tier(fs, "f").await.as_deref(), Some("hdd"));
+}
+
+#[tokio::test]
+async fn an_error_of_the_home_is_not_one_of_the_volume() {
+    let database = Disks::new().open(&env(1)).await;
+    let fs = &database.fs;
+    database.home.add(Rule::new(Fault::Fail).on(Operation::Create).times(1));
+    write(fs, "f", Role::Flush, b"bytes").await.unwrap_err();
+    write(fs, "f", Role::Flush, b"bytes").await.unwrap();
+    assert_eq!(tier(fs, "f").await.as_deref(), Some("ssd"));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use fs::faulty::{Faulty, Plan};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem, Purpose, Role, SyncLevel};
 
-use crate::{DeviceClass, Gauge, Placement, Tier, TierRule, TieredFs, Volume};
+use crate::{DiskClass, Gauge, KnownVolumes, Placement, Tier, TierRule, TieredFs, Volume};
 
 pub(super) fn path(text: &str) -> FilePath {
     FilePath::new(text)
@@ -63,20 +63,21 @@ impl Disks {
     /// compactions.
     pub(super) async fn open(&self, env: &Env) -> Database {
         let home = Faulty::new(Arc::new(self.home.clone()), Plan::new(env.clock.clone()));
+        let known = KnownVolumes::read(&self.home).await.unwrap();
         let (mut volumes, mut speeds, mut opened) = (Vec::new(), Vec::new(), Vec::new());
         for (name, fs) in &self.volumes {
             let faulty = Faulty::new(Arc::new(fs.clone()), Plan::new(env.clock.clone()));
             faulty.set_capacity(Some(1 << 20));
             let speed = Arc::new(Speed::default());
             let (fs, gauge) = (Arc::new(faulty.clone()), Some(speed.clone() as Arc<dyn Gauge>));
-            let number = env.random.next_u64();
-            opened.push(Volume::open(&format!("/mnt/{name}"), fs, gauge, "db", number).await.unwrap());
+            let (directory, number) = (format!("/mnt/{name}"), env.random.next_u64());
+            opened.push(Volume::open(&directory, fs, gauge, &known, "db", number).await.unwrap());
             volumes.push(faulty);
             speeds.push(speed);
         }
         let tier = |class: &str, volumes: &[Arc<Volume>]| Tier {
             name: class.into(),
-            class: DeviceClass::built_in(class).unwrap(),
+            class: DiskClass::built_in(class).unwrap(),
             volumes: volumes.to_vec(),
         };
         let tiers = vec![tier("ssd", &opened[..1]), tier("hdd", &opened[1..])];

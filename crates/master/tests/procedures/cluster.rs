@@ -131,6 +131,7 @@ impl Cluster {
             log_records: root.log_records(),
             lease: Lease::unlimited(),
             quota_reader: None,
+            second_level_cache: None,
             response_budget: base::budget::Budget::new(1 << 30),
             on_fatal: Arc::new(|_| ()),
             on_stop: Arc::new(|_| ()),

@@ -11,7 +11,7 @@ use std::process::Command;
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["cell", "columnar", "cache", "fs", "javaregex", "os"],
-    &["proto", "hdfs", "tiers"],
+    &["proto", "hdfs", "ssdcache", "tiers"],
     &["wire", "layout", "hfile", "wal", "rpc", "zk"],
     &["engine"],
     &["client", "analytics"],
@@ -74,6 +74,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("javaregex", &["HBase", "Scan"]),
     ("os", &["FileSystem", "HBase"]),
     ("fs", &["hfile", "HFile", "Segment", "KeyValue"]),
+    ("ssdcache", &["hfile", "HFile", "Region", "decompress"]),
     ("proto", &["FileSystem", "TcpStream", "tokio"]),
     ("hdfs", &["HFile", "KeyValue", "Region", "TcpStream"]),
     ("tiers", &["HFile", "KeyValue", "Region", "LocalFs"]),

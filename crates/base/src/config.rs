@@ -13,6 +13,7 @@
 //!
 //! Elsewhere: command-line flags (`server`), and when a file is read.
 
+mod cache_files;
 mod declare;
 mod document;
 mod hadoop;
@@ -28,6 +29,7 @@ mod value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use cache_files::CacheFiles;
 pub use declare::OptionInfo;
 pub use document::{document, sinks_document, variable_of};
 pub use hadoop::HadoopSettings;
@@ -38,6 +40,8 @@ pub use value::{Checksum, MemoryShare, parse_bytes, parse_millis};
 
 use layers::Layers;
 
+/// The key that enables the second level of the block cache.
+const CACHE_FILES: &str = "hbase.bucketcache.ioengine";
 const SITE_FILE: &str = "hbase-site.xml";
 const VARIABLE_PREFIX: &str = "GRAMPUS_";
 // Source: HBase `HeapMemorySizeUtil`: a fifth of the memory is left for everything else.
@@ -145,6 +149,7 @@ impl Config {
         }
         config.hadoop_user = hadoop::user(sources);
         config.warnings = layers.warnings;
+        config.warn_of_unused_cache_keys();
         config.check()?;
         config.shift_ports()?;
         Ok(config)
@@ -194,7 +199,27 @@ impl Config {
             let reason = format!("less than hbase.hstore.compaction.min ({})", self.compaction_files_min);
             return Err(self.refused("hbase.hstore.compaction.max", reason));
         }
+        if !self.cache_files.paths().is_empty() && self.cache_file_bytes.is_none() {
+            let reason = "needs hbase.bucketcache.size, the size of the files in MiB".to_owned();
+            return Err(self.refused(CACHE_FILES, reason));
+        }
         Ok(())
+    }
+
+    /// Without files, HBase's keys of the second level of the block cache have no effect.
+    fn warn_of_unused_cache_keys(&mut self) {
+        if !self.cache_files.paths().is_empty() {
+            return;
+        }
+        let keys = [CACHE_FILES, "hbase.bucketcache.size", "hbase.bucketcache.persistent.path"];
+        let is_given = |setting: &&Setting| {
+            keys.contains(&setting.key.as_str())
+                && setting.origin != Origin::Default
+                && !setting.text.is_empty()
+        };
+        for Setting { key, origin, .. } in self.settings.iter().filter(is_given) {
+            self.warnings.push(format!("{key} ({origin}): {}", superseded::CACHE));
+        }
     }
 
     fn shift_ports(&mut self) -> Result<(), Error> {

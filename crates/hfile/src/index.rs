@@ -231,6 +231,11 @@ impl Index {
     pub(crate) fn payload_len(&self) -> usize {
         self.payload.len()
     }
+
+    /// The payload from which the index was parsed.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
 }
 
 /// A short key `m` with `last < m <= first`: the index key of a block that starts with `first`,

@@ -55,7 +55,7 @@ pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use outline::Outline;
-pub use reader::{FilterCounts, OpenOptions, Reader};
+pub use reader::{FilterCounts, LoadedBlock, OpenOptions, Reader};
 pub use retained::RetainKinds;
 pub use row_locator::RowLocator;
 pub use row_slice::{LocatedRow, RowSlice, SlicePosition};

@@ -6,10 +6,11 @@
 //! corrupt, because its bytes may have changed in transfer, not on the disk.
 
 mod filters;
+mod identity;
 mod open;
 
-use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
+use std::sync::{Arc, OnceLock};
 
 use base::pages::Pages;
 use bytes::Bytes;
@@ -53,6 +54,8 @@ pub struct Reader {
     /// Set when a Bloom chunk is corrupt. Filters only save work, so the file is then read without
     /// them.
     bloom_failed: AtomicBool,
+    /// See [`Reader::identity`]. Bytes, whose alignment does not move the fields that reads use.
+    identity: OnceLock<[u8; 16]>,
 }
 
 impl Reader {
@@ -99,6 +102,13 @@ impl Reader {
     /// The identifier of the file in this process.
     pub fn file_id(&self) -> u64 {
         self.file_id
+    }
+
+    /// A hash of the file's name and contents: length, trailer, file info and root index. No other
+    /// file has it, not even one that replaces this file under its name. It is the same in each
+    /// process, and does not change if the file moves to another directory.
+    pub fn identity(&self) -> u128 {
+        u128::from_le_bytes(*self.identity.get_or_init(|| identity::of(self)))
     }
 
     /// The order of the cells.
@@ -172,6 +182,14 @@ impl Reader {
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the block fails its checks twice or has another
     /// kind than requested.
     pub async fn load(&self, block: &BlockRef) -> Result<Arc<Block>> {
+        self.load_with_bytes(block).await.map(|loaded| loaded.block)
+    }
+
+    /// Like [`load`](Reader::load), with the bytes of the block.
+    ///
+    /// # Errors
+    /// Those of [`load`](Reader::load).
+    pub async fn load_with_bytes(&self, block: &BlockRef) -> Result<LoadedBlock> {
         let target = Target { offset: block.offset, len: block.len };
         let loaded = load_block(&*self.file, self.file_id, target, self.blocks_end(), &self.format).await;
         let failed = |fault: Fault| {
@@ -180,11 +198,21 @@ impl Reader {
             }
             fault.at(self.path(), block.offset)
         };
-        let loaded = loaded?.map_err(failed)?;
+        let (loaded, on_disk) = loaded?.map_err(failed)?;
         if loaded.kind() != block.kind {
             return Err(failed(Fault::Damaged("block kind differs from its index entry")));
         }
-        Ok(Arc::new(loaded))
+        Ok(LoadedBlock { block: Arc::new(loaded), on_disk })
+    }
+
+    /// The block in `on_disk`, bytes that [`load_with_bytes`](Reader::load_with_bytes) returned
+    /// earlier. `unused_bytes` is the memory that they keep in addition to their length. `None` if
+    /// they are not the block.
+    pub fn decode(&self, block: &BlockRef, on_disk: Bytes, unused_bytes: usize) -> Option<Arc<Block>> {
+        let is_of_length = block.len == 0 || block.len as usize == on_disk.len();
+        let found = Block::decode(on_disk, self.file_id, block.offset, &self.format).ok()?;
+        let is_it = is_of_length && found.kind() == block.kind;
+        is_it.then(|| Arc::new(found.with_unused_capacity(unused_bytes)))
     }
 
     /// Reads ahead: loads the block `first` and the blocks after it, about `bytes` bytes, with one
@@ -192,14 +220,14 @@ impl Reader {
     ///
     /// # Errors
     /// As for [`Reader::load`] of the first block.
-    pub async fn load_range(&self, first: &BlockRef, bytes: usize) -> Result<Vec<Arc<Block>>> {
+    pub async fn load_range(&self, first: &BlockRef, bytes: usize) -> Result<Vec<LoadedBlock>> {
         if bytes > first.len as usize {
             let blocks = self.load_from(first.offset, bytes).await?;
-            if blocks.first().is_some_and(|block| block.kind() == first.kind) {
+            if blocks.first().is_some_and(|loaded| loaded.block.kind() == first.kind) {
                 return Ok(blocks);
             }
         }
-        Ok(vec![self.load(first).await?])
+        Ok(vec![self.load_with_bytes(first).await?])
     }
 
     /// Loads the blocks, of any kind, in the `bytes` bytes from `offset`, which must be the start
@@ -208,7 +236,7 @@ impl Reader {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub async fn load_from(&self, offset: u64, bytes: usize) -> Result<Vec<Arc<Block>>> {
+    pub async fn load_from(&self, offset: u64, bytes: usize) -> Result<Vec<LoadedBlock>> {
         let available = self.blocks_end().saturating_sub(offset);
         let bytes_read = self.file.read_at(offset, (bytes as u64).min(available) as usize).await?;
         let mut blocks = Vec::new();
@@ -222,10 +250,9 @@ impl Reader {
                 Codec::None => Bytes::from_owner(Pages::copy_of(on_disk)),
                 _ => bytes_read.slice_ref(on_disk),
             };
-            let Ok(block) = Block::decode(on_disk, self.file_id, offset + at as u64, &self.format) else {
-                break;
-            };
-            blocks.push(Arc::new(block));
+            let decoded = Block::decode(on_disk.clone(), self.file_id, offset + at as u64, &self.format);
+            let Ok(block) = decoded else { break };
+            blocks.push(LoadedBlock { block: Arc::new(block), on_disk });
             at += header.total_len();
         }
         Ok(blocks)
@@ -270,8 +297,18 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Reads and checks a block that must end at or before `end`. Repeats the read once if a check
-/// fails.
+/// A block that was read from its file.
+#[derive(Clone, Debug)]
+pub struct LoadedBlock {
+    /// The block.
+    pub block: Arc<Block>,
+    /// Its bytes in the file, including header and checksums. They may be part of a longer read, of
+    /// which they keep all memory.
+    pub on_disk: Bytes,
+}
+
+/// Reads and checks a block that must end at or before `end`. Also returns its bytes. Repeats the
+/// read once if a check fails.
 ///
 /// The outer result is that of the file system, and the inner [`Parsed`] that of the checks.
 async fn load_block(
@@ -280,7 +317,7 @@ async fn load_block(
     target: Target,
     end: u64,
     format: &BlockFormat,
-) -> Result<Parsed<Block>> {
+) -> Result<Parsed<(Block, Bytes)>> {
     let first = try_load(file, file_id, target, end, format).await?;
     match first {
         Err(Fault::Damaged(_)) => try_load(file, file_id, target, end, format).await,
@@ -294,7 +331,7 @@ async fn try_load(
     target: Target,
     end: u64,
     format: &BlockFormat,
-) -> Result<Parsed<Block>> {
+) -> Result<Parsed<(Block, Bytes)>> {
     let available = end.saturating_sub(target.offset);
     let len = if target.len > 0 {
         target.len as usize
@@ -310,6 +347,6 @@ async fn try_load(
         return Ok(Err(Fault::Damaged("block extends past the end of the blocks")));
     }
     let on_disk = file.read_at(target.offset, len).await?;
-    let block = Block::decode(on_disk, file_id, target.offset, format);
-    Ok(block.map(|block| block.with_unused_capacity(file.read_overhead_bytes())))
+    let block = Block::decode(on_disk.clone(), file_id, target.offset, format);
+    Ok(block.map(|block| (block.with_unused_capacity(file.read_overhead_bytes()), on_disk)))
 }

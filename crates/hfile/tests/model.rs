@@ -274,8 +274,8 @@ proptest! {
                 },
                 Err(Stop::Miss(miss)) => {
                     loads += 1;
-                    for block in support::run(reader.load_range(&miss.blocks[0], 4000)).unwrap() {
-                        source.supply(block);
+                    for loaded in support::run(reader.load_range(&miss.blocks[0], 4000)).unwrap() {
+                        source.supply(loaded.block);
                     }
                 }
                 Err(Stop::Failed(error)) => panic!("{error}"),

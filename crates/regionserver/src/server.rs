@@ -20,6 +20,7 @@ use engine::scanner::{BlockLoader, DamagedFile};
 use fs::{FilePath, FileSystem, SyncLevel};
 use layout::RootDir;
 use proto::exception::{Answer, class};
+use ssdcache::SsdCache;
 use tracing::{error, info, warn};
 use wire::service::RegionServerStatusService;
 
@@ -83,6 +84,8 @@ pub struct RegionServerParts {
     /// Reads the cells of `hbase:quota`, whose regions may be on other servers. `None`: all of them
     /// are on this server.
     pub quota_reader: Option<QuotaReader>,
+    /// The second level of the block cache, if there is one.
+    pub second_level_cache: Option<Arc<SsdCache>>,
     /// Settings.
     pub options: RegionServerOptions,
     /// The budget of response bytes that are being built or sent, shared with the RPC servers.
@@ -205,6 +208,7 @@ pub struct RegionServer {
     orders: Orders,
     lease: Lease,
     quota_reader: Option<QuotaReader>,
+    second_level_cache: Option<Arc<SsdCache>>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     fatal_errors: FatalErrors,
@@ -229,6 +233,7 @@ impl RegionServer {
             log_records,
             lease,
             quota_reader,
+            second_level_cache,
             response_budget,
             on_fatal,
             on_stop,
@@ -264,13 +269,17 @@ impl RegionServer {
         let budget = Arc::new(budget.on_disk(disk.space.clone()));
         let schedule =
             Schedule::new(env.clone(), regions.clone(), budget.clone(), options.compaction.clone());
+        let loader = BlockLoader::new(options.shared_memory().bytes());
         let services = RegionServices {
             env: env.clone(),
             fs,
             root: root.clone(),
             tracker: Arc::new(layout::RenameTracker),
             log,
-            loader: Arc::new(BlockLoader::new(options.shared_memory().bytes())),
+            loader: Arc::new(match &second_level_cache {
+                Some(second_level) => loader.with_second_level(second_level.clone()),
+                None => loader,
+            }),
             budget,
             nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
@@ -320,6 +329,7 @@ impl RegionServer {
             orders: Orders::default(),
             lease,
             quota_reader,
+            second_level_cache,
             master: OnceLock::new(),
             on_stop,
             fatal_errors,
@@ -735,6 +745,18 @@ impl RegionServer {
     /// Hits, misses and bytes of the block cache.
     pub fn cache_stats(&self) -> cache::Stats {
         self.services.loader.stats()
+    }
+
+    /// Statistics of the second level of the block cache; `None` if there is none.
+    pub fn second_level_cache_stats(&self) -> Option<ssdcache::Stats> {
+        self.second_level_cache.as_ref().map(|cache| cache.stats())
+    }
+
+    /// Writes the blocks that wait to be written to the second level of the block cache.
+    pub(crate) async fn close_second_level_cache(&self) {
+        if let Some(cache) = &self.second_level_cache {
+            cache.close().await;
+        }
     }
 
     /// Number of reads that found a damaged block. Repeated reads of a block count again.

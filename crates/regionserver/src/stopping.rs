@@ -95,6 +95,7 @@ impl RegionServer {
         for log in self.logs() {
             log.close().await;
         }
+        self.close_second_level_cache().await;
         info!(server = %self.name(), unflushed = unflushed.regions, "region server stopped");
         match unflushed.regions {
             0 => Ok(()),

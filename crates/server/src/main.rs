@@ -26,6 +26,7 @@ mod limits;
 mod lock;
 mod notify;
 mod repair;
+mod second_level_cache;
 mod settings;
 mod signals;
 mod sinks;

@@ -33,6 +33,7 @@ use crate::data::{DataDirectory, Users};
 use crate::direct::Direct;
 use crate::host::{Host, end_process, listen, pages_url, port_of};
 use crate::notify;
+use crate::second_level_cache;
 use crate::settings::{Limits, chore_options, on_damage, region_server_options};
 use crate::signals::Stop;
 use crate::sinks::{RoleMetrics, Sinks};
@@ -315,6 +316,7 @@ impl Node {
             log_records: data.root.log_records(),
             lease: Lease::unlimited(),
             quota_reader: None,
+            second_level_cache: second_level_cache::open(env, config).await,
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),

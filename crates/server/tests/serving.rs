@@ -27,7 +27,10 @@ fn health_is_that_of_the_server_of_the_same_configuration() {
         .args(["health", "--port-offset", &server.offset.to_string()])
         .env("GRAMPUS_BIND", "0.0.0.0")
         .env("GRAMPUS_HOST", "elsewhere.invalid"));
-    assert_eq!((text(&well.stdout).as_str(), well.status.code()), ("healthy: region servers 1\n", Some(0)));
+    let report = text(&well.stdout);
+    // The disk of the machine may be nearly full, which is a warning of its own.
+    let report: Vec<&str> = report.lines().filter(|line| !line.contains("disk is low on space")).collect();
+    assert_eq!((report, well.status.code()), (vec!["healthy: region servers 1"], Some(0)));
 }
 
 #[test]

@@ -170,6 +170,7 @@ fn region_server_parts(
         log_records: root.log_records(),
         lease: Lease::unlimited(),
         quota_reader: None,
+        second_level_cache: None,
         response_budget: base::budget::Budget::new(64 << 20),
         on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),
         on_stop: Arc::new(move |why| on_stop.exit(why)),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::Error;
+use super::cache_files::CacheFiles;
 use super::declare::{OptionInfo, options};
 use super::layers::{Layers, Setting};
 use super::root_uri::RootUri;
@@ -205,6 +206,37 @@ options! {
         /// Whether closing a region evicts its blocks from the cache. A family can enable this for
         /// itself (EVICT_BLOCKS_ON_CLOSE).
         evict_on_close: bool = "hbase.rs.evictblocksonclose", "false", flag;
+    }
+    "Second-level block cache" {
+        /// Directory on an SSD for a second level of the block cache: data blocks that do not fit
+        /// in memory. `files:` divides the blocks among several directories.
+        ///
+        /// The path is a directory, and is created if it is missing; in HBase, it is a file.
+        /// `hbase.bucketcache.size` is required. A block is written if it is read from its store
+        /// file twice within a period, or if its file is prefetched; the oldest blocks are evicted,
+        /// except those that were used. `mmap:` works like `file:`. `offheap` and `pmem:` are
+        /// ignored: there is one block cache in memory.
+        cache_files: CacheFiles = "hbase.bucketcache.ioengine", "", cache_files;
+        /// Size of the files of the second level.
+        ///
+        /// As in HBase 2.5, a fraction of the memory is not accepted. The index of the blocks takes
+        /// 30 to 60 bytes of memory per block, outside of the block cache.
+        cache_file_bytes: Option<u64> = "hbase.bucketcache.size", "0", mebibytes_or_none;
+        /// If set, the blocks of the second level survive a restart.
+        ///
+        /// Any path has this effect. Nothing is written there: the index is rebuilt from the files
+        /// of the cache, also after a crash. Empty: the files are deleted at the start.
+        cache_persistent_path: Option<PathBuf> = "hbase.bucketcache.persistent.path", "", file_or_none;
+        /// Time for which all reads of the second level may fail before it is disabled for a while.
+        ///
+        /// A read that takes more than one second disables it immediately.
+        cache_file_errors_tolerated_ms: u64 = "hbase.bucketcache.ioengine.errors.tolerated.duration", "60 s",
+            millis;
+        /// Maximum number of bytes per second that are written to the second level, averaged over
+        /// ten seconds. Limits the wear of the SSD.
+        ///
+        /// Blocks above the limit are not written.
+        cache_file_write_rate_max: Option<u64> = "grampus.bucketcache.write.rate.max", "0", bytes_or_no_limit;
     }
     "Store files" {
         /// Minimum number of files that a minor compaction merges.

@@ -3,7 +3,7 @@
 
 /// Keys, or key prefixes that end in a dot, with the warning for each.
 const SUPERSEDED: [(&str, &str); 13] = [
-    ("hbase.bucketcache.", CACHE),
+    ("hbase.bucketcache.", BUCKETS),
     ("hbase.blockcache.", CACHE),
     ("hbase.offheapcache.", CACHE),
     ("hbase.lru.", CACHE),
@@ -21,7 +21,9 @@ const SUPERSEDED: [(&str, &str); 13] = [
     ),
 ];
 
-const CACHE: &str = "ignored: there is one block cache; it has the fraction hfile.block.cache.size of grampus.memory, and the \
+const BUCKETS: &str = "ignored: the second-level block cache has no buckets, and evicts the oldest unused blocks; its keys are \
+                       hbase.bucketcache.ioengine, .size, .persistent.path and .ioengine.errors.tolerated.duration";
+pub(super) const CACHE: &str = "ignored: there is one block cache in memory; it has the fraction hfile.block.cache.size of grampus.memory, and the \
                      memory that memstores do not use";
 const MOVED: &str = "ignored: the block cache always uses the memory that memstores do not use";
 const MEMSTORES: &str = "ignored: memstores have the fraction hbase.regionserver.global.memstore.size of grampus.memory, in \
@@ -42,7 +44,7 @@ mod tests {
 
     #[test]
     fn superseded_memory_keys_have_a_warning() {
-        assert_eq!(warning("hbase.bucketcache.size"), Some(CACHE));
+        assert_eq!(warning("hbase.bucketcache.bucket.sizes"), Some(BUCKETS));
         assert_eq!(warning("hbase.hregion.memstore.mslab.enabled"), Some(MEMSTORES));
         assert_eq!(warning("hfile.block.cache.policy"), Some(CACHE));
         assert_eq!(warning("hfile.block.cache.policy.x"), None);

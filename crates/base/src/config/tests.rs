@@ -196,6 +196,33 @@ fn unknown_keys_are_warned_of() {
 }
 
 #[test]
+fn the_second_level_cache_needs_files_and_a_size() {
+    let load = |set: &[&str]| {
+        let mut sources = Sources::default();
+        set.iter().for_each(|argument| sources.set(argument).unwrap());
+        Config::load(&sources)
+    };
+    let sized = load(&["hbase.bucketcache.ioengine=file:/ssd", "hbase.bucketcache.size=8192.0"]).unwrap();
+    assert_eq!((sized.cache_files.paths(), sized.cache_file_bytes), (&["/ssd".into()][..], Some(8 << 30)));
+    assert!(sized.warnings().is_empty(), "{:?}", sized.warnings());
+    for (set, part) in [
+        (&["hbase.bucketcache.ioengine=file:/ssd"][..], "needs hbase.bucketcache.size"),
+        (&["hbase.bucketcache.ioengine=file:/ssd", "hbase.bucketcache.size=0.4"], "at least 1"),
+        (&["hbase.bucketcache.ioengine=disk:/ssd"], "expected `file:PATH`"),
+    ] {
+        let error = load(set).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let in_memory = load(&["hbase.bucketcache.ioengine=offheap", "hbase.bucketcache.size=8192"]).unwrap();
+    assert!(in_memory.cache_files.paths().is_empty());
+    let warnings = in_memory.warnings();
+    assert!(
+        warnings.len() == 2 && warnings.iter().all(|warning| warning.contains("ignored")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn values_refer_to_others() {
     let dirs = Dirs::new();
     let inside = [

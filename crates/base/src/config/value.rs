@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use super::cache_files::CacheFiles;
 use super::root_uri::RootUri;
 use crate::classes::{CompactionPolicy, RateLimiter, SplitPolicy, StoreEngine};
 
@@ -22,6 +23,9 @@ const PERIOD_MS: RangeInclusive<u64> = 100..=86_400_000;
 const CHUNK_BYTES: RangeInclusive<u64> = 33..=1 << 30;
 /// The smallest amount of memory in which a server runs.
 const SHARE_BYTES_MIN: u64 = 32 << 20;
+const MIB: f64 = 1_048_576.0;
+/// The largest second-level block cache: 1 PiB.
+const MEBIBYTES_MAX: f64 = 1_073_741_824.0;
 /// Longest host name (RFC 1035, section 2.3.4).
 const HOST_LEN_MAX: usize = 253;
 
@@ -57,6 +61,15 @@ forms! {
         |text| optional(text, AUTO, |text| off_as_max(text, bytes_in));
     chunk_bytes: u32 = "bytes from 33 to 1 GiB, such as `16384` or `16 KiB`",
         |text| bytes_in(text).filter(|bytes| CHUNK_BYTES.contains(bytes)).map(|bytes| bytes as u32);
+    cache_files: CacheFiles = "`file:PATH`, `files:PATH,PATH` or `mmap:PATH`; empty: none", CacheFiles::parse;
+    mebibytes_or_none: Option<u64> = "MiB, at least 1, such as `8192`, or bytes with a unit: `8 GiB`; 0: none",
+        |text| match text.parse::<f64>() {
+            Ok(0.0) => Some(None),
+            Ok(mebibytes) => {
+                (1.0..=MEBIBYTES_MAX).contains(&mebibytes).then_some(Some((mebibytes * MIB) as u64))
+            }
+            Err(_) => bytes_in(text).filter(|bytes| *bytes >= MIB as u64).map(Some),
+        };
     millis: u64 = "milliseconds, such as `60000`, or with a unit: `60 s`, `5 min`, `1 h`, `7 d`", millis_in;
     millis_or_auto: Option<u64> = "milliseconds, with or without a unit (`1 h`, `7 d`), or `auto`",
         |text| optional(text, AUTO, millis_in);

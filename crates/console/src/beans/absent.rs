@@ -56,24 +56,8 @@ base::absent! {
 }
 
 base::absent! {
-    /// The block cache has one tier, in memory.
-    pub(super) struct NoSecondCacheTier in "RegionServer,sub=Server" {
-        /// Bytes in the second cache tier.
-        Gauge = "l2CacheSize" in Bytes,
-        /// Free bytes of the second cache tier.
-        Gauge = "l2CacheFreeSize" in Bytes,
-        /// Blocks in the second cache tier.
-        Gauge = "l2CacheCount",
-        /// Blocks evicted from the second cache tier.
-        Counter = "l2CacheEvictionCount",
-        /// Hits in the second cache tier.
-        Counter = "l2CacheHitCount",
-        /// Misses in the second cache tier.
-        Counter = "l2CacheMissCount",
-        /// Share of hits in the second cache tier.
-        Gauge = "l2CacheHitRatio" in Share,
-        /// Share of misses in the second cache tier.
-        Gauge = "l2CacheMissRatio" in Share,
+    /// Trailers are not blocks of the cache, and all memory is allocated in one way.
+    pub(super) struct NoTrailersAndPools in "RegionServer,sub=Server" {
         /// Hits of file trailers. Open files keep them in memory.
         Counter = "blockCacheTrailerHitCount",
         /// Misses of file trailers. Open files keep them in memory.
@@ -349,7 +333,7 @@ base::absent! {
 /// Adds the absent attributes of a region server; `bean` returns a bean by its name.
 pub(super) fn add_to_region_server(bean: &impl Fn(&str) -> Arc<Bean>) {
     let of_server = bean("RegionServer,sub=Server");
-    of_server.add(Arc::new(NoSecondCacheTier));
+    of_server.add(Arc::new(NoTrailersAndPools));
     of_server.add(Arc::new(NoRemoteFiles));
     of_server.add(Arc::new(NoMobFiles));
     of_server.add(Arc::new(NoBlockedWrites));

@@ -89,6 +89,8 @@ const SHOWN: &[&[Declared]] = &[
     AdminInstruments::DECLARED,
     ServerInstruments::DECLARED,
     region_server::CacheMetrics::DECLARED,
+    region_server::SecondLevelMetrics::DECLARED,
+    region_server::SecondLevelWrites::DECLARED,
     region_server::BlockKindMetrics::DECLARED,
     ReadInstruments::DECLARED,
     PauseInstruments::DECLARED,
@@ -127,7 +129,7 @@ const SHOWN: &[&[Declared]] = &[
 
 /// Attributes that are always 0 or empty.
 const ABSENT: &[&[Declared]] = &[
-    absent::NoSecondCacheTier::DECLARED,
+    absent::NoTrailersAndPools::DECLARED,
     absent::NoRemoteFiles::DECLARED,
     absent::NoMobFiles::DECLARED,
     absent::NoBlockedWrites::DECLARED,

@@ -90,7 +90,7 @@ base::current_values! {
         hit_percent: Gauge<f64> = "blockCacheCountHitPercent" in Percent,
         /// Percentage of hits among lookups by requests that may add blocks to the cache.
         express_hit_percent: Gauge<f64> = "blockCacheExpressHitPercent" in Percent,
-        /// Memory used by blocks of the first tier; there is no other tier.
+        /// Memory used by blocks of the first tier.
         l1_bytes: Gauge<u64> = "l1CacheSize" in Bytes,
         /// Free memory of the first tier.
         l1_free_bytes: Gauge<u64> = "l1CacheFreeSize" in Bytes,
@@ -106,6 +106,57 @@ base::current_values! {
         l1_hit_ratio: Gauge<f64> = "l1CacheHitRatio" in Share,
         /// Share of misses among all lookups.
         l1_miss_ratio: Gauge<f64> = "l1CacheMissRatio" in Share,
+    }
+}
+
+base::current_values! {
+    /// Metrics of the second level of the block cache: blocks in files. 0 if there is none.
+    pub(super) struct SecondLevelMetrics in "RegionServer,sub=Server" {
+        /// Bytes of the files of the second cache tier.
+        bytes: Gauge<u64> = "l2CacheSize" in Bytes,
+        /// Free bytes of the second cache tier.
+        free_bytes: Gauge<u64> = "l2CacheFreeSize" in Bytes,
+        /// Blocks in the second cache tier.
+        blocks: Gauge<u64> = "l2CacheCount",
+        /// Blocks evicted from the second cache tier.
+        evictions: Counted = "l2CacheEvictionCount",
+        /// Hits in the second cache tier.
+        hits: Counted = "l2CacheHitCount",
+        /// Misses in the second cache tier.
+        misses: Counted = "l2CacheMissCount",
+        /// Share of hits in the second cache tier.
+        hit_ratio: Gauge<f64> = "l2CacheHitRatio" in Share,
+        /// Share of misses in the second cache tier.
+        miss_ratio: Gauge<f64> = "l2CacheMissRatio" in Share,
+    }
+}
+
+base::current_values! {
+    /// Writes and faults of the second level of the block cache. 0 if there is none.
+    pub(super) struct SecondLevelWrites in "RegionServer,sub=Grampus" {
+        /// Blocks written to the second cache tier, without copies.
+        writes: Counted = "l2CacheWriteCount",
+        /// Used blocks that were copied to a newer file of the second cache tier before their file
+        /// was deleted.
+        copies: Counted = "l2CacheCopyCount",
+        /// Bytes written to the second cache tier: the wear of the SSD.
+        written_bytes: Counted = "l2CacheWrittenBytes" in Bytes,
+        /// Blocks not written to the second cache tier because they were read for the first time.
+        first_reads: Counted = "l2CacheFirstReadCount",
+        /// Blocks not written to the second cache tier because the SSD was too slow, a limit was
+        /// reached, or a write failed.
+        dropped: Counted = "l2CacheDroppedCount",
+        /// Records of the second cache tier that were damaged or not the expected block. They are
+        /// misses.
+        mismatches: Counted = "l2CacheMismatchCount",
+        /// Reads of the second cache tier that failed.
+        errors: Counted = "l2CacheReadErrorCount",
+        /// Reads and writes of the second cache tier that took too long.
+        timeouts: Counted = "l2CacheTimeoutCount",
+        /// Memory of the second cache tier: its index, and blocks that wait to be written.
+        memory: Gauge<u64> = "l2CacheMemorySize" in Bytes,
+        /// 1 while the second cache tier is not used because the SSD does not respond.
+        is_disabled: Gauge<u64> = "l2CacheDisabled",
     }
 }
 
@@ -242,6 +293,8 @@ pub fn beans(
     let of = server.clone();
     of_server.read(move || cache_metrics(&of.cache_stats()));
     let of = server.clone();
+    of_server.read(move || second_level_metrics(&of.second_level_cache_stats().unwrap_or_default()));
+    let of = server.clone();
     of_server.read(move || block_kind_metrics(&of));
     of_server.add(server.instruments().server().clone());
     of_server.add(server.requests().clone());
@@ -265,6 +318,8 @@ pub fn beans(
     let of = server.clone();
     own.read(move || CorruptFiles { files: (of.damaged_files().len() as u64).into() });
     own.read(move || memory_limits(&memory, &shared));
+    let of = server.clone();
+    own.read(move || second_level_writes(of.second_level_cache_stats()));
     let of = server.clone();
     own.read(move || disk_metrics(&of));
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
@@ -366,6 +421,37 @@ fn cache_metrics(cache: &cache::Stats) -> CacheMetrics {
         l1_evictions: cache.evictions.into(),
         l1_hit_ratio: hit_ratio.into(),
         l1_miss_ratio: share(cache.misses, cache.hits + cache.misses).into(),
+    }
+}
+
+fn second_level_metrics(cache: &ssdcache::Stats) -> SecondLevelMetrics {
+    let lookups = cache.hits + cache.misses;
+    SecondLevelMetrics {
+        bytes: cache.used_bytes.into(),
+        free_bytes: cache.capacity_bytes.saturating_sub(cache.used_bytes).into(),
+        blocks: cache.blocks.into(),
+        evictions: cache.evictions.into(),
+        hits: cache.hits.into(),
+        misses: cache.misses.into(),
+        hit_ratio: share(cache.hits, lookups).into(),
+        miss_ratio: share(cache.misses, lookups).into(),
+    }
+}
+
+fn second_level_writes(cache: Option<ssdcache::Stats>) -> SecondLevelWrites {
+    let is_disabled = cache.is_some_and(|cache| !cache.is_enabled);
+    let cache = cache.unwrap_or_default();
+    SecondLevelWrites {
+        writes: cache.writes.into(),
+        copies: cache.copies.into(),
+        written_bytes: cache.written_bytes.into(),
+        first_reads: cache.first_reads.into(),
+        dropped: cache.dropped_blocks().into(),
+        mismatches: cache.mismatches.into(),
+        errors: cache.read_errors.into(),
+        timeouts: cache.timeouts.into(),
+        memory: cache.memory_bytes.into(),
+        is_disabled: u64::from(is_disabled).into(),
     }
 }
 

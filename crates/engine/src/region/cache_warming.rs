@@ -87,16 +87,18 @@ impl Region {
     }
 }
 
-/// Loads all blocks of a file in order, while the cache has space. Stops at a block that cannot be
-/// read; a later read reports the error.
+/// Loads all blocks of a file in order, while the cache, or its second level, has space. Stops at a
+/// block that cannot be read; a later read reports the error.
 async fn prefetch(loader: &BlockLoader, file: &StoreFile) -> ControlFlow<()> {
     let mut offset = 0;
     while let Ok(blocks) = file.reader().load_from(offset, READ_BYTES).await
         && let Some(last) = blocks.last()
     {
-        offset = last.offset() + u64::from(last.on_disk_len());
-        if !blocks.iter().all(|block| loader.cache_if_room(block)) {
-            return ControlFlow::Break(());
+        offset = last.block.offset() + u64::from(last.block.on_disk_len());
+        for loaded in &blocks {
+            if !loader.cache_prefetched(file.reader(), loaded).await {
+                return ControlFlow::Break(());
+            }
         }
         tokio::task::yield_now().await;
     }
@@ -110,8 +112,8 @@ async fn load_uncached(
 ) -> ControlFlow<()> {
     for UncachedBlock { offset, len, kind } in uncached {
         let block = BlockRef { file: file.reader().clone(), offset: *offset, len: *len, kind: *kind };
-        let Ok(block) = file.reader().load(&block).await else { break };
-        if !loader.cache_if_room(&block) {
+        let Ok(loaded) = file.reader().load_with_bytes(&block).await else { break };
+        if !loader.cache_prefetched(file.reader(), &loaded).await {
             return ControlFlow::Break(());
         }
         tokio::task::yield_now().await;

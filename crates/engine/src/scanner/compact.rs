@@ -143,7 +143,7 @@ impl CompactionScanner {
         for missed in &miss.blocks {
             self.blocks.drop_before(missed.file.file_id(), missed.offset);
         }
-        for block in loader.load_missed(miss, Some(&mut self.read_ahead), CachePolicy::IndexesOnly).await? {
+        for block in loader.load_missed(miss, Some(&mut self.read_ahead), CachePolicy::Compaction).await? {
             self.blocks.supply(block);
         }
         Ok(())

@@ -7,6 +7,7 @@ mod drive;
 mod file_ids;
 mod read_ahead;
 mod recent_blocks;
+mod second_level;
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -17,7 +18,8 @@ use base::spent::{self, Use};
 use cache::{BlockCache, BlockKey, KindStats, Stats};
 use cell::query::CellSelection;
 use fs::FilePath;
-use hfile::{Block, BlockKind, BlockRef, BlockSource, Miss, Reader};
+use hfile::{Block, BlockKind, BlockRef, BlockSource, LoadedBlock, Miss, Reader};
+use ssdcache::SecondLevel;
 
 use crate::caching::Caching;
 use crate::error::{Error, Result};
@@ -31,6 +33,7 @@ pub use drive::drive;
 use file_ids::FileIds;
 pub(crate) use file_ids::next_file_id;
 pub(crate) use read_ahead::ReadAhead;
+use second_level::BlocksOnSsd;
 
 /// Reads blocks of files and caches them. Concurrent requests for a block share one load.
 pub struct BlockLoader {
@@ -38,6 +41,7 @@ pub struct BlockLoader {
     file_ids: FileIds,
     derived_numbers: DerivedNumbers,
     damaged: DamagedFiles,
+    second_level: Option<BlocksOnSsd>,
 }
 
 /// Which blocks of a load enter the cache.
@@ -50,6 +54,9 @@ pub(crate) enum CachePolicy {
     /// Only blocks without cells (indexes and filters), as HBase does for scans that disable block
     /// caching.
     IndexesOnly,
+    /// The same for compactions, which read whole files: the store files only, not the second level
+    /// of the cache.
+    Compaction,
 }
 
 impl CachePolicy {
@@ -73,7 +80,15 @@ impl BlockLoader {
             file_ids: FileIds::default(),
             derived_numbers: DerivedNumbers::default(),
             damaged: DamagedFiles::default(),
+            second_level: None,
         }
+    }
+
+    /// The loader with a second level of the cache: blocks with cells that are not in memory are
+    /// looked up there before they are read from their file.
+    #[must_use]
+    pub fn with_second_level(self, second_level: Arc<dyn SecondLevel>) -> BlockLoader {
+        BlockLoader { second_level: Some(BlocksOnSsd::new(second_level)), ..self }
     }
 
     /// The block, if cached. Counts as a hit or a miss.
@@ -153,7 +168,7 @@ impl BlockLoader {
         let has_room = match policy {
             CachePolicy::All => true,
             CachePolicy::IfRoom => self.has_room(bytes),
-            CachePolicy::IndexesOnly => false,
+            CachePolicy::IndexesOnly | CachePolicy::Compaction => false,
         };
         !has_cells(kind) || (caching.data && has_room)
     }
@@ -215,32 +230,69 @@ impl BlockLoader {
     async fn load_with_policy(&self, block: &BlockRef, policy: CachePolicy) -> Result<Arc<Block>> {
         let caching = self.file_ids.caching(block.file.file_id());
         if !self.should_cache(block.kind, block.len as usize, policy, caching) {
-            return Ok(self.read(block).await?);
+            return Ok(self.read(block, policy, caching).await?);
         }
         let key = BlockKey { file_id: block.file.file_id(), offset: block.offset };
         let load = async {
-            let block = self.read(block).await?;
+            let block = self.read(block, policy, caching).await?;
             Ok::<_, hfile::Error>(CacheValue::Block { block, in_memory: caching.in_memory })
         };
         let loaded = self.cache.load_with(key, load).await?;
         Ok(loaded.block().expect("no derived value has the number of a file"))
     }
 
-    async fn read(&self, block: &BlockRef) -> std::result::Result<Arc<Block>, hfile::Error> {
-        block.file.load(block).await.inspect_err(|error| self.record_damage(error))
+    /// Reads a block from the second level of the cache, or else from its file.
+    async fn read(
+        &self,
+        block: &BlockRef,
+        policy: CachePolicy,
+        caching: Caching,
+    ) -> std::result::Result<Arc<Block>, hfile::Error> {
+        let read = match self.second_level_of(block.kind, policy, caching) {
+            Some(second_level) => second_level.load(block, policy).await,
+            None => block.file.load(block).await,
+        };
+        read.inspect_err(|error| self.record_damage(error))
+    }
+
+    /// The second level of the cache, if reads of such blocks use it.
+    fn second_level_of(
+        &self,
+        kind: BlockKind,
+        policy: CachePolicy,
+        caching: Caching,
+    ) -> Option<&BlocksOnSsd> {
+        let may_use = has_cells(kind) && caching.data && policy != CachePolicy::Compaction;
+        self.second_level.as_ref().filter(|_| may_use)
     }
 
     /// Loads a run of consecutive data blocks that begins with `first`.
     async fn load_run(&self, first: &BlockRef, bytes: usize, policy: CachePolicy) -> Result<Vec<Arc<Block>>> {
-        let blocks = first.file.load_range(first, bytes).await;
-        let blocks = blocks.inspect_err(|error| self.record_damage(error))?;
         let caching = self.file_ids.caching(first.file.file_id());
+        let blocks = match self.second_level_of(first.kind, policy, caching) {
+            Some(second_level) => second_level.load_run(first, bytes, policy).await,
+            None => blocks_of(first.file.load_range(first, bytes).await),
+        };
+        let blocks = blocks.inspect_err(|error| self.record_damage(error))?;
         for block in &blocks {
             if self.should_cache(block.kind(), block.heap_len(), policy, caching) {
                 self.insert(block.clone(), caching);
             }
         }
         Ok(blocks)
+    }
+
+    /// Caches a block that its file's family wants to be cached before it is read: in the second
+    /// level, if there is one, and in memory, if there is room. Returns whether the caches have
+    /// room for more.
+    pub(crate) async fn cache_prefetched(&self, file: &Reader, loaded: &LoadedBlock) -> bool {
+        let caching = self.file_ids.caching(loaded.block.file_id());
+        let in_memory = self.cache_if_room(&loaded.block);
+        match self.second_level_of(loaded.block.kind(), CachePolicy::All, caching) {
+            Some(second_level) => second_level.prefetched(file, loaded).await || in_memory,
+            // Blocks without cells are read again when they are needed.
+            None => in_memory || self.second_level.is_some() && !has_cells(loaded.block.kind()),
+        }
     }
 
     /// Loads all blocks of a miss concurrently. `read_ahead` selects the blocks at which reading
@@ -303,6 +355,11 @@ impl BlockSource for BlockLoader {
     fn prefetch(&self, file_id: u64, offset: u64) {
         recent_blocks::prefetch(BlockKey { file_id, offset });
     }
+}
+
+/// The blocks without their bytes.
+fn blocks_of<E>(loaded: std::result::Result<Vec<LoadedBlock>, E>) -> std::result::Result<Vec<Arc<Block>>, E> {
+    loaded.map(|blocks| blocks.into_iter().map(|loaded| loaded.block).collect())
 }
 
 /// Completes when all of `futures` have completed. The outputs are in the order of the futures.

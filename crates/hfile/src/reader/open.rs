@@ -1,7 +1,7 @@
 //! Opens a file: trailer, root of the index, file info, index of the Bloom chunks.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use cell::key;
@@ -119,6 +119,7 @@ impl Section<'_> {
             delete_family_bloom,
             assigned_seq_id: options.assigned_seq_id,
             bloom_failed: AtomicBool::new(false),
+            identity: OnceLock::new(),
         }))
     }
 
@@ -140,7 +141,7 @@ impl Section<'_> {
         }
         let target = Target { offset: at, len: 0 };
         let loaded = load_block(&**self.file, self.file_id, target, self.end, &self.format).await?;
-        loaded.map_err(|fault| fault.at(self.file.path(), at))
+        loaded.map(|(block, _)| block).map_err(|fault| fault.at(self.file.path(), at))
     }
 
     /// The block, if it lies completely within the tail and is valid.

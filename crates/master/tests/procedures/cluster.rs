@@ -330,6 +330,7 @@ fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName
         dead_log_records: Vec::new(),
         lease: Lease::unlimited(),
         quota_reader: None,
+        second_level_cache: None,
         response_budget: base::budget::Budget::new(1 << 30),
         on_fatal: Arc::new(|_| ()),
         on_stop: Arc::new(|_| ()),

@@ -162,6 +162,7 @@ pub async fn start_server(
         log_records: root.log_records(),
         lease: regionserver::Lease::unlimited(),
         quota_reader: None,
+        second_level_cache: None,
         info_port: 16030,
         options: options(),
         response_budget: rpc::server::Shared::new(&ServerOptions::default()).response_budget().clone(),

@@ -20,24 +20,25 @@ impl RegionServerPages {
         let (all, window) = (RegionSnapshot::all(&self.server), self.context.window());
         let sums = Sums::new(&all);
         let [tables, regions] = self.regions(selected_regions(&all, query)?, &all, query)?;
+        let mut sections = vec![
+            Section::Findings(self.findings(&all, &window)),
+            Section::Tiles(self.tiles(&window, &sums)),
+            Section::Plots(plots(&window)),
+            self.newest_slow(),
+            Section::HeatMap(self.hot_regions()),
+            Section::Table(self.hot_rows()),
+            Section::Shares(self.shares(&all)),
+            Section::Facts(self.work(&all)),
+            Section::Table(self.active_regions(&all)),
+            Section::Facts(self.logs_and_connections()),
+        ];
+        sections.extend(self.second_level_cache().map(Section::Facts));
+        sections.extend([tables, regions]);
         Ok(Page {
             title: format!("Region server {}", self.server.name().host),
             subtitle: self.subtitle(),
             up: None,
-            sections: vec![
-                Section::Findings(self.findings(&all, &window)),
-                Section::Tiles(self.tiles(&window, &sums)),
-                Section::Plots(plots(&window)),
-                self.newest_slow(),
-                Section::HeatMap(self.hot_regions()),
-                Section::Table(self.hot_rows()),
-                Section::Shares(self.shares(&all)),
-                Section::Facts(self.work(&all)),
-                Section::Table(self.active_regions(&all)),
-                Section::Facts(self.logs_and_connections()),
-                tables,
-                regions,
-            ],
+            sections,
         })
     }
 
@@ -188,6 +189,28 @@ impl RegionServerPages {
             .and("Evicted blocks", Value::count(cache.evictions))
             .and("Connections", Value::count(self.identity.shared.connections() as u64))
             .and("Open scanners", Value::count(self.server.scanners().open_count() as u64))
+    }
+
+    /// The second level of the block cache; `None` if there is none.
+    fn second_level_cache(&self) -> Option<Facts> {
+        let cache = self.server.second_level_cache_stats()?;
+        let state = if cache.is_enabled { "in use" } else { "disabled: the SSD does not respond" };
+        let facts = Facts::new("Second-level block cache")
+            .and("State", Value::text(state))
+            .and("Size", Value::bytes(cache.capacity_bytes))
+            .and("Used", Value::bytes(cache.used_bytes))
+            .and("Memory of the index", Value::bytes(cache.memory_bytes))
+            .and("Cached blocks", Value::count(cache.blocks))
+            .and("Hits", Value::count(cache.hits))
+            .and("Misses", Value::count(cache.misses))
+            .and("Evicted blocks", Value::count(cache.evictions))
+            .and("Blocks written", Value::count(cache.writes))
+            .and("Used blocks copied", Value::count(cache.copies))
+            .and("Blocks dropped", Value::count(cache.dropped_blocks()))
+            .and("Bytes written (wear)", Value::bytes(cache.written_bytes))
+            .and("Damaged records", Value::count(cache.mismatches))
+            .and("Errors and timeouts", Value::count(cache.read_errors + cache.timeouts));
+        Some(facts)
     }
 }
 

@@ -25,6 +25,7 @@ mod flush;
 mod inventory;
 mod maintenance;
 mod metrics;
+mod moved_files;
 mod open;
 mod options;
 mod output;

@@ -39,6 +39,8 @@ pub enum Role {
     MajorCompaction,
     /// Values that are too large for the other files of a store.
     Mob,
+    /// A file that is no longer part of a store, but still needed, for example by a snapshot.
+    Archive,
     /// The copy of a file that moves to another disk.
     Moved,
     /// A small file that describes others.
@@ -57,7 +59,7 @@ impl Purpose {
             Role::Log => IoClass::Log,
             Role::Flush | Role::Mob | Role::Metadata => IoClass::Flush,
             Role::MinorCompaction | Role::MajorCompaction => IoClass::Compaction,
-            Role::Moved => IoClass::Move,
+            Role::Archive | Role::Moved => IoClass::Move,
         }
     }
 

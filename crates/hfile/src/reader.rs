@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use base::pages::Pages;
 use bytes::Bytes;
 use cell::{CellOrder, key};
-use fs::{FilePath, FileReader, FileSystem};
+use fs::{FilePath, FileReader, FileSystem, IoClass};
 
 use crate::block::header::{HEADER_LEN, Header};
 use crate::block::kind::BlockKind;
@@ -182,16 +182,17 @@ impl Reader {
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the block fails its checks twice or has another
     /// kind than requested.
     pub async fn load(&self, block: &BlockRef) -> Result<Arc<Block>> {
-        self.load_with_bytes(block).await.map(|loaded| loaded.block)
+        self.load_for(IoClass::Read, block).await.map(|loaded| loaded.block)
     }
 
-    /// Like [`load`](Reader::load), with the bytes of the block.
+    /// Like [`load`](Reader::load) with a read of this class. Also returns the bytes of the block.
     ///
     /// # Errors
     /// Those of [`load`](Reader::load).
-    pub async fn load_with_bytes(&self, block: &BlockRef) -> Result<LoadedBlock> {
+    pub async fn load_for(&self, class: IoClass, block: &BlockRef) -> Result<LoadedBlock> {
         let target = Target { offset: block.offset, len: block.len };
-        let loaded = load_block(&*self.file, self.file_id, target, self.blocks_end(), &self.format).await;
+        let loaded = load_block((&*self.file, class), self.file_id, target, self.blocks_end(), &self.format);
+        let loaded = loaded.await;
         let failed = |fault: Fault| {
             if block.kind == BlockKind::BloomChunk {
                 self.bloom_failed.store(true, atomic::Ordering::Relaxed);
@@ -205,8 +206,7 @@ impl Reader {
         Ok(LoadedBlock { block: Arc::new(loaded), on_disk })
     }
 
-    /// The block in `on_disk`, bytes that [`load_with_bytes`](Reader::load_with_bytes) returned
-    /// earlier. `unused_bytes` is the memory that they keep in addition to their length. `None` if
+    /// The block in `on_disk`, bytes that [`load_for`](Reader::load_for) returned earlier. `unused_bytes` is the memory that they keep in addition to their length. `None` if
     /// they are not the block.
     pub fn decode(&self, block: &BlockRef, on_disk: Bytes, unused_bytes: usize) -> Option<Arc<Block>> {
         let is_of_length = block.len == 0 || block.len as usize == on_disk.len();
@@ -220,14 +220,19 @@ impl Reader {
     ///
     /// # Errors
     /// As for [`Reader::load`] of the first block.
-    pub async fn load_range(&self, first: &BlockRef, bytes: usize) -> Result<Vec<LoadedBlock>> {
+    pub async fn load_range(
+        &self,
+        class: IoClass,
+        first: &BlockRef,
+        bytes: usize,
+    ) -> Result<Vec<LoadedBlock>> {
         if bytes > first.len as usize {
-            let blocks = self.load_from(first.offset, bytes).await?;
+            let blocks = self.load_from(class, first.offset, bytes).await?;
             if blocks.first().is_some_and(|loaded| loaded.block.kind() == first.kind) {
                 return Ok(blocks);
             }
         }
-        Ok(vec![self.load_with_bytes(first).await?])
+        Ok(vec![self.load_for(class, first).await?])
     }
 
     /// Loads the blocks, of any kind, in the `bytes` bytes from `offset`, which must be the start
@@ -236,9 +241,10 @@ impl Reader {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub async fn load_from(&self, offset: u64, bytes: usize) -> Result<Vec<LoadedBlock>> {
+    pub async fn load_from(&self, class: IoClass, offset: u64, bytes: usize) -> Result<Vec<LoadedBlock>> {
         let available = self.blocks_end().saturating_sub(offset);
-        let bytes_read = self.file.read_at(offset, (bytes as u64).min(available) as usize).await?;
+        let len = (bytes as u64).min(available) as usize;
+        let bytes_read = self.file.read_for(class, offset, len).await?;
         let mut blocks = Vec::new();
         let mut at = 0;
         while let Ok(header) = Header::parse(&bytes_read[at..])
@@ -312,7 +318,7 @@ pub struct LoadedBlock {
 ///
 /// The outer result is that of the file system, and the inner [`Parsed`] that of the checks.
 async fn load_block(
-    file: &dyn FileReader,
+    file: (&dyn FileReader, IoClass),
     file_id: u64,
     target: Target,
     end: u64,
@@ -326,7 +332,7 @@ async fn load_block(
 }
 
 async fn try_load(
-    file: &dyn FileReader,
+    (file, class): (&dyn FileReader, IoClass),
     file_id: u64,
     target: Target,
     end: u64,
@@ -338,7 +344,7 @@ async fn try_load(
     } else if available < HEADER_LEN as u64 {
         return Ok(Err(Fault::Damaged("block starts past the end of the blocks")));
     } else {
-        match Header::parse(&file.read_at(target.offset, HEADER_LEN).await?) {
+        match Header::parse(&file.read_for(class, target.offset, HEADER_LEN).await?) {
             Ok(header) => header.total_len(),
             Err(fault) => return Ok(Err(fault)),
         }
@@ -346,7 +352,7 @@ async fn try_load(
     if len as u64 > available || len > PAYLOAD_LEN_MAX + HEADER_LEN {
         return Ok(Err(Fault::Damaged("block extends past the end of the blocks")));
     }
-    let on_disk = file.read_at(target.offset, len).await?;
+    let on_disk = file.read_for(class, target.offset, len).await?;
     let block = Block::decode(on_disk.clone(), file_id, target.offset, format);
     Ok(block.map(|block| (block.with_unused_capacity(file.read_overhead_bytes()), on_disk)))
 }

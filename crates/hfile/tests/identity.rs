@@ -45,7 +45,7 @@ fn files_have_the_same_identity_only_if_name_and_contents_are_equal() {
 #[test]
 fn stored_bytes_are_decoded_only_as_the_block_they_are() {
     let reader = opened("f/name", &cells(100, 7), 5);
-    let blocks = support::run(reader.load_from(0, 1 << 20)).unwrap();
+    let blocks = support::run(reader.load_from(fs::IoClass::Read, 0, 1 << 20)).unwrap();
     assert!(blocks.len() > 5);
     let at = |index: usize| BlockRef {
         file: reader.clone(),
@@ -53,7 +53,7 @@ fn stored_bytes_are_decoded_only_as_the_block_they_are() {
         len: blocks[index].block.on_disk_len(),
         kind: blocks[index].block.kind(),
     };
-    let loaded = support::run(reader.load_with_bytes(&at(2))).unwrap();
+    let loaded = support::run(reader.load_for(fs::IoClass::Read, &at(2))).unwrap();
     assert_eq!(loaded.on_disk, blocks[2].on_disk);
     let decoded = reader.decode(&at(2), loaded.on_disk.clone(), 0).unwrap();
     assert_eq!((decoded.offset(), decoded.heap_len()), (at(2).offset, blocks[2].block.heap_len()));

@@ -274,7 +274,7 @@ proptest! {
                 },
                 Err(Stop::Miss(miss)) => {
                     loads += 1;
-                    for loaded in support::run(reader.load_range(&miss.blocks[0], 4000)).unwrap() {
+                    for loaded in support::run(reader.load_range(fs::IoClass::Read, &miss.blocks[0], 4000)).unwrap() {
                         source.supply(loaded.block);
                     }
                 }

@@ -10,6 +10,7 @@
 //!   their metrics;
 //! * [`locality`]: which share of their bytes is on this host;
 //! * [`disk`]: the disk; `disk_poll`: its free space and its loss;
+//! * [`FileMoves`]: moves files between storage tiers;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
 //! * [`quotas`]: limits on what calls may use per time unit;
@@ -29,6 +30,7 @@ pub mod disk;
 mod disk_poll;
 pub mod errors;
 pub mod fatal;
+mod file_moves;
 pub mod hotspots;
 pub mod instruments;
 pub mod lease;
@@ -53,6 +55,7 @@ pub mod users;
 pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
+pub use file_moves::FileMoves;
 pub use lease::Lease;
 pub use open_scanner::OpenScanner;
 pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

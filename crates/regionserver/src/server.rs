@@ -28,6 +28,7 @@ use crate::clock_jumps::{self, ClockInstruments};
 use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
 use crate::fatal::{FatalErrors, OnFatal};
+use crate::file_moves::FileMoves;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::lease::Lease;
@@ -86,6 +87,8 @@ pub struct RegionServerParts {
     pub quota_reader: Option<QuotaReader>,
     /// The second level of the block cache, if there is one.
     pub second_level_cache: Option<Arc<SsdCache>>,
+    /// How files move between storage tiers, if `fs` has tiers.
+    pub file_moves: Option<FileMoves>,
     /// Settings.
     pub options: RegionServerOptions,
     /// The budget of response bytes that are being built or sent, shared with the RPC servers.
@@ -209,6 +212,7 @@ pub struct RegionServer {
     lease: Lease,
     quota_reader: Option<QuotaReader>,
     second_level_cache: Option<Arc<SsdCache>>,
+    file_moves: Option<FileMoves>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     fatal_errors: FatalErrors,
@@ -234,6 +238,7 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            file_moves,
             response_budget,
             on_fatal,
             on_stop,
@@ -330,6 +335,7 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            file_moves,
             master: OnceLock::new(),
             on_stop,
             fatal_errors,
@@ -382,6 +388,9 @@ impl RegionServer {
             }
         });
         self.watch_disk();
+        if let Some(moves) = self.file_moves.clone() {
+            self.move_files(moves);
+        }
         pauses::watch(self.env(), &self.pauses);
         clock_jumps::watch(self.env(), &self.clock_jumps);
         locality::watch(self.env(), &self.localities, &self.services.fs, &self.regions);
@@ -786,6 +795,11 @@ impl RegionServer {
     /// The log of user regions, and the log of `hbase:meta`.
     pub(crate) fn logs(&self) -> [&Arc<wal::Log>; 2] {
         [&self.services.log, &self.meta_log]
+    }
+
+    /// The layout of the root directory.
+    pub(crate) fn root(&self) -> &RootDir {
+        &self.services.root
     }
 
     pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::tiers::TieredFs;
 use base::config::{Config, RootUri};
 use base::env::Env;
 use base::pool::Pool;
@@ -31,6 +32,8 @@ pub(crate) struct DataDirectory {
     pub(crate) instruments: Arc<fs::measured::Instruments>,
     pub(crate) root: RootDir,
     pub(crate) cluster_id: String,
+    /// The storage tiers, if there are some.
+    pub(crate) tiers: Option<TieredFs>,
     // None on HDFS, where the leases of files protect them.
     _lock: Option<DirectoryLock>,
 }
@@ -105,7 +108,7 @@ impl DataDirectory {
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
         let (disk, cluster_id) = (Disk::remote(), identity.cluster_id);
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: None })
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, tiers: None, _lock: None })
     }
 
     /// Opens a directory of this machine.
@@ -136,7 +139,11 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
-        let local = with_tiers(env, config, local, dir, &root, users).await?;
+        let tiers = with_tiers(env, config, &local, dir, &root, users).await?;
+        let local: Arc<dyn FileSystem> = match &tiers {
+            Some(tiers) => Arc::new(tiers.clone()),
+            None => local,
+        };
         let local: Arc<dyn FileSystem> = match users {
             Users::One => local,
             Users::Cluster(_) => Arc::new(fs::shared::Shared::new(local)),
@@ -188,31 +195,31 @@ impl DataDirectory {
             lock.share().map_err(|error| format!("cannot share the data directory {shown}: {error}"))?;
         }
         let cluster_id = identity.cluster_id;
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, tiers, _lock: Some(lock) })
     }
 }
 
-/// The same file system, with the storage tiers of the options.
+/// The storage tiers of the options, with the names of `home`; `None` without tiers.
 async fn with_tiers(
     env: &Env,
     config: &Config,
-    home: Arc<dyn FileSystem>,
+    home: &Arc<dyn FileSystem>,
     dir: &Path,
     root: &RootDir,
     users: Users<'_>,
-) -> Result<Arc<dyn FileSystem>, String> {
+) -> Result<Option<TieredFs>, String> {
     let options = tiers::configured(config)?;
     if options.is_empty() {
-        return Ok(home);
+        return Ok(None);
     }
     if let Users::Cluster(_) = users {
         let reason = "tiers need one process that uses the root directory alone; the processes of a cluster use \
                       the storage policies of HDFS";
         return Err(config.refused("grampus.tiers", reason.to_string()).to_string());
     }
-    let identity = root.open_or_create(&*home, &*env.random).await;
+    let identity = root.open_or_create(&**home, &*env.random).await;
     let identity = identity.map_err(|error| format!("the data directory {}: {error}", dir.display()))?;
-    Ok(tiers::open(env, config, options, (home, dir), &identity.cluster_id).await?)
+    tiers::open(env, config, options, (home.clone(), dir), &identity.cluster_id).await.map(Some)
 }
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same

@@ -37,6 +37,7 @@ use crate::second_level_cache;
 use crate::settings::{Limits, chore_options, on_damage, region_server_options};
 use crate::signals::Stop;
 use crate::sinks::{RoleMetrics, Sinks};
+use crate::tiers;
 
 /// If no write finishes for this long during a stop, the disk does not respond. The process then
 /// exits without completing the stop.
@@ -317,6 +318,7 @@ impl Node {
             lease: Lease::unlimited(),
             quota_reader: None,
             second_level_cache: second_level_cache::open(env, config).await,
+            file_moves: tiers::moves(config, data.tiers.as_ref()),
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),

@@ -11,6 +11,7 @@ use cell::schema::{BlockEncoding, Compression};
 use fs::FileSystem;
 use fs::local::LocalFs;
 use fs::scheduled::{DeviceClass, DeviceQueue, ScheduledFs};
+use regionserver::FileMoves;
 use tiers::{
     DiskClass, Gauge, KnownVolumes, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs,
     Volume, VolumeError, parse_classes, parse_tiers,
@@ -69,7 +70,7 @@ pub(crate) async fn open(
     options: Vec<TierOptions>,
     (home, root): (Arc<dyn FileSystem>, &Path),
     database: &str,
-) -> Result<Arc<TieredFs>, String> {
+) -> Result<TieredFs, String> {
     let placement = Placement::new(options.iter().map(|tier| tier.rule.clone()).collect())
         .with_policies(&config.wal_storage_policy, &config.store_storage_policy);
     let of_root = |error: fs::Error| format!("{}: {error}", root.display());
@@ -97,7 +98,16 @@ pub(crate) async fn open(
         }
         tiers.push(Tier { name, class, volumes });
     }
-    Ok(Arc::new(TieredFs::open(env, home, tiers, placement).await.map_err(of_root)?))
+    TieredFs::open(env, home, tiers, placement).await.map_err(of_root)
+}
+
+/// How files move between the tiers.
+pub(crate) fn moves(config: &Config, tiers: Option<&TieredFs>) -> Option<FileMoves> {
+    Some(FileMoves {
+        tiers: tiers?.clone(),
+        period: Duration::from_millis(config.tier_move_period_ms),
+        bytes_per_s_max: config.tier_move_rate_max,
+    })
 }
 
 async fn open_volume(

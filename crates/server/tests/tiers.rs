@@ -93,6 +93,46 @@ fn files_are_on_the_disks_of_their_tiers_and_survive_a_kill() {
 }
 
 #[test]
+fn files_move_when_a_policy_changes() {
+    let dir = TempDir::new();
+    let (data, fast, slow) = (dir.join("data"), dir.join("fast"), dir.join("slow"));
+    // The disk of the machine that runs this test may be nearly full.
+    let (fast_dir, slow_dir) = (fast.display(), slow.display());
+    let tiers = format!("grampus.tiers=fast ssd {fast_dir} fill.max=100%; slow hdd {slow_dir} fill.max=100%");
+    let server = Server::start_with(&data, &["--set", &tiers, "--set", "grampus.tier.move.period=100 ms"]);
+    let script = "create 't', 'f'\nput 't', 'r', 'f:q', 'first'\nflush 't'\nput 't', 's', 'f:q', 'second'\n\
+                  flush 't'\n";
+    let made = server.shell(script);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let targets = || -> Vec<_> {
+        let links = links(&data).into_iter().filter(|link| is_file_of("t")(&link));
+        links.filter_map(|link| fs::read_link(link).ok()).collect()
+    };
+    assert!(targets().iter().all(|target| target.starts_with(&fast)) && targets().len() == 2);
+    server.shell("alter 't', {NAME => 'f', STORAGE_POLICY => 'HOT'}\n");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !targets().iter().all(|target| target.starts_with(&slow)) {
+        assert!(Instant::now() < deadline, "the files follow the policy");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Nobody holds the old bytes: neither a name nor an open file.
+    let open_on_fast = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+        let targets = open.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        targets
+            .filter(|target| target.starts_with(&fast) && target.to_str().unwrap().contains("(deleted)"))
+            .count()
+    };
+    while open_on_fast() > 0 {
+        assert!(Instant::now() < deadline, "the server closes files that moved away");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let found = text(&server.shell("scan 't'\n").stdout).to_string();
+    assert!(found.contains("first") && found.contains("second"), "{found}");
+    server.stop();
+}
+
+#[test]
 fn a_missing_disk_makes_its_files_unavailable_and_not_empty() {
     let dir = TempDir::new();
     let (data, slow) = (dir.join("data"), dir.join("slow"));

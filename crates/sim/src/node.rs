@@ -171,6 +171,7 @@ fn region_server_parts(
         lease: Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        file_moves: None,
         response_budget: base::budget::Budget::new(64 << 20),
         on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),
         on_stop: Arc::new(move |why| on_stop.exit(why)),

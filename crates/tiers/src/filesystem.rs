@@ -14,8 +14,10 @@ use tokio::sync::{RwLock, oneshot};
 use tracing::warn;
 
 use crate::choice::choose;
+use crate::heat::Heat;
 use crate::known::KnownVolumes;
 use crate::placement::Placement;
+use crate::plan::{Located, PlannedMove, StoredFile, TierSpace, plan};
 use crate::reader::TieredReader;
 use crate::sweep;
 use crate::target::Target;
@@ -39,6 +41,7 @@ pub(crate) struct Shared {
     /// for writing: a file that was deleted meanwhile must not get its name back. It is held across
     /// calls on names in the home, and never across reads or writes of bytes.
     pub(crate) names: RwLock<()>,
+    heat: Heat,
 }
 
 impl TieredFs {
@@ -55,7 +58,15 @@ impl TieredFs {
     ) -> Result<TieredFs> {
         let all = tiers.iter().flat_map(|tier| &tier.volumes).filter(|volume| !volume.is_home());
         let volumes = all.map(|volume| (volume.id().to_owned(), volume.clone())).collect();
-        let shared = Shared { env: env.clone(), home, tiers, volumes, placement, names: RwLock::new(()) };
+        let shared = Shared {
+            env: env.clone(),
+            home,
+            tiers,
+            volumes,
+            placement,
+            names: RwLock::new(()),
+            heat: Heat::default(),
+        };
         let fs = TieredFs { shared: Arc::new(shared) };
         fs.poll().await;
         sweep::sweep(&fs.shared).await?;
@@ -107,7 +118,22 @@ impl TieredFs {
     /// Errors of the home.
     pub async fn tier_of(&self, path: &FilePath) -> Result<Option<&Tier>> {
         let found = self.shared.place_of(path).await?;
-        Ok(found.and_then(|place| self.shared.tier_with(&place)))
+        Ok(found.and_then(|place| self.shared.tier_with(&place)).map(|at| &self.tiers()[at]))
+    }
+
+    /// Which of these files should be moved, most urgent first.
+    ///
+    /// # Errors
+    /// Errors of the home.
+    pub async fn plan(&self, files: Vec<StoredFile>) -> Result<Vec<PlannedMove>> {
+        let shared = &self.shared;
+        shared.heat.forget_closed();
+        let mut located = Vec::new();
+        for file in files {
+            located.extend(shared.located(file).await?);
+        }
+        let spaces = shared.tiers.iter().map(TierSpace::of).collect();
+        Ok(plan((&shared.placement, &shared.tiers), located, spaces, shared.env.clock.now_ms()))
     }
 }
 
@@ -125,13 +151,27 @@ impl Shared {
         Ok(found.map(|status| place(&status)))
     }
 
-    fn tier_with(&self, place: &Place) -> Option<&Tier> {
-        self.tiers.iter().find(|tier| {
+    /// The position of the tier of a place.
+    fn tier_with(&self, place: &Place) -> Option<usize> {
+        self.tiers.iter().position(|tier| {
             tier.volumes.iter().any(|volume| match place {
                 Place::Home => volume.is_home(),
                 Place::Volume(target) => volume.id() == target.volume,
             })
         })
+    }
+
+    /// Where a file is; `None` if it cannot be moved, because it is gone, or its volume is not
+    /// available.
+    async fn located(&self, file: StoredFile) -> Result<Option<Located>> {
+        let Some(place) = self.place_of(&file.path).await? else { return Ok(None) };
+        let tier = self.tier_with(&place);
+        if tier.is_none() && place != Place::Home {
+            return Ok(None);
+        }
+        let bytes = file.purpose.expected_bytes.max(1);
+        let reads = self.heat.bytes_read(&file.path, self.env.clock.monotonic()) / bytes as f64;
+        Ok(Some(Located { file, tier, reads }))
     }
 
     /// The volume of a link.
@@ -146,6 +186,11 @@ impl Shared {
     /// The volumes other than the home.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
         self.volumes.values()
+    }
+
+    /// The home, if it is part of a tier.
+    fn home_volume(&self) -> Option<&Arc<Volume>> {
+        self.all_volumes().find(|volume| volume.is_home())
     }
 
     fn all_volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
@@ -303,12 +348,16 @@ impl Shared {
                 let volume = self.volume(&target, path)?;
                 (volume.fs(), target.path(), Some(volume))
             }
-            Some(Place::Home) | None => (&self.home, path.clone(), None),
+            Some(Place::Home) | None => (&self.home, path.clone(), self.home_volume()),
         };
         let opened = if uncached { fs.open_uncached(&at).await } else { fs.open(&at).await };
         let Some(volume) = volume else { return opened };
         match opened {
-            Ok(inner) => Ok(Arc::new(TieredReader::new(inner, path, volume))),
+            Ok(inner) => {
+                let heat = (self.heat.of(path), self.env.clock.clone());
+                Ok(Arc::new(TieredReader::new(inner, path, volume, heat)))
+            }
+            Err(error) if volume.is_home() => Err(error),
             Err(error) => Err(volume.failed(error, path)),
         }
     }

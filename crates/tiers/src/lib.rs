@@ -6,6 +6,8 @@
 //! * [`Placement`]: the rules that choose the tiers for a new file;
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
+//! * [`PlannedMove`]: a file that should be on another tier, because of the rules, of how often it is
+//!   read (`heat`), or of the space;
 //! * [`Mover`]: moves a file to another tier while it is read;
 //! * [`KnownVolumes`]: the volumes that the database has had;
 //! * `sweep`: removes copies that no name refers to.
@@ -30,10 +32,12 @@
 mod choice;
 mod class;
 mod filesystem;
+mod heat;
 mod known;
 mod mover;
 mod options;
 mod placement;
+mod plan;
 mod reader;
 mod sweep;
 mod target;
@@ -47,6 +51,7 @@ pub use known::KnownVolumes;
 pub use mover::{MoveError, Mover};
 pub use options::{TierDirectory, TierOptions, parse_classes, parse_tiers};
 pub use placement::{Placement, TierRule};
+pub use plan::{PlannedMove, StoredFile};
 pub use tier::Tier;
 pub use volume::{Gauge, Health, Volume, VolumeError};
 

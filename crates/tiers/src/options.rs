@@ -91,6 +91,7 @@ fn parse_tier(text: &str, classes: &[DiskClass], mut rule: TierRule) -> Result<T
             "roles" => rule.roles = value.split(',').map(parse_role).collect::<Result<_, _>>()?,
             "file.bytes.max" => rule.file_bytes_max = Some(parse_bytes(value).ok_or_else(invalid)?),
             "age.max" => rule.age_ms_max = Some(parse_millis(value).ok_or_else(invalid)?),
+            "fill.max" => rule.fill_max = parse_percent(value).ok_or_else(invalid)?,
             _ => set(&mut class, key, value).ok_or_else(|| unknown(word))?,
         }
     }
@@ -136,13 +137,19 @@ fn set(class: &mut DiskClass, key: &str, value: &str) -> Option<()> {
 
 fn unknown(word: &str) -> String {
     format!(
-        "`{word}` is not known; known are roles, file.bytes.max, age.max, type, writers, codec, encoding \
-         and direct, each with `=` and a value"
+        "`{word}` is not known; known are roles, file.bytes.max, age.max, fill.max, type, writers, codec, \
+         encoding and direct, each with `=` and a value"
     )
 }
 
 fn key_and_value(word: &str) -> Result<(&str, &str), String> {
     word.split_once('=').ok_or_else(|| unknown(word))
+}
+
+/// The share of a percentage from 1 % to 100 %.
+fn parse_percent(text: &str) -> Option<f64> {
+    let percent: u8 = text.strip_suffix('%')?.parse().ok()?;
+    (1..=100).contains(&percent).then(|| f64::from(percent) / 100.0)
 }
 
 fn storage_type(text: &str) -> Option<StorageType> {
@@ -162,7 +169,12 @@ fn parse_role(text: &str) -> Result<Role, String> {
         "minor" => Role::MinorCompaction,
         "major" => Role::MajorCompaction,
         "mob" => Role::Mob,
-        _ => return Err(format!("`{text}` is not a role; the roles are log, flush, minor, major and mob")),
+        "archive" => Role::Archive,
+        _ => {
+            return Err(format!(
+                "`{text}` is not a role; the roles are log, flush, minor, major, mob and archive"
+            ));
+        }
     })
 }
 
@@ -180,7 +192,7 @@ mod tests {
 
     #[test]
     fn tiers_are_parsed() {
-        let text = "fast nvme /nvme0/g,/nvme1/g roles=log,flush file.bytes.max=1536MiB;\n disk hdd root,/d1/g \
+        let text = "fast nvme /nvme0/g,/nvme1/g roles=log,flush file.bytes.max=1536MiB fill.max=85%;\n disk hdd root,/d1/g \
                     codec=ZSTD age.max=7d;";
         let tiers = parse_tiers(text, &[]).unwrap();
         assert_eq!(tiers.len(), 2);
@@ -190,6 +202,7 @@ mod tests {
         );
         assert_eq!(tiers[0].rule.roles, [Role::Log, Role::Flush]);
         assert_eq!(tiers[0].rule.file_bytes_max, Some(1536 << 20));
+        assert_eq!((tiers[0].rule.fill_max, tiers[1].rule.fill_max), (0.85, 0.9));
         assert_eq!(tiers[1].directories[0], TierDirectory::Root);
         assert_eq!(tiers[1].class.compression.as_deref(), Some("ZSTD"));
         assert_eq!(tiers[1].rule.age_ms_max, Some(7 * 86_400_000));
@@ -213,6 +226,7 @@ mod tests {
             ("fast nvme /a roles=logs", "`logs`"),
             ("fast nvme /a color=red", "`color=red`"),
             ("fast nvme /a file.bytes.max=much", "`file.bytes.max=much`"),
+            ("fast nvme /a fill.max=101%", "`fill.max=101%`"),
             ("a nvme /a; a hdd /b", "two tiers"),
             ("a nvme /a; b hdd /a", "listed twice"),
             ("a nvme /a,/a", "listed twice"),

@@ -39,6 +39,11 @@ options! {
         /// Further classes of disks, separated by semicolons: a name and properties, such as
         /// `qlc type=ssd writers=2`. See `docs/tiers.md`.
         tier_classes: String = "grampus.tier.classes", "", text;
+        /// Maximum number of bytes per second that move between tiers. 0: files stay where they were
+        /// written.
+        tier_move_rate_max: u64 = "grampus.tier.move.rate.max", "64 MiB", bytes;
+        /// The pause between two searches for files to move.
+        tier_move_period_ms: u64 = "grampus.tier.move.period", "60 s", millis;
         /// The storage policy of logs: `NONE`, `ALL_SSD`, `ONE_SSD`, `HOT`, `WARM`, `COLD` or
         /// `LAZY_PERSIST`. With `NONE`, the rules of the tiers decide.
         wal_storage_policy: String = "hbase.wal.storage.policy", "NONE", text;

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use base::env::TaskClass;
+use fs::IoClass;
 use hfile::{Block, BlockKind, BlockRef, Writer};
 use tracing::debug;
 
@@ -16,6 +17,8 @@ use crate::store::StoreFile;
 
 /// Bytes prefetched per read.
 const READ_BYTES: usize = 1 << 20;
+/// The class of the reads. No call waits for them, so they yield to others as compactions do.
+const READ_CLASS: IoClass = IoClass::Compaction;
 
 /// A block that belongs in the cache but found no space, because the blocks it replaces are still
 /// cached.
@@ -91,7 +94,7 @@ impl Region {
 /// block that cannot be read; a later read reports the error.
 async fn prefetch(loader: &BlockLoader, file: &StoreFile) -> ControlFlow<()> {
     let mut offset = 0;
-    while let Ok(blocks) = file.reader().load_from(offset, READ_BYTES).await
+    while let Ok(blocks) = file.reader().load_from(READ_CLASS, offset, READ_BYTES).await
         && let Some(last) = blocks.last()
     {
         offset = last.block.offset() + u64::from(last.block.on_disk_len());
@@ -112,7 +115,7 @@ async fn load_uncached(
 ) -> ControlFlow<()> {
     for UncachedBlock { offset, len, kind } in uncached {
         let block = BlockRef { file: file.reader().clone(), offset: *offset, len: *len, kind: *kind };
-        let Ok(loaded) = file.reader().load_with_bytes(&block).await else { break };
+        let Ok(loaded) = file.reader().load_for(READ_CLASS, &block).await else { break };
         if !loader.cache_prefetched(file.reader(), &loaded).await {
             return ControlFlow::Break(());
         }

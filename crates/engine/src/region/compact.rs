@@ -54,7 +54,7 @@ impl CompactionThrottle for Unthrottled {
     }
 }
 
-/// The compactions of a store.
+/// The files of a store that are being replaced: by compactions, or because their bytes moved.
 #[derive(Default)]
 pub(super) struct InProgress {
     // The files of compactions that are selected or running.
@@ -100,14 +100,24 @@ impl Drop for SelectedCompaction {
 }
 
 impl InProgress {
-    fn release(&mut self, files: &[Arc<StoreFile>]) {
+    pub(super) fn release(&mut self, files: &[Arc<StoreFile>]) {
         self.files.retain(|file| !files.iter().any(|released| Arc::ptr_eq(file, released)));
+    }
+
+    /// Whether a file is in use.
+    pub(super) fn has(&self, file: &Arc<StoreFile>) -> bool {
+        self.files.iter().any(|taken| Arc::ptr_eq(taken, file))
+    }
+
+    /// Marks a file as in use.
+    pub(super) fn take(&mut self, file: &Arc<StoreFile>) {
+        assert!(!self.has(file), "a file has one use at a time");
+        self.files.push(file.clone());
     }
 
     /// Indexes of the files that are in use by compactions.
     fn indexes_of(&self, files: &[Arc<StoreFile>]) -> Vec<usize> {
-        let is_taken = |file: &Arc<StoreFile>| self.files.iter().any(|taken| Arc::ptr_eq(taken, file));
-        (0..files.len()).filter(|at| is_taken(&files[*at])).collect()
+        (0..files.len()).filter(|at| self.has(&files[*at])).collect()
     }
 }
 
@@ -447,7 +457,7 @@ impl Region {
         }
     }
 
-    fn in_progress(&self, at: usize) -> MutexGuard<'_, InProgress> {
+    pub(super) fn in_progress(&self, at: usize) -> MutexGuard<'_, InProgress> {
         // Safe after a panic: the list of files is always consistent.
         self.compacting[at].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -134,6 +134,22 @@ impl OutputSource {
     }
 }
 
+/// What a file of a store is for.
+pub(super) fn purpose_of(file: &StoreFile, family: &FamilyDescriptor) -> Purpose {
+    let info = file.reader().info();
+    let role = match (info.is_major, info.compacted_files.is_empty()) {
+        (true, _) => Role::MajorCompaction,
+        (false, false) => Role::MinorCompaction,
+        (false, true) => Role::Flush,
+    };
+    Purpose {
+        role,
+        policy: family.attribute(STORAGE_POLICY).map(Into::into),
+        expected_bytes: file.len(),
+        newest_ms: u64::try_from(info.time_range.max).ok(),
+    }
+}
+
 /// Applies the preferences of the storage where the family states none. Only compactions do this: a
 /// flush must be fast.
 fn prefer(options: &mut WriterOptions, family: &FamilyDescriptor, wanted: &Preferences) {

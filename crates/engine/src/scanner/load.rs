@@ -17,7 +17,7 @@ use std::task::Poll;
 use base::spent::{self, Use};
 use cache::{BlockCache, BlockKey, KindStats, Stats};
 use cell::query::CellSelection;
-use fs::FilePath;
+use fs::{FilePath, IoClass};
 use hfile::{Block, BlockKind, BlockRef, BlockSource, LoadedBlock, Miss, Reader};
 use ssdcache::SecondLevel;
 
@@ -63,6 +63,14 @@ impl CachePolicy {
     /// The policy for reads of cells.
     pub(crate) fn of_reads(selection: &CellSelection) -> CachePolicy {
         if selection.cache_blocks { CachePolicy::All } else { CachePolicy::IndexesOnly }
+    }
+
+    /// The purpose of the reads, by which a disk orders its requests.
+    fn io_class(self) -> IoClass {
+        match self {
+            CachePolicy::All | CachePolicy::IfRoom | CachePolicy::IndexesOnly => IoClass::Read,
+            CachePolicy::Compaction => IoClass::Compaction,
+        }
     }
 }
 
@@ -250,7 +258,7 @@ impl BlockLoader {
     ) -> std::result::Result<Arc<Block>, hfile::Error> {
         let read = match self.second_level_of(block.kind, policy, caching) {
             Some(second_level) => second_level.load(block, policy).await,
-            None => block.file.load(block).await,
+            None => block.file.load_for(policy.io_class(), block).await.map(|loaded| loaded.block),
         };
         read.inspect_err(|error| self.record_damage(error))
     }
@@ -271,7 +279,7 @@ impl BlockLoader {
         let caching = self.file_ids.caching(first.file.file_id());
         let blocks = match self.second_level_of(first.kind, policy, caching) {
             Some(second_level) => second_level.load_run(first, bytes, policy).await,
-            None => blocks_of(first.file.load_range(first, bytes).await),
+            None => blocks_of(first.file.load_range(policy.io_class(), first, bytes).await),
         };
         let blocks = blocks.inspect_err(|error| self.record_damage(error))?;
         for block in &blocks {

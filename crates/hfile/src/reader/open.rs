@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use cell::key;
 use cell::schema::BloomType;
-use fs::{FilePath, FileReader, FileSystem};
+use fs::{FilePath, FileReader, FileSystem, IoClass};
 
 use super::{OpenOptions, Reader, load_block};
 use crate::block::header::Header;
@@ -140,7 +140,8 @@ impl Section<'_> {
             return Ok(block);
         }
         let target = Target { offset: at, len: 0 };
-        let loaded = load_block(&**self.file, self.file_id, target, self.end, &self.format).await?;
+        let file = (&**self.file, IoClass::Read);
+        let loaded = load_block(file, self.file_id, target, self.end, &self.format).await?;
         loaded.map(|(block, _)| block).map_err(|fault| fault.at(self.file.path(), at))
     }
 

@@ -331,6 +331,7 @@ fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName
         lease: Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        file_moves: None,
         response_budget: base::budget::Budget::new(1 << 30),
         on_fatal: Arc::new(|_| ()),
         on_stop: Arc::new(|_| ()),

@@ -163,6 +163,7 @@ pub async fn start_server(
         lease: regionserver::Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        file_moves: None,
         info_port: 16030,
         options: options(),
         response_budget: rpc::server::Shared::new(&ServerOptions::default()).response_budget().clone(),

@@ -84,6 +84,7 @@ async fn serve(process: Process) -> Result<(), String> {
         lease: Lease::new(move || lease.is_valid()),
         quota_reader: Some(quota_reader(&env, coordinator.clone(), &names)),
         second_level_cache: crate::second_level_cache::open(&env, &config).await,
+        file_moves: None,
         options: region_server_options(&config, &limits.memory),
         response_budget: limits.shared.response_budget().clone(),
         on_fatal: Arc::new(end_process),

@@ -29,7 +29,7 @@ impl BlocksOnSsd {
         if let Some(cached) = self.get(block).await {
             return Ok(cached);
         }
-        let loaded = block.file.load_with_bytes(block).await?;
+        let loaded = block.file.load_for(policy.io_class(), block).await?;
         if policy != CachePolicy::IndexesOnly {
             self.cache.offer(id_of(&block.file, block.offset), &loaded.on_disk);
         }
@@ -48,7 +48,7 @@ impl BlocksOnSsd {
         if !cached.is_empty() {
             return Ok(cached);
         }
-        let loaded = first.file.load_range(first, bytes).await;
+        let loaded = first.file.load_range(policy.io_class(), first, bytes).await;
         if policy != CachePolicy::IndexesOnly {
             for loaded in loaded.iter().flatten().filter(|loaded| loaded.block.kind() == first.kind) {
                 self.cache.offer(id_of(&first.file, loaded.block.offset()), &loaded.on_disk);

@@ -1,13 +1,16 @@
 //! The memory of all memstores of a server as one number.
 //!
-//! Every region reports how its memstores grow and shrink. Writers are refused while the sum is
-//! over the limit (`hbase.regionserver.global.memstore.size`); flushes begin at the low mark below
-//! it. The caller chooses which region is flushed.
+//! Every region reports how its memstores grow and shrink. Flushes begin at a low mark. While a
+//! flush takes long, writers are slowed down ([`write_pace`](crate::write_pace)). They are refused
+//! while the sum is over the limit (`hbase.regionserver.global.memstore.size`). The caller chooses
+//! which region is flushed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fs::space::Space;
+
+use crate::write_pace::WritePace;
 
 /// Bytes of all memstores of a server, and their limit. Shared by its regions.
 #[derive(Debug)]
@@ -16,6 +19,7 @@ pub struct MemstoreBudget {
     limit_bytes: u64,
     low_mark_bytes: u64,
     space: Arc<Space>,
+    pace: WritePace,
 }
 
 impl MemstoreBudget {
@@ -23,7 +27,8 @@ impl MemstoreBudget {
     /// default is 0.95).
     pub fn new(limit_bytes: u64, low_mark: f64) -> MemstoreBudget {
         let low_mark_bytes = (limit_bytes as f64 * low_mark.clamp(0.0, 1.0)) as u64;
-        MemstoreBudget { used: AtomicU64::new(0), limit_bytes, low_mark_bytes, space: Arc::default() }
+        let (used, space, pace) = (AtomicU64::new(0), Arc::default(), WritePace::default());
+        MemstoreBudget { used, limit_bytes, low_mark_bytes, space, pace }
     }
 
     /// A budget without a limit, for regions used without a server.
@@ -40,6 +45,16 @@ impl MemstoreBudget {
     /// The disk that memstores are flushed to.
     pub fn space(&self) -> &Arc<Space> {
         &self.space
+    }
+
+    /// The pace of writers.
+    pub fn pace(&self) -> &WritePace {
+        &self.pace
+    }
+
+    /// Seconds that flushing all memstores takes; `None` before the first flush.
+    pub fn flush_seconds(&self) -> Option<f64> {
+        self.pace.flush_speed().map(|speed| self.used_bytes() as f64 / speed)
     }
 
     /// Bytes in memstores now.

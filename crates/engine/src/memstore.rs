@@ -17,6 +17,7 @@ use cell::key::common_len;
 use cell::query::TimeRange;
 use cell::{Cell, CellOrder, CellType};
 
+pub(crate) use arena::CHUNK_BYTES_MAX;
 use tree::Tree;
 
 /// Cells in HBase's order, newest write of equal keys first.

@@ -36,6 +36,7 @@ mod split;
 mod split_policy;
 mod write;
 mod write_clock;
+mod write_pause;
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

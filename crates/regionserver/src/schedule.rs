@@ -83,7 +83,7 @@ impl Schedule {
     /// before that.
     pub fn flush_all(&self, encoded_names: &[Arc<str>]) {
         for region in encoded_names.iter().filter_map(|encoded| self.regions.get(encoded)) {
-            self.request_flush(&region, FlushReason::Pressure);
+            self.request_flush(&region, FlushReason::Age);
         }
     }
 
@@ -100,7 +100,7 @@ impl Schedule {
             let metrics = region.metrics();
             let is_old = now_ms.saturating_sub(metrics.last_flush_ms) > period.as_millis() as u64;
             if is_old && metrics.memstore_data_bytes > 0 && !period.is_zero() {
-                self.request_flush(&region, FlushReason::Pressure);
+                self.request_flush(&region, FlushReason::Age);
             }
         }
     }
@@ -132,13 +132,26 @@ impl Schedule {
         }
     }
 
-    /// Flushes a region and returns whether that succeeded.
+    /// Flushes a region, and measures the speed. Returns whether it succeeded.
     async fn flush_one(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
+        let (pace, clock, name) = (self.budget.pace(), &self.env.clock, region.encoded_name());
+        // The time also counts while the flush waits for compactions: writers must not be faster
+        // than these.
+        pace.flush_begun(name, region.memstore_bytes(), clock.monotonic());
+        let flushed_bytes = self.flush_after_compactions(region, reason).await;
+        pace.flush_ended(name, flushed_bytes.unwrap_or(0), clock.monotonic());
+        flushed_bytes.is_some()
+    }
+
+    /// Flushes a region once its stores have fewer files than the maximum. Returns the bytes of the
+    /// memstores that it flushed, or `None` if it failed.
+    async fn flush_after_compactions(&self, region: &Arc<Region>, reason: FlushReason) -> Option<u64> {
         // On a full disk compactions cannot reduce the number of files, so this flush does not wait
         // for them.
         if reason != FlushReason::Space {
             region.wait_for_fewer_files().await;
         }
+        let bytes = region.memstore_bytes();
         let outcome = region.flush().await;
         // Only scheduled flushes request compactions; a flush by an RPC does not, as in HBase.
         region.request_compactions();
@@ -146,11 +159,11 @@ impl Schedule {
             Ok(flushed) => {
                 info!(region = %region.name(), ?reason, ?flushed, "flushed");
                 self.compactions.notify_of_new_files(region);
-                true
+                Some(bytes)
             }
             Err(error) => {
                 warn!(region = %region.name(), %error, "flush failed; will retry");
-                false
+                None
             }
         }
     }
@@ -173,6 +186,26 @@ impl Schedule {
 
 impl Maintenance for Schedule {
     fn request_flush(&self, region: &Arc<Region>, reason: FlushReason) {
+        match reason {
+            // Every write makes this request while memory is short.
+            FlushReason::Pressure if self.flushes() >= CONCURRENT_FLUSHES_MAX => {}
+            FlushReason::Pressure => {
+                if let Some(largest) = self.largest() {
+                    self.begin_flush(&largest, reason);
+                }
+            }
+            _ => self.begin_flush(region, reason),
+        }
+    }
+
+    fn request_compaction(&self, region: &Arc<Region>, family: &[u8]) {
+        self.compactions.request(region, family);
+    }
+}
+
+impl Schedule {
+    /// Flushes the region in a task, unless it is being flushed.
+    fn begin_flush(&self, region: &Arc<Region>, reason: FlushReason) {
         if !lock(&self.flushing).insert(region.encoded_name().clone()) {
             return;
         }
@@ -190,16 +223,10 @@ impl Maintenance for Schedule {
             if !flushed && this.is_online(&region) {
                 this.request_flush(&region, FlushReason::Retry);
             }
-            if this.budget.is_above_low_mark()
-                && let Some(next) = this.largest()
-            {
-                this.request_flush(&next, FlushReason::Pressure);
+            if this.budget.is_above_low_mark() {
+                this.request_flush(&region, FlushReason::Pressure);
             }
         });
-    }
-
-    fn request_compaction(&self, region: &Arc<Region>, family: &[u8]) {
-        self.compactions.request(region, family);
     }
 }
 

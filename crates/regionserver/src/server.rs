@@ -639,6 +639,12 @@ impl RegionServer {
         self.services.budget.used_bytes()
     }
 
+    /// How long flushing all memstores takes at the speed of recent flushes; `None` before the first
+    /// flush.
+    pub fn memstore_backlog(&self) -> Option<Duration> {
+        self.services.budget.flush_seconds().map(Duration::from_secs_f64)
+    }
+
     /// The memory budget of idle open scanners.
     pub(crate) fn scanner_memory(&self) -> &Arc<Budget> {
         &self.scanner_memory

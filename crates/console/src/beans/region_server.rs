@@ -255,7 +255,7 @@ base::current_values! {
 }
 
 base::current_values! {
-    /// The disk that holds the data directory.
+    /// The disk that holds the data directory, and what is still to be written to it.
     pub(super) struct DiskMetrics in "RegionServer,sub=Grampus" {
         /// Size of the disk.
         total: Gauge<u64> = "diskSize" in Bytes,
@@ -271,6 +271,8 @@ base::current_values! {
         waits: Gauge<u64> = "logWaitsForDisk",
         /// 1 while the data directory is lost.
         lost: Gauge<u64> = "diskLost",
+        /// Milliseconds that flushing all memstores takes at the speed of recent flushes.
+        memstores_backlog: Gauge<u64> = "memStoreBacklogMillis" in Milliseconds,
     }
 }
 
@@ -392,6 +394,7 @@ fn disk_metrics(server: &RegionServer) -> DiskMetrics {
         refusals: space.refusals().into(),
         waits: u64::from(server.waits_for_space()).into(),
         lost: u64::from(space.lost().is_some()).into(),
+        memstores_backlog: server.memstore_backlog().map_or(0, |backlog| backlog.as_millis() as u64).into(),
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) const ALIGN: usize = 8;
 /// Size of the first chunk. Thousands of regions with a few cells each must cost little.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Largest size of a shared chunk. Each smaller chunk is as large as all chunks before it together.
-const CHUNK_BYTES_MAX: usize = 2 << 20;
+pub(crate) const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// Smallest chunk that is allocated as pages. Freed pages return to the system instead of an
 /// allocator's free list, because the block cache may need the memory.
 const PAGES_BYTES_MIN: usize = 64 << 10;

@@ -90,6 +90,7 @@ impl Region {
             return Ok(Changed { matched: true, results: Vec::new() });
         };
         self.check_change(condition, &mutations, &first.row)?;
+        self.pause_write(&mutations).await;
         let conditions = condition.map(std::slice::from_ref).unwrap_or_default();
         self.claim_and_apply(Change { conditions, mutations: &mutations, of_one_row: true }).await
     }
@@ -117,6 +118,7 @@ impl Region {
             self.check_condition(condition)?;
         }
         self.check_cells(mutations)?;
+        self.pause_write(mutations).await;
         self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await
     }
 

@@ -9,8 +9,11 @@ use crate::region::Region;
 pub enum FlushReason {
     /// Its memstores exceed the flush size.
     Size,
-    /// All memstores of the server together exceed the low mark.
+    /// All memstores of the server together exceed the low mark. The region with the largest one
+    /// should be flushed, whichever region makes the request.
     Pressure,
+    /// Its edits are so old that they keep logs that could be removed otherwise.
+    Age,
     /// The disk is full. Logs can be deleted once their edits are in files.
     Space,
     /// An earlier flush failed, and its snapshot is still in memory.

@@ -102,6 +102,7 @@ impl Region {
             pending.published = Err(error);
             return pending;
         }
+        self.pause_write(&mutations).await;
         let mut batch = Batch::with_capacity_for(&mutations);
         for (index, mutation) in mutations.iter().enumerate() {
             if let Err(error) = batch.add(self, mutation) {
@@ -130,6 +131,7 @@ impl Region {
     pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
         self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
+        self.pause_write(&mutations).await;
         let mut batch = Batch::with_capacity_for(&mutations);
         mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
         self.commit(batch).await
@@ -293,6 +295,8 @@ impl Region {
         drop(publish);
         if memstore_bytes > self.flush_bytes {
             self.request_flush(FlushReason::Size);
+        } else if self.services.budget.is_above_low_mark() {
+            self.request_flush(FlushReason::Pressure);
         }
         Ok(Published { seq_id, returned })
     }

@@ -107,7 +107,7 @@ fn options() -> RegionServerOptions {
         compaction: CompactionOptions::default(),
         memory_bytes: 64 << 20,
         memstore_bytes: 16 << 20,
-        memstore_low_mark: 0.95,
+        memstore_low_mark: 0.5,
         cache_bytes: 1 << 20,
         on_damage: Default::default(),
         log_durability: fs::SyncLevel::Disk,

@@ -122,9 +122,14 @@ impl RegionServerPages {
         let running = regions.iter().filter(|one| one.metrics.is_flushing).count();
         let waiting = self.server.schedule().flushes().saturating_sub(running);
         let count = |count: usize| Value::count(count as u64);
+        let backlog = match self.server.memstore_backlog() {
+            Some(backlog) => Value::text(format!("{:.1} s", backlog.as_secs_f64())),
+            None => Value::text("unknown before the first large flush"),
+        };
         Facts::new("Flushes and compactions")
             .and("Flushes running", count(running))
             .and("Flushes waiting", count(waiting))
+            .and("Time to flush all memstores", backlog)
             .and("Compactions running", count(compactions.running()))
             .and("Long compactions waiting", count(compactions.waiting_in(Pool::Long)))
             .and("Short compactions waiting", count(compactions.waiting_in(Pool::Short)))

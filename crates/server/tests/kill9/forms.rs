@@ -13,6 +13,8 @@ const PREFIX: (&str, &str) = ("RowPrefixBloomFilter.prefix_length", "4");
 const COMPRESSIONS: [&str; 5] = ["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
 const ENCODINGS: [&str; 5] = ["NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"];
 const BLOOMS: [&str; 4] = ["NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH"];
+/// Storage policies that name different tiers. Without tiers they have no effect.
+const POLICIES: [&str; 3] = ["ALL_SSD", "HOT", "COLD"];
 /// Small blocks, so that a file has many.
 const BLOCK_BYTES: &str = "4096";
 
@@ -24,6 +26,9 @@ pub fn family(name: &str, choices: &RandomChoices) -> FamilyDescriptor {
         .with("DATA_BLOCK_ENCODING", one_of(&ENCODINGS))
         .with("BLOOMFILTER", one_of(&BLOOMS))
         .with("BLOCKSIZE", BLOCK_BYTES);
+    if choices.once_in(2) {
+        family = family.with("STORAGE_POLICY", one_of(&POLICIES));
+    }
     family.configuration.insert(PREFIX.0.into(), PREFIX.1.into());
     family
 }

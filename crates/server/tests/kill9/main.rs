@@ -14,7 +14,8 @@
 //! * the server starts from every state of the directory;
 //! * rows are whole across families, and snapshots are whole;
 //! * a nonce is executed once, and a condition is met by one change;
-//! * a creation, truncation or alteration of a table happens completely or not at all.
+//! * a creation, truncation or alteration of a table happens completely or not at all;
+//! * all this is so while files move between storage tiers, and each name has bytes of its own.
 //!
 //! It does not show missing syncs, because the page cache survives `kill -9`. In-process crash
 //! tests cover power losses, torn writes and lost unsynced writes (`wal/tests`,
@@ -44,6 +45,7 @@ mod restart;
 mod server;
 mod snapshots;
 mod tables;
+mod tiers;
 mod world;
 mod writer;
 
@@ -56,9 +58,18 @@ const PLANTED_CYCLES_MAX: u64 = 30;
 
 #[test]
 fn acknowledged_writes_survive_kills() {
+    check_survival("survive", |world| world);
+}
+
+#[test]
+fn acknowledged_writes_survive_kills_while_files_move_between_tiers() {
+    check_survival("tiers", World::on_tiers);
+}
+
+fn check_survival(name: &str, prepared: fn(World) -> World) {
     let cycles = number_of("GRAMPUS_KILL_CYCLES").unwrap_or(CYCLES);
-    world::on_a_runtime("survive", async |env| {
-        let mut world = World::new(env, "survive", Witness::Honest);
+    world::on_a_runtime(name, async |env| {
+        let mut world = prepared(World::new(env, name, Witness::Honest));
         for _ in 0..cycles {
             world.cycle().await.unwrap_or_else(|violations| panic!("{violations}"));
         }

@@ -26,6 +26,7 @@ use crate::network;
 use crate::server::Server;
 use crate::snapshots::Snapshots;
 use crate::tables::SideTables;
+use crate::tiers::Tiers;
 use crate::writer::{Witness, Writer};
 
 /// Small memstores and logs, which hundreds of rows fill.
@@ -141,6 +142,7 @@ pub struct World {
     dir: PathBuf,
     images: Option<PathBuf>,
     witness: Witness,
+    tiers: Option<Tiers>,
     // Of rows that writers own, and of rows whose content depends on what is stored.
     main: Arc<Mutex<AlteredTable>>,
     changed: Arc<Mutex<AlteredTable>>,
@@ -169,6 +171,7 @@ impl World {
         World {
             env,
             dir,
+            tiers: None,
             images: std::env::var_os("GRAMPUS_KEEP_IMAGES").map(|images| Path::new(&images).join(name)),
             witness,
             main: table(main()),
@@ -182,6 +185,11 @@ impl World {
             kills: 0,
             kills_at_start: 0,
         }
+    }
+
+    /// The same world, whose files are on storage tiers and move between them all the time.
+    pub fn on_tiers(self) -> World {
+        World { tiers: Some(Tiers::below(&self.dir)), ..self }
     }
 
     /// Starts the server, checks the content, puts load on it, and kills it.
@@ -199,6 +207,10 @@ impl World {
         end(tasks).await;
         self.kills += 1;
         self.save_image();
+        let misplaced = self.tiers.as_ref().map(|tiers| tiers.misplaced(&self.data())).unwrap_or_default();
+        if !misplaced.is_empty() {
+            return Err(self.report("files", &misplaced));
+        }
         let failures = load.failures();
         match failures.is_empty() {
             true => Ok(()),
@@ -222,6 +234,9 @@ impl World {
         let rows = self.ledger.lock().expect("no holder of this lock panics").len();
         println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
         println!("{}; {}", self.accounts.summary(), self.chains.summary());
+        if let Some(tiers) = &self.tiers {
+            println!("{}", tiers.summary(&self.dir.join("server.log")));
+        }
         std::fs::remove_dir_all(&self.dir).expect("the test's directory can be removed");
     }
 
@@ -230,7 +245,9 @@ impl World {
     }
 
     fn server(&self) -> Server {
-        Server::start(&self.data(), &self.dir.join("server.log"), &SETTINGS)
+        let of_tiers = self.tiers.as_ref().map(Tiers::settings).unwrap_or_default();
+        let settings: Vec<&str> = SETTINGS.into_iter().chain(of_tiers.iter().map(String::as_str)).collect();
+        Server::start(&self.data(), &self.dir.join("server.log"), &settings)
     }
 
     /// Starts a server and waits until it serves; before that, possibly starts some and kills them

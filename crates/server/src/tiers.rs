@@ -10,13 +10,14 @@ use base::pool::Pool;
 use cell::schema::{BlockEncoding, Compression};
 use fs::FileSystem;
 use fs::local::LocalFs;
+use fs::paced::{Bus, PacedDevice, PacedFs};
 use fs::scheduled::{DeviceClass, DeviceQueue, ScheduledFs};
 use regionserver::FileMoves;
 use tiers::{
     DiskClass, Gauge, KnownVolumes, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs,
     Volume, VolumeError, parse_classes, parse_tiers,
 };
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::data::DISK_THREADS;
 
@@ -78,15 +79,16 @@ pub(crate) async fn open(
     let mut home = home;
     let mut tiers = Vec::new();
     for TierOptions { name, class, directories, .. } in options {
+        let disks = Disks::of_tier(env, &name, class.clone());
         let mut volumes = Vec::new();
         for directory in directories {
             match directory {
                 TierDirectory::Root => {
-                    let (scheduled, gauge) = scheduled(env, home, &class);
+                    let (scheduled, gauge) = disks.prepare(home);
                     home = scheduled;
                     volumes.push(Volume::home(&root.display().to_string(), home.clone(), Some(gauge)));
                 }
-                TierDirectory::Path(path) => match open_volume(env, &path, &class, &known, database).await {
+                TierDirectory::Path(path) => match open_volume(&disks, &path, &known, database).await {
                     Ok(volume) => volumes.push(volume),
                     // Its files are unavailable; all others are served.
                     Err(error @ (VolumeError::Missing | VolumeError::Fs(_))) if known.contains(&path) => {
@@ -111,31 +113,54 @@ pub(crate) fn moves(config: &Config, tiers: Option<&TieredFs>) -> Option<FileMov
 }
 
 async fn open_volume(
-    env: &Env,
+    disks: &Disks,
     path: &str,
-    class: &DiskClass,
     known: &KnownVolumes,
     database: &str,
 ) -> Result<Arc<Volume>, VolumeError> {
     // Each disk has threads of its own: one that hangs must not occupy those of the others.
     let local = LocalFs::create(Path::new(path), Arc::new(Pool::new("disk", DISK_THREADS)))?;
-    let local: Arc<dyn FileSystem> = match class.direct_io {
+    let local: Arc<dyn FileSystem> = match disks.class.direct_io {
         true => Arc::new(local.with_direct_io()),
         false => Arc::new(local),
     };
-    let (scheduled, gauge) = scheduled(env, local, class);
-    Volume::open(path, scheduled, Some(gauge), known, database, env.random.next_u64()).await
+    let (scheduled, gauge) = disks.prepare(local);
+    Volume::open(path, scheduled, Some(gauge), known, database, disks.env.random.next_u64()).await
 }
 
-/// The same file system with an order of requests, and its measurements.
-fn scheduled(
-    env: &Env,
-    inner: Arc<dyn FileSystem>,
-    class: &DiskClass,
-) -> (Arc<dyn FileSystem>, Arc<dyn Gauge>) {
-    let queue = DeviceQueue::new(limits(class), env.clock.clone());
-    let gauge = QueueGauge { queue: queue.clone(), clock: env.clock.clone() };
-    (Arc::new(ScheduledFs::new(inner, queue)), Arc::new(gauge))
+/// What the disks of a tier have in common.
+struct Disks {
+    env: Env,
+    class: DiskClass,
+    bus: Option<Arc<Bus>>,
+}
+
+impl Disks {
+    fn of_tier(env: &Env, name: &str, class: DiskClass) -> Disks {
+        if let Some(model) = &class.model {
+            warn!(tier = name, ?model, "a model slows down the disks of a tier: use it only for trials");
+        }
+        let bus = class.bus_bytes_per_s.map(Bus::new);
+        Disks { env: env.clone(), class, bus }
+    }
+
+    /// The file system of a disk with an order of requests, and its measurements.
+    fn prepare(&self, disk: Arc<dyn FileSystem>) -> (Arc<dyn FileSystem>, Arc<dyn Gauge>) {
+        let queue = DeviceQueue::new(limits(&self.class), self.env.clock.clone());
+        let gauge = QueueGauge { queue: queue.clone(), clock: self.env.clock.clone() };
+        // The queue is that of the model, not of the disk below.
+        (Arc::new(ScheduledFs::new(self.modelled(disk), queue)), Arc::new(gauge))
+    }
+
+    /// The same disk, slowed down to the model if there is one.
+    fn modelled(&self, disk: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
+        let Some(model) = self.class.model.clone() else { return disk };
+        let device = match &self.bus {
+            Some(bus) => PacedDevice::on_bus(model, bus.clone()),
+            None => PacedDevice::new(model),
+        };
+        Arc::new(PacedFs::new(disk, &self.env, device))
+    }
 }
 
 /// The limits of the requests to a disk of this class.

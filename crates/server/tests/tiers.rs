@@ -160,6 +160,29 @@ fn a_missing_disk_makes_its_files_unavailable_and_not_empty() {
 }
 
 #[test]
+fn a_model_slows_down_the_disks_of_its_tier() {
+    const PUTS: u32 = 5;
+    const SYNC: Duration = Duration::from_millis(300);
+    let dir = TempDir::new();
+    let (data, fast, slow) = (dir.join("data"), dir.join("fast"), dir.join("slow"));
+    // Each put is a sync of the log, which is on `fast`.
+    let option = format!(
+        "grampus.tiers=fast ssd {} model=ssd,sync={}ms bus=1GB/s; slow hdd {}",
+        fast.display(),
+        SYNC.as_millis(),
+        slow.display()
+    );
+    let server = Server::start_with(&data, &["--set", &option]);
+    assert!(server.shell("create 't', 'f'\n").status.success());
+    let script: String = (0..PUTS).map(|row| format!("put 't', '{row}', 'f:q', 'v'\n")).collect();
+    let begun = Instant::now();
+    assert!(server.shell(&script).status.success());
+    assert!(begun.elapsed() >= SYNC * PUTS, "{:?}", begun.elapsed());
+    assert!(server.errors().contains("a model slows down the disks"), "{}", server.errors());
+    server.stop();
+}
+
+#[test]
 fn wrong_options_are_refused() {
     let dir = TempDir::new();
     let other = dir.join("other");
@@ -168,6 +191,7 @@ fn wrong_options_are_refused() {
     for (value, part) in [
         ("fast", "name, a class and directories".to_owned()),
         ("fast floppy /a", "floppy".to_owned()),
+        ("fast ssd /a model=hdd,seek=8", "`8` is not a time".to_owned()),
         (used.strip_prefix("grampus.tiers=").unwrap(), "files of the database".to_owned()),
     ] {
         let data = dir.join("data").display().to_string();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use fs::paced::Device;
+
 /// The storage types of HDFS, which its storage policies name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StorageType {
@@ -17,7 +19,7 @@ pub enum StorageType {
 
 /// The properties of a kind of disk: what a tier of this class does unless an option says
 /// otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DiskClass {
     /// Its name in the configuration.
     pub name: Arc<str>,
@@ -32,6 +34,11 @@ pub struct DiskClass {
     pub encoding: Option<Arc<str>>,
     /// Whether reads bypass the page cache.
     pub direct_io: bool,
+    /// The device that each disk is slowed down to, for trials; `None` for the disk as it is.
+    pub model: Option<Device>,
+    /// Bytes per second that all disks of a tier transfer together, if they have a model; `None`
+    /// for no limit.
+    pub bus_bytes_per_s: Option<u64>,
 }
 
 /// A class that is neither built in nor configured.
@@ -55,6 +62,15 @@ impl DiskClass {
             _ => return Err(UnknownClass(name.to_owned())),
         };
         let name = name.into();
-        Ok(DiskClass { name, storage_type, writers_max, compression: None, encoding: None, direct_io })
+        Ok(DiskClass {
+            name,
+            storage_type,
+            writers_max,
+            compression: None,
+            encoding: None,
+            direct_io,
+            model: None,
+            bus_bytes_per_s: None,
+        })
     }
 }

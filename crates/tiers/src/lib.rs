@@ -2,7 +2,7 @@
 //!
 //! * [`DiskClass`]: the properties of a kind of disk, such as `ssd` or `hdd`;
 //! * [`Tier`], [`Volume`]: a list of directories of one class, and one of them;
-//! * `options`: the text of the options;
+//! * `options`: the text of the options; `model`: that of a device that disks are slowed down to;
 //! * [`Placement`]: the rules that choose the tiers for a new file;
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
@@ -34,6 +34,7 @@ mod class;
 mod filesystem;
 mod heat;
 mod known;
+mod model;
 mod mover;
 mod options;
 mod placement;

@@ -16,6 +16,7 @@ use base::config::{parse_bytes, parse_millis};
 use fs::Role;
 
 use crate::class::{DiskClass, StorageType};
+use crate::model::{parse_model, parse_rate};
 use crate::placement::TierRule;
 
 /// The word for the root directory in a list of directories.
@@ -92,9 +93,10 @@ fn parse_tier(text: &str, classes: &[DiskClass], mut rule: TierRule) -> Result<T
             "file.bytes.max" => rule.file_bytes_max = Some(parse_bytes(value).ok_or_else(invalid)?),
             "age.max" => rule.age_ms_max = Some(parse_millis(value).ok_or_else(invalid)?),
             "fill.max" => rule.fill_max = parse_percent(value).ok_or_else(invalid)?,
-            _ => set(&mut class, key, value).ok_or_else(|| unknown(word))?,
+            _ => set(&mut class, key, value).ok_or_else(|| unknown(word))??,
         }
     }
+    check_bus(&class).map_err(|reason| format!("the tier {name}: {reason}"))?;
     let directories = directories.split(',').map(parse_directory).collect::<Result<_, _>>()?;
     Ok(TierOptions { name: name.into(), class, directories, rule })
 }
@@ -117,28 +119,39 @@ fn parse_class(text: &str) -> Result<DiskClass, String> {
     class.name = name.into();
     for word in words {
         let (key, value) = key_and_value(word)?;
-        set(&mut class, key, value).ok_or_else(|| unknown(word))?;
+        set(&mut class, key, value).ok_or_else(|| unknown(word))??;
     }
     Ok(class)
 }
 
-/// Sets a property of a class; `None` if there is no such property or value.
-fn set(class: &mut DiskClass, key: &str, value: &str) -> Option<()> {
+/// A limit that nothing enforces would be a surprise.
+fn check_bus(class: &DiskClass) -> Result<(), String> {
+    match class.bus_bytes_per_s.is_some() && class.model.is_none() {
+        true => Err("`bus` limits disks that have a `model`, such as model=ssd".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Sets a property of a class; `None` if there is no such property or value, and an error if the
+/// value has parts of its own.
+fn set(class: &mut DiskClass, key: &str, value: &str) -> Option<Result<(), String>> {
     match key {
         "type" => class.storage_type = storage_type(value)?,
         "writers" => class.writers_max = value.parse().ok().filter(|count| *count > 0)?,
         "codec" => class.compression = Some(value.into()),
         "encoding" => class.encoding = Some(value.into()),
         "direct" => class.direct_io = value.parse().ok()?,
+        "model" => return Some(parse_model(value).map(|device| class.model = Some(device))),
+        "bus" => return Some(parse_rate(value).map(|rate| class.bus_bytes_per_s = Some(rate))),
         _ => return None,
     }
-    Some(())
+    Some(Ok(()))
 }
 
 fn unknown(word: &str) -> String {
     format!(
         "`{word}` is not known; known are roles, file.bytes.max, age.max, fill.max, type, writers, codec, \
-         encoding and direct, each with `=` and a value"
+         encoding, direct, model and bus, each with `=` and a value"
     )
 }
 
@@ -188,6 +201,8 @@ fn parse_directory(text: &str) -> Result<TierDirectory, String> {
 
 #[cfg(test)]
 mod tests {
+    use fs::paced::Device;
+
     use super::*;
 
     #[test]
@@ -218,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn models_are_parsed() {
+        let text = "a ssd /a,/b model=ssd,slower=2 bus=1536MB/s; b hdd /c";
+        let tiers = parse_tiers(text, &[]).unwrap();
+        assert_eq!(tiers[0].class.model, Some(Device::ssd().scaled(2.0)));
+        assert_eq!(tiers[0].class.bus_bytes_per_s, Some(1_536_000_000));
+        assert_eq!((&tiers[1].class.model, tiers[1].class.bus_bytes_per_s), (&None, None));
+        // A class has a model too, and a tier changes it.
+        let classes = parse_classes("slow model=hdd").unwrap();
+        assert_eq!(parse_tiers("a slow /a", &classes).unwrap()[0].class.model, Some(Device::hdd()));
+        let changed = parse_tiers("a slow /a model=ssd", &classes).unwrap();
+        assert_eq!(changed[0].class.model, Some(Device::ssd()));
+    }
+
+    #[test]
     fn errors_name_the_word() {
         for (text, expected) in [
             ("fast nvme", "name, a class and directories"),
@@ -227,6 +256,10 @@ mod tests {
             ("fast nvme /a color=red", "`color=red`"),
             ("fast nvme /a file.bytes.max=much", "`file.bytes.max=much`"),
             ("fast nvme /a fill.max=101%", "`fill.max=101%`"),
+            ("a ssd /a model=tape", "`tape` is not a model"),
+            ("a ssd /a model=hdd,seek=8", "`8` is not a time"),
+            ("a ssd /a model=hdd bus=much", "`much` is not a rate"),
+            ("a ssd /a bus=1GB/s", "the tier a: `bus` limits disks that have a `model`"),
             ("a nvme /a; a hdd /b", "two tiers"),
             ("a nvme /a; b hdd /a", "listed twice"),
             ("a nvme /a,/a", "listed twice"),

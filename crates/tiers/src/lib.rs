@@ -7,6 +7,7 @@
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
 //! * [`Mover`]: moves a file to another tier while it is read;
+//! * [`TierStatus`], [`VolumeStatus`]: their state, for the operator;
 //! * [`KnownVolumes`]: the volumes that the database has had;
 //! * `sweep`: removes copies that no name refers to.
 //!
@@ -31,6 +32,9 @@ mod choice;
 mod class;
 mod filesystem;
 mod known;
+mod load;
+mod missing;
+mod moved;
 mod mover;
 mod options;
 mod placement;
@@ -38,17 +42,23 @@ mod reader;
 mod sweep;
 mod target;
 mod tier;
+mod tier_status;
 mod volume;
+mod volume_status;
 mod writer;
 
 pub use class::{DiskClass, StorageType, UnknownClass};
 pub use filesystem::TieredFs;
 pub use known::KnownVolumes;
+pub use load::VolumeLoad;
+pub use missing::MissingVolume;
 pub use mover::{MoveError, Mover};
 pub use options::{TierDirectory, TierOptions, parse_classes, parse_tiers};
 pub use placement::{Placement, TierRule};
 pub use tier::Tier;
+pub use tier_status::TierStatus;
 pub use volume::{Gauge, Health, Volume, VolumeError};
+pub use volume_status::VolumeStatus;
 
 #[cfg(test)]
 mod tests;

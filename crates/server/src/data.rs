@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::tiers::TieredFs;
 use base::config::{Config, RootUri};
 use base::env::Env;
 use base::pool::Pool;
@@ -136,7 +137,11 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
-        let local = with_tiers(env, config, local, dir, &root, users).await?;
+        let tiers = open_tiers(env, config, &local, dir, &root, users).await?;
+        let local: Arc<dyn FileSystem> = match &tiers {
+            Some(tiers) => Arc::new(tiers.clone()),
+            None => local,
+        };
         let local: Arc<dyn FileSystem> = match users {
             Users::One => local,
             Users::Cluster(_) => Arc::new(fs::shared::Shared::new(local)),
@@ -149,6 +154,7 @@ impl DataDirectory {
         let disk = prepare_disk(&local, &root, &reserve_dir, config)
             .await
             .map_err(|error| format!("{shown}: {error}"))?;
+        let disk = Disk { tiers, ..disk };
         let reserved: Arc<dyn FileSystem> = match &disk.reserve {
             Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
             None => local,
@@ -192,27 +198,27 @@ impl DataDirectory {
     }
 }
 
-/// The same file system, with the storage tiers of the options.
-async fn with_tiers(
+/// The storage tiers of the options over the root directory `home`; `None` if there are none.
+async fn open_tiers(
     env: &Env,
     config: &Config,
-    home: Arc<dyn FileSystem>,
+    home: &Arc<dyn FileSystem>,
     dir: &Path,
     root: &RootDir,
     users: Users<'_>,
-) -> Result<Arc<dyn FileSystem>, String> {
+) -> Result<Option<TieredFs>, String> {
     let options = tiers::configured(config)?;
     if options.is_empty() {
-        return Ok(home);
+        return Ok(None);
     }
     if let Users::Cluster(_) = users {
         let reason = "tiers need one process that uses the root directory alone; the processes of a cluster use \
                       the storage policies of HDFS";
         return Err(config.refused("grampus.tiers", reason.to_string()).to_string());
     }
-    let identity = root.open_or_create(&*home, &*env.random).await;
+    let identity = root.open_or_create(&**home, &*env.random).await;
     let identity = identity.map_err(|error| format!("the data directory {}: {error}", dir.display()))?;
-    Ok(tiers::open(env, config, options, (home, dir), &identity.cluster_id).await?)
+    tiers::open(env, config, options, (home.clone(), dir), &identity.cluster_id).await.map(Some)
 }
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same

@@ -69,7 +69,7 @@ pub(crate) async fn open(
     options: Vec<TierOptions>,
     (home, root): (Arc<dyn FileSystem>, &Path),
     database: &str,
-) -> Result<Arc<TieredFs>, String> {
+) -> Result<TieredFs, String> {
     let placement = Placement::new(options.iter().map(|tier| tier.rule.clone()).collect())
         .with_policies(&config.wal_storage_policy, &config.store_storage_policy);
     let of_root = |error: fs::Error| format!("{}: {error}", root.display());
@@ -98,7 +98,7 @@ pub(crate) async fn open(
         }
         tiers.push(Tier { name, class, volumes, missing });
     }
-    Ok(Arc::new(TieredFs::open(env, home, tiers, placement).await.map_err(of_root)?))
+    TieredFs::open(env, home, tiers, placement).await.map_err(of_root)
 }
 
 async fn open_volume(

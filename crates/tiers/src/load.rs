@@ -26,8 +26,30 @@ pub struct VolumeLoad {
 }
 
 impl VolumeLoad {
+    /// The reads and writes of a class.
+    pub fn of(&self, class: IoClass) -> Traffic {
+        IoClass::ALL
+            .iter()
+            .zip(self.traffic)
+            .find(|(of, _)| **of == class)
+            .map_or_else(Traffic::default, |(_, of)| of)
+    }
+
     /// The reads and writes of all classes.
     pub fn total(&self) -> Traffic {
         self.traffic.iter().copied().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_traffic_of_each_class_is_found() {
+        let mut load = VolumeLoad::default();
+        (1..).zip(&mut load.traffic).for_each(|(reads, of)| of.reads = reads);
+        assert_eq!(IoClass::ALL.map(|class| load.of(class).reads), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(load.total().reads, 21);
     }
 }

@@ -6,6 +6,7 @@
 //! * [`mod@repair`]: `grampus repair`, repairs of regions that a running master performs;
 //! * [`mod@shell`]: `grampus shell`, HBase's shell on top of the [`client`] crate;
 //! * [`mod@sql`]: `grampus sql`, which starts a separate binary;
+//! * [`mod@tiers`]: `grampus tiers`, the state of the storage tiers;
 //! * [`mod@top`]: `grampus top`, the equivalent of HBase's hbtop.
 //!
 //! This crate knows nothing about the inside of a server: it connects to one as any client does.
@@ -15,6 +16,7 @@ pub mod canary;
 pub mod repair;
 pub mod shell;
 pub mod sql;
+pub mod tiers;
 pub mod top;
 
 pub use bench::{BenchArguments, bench};
@@ -22,4 +24,5 @@ pub use canary::{CanaryArguments, canary};
 pub use repair::{OnlineRepair, RegionRepair, RepairTarget, repair};
 pub use shell::{Interrupts, ShellArguments, shell};
 pub use sql::{SqlArguments, sql};
+pub use tiers::{TiersArguments, tiers};
 pub use top::{TopArguments, top};

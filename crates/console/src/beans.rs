@@ -16,6 +16,7 @@ mod sample;
 mod sums;
 mod tables;
 mod users;
+mod volumes;
 
 use std::sync::Arc;
 

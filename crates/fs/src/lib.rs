@@ -27,11 +27,13 @@ pub mod reserve;
 pub mod scheduled;
 pub mod shared;
 pub mod space;
+mod traffic;
 
 pub use class::IoClass;
 pub use path::FilePath;
 pub use purpose::{Preferences, Purpose, Role};
 pub use space::DiskSpace;
+pub use traffic::Traffic;
 
 use std::collections::HashMap;
 use std::sync::Arc;

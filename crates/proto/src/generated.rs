@@ -1031,6 +1031,94 @@ pub mod server_task {
         }
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GrampusVolume {
+    #[prost(string, required, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, required, tag = "2")]
+    pub tier_class: ::prost::alloc::string::String,
+    #[prost(string, required, tag = "3")]
+    pub directory: ::prost::alloc::string::String,
+    #[prost(enumeration = "grampus_volume::Health", required, tag = "4")]
+    pub health: i32,
+    #[prost(string, optional, tag = "5")]
+    pub failure: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(uint64, optional, tag = "6")]
+    pub total_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "7")]
+    pub free_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "8")]
+    pub waiting_requests: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "9")]
+    pub waiting_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "10")]
+    pub served_requests: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "11")]
+    pub served_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "12")]
+    pub bytes_per_second: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "13")]
+    pub latency_us: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "14")]
+    pub errors: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "15")]
+    pub reads: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "16")]
+    pub read_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "17")]
+    pub writes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "18")]
+    pub written_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "19")]
+    pub moved_in_bytes: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "20")]
+    pub moved_out_bytes: ::core::option::Option<u64>,
+}
+/// Nested message and enum types in `GrampusVolume`.
+pub mod grampus_volume {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Health {
+        Good = 0,
+        Full = 1,
+        Stuck = 2,
+        Failed = 3,
+    }
+    impl Health {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Good => "GOOD",
+                Self::Full => "FULL",
+                Self::Stuck => "STUCK",
+                Self::Failed => "FAILED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "GOOD" => Some(Self::Good),
+                "FULL" => Some(Self::Full),
+                "STUCK" => Some(Self::Stuck),
+                "FAILED" => Some(Self::Failed),
+                _ => None,
+            }
+        }
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerLoad {
     #[prost(uint64, optional, tag = "1")]
@@ -1065,6 +1153,8 @@ pub struct ServerLoad {
     pub grampus_warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "1001")]
     pub grampus_failures: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "1002")]
+    pub grampus_volumes: ::prost::alloc::vec::Vec<GrampusVolume>,
 }
 /// Nested message and enum types in `ServerLoad`.
 pub mod server_load {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fs::reserve::Reserve;
 use fs::space::Space;
+use tiers::TieredFs;
 
 /// The pause between two polls of a local disk when little was written.
 const LOCAL_POLL_PERIOD: Duration = Duration::from_millis(500);
@@ -23,6 +24,8 @@ pub struct Disk {
     pub reserve: Option<Arc<Reserve>>,
     /// The lock file that gives one process exclusive use of the directory.
     pub lock: Option<fs::FilePath>,
+    /// The storage tiers, if files are on several disks.
+    pub tiers: Option<TieredFs>,
     /// Warnings for the operator, found at start.
     pub warnings: Vec<String>,
 }
@@ -35,6 +38,7 @@ impl Default for Disk {
             space: Arc::default(),
             reserve: None,
             lock: None,
+            tiers: None,
             warnings: Vec::new(),
         }
     }

@@ -9,7 +9,8 @@
 //! * [`regions`]: the online regions; [`schedule`]: when they are flushed and compacted; [`load`]:
 //!   their metrics;
 //! * [`locality`]: which share of their bytes is on this host;
-//! * [`disk`]: the disk; `disk_poll`: its free space and its loss;
+//! * [`disk`]: the disk; `disk_poll`: its free space and its loss; [`volumes`]: those of the
+//!   storage tiers;
 //! * [`FileMoves`]: moves files between storage tiers;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
@@ -51,6 +52,7 @@ pub mod slow_log;
 mod splitting;
 mod stopping;
 pub mod users;
+pub mod volumes;
 
 pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};

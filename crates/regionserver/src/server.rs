@@ -21,6 +21,7 @@ use fs::{FilePath, FileSystem, SyncLevel};
 use layout::RootDir;
 use proto::exception::{Answer, class};
 use ssdcache::SsdCache;
+use tiers::{TierStatus, TieredFs};
 use tracing::{error, info, warn};
 use wire::service::RegionServerStatusService;
 
@@ -45,6 +46,7 @@ use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
 use crate::slow_log::{SlowLog, SlowLogOptions};
 use crate::users::{ClientIdentity, Users};
+use crate::volumes;
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
@@ -601,6 +603,9 @@ impl RegionServer {
         instruments.update_meters();
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
         let (mut warnings, failures) = self.disk_findings();
+        // The server serves all other files, so that no restart is needed.
+        let tiers = self.tiers();
+        warnings.extend(tiers.iter().flat_map(volumes::findings).map(|finding| finding.text));
         warnings.extend_from_slice(self.recovered.warnings());
         warnings.extend(self.dead_servers.warnings());
         warnings
@@ -617,6 +622,7 @@ impl RegionServer {
             user_loads: self.users.loads(),
             grampus_warnings: warnings,
             grampus_failures: failures,
+            grampus_volumes: tiers.iter().flat_map(volumes::to_proto).collect(),
             ..proto::ServerLoad::default()
         }
     }
@@ -796,6 +802,11 @@ impl RegionServer {
     /// The disk that the server writes to.
     pub fn disk(&self) -> &Disk {
         &self.disk
+    }
+
+    /// The state of the storage tiers; empty if there are none.
+    pub fn tiers(&self) -> Vec<TierStatus> {
+        self.disk.tiers.as_ref().map(TieredFs::status).unwrap_or_default()
     }
 
     /// The log of user regions, and the log of `hbase:meta`.

@@ -40,6 +40,8 @@ pub enum Command {
     Bench(cli::BenchArguments),
     /// Monitor tables, regions, servers and users (like `hbase hbtop`)
     Top(cli::TopArguments),
+    /// Show the storage tiers of a running server: space, health, queue and speed of each volume
+    Tiers(cli::TiersArguments),
     /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
     /// canary`)
     Canary(cli::CanaryArguments),

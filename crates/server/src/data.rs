@@ -32,8 +32,6 @@ pub(crate) struct DataDirectory {
     pub(crate) instruments: Arc<fs::measured::Instruments>,
     pub(crate) root: RootDir,
     pub(crate) cluster_id: String,
-    /// The storage tiers, if there are some.
-    pub(crate) tiers: Option<TieredFs>,
     // None on HDFS, where the leases of files protect them.
     _lock: Option<DirectoryLock>,
 }
@@ -108,7 +106,7 @@ impl DataDirectory {
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
         let (disk, cluster_id) = (Disk::remote(), identity.cluster_id);
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, tiers: None, _lock: None })
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: None })
     }
 
     /// Opens a directory of this machine.
@@ -139,7 +137,7 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
-        let tiers = with_tiers(env, config, &local, dir, &root, users).await?;
+        let tiers = open_tiers(env, config, &local, dir, &root, users).await?;
         let local: Arc<dyn FileSystem> = match &tiers {
             Some(tiers) => Arc::new(tiers.clone()),
             None => local,
@@ -156,6 +154,7 @@ impl DataDirectory {
         let disk = prepare_disk(&local, &root, &reserve_dir, config)
             .await
             .map_err(|error| format!("{shown}: {error}"))?;
+        let disk = Disk { tiers, ..disk };
         let reserved: Arc<dyn FileSystem> = match &disk.reserve {
             Some(reserve) => Arc::new(WithReserve::new(local, reserve.clone())),
             None => local,
@@ -195,12 +194,12 @@ impl DataDirectory {
             lock.share().map_err(|error| format!("cannot share the data directory {shown}: {error}"))?;
         }
         let cluster_id = identity.cluster_id;
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, tiers, _lock: Some(lock) })
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
     }
 }
 
-/// The storage tiers of the options, with the names of `home`; `None` without tiers.
-async fn with_tiers(
+/// The storage tiers of the options over the root directory `home`; `None` if there are none.
+async fn open_tiers(
     env: &Env,
     config: &Config,
     home: &Arc<dyn FileSystem>,

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Sql(sql) => cli::sql(&sql),
         Command::Bench(bench) => run_bench(&bench),
         Command::Top(top) => run_top(&top),
+        Command::Tiers(tiers) => run_tiers(&tiers),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
@@ -107,6 +108,12 @@ fn run_top(arguments: &cli::TopArguments) -> Result<(), String> {
     let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(std::sync::Arc::new(runtimes));
     os::block_on(cli::top(env, Box::pin(signals::terminated()), arguments))
+}
+
+fn run_tiers(arguments: &cli::TiersArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    os::block_on(cli::tiers(env, arguments))
 }
 
 fn run_repair(repair: &Repair) -> Result<(), String> {

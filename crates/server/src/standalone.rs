@@ -318,7 +318,7 @@ impl Node {
             lease: Lease::unlimited(),
             quota_reader: None,
             second_level_cache: second_level_cache::open(env, config).await,
-            file_moves: tiers::moves(config, data.tiers.as_ref()),
+            file_moves: tiers::moves(config, data.disk.tiers.as_ref()),
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),
             response_budget: limits.shared.response_budget().clone(),

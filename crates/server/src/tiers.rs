@@ -14,8 +14,8 @@ use fs::paced::{Bus, PacedDevice, PacedFs};
 use fs::scheduled::{DeviceClass, DeviceQueue, ScheduledFs};
 use regionserver::FileMoves;
 use tiers::{
-    DiskClass, Gauge, KnownVolumes, Placement, StorageType, Tier, TierDirectory, TierOptions, TieredFs,
-    Volume, VolumeError, parse_classes, parse_tiers,
+    DiskClass, Gauge, KnownVolumes, MissingVolume, Placement, StorageType, Tier, TierDirectory, TierOptions,
+    TieredFs, Volume, VolumeError, VolumeLoad, parse_classes, parse_tiers,
 };
 use tracing::{error, warn};
 
@@ -80,7 +80,7 @@ pub(crate) async fn open(
     let mut tiers = Vec::new();
     for TierOptions { name, class, directories, .. } in options {
         let disks = Disks::of_tier(env, &name, class.clone());
-        let mut volumes = Vec::new();
+        let (mut volumes, mut missing) = (Vec::new(), Vec::new());
         for directory in directories {
             match directory {
                 TierDirectory::Root => {
@@ -93,12 +93,13 @@ pub(crate) async fn open(
                     // Its files are unavailable; all others are served.
                     Err(error @ (VolumeError::Missing | VolumeError::Fs(_))) if known.contains(&path) => {
                         error!(directory = path, %error, "a volume is left out: its files are not available");
+                        missing.push(MissingVolume { directory: path.into(), reason: error.to_string() });
                     }
                     Err(error) => return Err(config.refused(KEY, format!("{path}: {error}")).to_string()),
                 },
             }
         }
-        tiers.push(Tier { name, class, volumes });
+        tiers.push(Tier { name, class, volumes, missing });
     }
     TieredFs::open(env, home, tiers, placement).await.map_err(of_root)
 }
@@ -187,5 +188,19 @@ impl Gauge for QueueGauge {
 
     fn is_stuck(&self) -> bool {
         self.queue.is_stuck(self.clock.monotonic())
+    }
+
+    fn load(&self) -> VolumeLoad {
+        let load = self.queue.load(self.clock.monotonic());
+        VolumeLoad {
+            waiting_requests: load.waiting_requests,
+            waiting_bytes: load.waiting_bytes,
+            served_requests: load.served_requests,
+            served_bytes: load.served_bytes,
+            bytes_per_s: load.bytes_per_s,
+            latency: load.latency,
+            errors: load.errors,
+            traffic: load.traffic,
+        }
     }
 }

@@ -3,12 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "pages/html.rs"]
+#[allow(dead_code, reason = "these tests use a part of the module")]
+mod html;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
-use common::{Server, TempDir, free_offset, grampus, run, text};
+use common::{PORTS, Server, TempDir, free_offset, grampus, run, text};
 
 /// Two tiers: logs and flushed files on `fast`, files of major compactions on `slow`.
 fn option(dir: &TempDir) -> String {
@@ -156,6 +162,95 @@ fn a_missing_disk_makes_its_files_unavailable_and_not_empty() {
     let server = Server::start_with(&data, &["--set", &option(&dir)]);
     let found = text(&server.shell("get 't', 'r'\n").stdout).to_string();
     assert!(found.contains("kept"), "{found}");
+    server.stop();
+}
+
+/// The body of a page of the region server.
+fn page(server: &Server, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", PORTS[4] + server.offset)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    text(&answer).split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// `grampus tiers` of the server at an offset.
+fn tiers_at(offset: u16) -> Output {
+    run(grampus().args(["tiers", "--port-offset", &offset.to_string()]))
+}
+
+/// The lines of `grampus tiers` as words.
+fn tiers(server: &Server) -> Vec<Vec<String>> {
+    let output = tiers_at(server.offset);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    lines.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn the_state_of_volumes_is_shown_to_operators() {
+    let dir = TempDir::new();
+    let (data, fast, slow) = (dir.join("data"), dir.join("fast"), dir.join("slow"));
+    let server = Server::start_with(&data, &["--set", &option(&dir)]);
+    let made = server.shell("create 't', 'f'\nput 't', 'r', 'f:q', 'v'\nflush 't'\n");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+
+    let lines = tiers(&server);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[1][..4], ["fast", "ssd", fast.to_str().unwrap(), "good"]);
+    assert_eq!(lines[2][..4], ["slow", "hdd", slow.to_str().unwrap(), "good"]);
+    let of_shell = text(&server.shell("tiers\n").stdout).to_string();
+    assert!(of_shell.contains("TIER") && of_shell.contains(slow.to_str().unwrap()), "{of_shell}");
+
+    let shown = page(&server, "/rs-status");
+    html::check(&shown);
+    assert!(shown.contains("Storage tiers") && shown.contains(fast.to_str().unwrap()));
+    assert!(!shown.contains("The volume "), "no volume has a problem");
+    let beans: serde_json::Value =
+        serde_json::from_str(&page(&server, "/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub=Grampus,*"))
+            .unwrap();
+    let beans = beans["beans"].as_array().unwrap();
+    let of_fast = beans.iter().find(|bean| bean["tag.Tier"] == "fast").unwrap();
+    assert_eq!((&of_fast["tag.Class"], &of_fast["volumeFailed"]), (&"ssd".into(), &0.into()));
+    for written in ["volumeLogWrittenBytes", "volumeFlushWrittenBytes", "volumeTotal"] {
+        assert!(of_fast[written].as_u64().unwrap() > 0, "{written}");
+    }
+    let metrics = page(&server, "/prometheus?qry=volume_log_written");
+    let samples: Vec<&str> = metrics.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!((samples.len(), metrics.lines().count()), (2, 3), "one type, two samples: {metrics}");
+    let label = format!("tier=\"fast\",class=\"ssd\",directory=\"{}\"", fast.display());
+    assert!(samples[0].starts_with("grampus_volume_log_written_bytes{") && samples[0].contains(&label));
+    server.stop();
+
+    // A disk is missing.
+    fs::rename(&slow, dir.join("away")).unwrap();
+    let server = Server::start_with(&data, &["--set", &option(&dir)]);
+    let lines = tiers(&server);
+    assert_eq!(lines[2][..4], ["slow", "hdd", slow.to_str().unwrap(), "failed"]);
+    assert!(lines[3].concat().contains("mounted"), "{lines:?}");
+    let finding = format!("The volume {} of the tier slow failed: ", slow.display());
+    assert!(page(&server, "/rs-status").contains(&finding));
+    let offset = server.offset.to_string();
+    let health = run(grampus().args(["health", "--port-offset", &offset]));
+    let output = text(&health.stdout);
+    assert!(health.status.success() && output.contains(&format!("warning: {finding}")), "{output}");
+    let offset = server.offset;
+    server.stop();
+
+    let output = tiers_at(offset);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no server answers at 127.0.0.1:"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_server_without_tiers_states_that() {
+    let dir = TempDir::new();
+    let server = Server::start(&dir.join("data"));
+    let output = tiers_at(server.offset);
+    assert!(output.status.success());
+    assert_eq!(text(&output.stdout), "no storage tiers are configured (option grampus.tiers)\n");
+    assert!(!page(&server, "/rs-status").contains("Storage tiers"));
     server.stop();
 }
 

@@ -22,6 +22,7 @@ use crate::reader::TieredReader;
 use crate::sweep;
 use crate::target::Target;
 use crate::tier::Tier;
+use crate::tier_status::TierStatus;
 use crate::volume::{Health, Volume};
 use crate::writer::TieredWriter;
 
@@ -78,6 +79,11 @@ impl TieredFs {
     /// The tiers, from the fastest to the slowest.
     pub fn tiers(&self) -> &[Tier] {
         &self.shared.tiers
+    }
+
+    /// The state of all tiers now, from the fastest to the slowest.
+    pub fn status(&self) -> Vec<TierStatus> {
+        self.shared.tiers.iter().map(TierStatus::of).collect()
     }
 
     /// Measures the free space of all volumes, and finds failed and recovered ones.
@@ -172,6 +178,18 @@ impl Shared {
         let bytes = file.purpose.expected_bytes.max(1);
         let reads = self.heat.bytes_read(&file.path, self.env.clock.monotonic()) / bytes as f64;
         Ok(Some(Located { file, tier, reads }))
+    }
+
+    /// Counts the bytes of a file that was moved from a place to a volume.
+    pub(crate) fn record_move(&self, from: &Place, to: &Volume, bytes: u64) {
+        to.moved().add_arrived(bytes);
+        let old = match from {
+            Place::Home => self.all_volumes().find(|volume| volume.is_home()),
+            Place::Volume(target) => self.volumes.get(&target.volume),
+        };
+        if let Some(old) = old {
+            old.moved().add_departed(bytes);
+        }
     }
 
     /// The volume of a link.

@@ -9,6 +9,7 @@
 //! * [`PlannedMove`]: a file that should be on another tier, because of the rules, of how often it is
 //!   read (`heat`), or of the space;
 //! * [`Mover`]: moves a file to another tier while it is read;
+//! * [`TierStatus`], [`VolumeStatus`]: their state, for the operator;
 //! * [`KnownVolumes`]: the volumes that the database has had;
 //! * `sweep`: removes copies that no name refers to.
 //!
@@ -34,7 +35,10 @@ mod class;
 mod filesystem;
 mod heat;
 mod known;
+mod load;
+mod missing;
 mod model;
+mod moved;
 mod mover;
 mod options;
 mod placement;
@@ -43,18 +47,24 @@ mod reader;
 mod sweep;
 mod target;
 mod tier;
+mod tier_status;
 mod volume;
+mod volume_status;
 mod writer;
 
 pub use class::{DiskClass, StorageType, UnknownClass};
 pub use filesystem::TieredFs;
 pub use known::KnownVolumes;
+pub use load::VolumeLoad;
+pub use missing::MissingVolume;
 pub use mover::{MoveError, Mover};
 pub use options::{TierDirectory, TierOptions, parse_classes, parse_tiers};
 pub use placement::{Placement, TierRule};
 pub use plan::{PlannedMove, StoredFile};
 pub use tier::Tier;
+pub use tier_status::TierStatus;
 pub use volume::{Gauge, Health, Volume, VolumeError};
+pub use volume_status::VolumeStatus;
 
 #[cfg(test)]
 mod tests;

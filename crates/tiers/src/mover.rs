@@ -81,6 +81,7 @@ impl Mover {
             self.discard(&copy).await;
             return Err(error);
         }
+        shared.record_move(&before.place, volume, source.len());
         shared.home.sync_dir(&path.parent()).await?;
         if let Place::Volume(old) = &before.place {
             shared.remove(old).await;

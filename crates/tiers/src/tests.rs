@@ -3,4 +3,5 @@
 mod crash;
 mod files;
 mod moves;
+mod status;
 mod support;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::class::DiskClass;
+use crate::missing::MissingVolume;
 use crate::volume::Volume;
 
 /// A list of directories of one class.
@@ -14,4 +15,6 @@ pub struct Tier {
     pub class: DiskClass,
     /// Its directories, without those whose disk was missing at the start.
     pub volumes: Vec<Arc<Volume>>,
+    /// The directories whose disk was missing at the start.
+    pub missing: Vec<MissingVolume>,
 }

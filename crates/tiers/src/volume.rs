@@ -8,17 +8,25 @@ use fs::{DiskSpace, Error, FilePath, FileSystem};
 use tracing::error;
 
 use crate::known::{KnownVolumes, write_file};
+use crate::load::VolumeLoad;
+use crate::moved::MovedBytes;
 use crate::target::VOLUME_PREFIX;
+use crate::volume_status::VolumeStatus;
 
 /// The file that identifies a volume.
 const IDENTITY: &str = "grampus.volume";
 
-/// Measurements of a volume's device, by which the volume for a new file is chosen.
+/// Measurements of a volume's device, by which the volume for a new file is chosen, and which the
+/// operator sees.
 pub trait Gauge: Send + Sync + 'static {
     /// How long a write of `bytes` bytes that begins now is likely to take.
     fn expected_completion(&self, bytes: u64) -> Duration;
     /// Whether the device has not responded for so long that it gets no new files.
     fn is_stuck(&self) -> bool;
+    /// What the device does now, and what it did since the start.
+    fn load(&self) -> VolumeLoad {
+        VolumeLoad::default()
+    }
 }
 
 /// Whether a volume gets new files.
@@ -64,6 +72,7 @@ pub struct Volume {
     fs: Arc<dyn FileSystem>,
     gauge: Option<Arc<dyn Gauge>>,
     is_home: bool,
+    moved: MovedBytes,
     state: Mutex<State>,
 }
 
@@ -122,8 +131,8 @@ impl Volume {
         gauge: Option<Arc<dyn Gauge>>,
         is_home: bool,
     ) -> Arc<Volume> {
-        let (directory, state) = (directory.into(), Mutex::default());
-        Arc::new(Volume { id, directory, fs, gauge, is_home, state })
+        let (directory, moved, state) = (directory.into(), MovedBytes::default(), Mutex::default());
+        Arc::new(Volume { id, directory, fs, gauge, is_home, moved, state })
     }
 
     /// The id, which links contain.
@@ -181,6 +190,24 @@ impl Volume {
             free_bytes: space.free_bytes.saturating_sub(state.written_bytes),
             ..space
         })
+    }
+
+    /// The state of the volume now.
+    pub fn status(&self) -> VolumeStatus {
+        let (moved_in_bytes, moved_out_bytes) = self.moved.counts();
+        VolumeStatus {
+            directory: self.directory.clone(),
+            health: self.health(),
+            space: self.space(),
+            load: self.gauge.as_ref().map(|gauge| gauge.load()).unwrap_or_default(),
+            moved_in_bytes,
+            moved_out_bytes,
+        }
+    }
+
+    /// Counts of the bytes that were moved to and from the volume.
+    pub(crate) fn moved(&self) -> &MovedBytes {
+        &self.moved
     }
 
     /// Begins a poll, unless one is in progress.

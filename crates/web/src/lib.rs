@@ -13,6 +13,7 @@ mod configuration;
 mod guard;
 mod history;
 mod listener;
+mod meter;
 mod object_name;
 mod page;
 mod query;

@@ -3,6 +3,7 @@
 use base::history::Unit;
 use maud::{Markup, html};
 
+use crate::meter::meter;
 use crate::units;
 
 /// Maximum number of characters of a key to show. The tooltip has the whole key.
@@ -39,6 +40,8 @@ pub struct Value {
     is_number: bool,
     is_key: bool,
     is_whole: bool,
+    // The used amount and its limit.
+    used: Option<(u64, u64)>,
     level: Option<Level>,
 }
 
@@ -64,6 +67,18 @@ impl Value {
             text: units::format(bytes as f64, Unit::Bytes),
             title: Some(format!("{} bytes", units::exact(bytes))),
             is_number: true,
+            ..Value::default()
+        }
+    }
+
+    /// The used share of a limit in bytes, as a bar and a percentage. The tooltip has the bytes.
+    pub fn used_share(used: u64, limit: u64) -> Value {
+        let percent = if limit == 0 { 0.0 } else { used as f64 * 100.0 / limit as f64 };
+        let bytes = |bytes: u64| units::format(bytes as f64, Unit::Bytes);
+        Value {
+            text: format!("{percent:.0} %"),
+            title: Some(format!("{} of {}", bytes(used), bytes(limit))),
+            used: Some((used, limit)),
             ..Value::default()
         }
     }
@@ -144,6 +159,9 @@ impl Value {
     }
 
     pub(crate) fn render(&self) -> Markup {
+        if let Some((used, limit)) = self.used {
+            return html! { div class="used" title=[&self.title] { (meter(used, limit)) } };
+        }
         let inner = html! {
             @match &self.address {
                 Some(address) => a href=(address) title=[&self.title] { (self.text) },
@@ -181,6 +199,9 @@ mod tests {
     fn rounded_values_are_exact_in_the_title() {
         let text = Value::bytes(1_610_612_737).linked("/x?a=1&b=2").render().into_string();
         assert_eq!(text, "<a href=\"/x?a=1&amp;b=2\" title=\"1,610,612,737 bytes\">1.5 GiB</a>");
+        let text = Value::used_share(96 << 20, 100 << 20).render().into_string();
+        assert!(text.contains("title=\"96 MiB of 100 MiB\"") && text.contains("meter warning"), "{text}");
+        assert!(text.contains("96 %"), "{text}");
         assert_eq!(Value::ago(0, 5000).as_text(), "–");
         assert_eq!(Value::ago(1000, 5000).as_text(), "4 s ago");
     }

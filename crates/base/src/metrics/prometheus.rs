@@ -25,6 +25,20 @@ pub struct Prometheus {
     labels: Vec<u8>,
     metrics: Vec<Metric>,
     summaries: Vec<Summary>,
+    /// Whether the current bean is one of several instances of its record.
+    is_instance: bool,
+    /// The metrics of the instances so far. The format requires that all samples of a metric are
+    /// together.
+    families: Vec<Family>,
+}
+
+/// A metric of several beans that is not written yet.
+#[derive(Debug)]
+struct Family {
+    name: String,
+    kind: &'static str,
+    help: &'static str,
+    samples: Vec<u8>,
 }
 
 /// A metric of the current bean that is not written yet.
@@ -63,11 +77,21 @@ const SECOND_US: f64 = 1e6;
 impl Prometheus {
     /// A response without metrics, written to `out`.
     pub fn new(options: PrometheusOptions, out: Chunks) -> Prometheus {
-        Prometheus { options, out, prefix: String::new(), labels: vec![], metrics: vec![], summaries: vec![] }
+        Prometheus {
+            options,
+            out,
+            prefix: String::new(),
+            labels: vec![],
+            metrics: vec![],
+            summaries: vec![],
+            is_instance: false,
+            families: vec![],
+        }
     }
 
     /// Completes the response.
-    pub fn finish(self) {
+    pub fn finish(mut self) {
+        self.put_families();
         self.out.finish();
     }
 
@@ -77,7 +101,7 @@ impl Prometheus {
         if self.wants(&name) {
             self.metrics.push(Metric { name, kind, value, help });
         }
-        if self.metrics.len() == METRICS_BUFFERED_MAX {
+        if self.metrics.len() == METRICS_BUFFERED_MAX && !self.is_instance {
             self.put_metrics();
         }
     }
@@ -92,12 +116,34 @@ impl Prometheus {
         self.options.containing.as_ref().is_none_or(|part| name.contains(part))
     }
 
+    /// Adds the buffered metrics of an instance to those of the other instances.
+    fn add_to_families(&mut self) {
+        for Metric { name, kind, value, help } in self.metrics.drain(..) {
+            let at = self.families.iter().position(|family| family.name == name);
+            let at = at.unwrap_or_else(|| {
+                self.families.push(Family { name, kind, help, samples: vec![] });
+                self.families.len() - 1
+            });
+            let Family { name, samples, .. } = &mut self.families[at];
+            put_sample(samples, name, &self.labels, None, value);
+        }
+    }
+
+    /// Writes the metrics of the instances of a record.
+    fn put_families(&mut self) {
+        for Family { name, kind, help, samples } in std::mem::take(&mut self.families) {
+            self.put_head(&name, kind, help);
+            self.out.text.extend_from_slice(&samples);
+            self.out.emit_full();
+        }
+    }
+
     /// Writes the buffered metrics, with the labels known so far.
     fn put_metrics(&mut self) {
         let mut metrics = std::mem::take(&mut self.metrics);
         for Metric { name, kind, value, help } in metrics.drain(..) {
             self.put_head(&name, kind, help);
-            self.put_sample(&name, None, value);
+            put_sample(&mut self.out.text, &name, &self.labels, None, value);
             self.out.emit_full();
         }
         self.metrics = metrics;
@@ -110,24 +156,14 @@ impl Prometheus {
         }
         put(&mut self.out.text, format_args!("# TYPE {name} {kind}\n"));
     }
-
-    /// Writes one value, with the labels of the bean and an optional additional label.
-    fn put_sample(&mut self, name: &str, label: Option<(&str, &str)>, value: Number) {
-        put(&mut self.out.text, format_args!("{name}{{"));
-        self.out.text.extend_from_slice(&self.labels);
-        if let Some((label, of)) = label {
-            let between = if self.labels.is_empty() { "" } else { "," };
-            put(&mut self.out.text, format_args!("{between}{label}=\"{of}\""));
-        }
-        match value {
-            Number::Int(value) => put(&mut self.out.text, format_args!("}} {value}\n")),
-            Number::Float(value) => put(&mut self.out.text, format_args!("}} {value:?}\n")),
-        }
-    }
 }
 
 impl Reader for Prometheus {
-    fn begin(&mut self, _: &str, record: &str) {
+    fn begin(&mut self, bean: &str, record: &str) {
+        self.is_instance = bean.split_once(record).is_some_and(|(_, rest)| rest.starts_with(','));
+        if !self.is_instance {
+            self.put_families();
+        }
         self.prefix.clear();
         put_name(&mut self.prefix, record_of(record).chars());
         self.prefix.push('_');
@@ -177,16 +213,34 @@ impl Reader for Prometheus {
     }
 
     fn end(&mut self) {
-        self.put_metrics();
+        match self.is_instance {
+            true => self.add_to_families(),
+            false => self.put_metrics(),
+        }
         for Summary { name, help, quantiles, sum_s, count } in std::mem::take(&mut self.summaries) {
             self.put_head(&name, "summary", help);
+            let out = &mut self.out.text;
             for (share, seconds) in quantiles {
-                self.put_sample(&name, Some(("quantile", share)), seconds.into());
+                put_sample(out, &name, &self.labels, Some(("quantile", share)), seconds.into());
             }
-            self.put_sample(&format!("{name}_sum"), None, sum_s.into());
-            self.put_sample(&format!("{name}_count"), None, count.into());
+            put_sample(out, &format!("{name}_sum"), &self.labels, None, sum_s.into());
+            put_sample(out, &format!("{name}_count"), &self.labels, None, count.into());
         }
         self.labels.clear();
+    }
+}
+
+/// Writes one value, with the labels of the bean and an optional additional label.
+fn put_sample(out: &mut Vec<u8>, name: &str, labels: &[u8], label: Option<(&str, &str)>, value: Number) {
+    put(out, format_args!("{name}{{"));
+    out.extend_from_slice(labels);
+    if let Some((label, of)) = label {
+        let between = if labels.is_empty() { "" } else { "," };
+        put(out, format_args!("{between}{label}=\"{of}\""));
+    }
+    match value {
+        Number::Int(value) => put(out, format_args!("}} {value}\n")),
+        Number::Float(value) => put(out, format_args!("}} {value:?}\n")),
     }
 }
 
@@ -309,5 +363,32 @@ mod tests {
         let expected = "# HELP jvm_metrics_gc_count What it is.\n# TYPE jvm_metrics_gc_count gauge\n\
                         jvm_metrics_gc_count{} 0\n";
         assert_eq!(shown(options), expected);
+    }
+
+    #[test]
+    fn samples_of_all_instances_are_together() {
+        let shown = text_of(|out| {
+            let mut prometheus = Prometheus::new(PrometheusOptions::default(), out);
+            for volume in ["0", "1"] {
+                let bean = format!("Hadoop:service=HBase,name=RegionServer,sub=Grampus,volume={volume}");
+                prometheus.begin(&bean, "RegionServer,sub=Grampus");
+                prometheus.tag(name("Directory", ""), &format!("/disk{volume}"));
+                prometheus.gauge(name("volumeErrors", ""), 7_u64.into());
+                prometheus.counter(name("volumeReads", ""), 8);
+                prometheus.end();
+            }
+            prometheus.begin("Hadoop:service=HBase,name=JvmMetrics", "JvmMetrics");
+            prometheus.gauge(name("GcCount", ""), 0_u64.into());
+            prometheus.end();
+            prometheus.finish();
+        });
+        let expected = "# TYPE grampus_volume_errors gauge\n\
+                        grampus_volume_errors{directory=\"/disk0\"} 7\n\
+                        grampus_volume_errors{directory=\"/disk1\"} 7\n\
+                        # TYPE grampus_volume_reads counter\n\
+                        grampus_volume_reads{directory=\"/disk0\"} 8\n\
+                        grampus_volume_reads{directory=\"/disk1\"} 8\n\
+                        # TYPE jvm_metrics_gc_count gauge\njvm_metrics_gc_count{} 0\n";
+        assert_eq!(shown, expected);
     }
 }

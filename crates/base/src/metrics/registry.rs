@@ -112,6 +112,23 @@ impl Registry {
         self.bean(name, record, tags)
     }
 
+    /// Returns the bean of one instance of something that a process has several of, such as a disk.
+    /// `instance` is the last property of its name, and `labels` are its tags:
+    /// `hbase_instance("regionserver", "RegionServer,sub=Grampus", "volume=0", ..)` is
+    /// `Hadoop:service=HBase,name=RegionServer,sub=Grampus,volume=0`.
+    pub fn hbase_instance(
+        &self,
+        context: &'static str,
+        record: &str,
+        instance: &str,
+        labels: Vec<(&'static str, String)>,
+    ) -> Arc<Bean> {
+        let name = format!("Hadoop:service=HBase,name={record},{instance}");
+        let mut tags = vec![("Context", context.to_owned()), ("Hostname", self.host.clone())];
+        tags.extend(labels);
+        self.bean(name, record, tags)
+    }
+
     /// Returns a bean that is not an HBase source, by its full name, for example
     /// `java.lang:type=Memory` of the Java platform.
     pub fn platform_bean(&self, name: &str, modeler_type: &str) -> Arc<Bean> {

@@ -17,7 +17,7 @@ use wal::{LogInstruments, NoReplicas, TableMetrics};
 
 use crate::history;
 
-use super::{absent, connections, master, process, region_server, regions, sums, tables, users};
+use super::{absent, connections, master, process, region_server, regions, sums, tables, users, volumes};
 
 const HEAD: &str = "\
 <!-- Generated from the declarations in the crates: REGENERATE=1 cargo test -p console@0.1.0 document -->
@@ -60,6 +60,11 @@ with `Namespace_NS_table_T_metric_`. Attributes of a store have `_store_F` befor
 `_columnfamily_F`. In `sub=WAL`, attributes of a table start with the table's name. All of these disappear with the table's last region
 on the server. Attributes of a user start with `User_U_metric_`. Sums over regions are in `RegionServer,sub=Server`, and for each table
 in `RegionServer,sub=Tables`.
+
+Each volume of the [storage tiers](tiers.md) has a bean `RegionServer,sub=Grampus,volume=N`, with the tags `Tier`, `Class` and
+`Directory`. In `/prometheus` these are the labels of `grampus_volume_total` and the others:
+`grampus_volume_free{tier=\"fast\",class=\"nvme\",directory=\"/nvme0/grampus\"}`. `/jmx` also has `volumeFailure`, the reason why a
+volume failed. StatsD has no labels, so there the metrics of all volumes have the same names.
 
 `/jmx` also has the beans of a Java virtual machine that monitoring tools read: `java.lang:type=Memory` (the heap is the memory of the
 process), `Runtime`, `OperatingSystem`, `Threading`, and a `GarbageCollector` that never collects.
@@ -107,6 +112,8 @@ const SHOWN: &[&[Declared]] = &[
     connections::LostConnections::DECLARED,
     region_server::MemoryLimits::DECLARED,
     region_server::DiskMetrics::DECLARED,
+    volumes::VolumeMetrics::DECLARED,
+    volumes::VolumeTraffic::DECLARED,
     users::UsageMetrics::DECLARED,
     users::AllUsers::DECLARED,
     UserTimes::DECLARED,
@@ -185,6 +192,9 @@ fn put_series<'a>(text: &mut String, role: &str, series: impl Iterator<Item = &'
 fn both_roles(bean: &str) -> &'static str {
     match bean {
         "RegionServer,sub=IPC" => "\nThe master has the same attributes in `Master,sub=IPC`.\n",
+        "RegionServer,sub=Grampus,volume=N" => {
+            "\nOne bean for each volume. Counters are totals since the start.\n"
+        }
         "RegionServer,sub=Grampus" => {
             "\nThe master has the attributes about connections in `Master,sub=Grampus`.\n"
         }

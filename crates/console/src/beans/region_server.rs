@@ -12,7 +12,7 @@ use regionserver::schedule::compactions::Pool;
 use rpc::server::Shared;
 
 use crate::beans::sums::Sums;
-use crate::beans::{Identity, absent, connections, process, regions, sample, tables, users};
+use crate::beans::{Identity, absent, connections, process, regions, sample, tables, users, volumes};
 
 /// HBase's context of a region server's beans, a tag of each.
 const CONTEXT: &str = "regionserver";
@@ -324,6 +324,7 @@ pub fn beans(
     own.read(move || second_level_writes(of.second_level_cache_stats()));
     let of = server.clone();
     own.read(move || disk_metrics(&of));
+    volumes::show(&registry, CONTEXT, server);
     connections::show(&bean("RegionServer,sub=IPC"), &own, calls);
     bean("RegionServer,sub=WAL").add(server.shared_log_instruments().clone());
     absent::add_to_region_server(&bean);

@@ -8,6 +8,7 @@ mod regions;
 mod slow;
 mod snapshot;
 mod status;
+mod tiers;
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use super::device_class::DeviceClass;
 use super::request::{Action, Request};
 use super::speed::Speed;
 use super::waiting::{FreeSlots, Key, Waiter, WaitingRequests};
-use crate::{Error, IoClass, Result};
+use crate::{Error, IoClass, Result, Traffic};
 
 /// The queue of a device. The file systems on the same device share it.
 pub struct DeviceQueue {
@@ -48,6 +48,8 @@ pub struct DeviceLoad {
     pub service_time: Duration,
     /// Age of the oldest request that is not completed.
     pub oldest: Option<Duration>,
+    /// Successful reads and writes of each class, in the order of [`IoClass::ALL`].
+    pub traffic: [Traffic; IoClass::ALL.len()],
 }
 
 struct State {
@@ -62,6 +64,7 @@ struct State {
     last_completion: Duration,
     completed: u64,
     errors: u64,
+    traffic: [Traffic; IoClass::ALL.len()],
 }
 
 /// Counts of the requests in service.
@@ -74,6 +77,16 @@ struct Served {
     writers: usize,
     bytes: u64,
     cost: u64,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// An I/O error of the device.
+    DeviceError,
+    /// An error of the caller, or no space.
+    OtherError,
 }
 
 /// A request in service, until it is finished or dropped.
@@ -123,6 +136,7 @@ impl DeviceQueue {
             last_completion: now,
             completed: 0,
             errors: 0,
+            traffic: Default::default(),
         };
         Arc::new(DeviceQueue { limits, clock, files: AtomicU64::new(0), state: Mutex::new(state) })
     }
@@ -148,6 +162,7 @@ impl DeviceQueue {
             latency: state.speed.latency(),
             service_time: state.speed.service_time(),
             oldest: state.waiting.oldest().into_iter().chain(state.oldest_started()).min().map(since),
+            traffic: state.traffic,
         }
     }
 
@@ -186,8 +201,12 @@ impl DeviceQueue {
     ) -> (Result<T>, u64) {
         let admitted = self.admit(request).await;
         let result = work.await;
-        let is_error = matches!(result, Err(Error::Io { .. }));
-        let unsynced = admitted.finish(is_error);
+        let outcome = match &result {
+            Ok(_) => Outcome::Done,
+            Err(Error::Io { .. }) => Outcome::DeviceError,
+            Err(_) => Outcome::OtherError,
+        };
+        let unsynced = admitted.finish(outcome);
         (result, unsynced)
     }
 
@@ -234,13 +253,13 @@ impl DeviceQueue {
         Admitted { queue: self.clone(), request, ticket, cost, arrived, started: now, ended: false }
     }
 
-    /// Ends a request, and starts the next ones. `is_error` is `None` for a cancelled request.
-    fn complete(self: &Arc<DeviceQueue>, ended: &Admitted, is_error: Option<bool>) -> u64 {
+    /// Ends a request, and starts the next ones. `outcome` is `None` for a cancelled request.
+    fn complete(self: &Arc<DeviceQueue>, ended: &Admitted, outcome: Option<Outcome>) -> u64 {
         let now = self.clock.monotonic();
         let mut next = Vec::new();
         let unsynced = {
             let mut state = self.state();
-            let unsynced = state.end(ended, is_error, now);
+            let unsynced = state.end(ended, outcome, now);
             while let Some(waiter) = state.next(&self.limits) {
                 let admitted = self.start(&mut state, waiter.request, waiter.arrived, now);
                 next.push((waiter.turn, admitted));
@@ -260,10 +279,10 @@ impl DeviceQueue {
 }
 
 impl Admitted {
-    fn finish(mut self, is_error: bool) -> u64 {
+    fn finish(mut self, outcome: Outcome) -> u64 {
         self.ended = true;
         let queue = self.queue.clone();
-        queue.complete(&self, Some(is_error))
+        queue.complete(&self, Some(outcome))
     }
 }
 
@@ -278,15 +297,18 @@ impl State {
     }
 
     /// Ends a request. Returns how many of its written bytes are only in the page cache.
-    fn end(&mut self, ended: &Admitted, is_error: Option<bool>, now: Duration) -> u64 {
+    fn end(&mut self, ended: &Admitted, outcome: Option<Outcome>, now: Duration) -> u64 {
         let request = &ended.request;
         self.speed.pass(now, true);
         self.started.remove(&ended.ticket);
         self.served.remove(request, ended.cost);
-        let Some(is_error) = is_error else { return 0 };
+        let Some(outcome) = outcome else { return 0 };
         self.last_completion = now;
         self.completed += 1;
-        self.errors += u64::from(is_error);
+        self.errors += u64::from(outcome == Outcome::DeviceError);
+        if outcome == Outcome::Done {
+            self.traffic[request.class.index()] += request.traffic();
+        }
         if request.action == Action::Names {
             return 0;
         }

@@ -1,7 +1,7 @@
 //! A request to a device.
 
 use super::device_class::DeviceClass;
-use crate::IoClass;
+use crate::{IoClass, Traffic};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,17 @@ impl Request {
         };
         let synced = if self.syncs() { self.unsynced } else { 0 };
         self.bytes + synced + accesses * limits.access_bytes
+    }
+
+    /// What it counts for when it is done.
+    pub(super) fn traffic(&self) -> Traffic {
+        match self.action {
+            Action::Read => Traffic { reads: 1, read_bytes: self.bytes, ..Traffic::default() },
+            Action::Write | Action::WriteAndSync => {
+                Traffic { writes: 1, written_bytes: self.bytes, ..Traffic::default() }
+            }
+            Action::Sync | Action::Names => Traffic::default(),
+        }
     }
 
     /// Where it ends.

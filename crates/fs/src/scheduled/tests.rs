@@ -10,7 +10,7 @@ use super::*;
 use crate::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use crate::memory::MemoryFs;
 use crate::paced::{Device, PacedDevice, PacedFs};
-use crate::{AccessPattern, FileWriter, Purpose, Role, SyncLevel};
+use crate::{AccessPattern, FileWriter, Purpose, Role, SyncLevel, Traffic};
 
 const MIB: usize = 1 << 20;
 const MS: Duration = Duration::from_millis(1);
@@ -384,4 +384,29 @@ async fn appends_to_the_page_cache_count_when_they_are_synced() {
     file.append(Bytes::from(vec![1; 200 * MIB])).await.unwrap();
     drop(file);
     assert_eq!(queue.load(env.clock.monotonic()).unsynced_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_and_writes_are_counted_by_class() {
+    let env = base::testing::env(1);
+    let memory = Arc::new(MemoryFs::new());
+    memory.put(&FilePath::new("f"), vec![7; MIB]);
+    let faulty = Faulty::new(memory, Plan::new(env.clock.clone()));
+    let queue = DeviceQueue::new(DeviceClass::ssd(), env.clock.clone());
+    let fs = ScheduledFs::new(Arc::new(faulty.clone()), queue.clone());
+    let reader = fs.open(&FilePath::new("f")).await.unwrap();
+    reader.read_at(0, 1000).await.unwrap();
+    reader.read_for(IoClass::Move, 0, 500).await.unwrap();
+    let mut log = fs.create(&FilePath::new("log"), AccessPattern::Log).await.unwrap();
+    log.append_and_sync(Bytes::from_static(&[1; 30]), 30, SyncLevel::Disk).await.unwrap();
+    log.append(Bytes::from_static(&[1; 20])).await.unwrap();
+    log.sync(SyncLevel::Disk).await.unwrap();
+    faulty.add(Rule::new(Fault::Fail).on(Operation::Read).times(1));
+    reader.read_at(0, 10).await.unwrap_err();
+
+    let [log, read, flush, compaction, moved, scrub] = queue.load(env.clock.monotonic()).traffic;
+    assert_eq!(log, Traffic { writes: 2, written_bytes: 50, ..Traffic::default() });
+    assert_eq!(read, Traffic { reads: 1, read_bytes: 1000, ..Traffic::default() });
+    assert_eq!(moved, Traffic { reads: 1, read_bytes: 500, ..Traffic::default() });
+    assert_eq!([flush, compaction, scrub], [Traffic::default(); 3]);
 }

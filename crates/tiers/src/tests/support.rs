@@ -10,7 +10,7 @@ use fs::faulty::{Faulty, Plan};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem, Purpose, Role, SyncLevel};
 
-use crate::{DiskClass, Gauge, KnownVolumes, Placement, Tier, TierRule, TieredFs, Volume};
+use crate::{DiskClass, Gauge, KnownVolumes, Placement, Tier, TierRule, TieredFs, Volume, VolumeLoad};
 
 pub(super) fn path(text: &str) -> FilePath {
     FilePath::new(text)
@@ -44,6 +44,10 @@ impl Gauge for Speed {
 
     fn is_stuck(&self) -> bool {
         self.completion_ms.load(Ordering::Relaxed) == u64::MAX
+    }
+
+    fn load(&self) -> VolumeLoad {
+        VolumeLoad { waiting_requests: 7, ..VolumeLoad::default() }
     }
 }
 
@@ -79,6 +83,7 @@ impl Disks {
             name: class.into(),
             class: DiskClass::built_in(class).unwrap(),
             volumes: volumes.to_vec(),
+            missing: Vec::new(),
         };
         let tiers = vec![tier("ssd", &opened[..1]), tier("hdd", &opened[1..])];
         let placement = Placement::new(vec![TierRule::default_of(0, 2), TierRule::default_of(1, 2)]);

@@ -3,6 +3,7 @@
 use base::history::Unit;
 use maud::{Markup, html};
 
+use crate::meter::meter;
 use crate::section::headed;
 use crate::units;
 
@@ -84,22 +85,6 @@ fn exactly(amount: u64) -> Markup {
 
 fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}", part as f64 * 100.0 / whole as f64)
-}
-
-/// The used share of a limit, as a bar and a percentage.
-fn meter(used: u64, limit: u64) -> Markup {
-    let share = if limit == 0 { 0.0 } else { used as f64 * 100.0 / limit as f64 };
-    let class = if share > 100.0 {
-        "meter bad"
-    } else if share > 90.0 {
-        "meter warning"
-    } else {
-        "meter"
-    };
-    html! {
-        div class=(class) { i style={ "width:" (format!("{:.1}", share.min(100.0))) "%" } {} }
-        span class="share" { (format!("{share:.0} %")) }
-    }
 }
 
 #[cfg(test)]

@@ -87,8 +87,25 @@ pub(super) const GROUP: Group = Group {
             usage: "  grampus> clear_deadservers\n  grampus> clear_deadservers 'host1,16020,1700000000000'",
             run: |session, arguments| Box::pin(clear_dead(session, arguments)),
         },
+        Command {
+            name: "tiers",
+            arity: Arity::exactly(0),
+            aliases: &[],
+            summary: "Show the storage tiers: space, health, queue and speed of each volume",
+            usage: "  grampus> tiers",
+            run: |session, arguments| Box::pin(tiers(session, arguments)),
+        },
     ],
 };
+
+async fn tiers(session: &mut ShellSession, arguments: Arguments) -> Result<Outcome> {
+    arguments.finish()?;
+    let volumes = crate::tiers::volumes(&session.client).await?;
+    for line in crate::tiers::lines(&volumes, false) {
+        session.printer.line(&line)?;
+    }
+    Ok(Outcome::Done)
+}
 
 async fn balance(session: &mut ShellSession, mut arguments: Arguments) -> Result<Outcome> {
     let mut is_dry = false;

@@ -4,8 +4,8 @@ use base::history::Window;
 use fs::space::Level;
 use web::section::Finding;
 
-use super::RegionServerPages;
 use super::snapshot::RegionSnapshot;
+use super::{RegionServerPages, tiers};
 use crate::pages::common::errors_logged;
 
 impl RegionServerPages {
@@ -43,7 +43,11 @@ impl RegionServerPages {
             errors_logged(window),
         ];
         let of_logs = self.server.recovered().warnings().iter().map(|what| Finding::warning(what.clone()));
-        of_disk.chain(of_logs).chain(found.into_iter().flatten()).collect()
+        of_disk
+            .chain(tiers::findings(&self.server.tiers()))
+            .chain(of_logs)
+            .chain(found.into_iter().flatten())
+            .collect()
     }
 
     fn memstores(&self) -> Option<Finding> {

@@ -7,7 +7,7 @@ use web::section::{Column, Facts, Plots, Row, Section, Table, Tile};
 use web::{Level, Page, Query, Refusal, Value, address};
 
 use super::snapshot::{RegionSnapshot, Sums};
-use super::{REGION, RegionServerPages};
+use super::{REGION, RegionServerPages, tiers};
 use crate::pages::common::region_value;
 use crate::pages::plots::{note, plot, span, tile, times};
 
@@ -18,7 +18,7 @@ impl RegionServerPages {
     /// The status page.
     pub(super) fn status(&self, query: &Query) -> Result<Page, Refusal> {
         let (all, window) = (RegionSnapshot::all(&self.server), self.context.window());
-        let sums = Sums::new(&all);
+        let (sums, volumes) = (Sums::new(&all), self.server.tiers());
         let [tables, regions] = self.regions(selected_regions(&all, query)?, &all, query)?;
         let mut sections = vec![
             Section::Findings(self.findings(&all, &window)),
@@ -33,6 +33,7 @@ impl RegionServerPages {
             Section::Facts(self.logs_and_connections()),
         ];
         sections.extend(self.second_level_cache().map(Section::Facts));
+        sections.extend(tiers::table(&volumes).map(Section::Table));
         sections.extend([tables, regions]);
         Ok(Page {
             title: format!("Region server {}", self.server.name().host),

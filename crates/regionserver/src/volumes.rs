@@ -28,7 +28,7 @@ fn finding(tier: &TierStatus, volume: &VolumeStatus) -> Option<VolumeFinding> {
         Health::Failed(reason) => (
             true,
             format!(
-                "{named} failed: {reason}. It gets no new files, and reads of its files may fail. Check its disk, \
+                "{named} failed ({reason}). It gets no new files, and reads of its files may fail. Check its disk, \
                  then restart the server."
             ),
         ),
@@ -49,6 +49,7 @@ fn volume_to_proto(tier: &TierStatus, volume: &VolumeStatus) -> proto::GrampusVo
         Health::Failed(reason) => (grampus_volume::Health::Failed, Some(reason.clone())),
     };
     let (load, traffic) = (&volume.load, volume.load.total());
+    let is_measured = traffic.reads + traffic.writes > 0;
     proto::GrampusVolume {
         tier: tier.name.to_string(),
         tier_class: tier.class.to_string(),
@@ -61,8 +62,8 @@ fn volume_to_proto(tier: &TierStatus, volume: &VolumeStatus) -> proto::GrampusVo
         waiting_bytes: Some(load.waiting_bytes),
         served_requests: Some(load.served_requests as u64),
         served_bytes: Some(load.served_bytes),
-        bytes_per_second: Some(load.bytes_per_s as u64),
-        latency_us: Some(u64::try_from(load.latency.as_micros()).unwrap_or(u64::MAX)),
+        bytes_per_second: is_measured.then_some(load.bytes_per_s as u64),
+        latency_us: is_measured.then(|| u64::try_from(load.latency.as_micros()).unwrap_or(u64::MAX)),
         errors: Some(load.errors),
         reads: Some(traffic.reads),
         read_bytes: Some(traffic.read_bytes),
@@ -103,7 +104,7 @@ mod tests {
         for (health, is_severe, part) in [
             (Health::Full, false, "is full"),
             (Health::Stuck, true, "does not respond"),
-            (Health::Failed("sync: EIO".into()), true, "failed: sync: EIO."),
+            (Health::Failed("sync: EIO".into()), true, "failed (sync: EIO)."),
         ] {
             let found = findings(&tier(health));
             assert_eq!((found.len(), found[0].is_severe), (1, is_severe));

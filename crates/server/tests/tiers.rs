@@ -229,7 +229,7 @@ fn the_state_of_volumes_is_shown_to_operators() {
     let lines = tiers(&server);
     assert_eq!(lines[2][..4], ["slow", "hdd", slow.to_str().unwrap(), "failed"]);
     assert!(lines[3].concat().contains("mounted"), "{lines:?}");
-    let finding = format!("The volume {} of the tier slow failed: ", slow.display());
+    let finding = format!("The volume {} of the tier slow failed (", slow.display());
     assert!(page(&server, "/rs-status").contains(&finding));
     let offset = server.offset.to_string();
     let health = run(grampus().args(["health", "--port-offset", &offset]));

@@ -2,4 +2,5 @@
 
 mod crash;
 mod files;
+mod speeds;
 mod support;

@@ -1,6 +1,8 @@
 """One run of a case: a fresh server on its tiers, and a load of inserts."""
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -73,6 +75,8 @@ class Trial:
         parts = [tier.option(volume, self._arguments.slower, FLUSH_MIB) for tier, volume in zip(case.tiers, volumes)]
         settings = {**SETTINGS, "grampus.tiers": "; ".join(parts)}
         offset = servers.free_offset(subject.GRAMPUS_OFFSET)
+        # SIGTERM must run `finally` too, so that no server is left running.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
         server = servers.grampus(self._arguments.grampus, directory, offset, settings=settings)
         try:
             yield SimpleNamespace(name="grampus", endpoint=server.endpoint, server=server)

@@ -23,7 +23,7 @@ use crate::sweep;
 use crate::target::Target;
 use crate::tier::Tier;
 use crate::tier_status::TierStatus;
-use crate::volume::{Health, Volume};
+use crate::volume::{Announced, Health, Volume};
 use crate::writer::TieredWriter;
 
 /// A [`FileSystem`] over tiers; see the documentation of the crate. Clones share it.
@@ -285,9 +285,11 @@ impl Shared {
     ) -> Result<(Box<dyn FileWriter>, Target)> {
         let target = Target::unique(volume.id(), path, self.env.random.next_u64());
         let failed = |error| volume.failed(error, path);
+        // Before the calls, so that the files that are created meanwhile go to other volumes.
+        let announced = Announced::new(volume, purpose.expected_bytes);
         let inner = volume.fs().create_for(&target.path(), purpose).await.map_err(failed)?;
         volume.fs().sync_dir(&target.path().parent()).await.map_err(failed)?;
-        Ok((Box::new(TieredWriter::new(inner, path, volume)), target))
+        Ok((Box::new(TieredWriter::new(inner, path, announced)), target))
     }
 
     /// Removes the bytes of a file without a name. What remains after an error is removed by the

@@ -3,5 +3,6 @@
 mod crash;
 mod files;
 mod moves;
+mod speeds;
 mod status;
 mod support;

@@ -86,6 +86,8 @@ struct State {
     space: Option<DiskSpace>,
     /// Bytes appended since `space` was measured.
     written_bytes: u64,
+    /// Bytes that the files that are being written are expected to get yet.
+    announced_bytes: u64,
     is_full: bool,
     /// Whether a poll is in progress.
     is_polled: bool,
@@ -167,14 +169,21 @@ impl Volume {
         }
     }
 
-    /// How long a write of `bytes` bytes that begins now is likely to take.
+    /// How long a new file of `bytes` bytes is likely to take, with the files that are being
+    /// written.
+    ///
+    /// The queue of the device knows only their next requests. Without the rest, many files that
+    /// begin at the same time would go to one volume, and the others would be idle.
     pub fn expected_completion(&self, bytes: u64) -> Duration {
+        let bytes = bytes.saturating_add(self.lock().announced_bytes);
         self.gauge.as_ref().map_or(Duration::ZERO, |gauge| gauge.expected_completion(bytes))
     }
 
-    /// Whether the disk has space for `bytes` more bytes, as far as is known.
+    /// Whether the disk has space for `bytes` more bytes next to the files that are being written,
+    /// as far as is known.
     pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.space().is_none_or(|space| space.free_bytes > bytes)
+        let announced = self.lock().announced_bytes;
+        self.space().is_none_or(|space| space.free_bytes.saturating_sub(announced) > bytes)
     }
 
     /// The share of the disk that is used, from 0 to 1; 0 if unknown.
@@ -268,6 +277,36 @@ impl Volume {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes that a new file is expected to get yet, until it is dropped.
+pub(crate) struct Announced {
+    volume: Arc<Volume>,
+    bytes: u64,
+}
+
+impl Announced {
+    pub(crate) fn new(volume: &Arc<Volume>, bytes: u64) -> Announced {
+        volume.lock().announced_bytes += bytes;
+        Announced { volume: volume.clone(), bytes }
+    }
+
+    pub(crate) fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Counts bytes that the file got.
+    pub(crate) fn record_written(&mut self, bytes: u64) {
+        let written = bytes.min(self.bytes);
+        self.bytes -= written;
+        self.volume.lock().announced_bytes -= written;
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.volume.lock().announced_bytes -= self.bytes;
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every region reports how its memstores grow and shrink. Flushes begin at a low mark. While a
 //! flush takes long, writers are slowed down ([`write_pace`](crate::write_pace)). They are refused
-//! while the sum is over the limit (`hbase.regionserver.global.memstore.size`). The caller chooses
+//! while the sum exceeds the limit (`hbase.regionserver.global.memstore.size`). The caller chooses
 //! which region is flushed.
 
 use std::sync::Arc;

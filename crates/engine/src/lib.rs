@@ -11,8 +11,8 @@
 //! * [`salvage`]: opening a region without damaged files, if their loss is accepted;
 //! * [`compaction`]: which files are compacted;
 //! * [`instruments`]: metrics of regions, tables, and the server;
-//! * [`budget`]: the memory of memstores; [`write_pace`]: slows writers down to the speed of flushes;
-//!   [`chores`]: background flushes and compactions.
+//! * [`budget`]: the memory of memstores; [`write_pace`]: the speed of writers while
+//!   flushes take long; [`chores`]: background flushes and compactions.
 //!
 //! Reading:
 //! * [`memstore`]: sorted cells in memory;

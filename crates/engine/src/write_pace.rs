@@ -6,6 +6,7 @@
 //! files is slow and the disk of the logs is fast, and if flushes wait for compactions.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ const LEFT_MIN: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub struct WritePace {
     state: Mutex<State>,
+    paused_writes: AtomicU64,
 }
 
 /// The memory that writers have until they are refused, in bytes.
@@ -93,7 +95,15 @@ impl WritePace {
         let begin = state.accepted_until.max(now);
         let takes = Duration::from_secs_f64((bytes as f64 / allowed).min(PAUSE_MAX.as_secs_f64()));
         state.accepted_until = (begin + takes).min(now + PAUSE_MAX);
+        if begin > now {
+            self.paused_writes.fetch_add(1, Relaxed);
+        }
         begin - now
+    }
+
+    /// Number of writes that had to wait.
+    pub fn paused_writes(&self) -> u64 {
+        self.paused_writes.load(Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,7 +154,7 @@ mod tests {
         pace
     }
 
-    /// Writes without pause between `from` and `to`, with memory for `free` bytes. Returns the bytes
+    /// Writes all the time from `from` to `to`, with memory for `free` bytes. Returns the bytes
     /// written, and the longest pause.
     fn write(pace: &WritePace, region: &str, free: u64, (from, to): (Duration, Duration)) -> (u64, Duration) {
         let (mut now, mut written, mut longest) = (from, 0, Duration::ZERO);

@@ -206,8 +206,9 @@ impl Reader {
         Ok(LoadedBlock { block: Arc::new(loaded), on_disk })
     }
 
-    /// The block in `on_disk`, bytes that [`load_for`](Reader::load_for) returned earlier. `unused_bytes` is the memory that they keep in addition to their length. `None` if
-    /// they are not the block.
+    /// The block in `on_disk`, bytes that [`load_for`](Reader::load_for) returned earlier. `None`
+    /// if they are not the block. `unused_bytes` is the memory that they keep in addition to their
+    /// length.
     pub fn decode(&self, block: &BlockRef, on_disk: Bytes, unused_bytes: usize) -> Option<Arc<Block>> {
         let is_of_length = block.len == 0 || block.len as usize == on_disk.len();
         let found = Block::decode(on_disk, self.file_id, block.offset, &self.format).ok()?;

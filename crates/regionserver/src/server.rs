@@ -645,10 +645,15 @@ impl RegionServer {
         self.services.budget.used_bytes()
     }
 
-    /// How long flushing all memstores takes at the speed of recent flushes; `None` before the first
-    /// flush.
+    /// How long flushing all memstores takes at the speed of recent flushes; `None` before the
+    /// first flush.
     pub fn memstore_backlog(&self) -> Option<Duration> {
         self.services.budget.flush_seconds().map(Duration::from_secs_f64)
+    }
+
+    /// Number of writes that waited because memstores filled faster than they were flushed.
+    pub fn paused_writes(&self) -> u64 {
+        self.services.budget.pace().paused_writes()
     }
 
     /// The memory budget of idle open scanners.

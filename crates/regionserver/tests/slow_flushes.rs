@@ -84,6 +84,6 @@ fn writers_are_slowed_down_and_never_refused() {
         let (flushes, backlog) = (world.served().metrics().flushes, world.server.memstore_backlog());
         assert!(flushes > 3, "{flushes} flushes, {writes} writes");
         assert!(backlog.is_some());
-        assert!(world.server.instruments().server().paused_writes.get() > 0);
+        assert!(world.server.paused_writes() > 0);
     });
 }

@@ -121,7 +121,7 @@ fn files_move_when_a_policy_changes() {
         assert!(Instant::now() < deadline, "the files follow the policy");
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Nobody holds the old bytes: neither a name nor an open file.
+    // Nothing holds the old bytes: neither a name nor an open file.
     let open_on_fast = || {
         let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
         let targets = open.flatten().filter_map(|file| fs::read_link(file.path()).ok());

@@ -6,8 +6,8 @@
 //! * [`Placement`]: the rules that choose the tiers for a new file;
 //! * `choice`: the volume of a tier that is likely to be ready first;
 //! * [`TieredFs`]: the file system;
-//! * [`PlannedMove`]: a file that should be on another tier, because of the rules, of how often it is
-//!   read (`heat`), or of the space;
+//! * [`PlannedMove`]: a file that should be on another tier, because of the rules, of how often it
+//!   is read (`heat`), or of the space;
 //! * [`Mover`]: moves a file to another tier while it is read;
 //! * [`TierStatus`], [`VolumeStatus`]: their state, for the operator;
 //! * [`KnownVolumes`]: the volumes that the database has had;

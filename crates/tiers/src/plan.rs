@@ -16,8 +16,8 @@ const COLD: f64 = 0.25;
 /// How much of a tier's space may be used, relative to the limit of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// The limit. Above it, the tier gives its coldest files to the next one. Files move to a slower
-    /// tier up to it.
+    /// The limit. Above it, the tier gives its coldest files to the next one. Files move to a
+    /// slower tier up to it.
     Full,
     /// The tier gives files away until it is below this. Hot files move to a faster tier up to it.
     Relieved,

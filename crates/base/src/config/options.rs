@@ -39,8 +39,8 @@ options! {
         /// Further classes of disks, separated by semicolons: a name and properties, such as
         /// `qlc type=ssd writers=2`. See `docs/tiers.md`.
         tier_classes: String = "grampus.tier.classes", "", text;
-        /// Maximum number of bytes per second that move between tiers. 0: files stay where they were
-        /// written.
+        /// Maximum number of bytes per second that move between tiers. 0: files stay where they
+        /// were written.
         tier_move_rate_max: u64 = "grampus.tier.move.rate.max", "64 MiB", bytes;
         /// The pause between two searches for files to move.
         tier_move_period_ms: u64 = "grampus.tier.move.period", "60 s", millis;

@@ -273,6 +273,8 @@ base::current_values! {
         lost: Gauge<u64> = "diskLost",
         /// Milliseconds that flushing all memstores takes at the speed of recent flushes.
         memstores_backlog: Gauge<u64> = "memStoreBacklogMillis" in Milliseconds,
+        /// Writes that waited because memstores filled faster than they were flushed.
+        paused_writes: Counted = "pausedWriteCount",
     }
 }
 
@@ -396,6 +398,7 @@ fn disk_metrics(server: &RegionServer) -> DiskMetrics {
         waits: u64::from(server.waits_for_space()).into(),
         lost: u64::from(space.lost().is_some()).into(),
         memstores_backlog: server.memstore_backlog().map_or(0, |backlog| backlog.as_millis() as u64).into(),
+        paused_writes: server.paused_writes().into(),
     }
 }
 

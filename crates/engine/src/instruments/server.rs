@@ -103,8 +103,6 @@ base::instruments! {
         unlogged_bytes: Counter = "mutationsWithoutWALSize" in Bytes,
         /// Mutations refused with RegionTooBusyException.
         blocked_requests: Counter = "blockedRequestCount",
-        /// Writes that were delayed because memstores filled faster than they were flushed.
-        paused_writes: Counter = "pausedWriteCount",
         /// Splits that this server requested.
         split_requests: Counter = "splitRequestCount",
         /// Requested splits that began.

@@ -28,7 +28,6 @@ impl Region {
         let clock = &self.services.env.clock;
         let pause = budget.pace().pause(self.encoded_name(), bytes, free, clock.monotonic());
         if !pause.is_zero() {
-            self.instruments.server().paused_writes.increment();
             clock.sleep(pause).await;
         }
     }

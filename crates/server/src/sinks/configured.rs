@@ -1,7 +1,6 @@
 //! Loads the metrics sinks from the options and HBase's own file, and starts them.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use ::sinks::{ConfiguredSinks, Role, SinkPlan};
 use base::config::Config;

@@ -16,7 +16,7 @@ mod probes;
 pub mod throughput;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -42,8 +42,10 @@ pub struct Schedule {
     budget: Arc<MemstoreBudget>,
     this: Weak<Schedule>,
     flush_slots: Semaphore,
-    // Encoded names of regions with a queued or running flush.
+    // Encoded names of regions with a queued or running flush, or a pause before its retry.
     flushing: Mutex<HashSet<Arc<str>>>,
+    // The same without those that pause: they empty no memstore meanwhile.
+    active_flushes: AtomicUsize,
     compactions: Arc<Compactions>,
     // Number of store checks so far.
     rounds: AtomicU64,
@@ -65,6 +67,7 @@ impl Schedule {
             this: this.clone(),
             flush_slots: Semaphore::new(CONCURRENT_FLUSHES_MAX),
             flushing: Mutex::default(),
+            active_flushes: AtomicUsize::new(0),
             rounds: AtomicU64::new(0),
         })
     }
@@ -188,7 +191,7 @@ impl Maintenance for Schedule {
     fn request_flush(&self, region: &Arc<Region>, reason: FlushReason) {
         match reason {
             // Every write makes this request while memory is short.
-            FlushReason::Pressure if self.flushes() >= CONCURRENT_FLUSHES_MAX => {}
+            FlushReason::Pressure if self.active_flushes.load(Relaxed) >= CONCURRENT_FLUSHES_MAX => {}
             FlushReason::Pressure => {
                 if let Some(largest) = self.largest() {
                     self.begin_flush(&largest, reason);
@@ -211,22 +214,32 @@ impl Schedule {
         }
         let Some(this) = self.this.upgrade() else { return };
         let region = region.clone();
+        self.active_flushes.fetch_add(1, Relaxed);
         self.env.spawn(TaskClass::Background, async move {
             let slot = this.flush_slots.acquire().await;
             let flushed = this.flush_one(&region, reason).await;
             drop(slot);
-            if !flushed {
-                this.env.clock.sleep(FLUSH_RETRY_PERIOD).await;
-            }
-            let was_recorded = lock(&this.flushing).remove(region.encoded_name());
-            debug_assert!(was_recorded, "a region is recorded from the request to the end of its flush");
-            if !flushed && this.is_online(&region) {
-                this.request_flush(&region, FlushReason::Retry);
+            this.active_flushes.fetch_sub(1, Relaxed);
+            if flushed {
+                this.end_flush(&region);
             }
             if this.budget.is_above_low_mark() {
                 this.request_flush(&region, FlushReason::Pressure);
             }
+            if !flushed {
+                this.env.clock.sleep(FLUSH_RETRY_PERIOD).await;
+                this.end_flush(&region);
+                if this.is_online(&region) {
+                    this.request_flush(&region, FlushReason::Retry);
+                }
+            }
         });
+    }
+
+    /// Forgets a flush, so that the region can be flushed again.
+    fn end_flush(&self, region: &Region) {
+        let was_recorded = lock(&self.flushing).remove(region.encoded_name());
+        debug_assert!(was_recorded, "a region is recorded from the request to the end of its flush");
     }
 }
 

@@ -33,6 +33,7 @@ struct World {
     schedule: Arc<Schedule>,
     faulty: Faulty,
     env: Env,
+    services: RegionServices,
 }
 
 async fn world() -> World {
@@ -40,10 +41,6 @@ async fn world() -> World {
     let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
     let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
     let root = RootDir::new(FilePath::root());
-    let name = TableName::parse("t").unwrap();
-    let info = RegionInfo::new(name.clone(), "".into(), "".into(), 1);
-    let table = Arc::new(TableDescriptor::new(name).with_family(FamilyDescriptor::new("f")));
-    root.write_region_info(&*fs, &info).await.unwrap();
     let options =
         LogOptions::new(root.wals_dir().join("host,16020,1"), "host%2C16020%2C1", root.old_wals_dir());
     let log = Log::start(env.clone(), fs.clone(), options, Arc::new(|_: &wal::Error| ())).await.unwrap();
@@ -64,18 +61,31 @@ async fn world() -> World {
         nonces: Arc::default(),
         server: None,
     };
-    let index = Arc::new(wal::recovery::scan(&*fs, &[]).await.unwrap());
-    let entries = Box::new(wal::recovery::read_region(fs.clone(), index, &info.encoded_name()));
-    let region = Region::open(services, Opening { info, table, entries }).await.unwrap();
+    let region = open(&services, "t").await;
     regions.insert(region.clone());
-    World { region, regions, schedule, faulty, env }
+    World { region, regions, schedule, faulty, env, services }
+}
+
+/// Opens the only region of a new table.
+async fn open(services: &RegionServices, table: &str) -> Arc<Region> {
+    let (fs, name) = (&services.fs, TableName::parse(table).unwrap());
+    let info = RegionInfo::new(name.clone(), "".into(), "".into(), 1);
+    let table = Arc::new(TableDescriptor::new(name).with_family(FamilyDescriptor::new("f")));
+    services.root.write_region_info(&**fs, &info).await.unwrap();
+    let index = Arc::new(wal::recovery::scan(&**fs, &[]).await.unwrap());
+    let entries = Box::new(wal::recovery::read_region(fs.clone(), index, &info.encoded_name()));
+    Region::open(services.clone(), Opening { info, table, entries }).await.unwrap()
+}
+
+async fn put(region: &Region, row: &str) {
+    let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, b"v");
+    let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), vec![cell]);
+    region.batch(vec![put]).await.remove(0).unwrap();
 }
 
 impl World {
     async fn put(&self, row: &str) {
-        let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, b"v");
-        let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), vec![cell]);
-        self.region.batch(vec![put]).await.remove(0).unwrap();
+        put(&self.region, row).await;
     }
 
     fn unflushed_bytes(&self) -> u64 {
@@ -107,6 +117,32 @@ fn a_failed_flush_is_retried() {
         world.env.clock.sleep(LONG).await;
         assert_eq!(world.unflushed_bytes(), 0);
         assert_eq!(world.schedule.flushes(), 0);
+    });
+}
+
+#[test]
+fn flushes_that_fail_keep_no_other_region_from_being_flushed() {
+    run(async {
+        let world = world().await;
+        // As many as can be flushed at the same time.
+        let failing = [world.region.clone(), open(&world.services, "failing").await];
+        let good = open(&world.services, "good").await;
+        for region in [&failing[1], &good] {
+            world.regions.insert(region.clone());
+        }
+        for region in failing.iter().chain([&good]) {
+            put(region, "a").await;
+        }
+        for region in &failing {
+            let part = format!("/{}/", region.encoded_name());
+            world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at(&part));
+            world.schedule.request_flush(region, FlushReason::Size);
+        }
+        world.env.clock.sleep(LONG).await;
+        assert_eq!(world.schedule.flushes(), 2, "their retries are pending");
+        world.schedule.request_flush(&failing[0], FlushReason::Pressure);
+        world.env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(good.metrics().memstore_data_bytes, 0, "the largest of the others is flushed");
     });
 }
 

@@ -6,7 +6,10 @@ mod world;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use cell::region::RegionInfo;
+use cell::schema::TableName;
 use cell::{CellType, KeyValue};
+use fs::faulty::Operation;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use proto::mutation_proto::MutationType;
@@ -153,5 +156,75 @@ fn a_batch_of_puts_needs_no_free_memory_for_its_small_response() {
         let entries = &response.region_action_result[0].result_or_exception;
         assert!(entries.len() == 100 && entries.iter().all(|entry| entry.exception.is_none()));
         drop(held);
+    });
+}
+
+/// An action that puts the row.
+fn put(row: &str, index: u32) -> proto::Action {
+    let value = proto::mutation_proto::column_value::QualifierValue {
+        qualifier: Some("q".into()),
+        value: Some("v".into()),
+        ..Default::default()
+    };
+    let column = proto::mutation_proto::ColumnValue { family: "f".into(), qualifier_value: vec![value] };
+    let mutation = proto::MutationProto {
+        row: Some(row.to_owned().into()),
+        mutate_type: Some(MutationType::Put.into()),
+        column_value: vec![column],
+        ..Default::default()
+    };
+    proto::Action { index: Some(index), mutation: Some(mutation), ..Default::default() }
+}
+
+/// The number of cells that a read of the row returns.
+fn row_get(row: &'static str, index: u32) -> proto::Action {
+    proto::Action { index: Some(index), get: Some(get(row, None)), ..Default::default() }
+}
+
+#[test]
+fn a_call_waits_once_for_the_puts_of_all_its_regions() {
+    const SYNC: Duration = Duration::from_millis(200);
+    run(async {
+        let world = World::begin().await;
+        let mut regions = vec![world.region.clone()];
+        for region_id in 2..8 {
+            let info = RegionInfo::new(TableName::parse("t").unwrap(), "".into(), "".into(), region_id);
+            regions.push(world.open(&info).await);
+        }
+        world.delay(Operation::Sync, SYNC);
+        // The fourth region reads in between, and the first one is named twice: its second action
+        // sees the put of its first one.
+        let mut region_action: Vec<_> =
+            regions.iter().map(|region| (region, vec![put("a", 0), put("b", 1)])).collect();
+        region_action[3].1 = vec![row_get("a", 0)];
+        region_action.push((&regions[0], vec![row_get("b", 0), put("c", 1)]));
+        let region_action = region_action
+            .into_iter()
+            .map(|(region, action)| proto::RegionAction {
+                region: region.clone(),
+                action,
+                ..Default::default()
+            })
+            .collect();
+        let request = proto::MultiRequest { region_action, ..Default::default() };
+        let begin = world.env.clock.monotonic();
+        let answer = world.call_raw("Multi", request.encode_to_vec().into(), BytesMut::new()).await;
+        let took = world.env.clock.monotonic() - begin;
+        let response = proto::MultiResponse::decode(answer.message).unwrap();
+        let cells: Vec<Vec<i32>> = response
+            .region_action_result
+            .iter()
+            .map(|region| {
+                let results = region.result_or_exception.iter().map(|entry| entry.result.as_ref().unwrap());
+                results.map(|result| result.associated_cell_count()).collect()
+            })
+            .collect();
+        assert_eq!(
+            cells,
+            [vec![0, 0], vec![0, 0], vec![0, 0], vec![0], vec![0, 0], vec![0, 0], vec![0, 0], vec![1, 0]]
+        );
+        // One wait for all regions, and one for the region that is named twice. A running sync is
+        // waited for first.
+        assert!(took >= SYNC * 2 && took <= SYNC * 4, "{took:?}");
     });
 }

@@ -3,7 +3,8 @@
 //!
 //! The actions of a region run in order, except that puts and deletes are collected in one batch,
 //! as in HBase. The batch runs when it is full, before the next increment or append, and at the
-//! end. A region action that is atomic or has a condition is applied as one change of one row.
+//! end. The call waits for the last batches of all regions together ([`unfinished`]), because they
+//! are usually in the same log. A region action that is atomic or has a condition is applied as one change of one row.
 //! Mutations take their cells from the request's cell block in order, so the cells of a mutation
 //! that does not run must be skipped.
 //!
@@ -12,10 +13,9 @@
 
 #[cfg(fuzzing)]
 pub(super) mod fuzzing;
+mod mutation_batch;
 mod parts;
-
-use std::sync::Arc;
-use std::time::Duration;
+mod unfinished;
 
 use base::budget::BudgetShare;
 use base::turns;
@@ -25,9 +25,10 @@ use cell::codec::CellBlockReader;
 use cell::mutation::Mutation;
 use cell::query::{Get, MultiGet};
 use engine::Region;
-use engine::region::{BatchReader, PendingBatch};
+use engine::region::BatchReader;
 use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
+use std::sync::Arc;
 use tracing::warn;
 use wire::convert::gets::{GetRequestKind, Gets};
 use wire::convert::mutations::{MutationError, Mutations};
@@ -43,7 +44,9 @@ use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, PlannedWork};
 use crate::server::RegionServer;
+use mutation_batch::MutationBatch;
 use parts::{ActionRange, ActionRanges, MultiAnswer, MultiParts, RegionAnswer, RegionParts};
+use unfinished::{UnfinishedRegion, UnfinishedRegions};
 
 /// Number of actions after which the task yields.
 const ACTIONS_PER_YIELD: usize = 256;
@@ -51,17 +54,11 @@ const ACTIONS_PER_YIELD: usize = 256;
 const BATCH_GETS_MAX: usize = 128;
 /// Bytes allocated in advance for each row of the response, so that it is not copied as it grows.
 const SMALL_ROW_BYTES: usize = 64;
-/// Number of cells after which a chunk of a batch of mutations ends. The chunk is submitted to the
-/// region, which takes about 1 ms, and the task yields.
-const CELLS_PER_CHUNK: usize = 1000;
 /// A response message of at most this length is admitted even without free memory. The messages of
 /// usual batches are shorter.
 const SMALL_MESSAGE_LEN: usize = 64 << 10;
 /// Bytes by which the response grows before the task yields.
 const BYTES_PER_YIELD: usize = 256 << 10;
-/// Maximum number of bytes of mutations in a batch: about as many as HBase's clients buffer. The
-/// number of mutations is limited too.
-const BATCH_BYTES_MAX: usize = 2 << 20;
 
 /// Serves a `Multi`. Returns the encoded `MultiResponse` and the cells.
 pub(super) async fn multi(
@@ -92,13 +89,13 @@ pub(super) async fn multi(
         quota: Operation::unlimited(),
         block: CellBlock::with_capacity(rows_read.saturating_mul(SMALL_ROW_BYTES)),
         share: BudgetShare::of(server.response_budget()),
-        earlier_regions_len: 0,
+        response: MultiAnswer::default(),
+        unfinished: UnfinishedRegions::default(),
         message_len: 0,
         ran_non_idempotent: false,
         actions: 0,
         yield_at_len: BYTES_PER_YIELD,
     };
-    let mut response = MultiAnswer::default();
     let request_condition = request.rest.condition.as_ref();
     if request_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
@@ -108,17 +105,17 @@ pub(super) async fn multi(
         let condition = region_action.rest.condition.as_ref();
         // Clients before 2.4 put the condition on the whole request, and read only the `processed`
         // flag of the whole response.
-        let result = call.region_action(&region_action, request_condition.or(condition)).await?;
+        let region = call.region_action(&region_action, request_condition.or(condition)).await?;
         if request_condition.is_some() {
-            response.processed = result.processed;
-        } else if condition.is_none() && result.processed == Some(true) {
-            response.processed = Some(true);
+            call.response.processed = region.answer.processed;
+        } else if condition.is_none() && region.answer.processed == Some(true) {
+            call.response.processed = Some(true);
         }
-        response.push(result);
-        call.earlier_regions_len = response.len();
+        call.push(region);
         call.record_message_len(0)?;
     }
-    Ok((response.finish(), call.block))
+    call.finish_regions().await?;
+    Ok((call.response.finish(), call.block))
 }
 
 /// State of a call while its response grows.
@@ -135,8 +132,10 @@ struct MultiCall<'a> {
     block: CellBlock,
     // Bytes reserved for the response in the server's response budget.
     share: BudgetShare,
-    // Bytes of the response's message for the regions before the current one.
-    earlier_regions_len: usize,
+    // The response's message for the first regions.
+    response: MultiAnswer,
+    // The regions after them.
+    unfinished: UnfinishedRegions,
     // Bytes of the response's message so far.
     message_len: usize,
     // Whether an increment, append or atomic change ran. It must not run twice.
@@ -157,7 +156,7 @@ impl MultiCall<'_> {
         &mut self,
         region_action: &RegionParts,
         condition: Option<&proto::Condition>,
-    ) -> Answer<RegionAnswer> {
+    ) -> Answer<UnfinishedRegion> {
         let begun = self.server.env().clock.monotonic();
         let charge = Charge::from(begun);
         let found = self.server.regions().find(&region_action.rest.region.value);
@@ -168,8 +167,11 @@ impl MultiCall<'_> {
         });
         let outcome = match found {
             Ok(region) => {
+                if self.unfinished.has_batch_of(&region) {
+                    self.finish_regions().await?;
+                }
                 let outcome = match region_action.rest.atomic() || condition.is_some() {
-                    true => Box::pin(self.atomic(&region, region_action, condition)).await,
+                    true => Box::pin(self.atomic(&region, region_action, condition)).await.map(Into::into),
                     false => Ok(self.run_separately(&region, region_action).await?),
                 };
                 let now = self.server.env().clock.monotonic();
@@ -181,7 +183,25 @@ impl MultiCall<'_> {
                 Err(exception)
             }
         };
-        Ok(outcome.unwrap_or_else(|exception| RegionAnswer::failed(&exception)))
+        Ok(outcome.unwrap_or_else(|exception| RegionAnswer::failed(&exception).into()))
+    }
+
+    /// Adds a region to the response as soon as all regions before it are finished.
+    fn push(&mut self, region: UnfinishedRegion) {
+        match region.is_finished() && self.unfinished.is_empty() {
+            true => self.response.push(region.answer),
+            false => self.unfinished.push(region),
+        }
+    }
+
+    /// Waits for the submitted batches of all regions, and adds the regions to the response.
+    async fn finish_regions(&mut self) -> Answer<()> {
+        for region in self.unfinished.take() {
+            let answer = Box::pin(region.finish(self.server, self.context.client.as_deref())).await;
+            self.response.push(answer);
+            self.record_message_len(0)?;
+        }
+        Ok(())
     }
 
     /// Counts an action. Yields after [`ACTIONS_PER_YIELD`] actions or [`BYTES_PER_YIELD`] bytes.
@@ -251,12 +271,13 @@ impl MultiCall<'_> {
         self.mutation(region, action)
     }
 
-    /// Runs each action separately.
+    /// Runs each action separately. The last batch of mutations is submitted: the call waits for it
+    /// after all regions have submitted theirs, so that one sync of the log serves them all.
     async fn run_separately(
         &mut self,
         region: &Arc<Region>,
         region_action: &RegionParts,
-    ) -> Answer<RegionAnswer> {
+    ) -> Answer<UnfinishedRegion> {
         let mut state = RegionActionState {
             region,
             answer: RegionAnswer::with_capacity(region_action.actions),
@@ -310,7 +331,7 @@ impl MultiCall<'_> {
                 self.submit_chunk(region, &mut state.batch).await;
                 if let Some(exception) = state.refusal() {
                     self.skip_remaining(region_action, &mut ranges).await?;
-                    return Ok(RegionAnswer::failed(&exception));
+                    return Ok(RegionAnswer::failed(&exception).into());
                 }
                 turns::pause().await;
             }
@@ -318,8 +339,8 @@ impl MultiCall<'_> {
             self.count_action().await;
         }
         self.read_collected_gets(&mut state).await;
-        self.apply_batch(&mut state).await;
-        Ok(state.answer)
+        self.submit_chunk(region, &mut state.batch).await;
+        Ok(UnfinishedRegion::new(state.answer, region, state.batch))
     }
 
     /// Skips the remaining actions of a region action, and their cells.
@@ -510,7 +531,7 @@ impl MultiCall<'_> {
     /// A lack of memory is ignored in two cases, because the client would retry the failed call: if
     /// the message is small, and if an action has run that must not run twice.
     fn record_message_len(&mut self, region_len: usize) -> Answer<()> {
-        let message_len = self.earlier_regions_len + region_len;
+        let message_len = self.response.len() + self.unfinished.len_bytes() + region_len;
         let growth = message_len.saturating_sub(self.message_len);
         self.message_len = message_len;
         if message_len as u64 > self.bytes_max {
@@ -555,17 +576,9 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Submits the collected mutations to the region, which adds them to the memstore and the log's
-    /// queue. [`apply_batch`](Self::apply_batch) waits until they are durable and visible.
+    /// Submits the collected mutations to the region.
     async fn submit_chunk(&mut self, region: &Region, batch: &mut MutationBatch) {
-        let BatchChunk { indexes, mutations, .. } = std::mem::take(&mut batch.chunk);
-        if mutations.is_empty() {
-            return;
-        }
-        batch.begun.get_or_insert_with(|| self.server.env().clock.monotonic());
-        batch.kinds |= MutationKinds::in_batch(&mutations);
-        let pending = Box::pin(region.begin_batch(mutations)).await;
-        batch.submitted.push((indexes, pending));
+        Box::pin(batch.submit_chunk(self.server, region)).await;
     }
 
     /// Applies the collected mutations and adds an entry for each.
@@ -574,23 +587,8 @@ impl MultiCall<'_> {
         RegionActionState { region, answer, batch, .. }: &mut RegionActionState<'_>,
     ) {
         self.submit_chunk(region, batch).await;
-        let MutationBatch { submitted, kinds, begun: Some(begun), .. } = std::mem::take(batch) else {
-            return;
-        };
-        let mut outcomes = Vec::with_capacity(submitted.len());
-        for (indexes, pending) in submitted {
-            outcomes.push((indexes, Box::pin(region.end_batch(pending)).await));
-        }
-        CallTimer::since(begun, self.server, region, self.context.client.as_deref()).end_batch(kinds);
-        for (indexes, outcomes) in outcomes {
-            debug_assert_eq!(outcomes.len(), indexes.len(), "each mutation of a batch has an outcome");
-            for (index, outcome) in indexes.into_iter().zip(outcomes) {
-                match outcome {
-                    Ok(()) => answer.push_done(index),
-                    Err(error) => answer.push(&failed_entry(index, &java_exception(&error))),
-                }
-            }
-        }
+        let batch = std::mem::take(batch);
+        Box::pin(batch.finish(self.server, region, self.context.client.as_deref(), answer)).await;
     }
 
     /// Skips all actions of a region action that cannot be served, and their cells.
@@ -633,54 +631,8 @@ impl RegionActionState<'_> {
     /// no other results yet. The region would refuse the later chunks for the same reason. One
     /// exception for the region action is much shorter than one for each mutation.
     fn refusal(&self) -> Option<JavaException> {
-        match &self.batch.submitted[..] {
-            [(_, pending)] if self.answer.len() == 0 && self.gets.is_none() => {
-                pending.refusal().map(java_exception)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Puts and deletes of a region that are applied together. They are submitted in chunks while the
-/// request is decoded, because decoded mutations need several times the memory of the request. At
-/// the end, the call waits for all chunks.
-#[derive(Default)]
-struct MutationBatch {
-    // The mutations that are not submitted yet.
-    chunk: BatchChunk,
-    // The submitted chunks, each with the indexes of its mutations in the response.
-    submitted: Vec<(Vec<u32>, PendingBatch)>,
-    // Number and bytes of all mutations, submitted or not.
-    len: usize,
-    bytes: usize,
-    kinds: MutationKinds,
-    // When the first chunk was submitted.
-    begun: Option<Duration>,
-}
-
-#[derive(Default)]
-struct BatchChunk {
-    indexes: Vec<u32>,
-    mutations: Vec<Mutation>,
-    cells: usize,
-}
-
-impl MutationBatch {
-    fn add(&mut self, index: u32, mutation: Mutation) {
-        self.len += 1;
-        self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
-        self.chunk.cells += mutation.cells.len().max(1);
-        self.chunk.indexes.push(index);
-        self.chunk.mutations.push(mutation);
-    }
-
-    fn is_full(&self, mutations_max: usize) -> bool {
-        self.len >= mutations_max || self.bytes >= BATCH_BYTES_MAX
-    }
-
-    fn is_chunk_full(&self) -> bool {
-        self.chunk.cells >= CELLS_PER_CHUNK
+        let is_first = self.answer.len() == 0 && self.gets.is_none();
+        is_first.then(|| self.batch.refusal().map(java_exception)).flatten()
     }
 }
 

@@ -202,21 +202,29 @@ impl World {
         let info = RegionInfo::new(name.clone(), "".into(), "".into(), region_id);
         let table = TableDescriptor::new(name).with_family(family);
         root.write_table_descriptor(&*fs, &table).await.unwrap();
-        root.write_region_info(&*fs, &info).await.unwrap();
         let own_name = server_name(start_code);
         let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
         let server = start_server(&env, fs, own_name, dead_log_dirs).await;
         server.register(Arc::new(AcceptingMaster)).await.unwrap();
-        let open =
-            proto::open_region_request::RegionOpenInfo { region: (&info).into(), ..Default::default() };
-        let request = proto::OpenRegionRequest { open_info: vec![open], ..Default::default() };
-        Admin(server.clone()).open_region(request).await.unwrap();
-        while server.regions().is_empty() {
-            env.clock.sleep(SECOND / 100).await;
-        }
         let connection = connect(&env, &server).await;
         let region = proto::RegionSpecifier { r#type: 1, value: info.name() };
-        World { env, server, connection, region, faulty, disk, region_id }
+        let world = World { env, server, connection, region, faulty, disk, region_id };
+        world.open(&info).await;
+        world
+    }
+
+    /// Opens a region of the table. Returns its specifier.
+    pub async fn open(&self, info: &RegionInfo) -> proto::RegionSpecifier {
+        let fs: &dyn FileSystem = &self.faulty;
+        RootDir::new(FilePath::root()).write_region_info(fs, info).await.unwrap();
+        let count = self.server.regions().all().len();
+        let open = proto::open_region_request::RegionOpenInfo { region: info.into(), ..Default::default() };
+        let request = proto::OpenRegionRequest { open_info: vec![open], ..Default::default() };
+        Admin(self.server.clone()).open_region(request).await.unwrap();
+        while self.server.regions().all().len() == count {
+            self.env.clock.sleep(SECOND / 100).await;
+        }
+        proto::RegionSpecifier { r#type: 1, value: info.name() }
     }
 
     /// Another server on the part of the disk that survives a power loss now.

@@ -10,6 +10,7 @@
 //!   variable-length integers;
 //! * [`config`], [`memory`]: options declared once (key, default, form, effect), and the available
 //!   memory;
+//! * [`text`], [`calendar`]: bytes and times as text;
 //! * [`hottest`]: the most frequent items of a stream;
 //! * [`pages`]: memory in whole pages that is returned to the system when it is freed;
 //! * [`metrics`]: counters and gauges for `/jmx`; histograms and meters;
@@ -21,6 +22,7 @@
 //! Knows nothing about: cells, file formats, protobuf, tables.
 
 pub mod budget;
+pub mod calendar;
 pub mod checksum;
 pub mod classes;
 pub mod compression;
@@ -36,6 +38,7 @@ pub mod prefetch;
 pub mod process;
 pub mod spent;
 pub mod testing;
+pub mod text;
 pub mod threads;
 pub mod turns;
 pub mod varint;

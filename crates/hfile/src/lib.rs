@@ -11,6 +11,7 @@
 //!   column by column. Not every file has one. The catalog divides the file into ranges of rows, a
 //!   directory lists the columns of a range, and a strip has the values of one column;
 //! * [`Block`]: a block in memory: checked, decompressed, searchable;
+//! * [`BlockHeader`], [`BloomDescription`], [`IndexEntry`]: facts about a file for tools;
 //! * [`Writer`]: writes a file front to back, byte for byte as HBase's writer does.
 //!
 //! Each part of the format is documented in the module that reads it: `block` (header, checksums,
@@ -27,6 +28,7 @@ mod block;
 mod bloom;
 mod compression;
 mod cursor;
+mod description;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -52,6 +54,7 @@ pub use block::kind::BlockKind;
 pub use block::{Block, LARGE_VALUE_LEN};
 pub use bloom::chunk::BloomOptions;
 pub use cursor::Cursor;
+pub use description::{BlockHeader, BloomDescription, IndexEntry};
 pub use error::{Error, Result};
 pub use info::{FileInfo, TimeRange};
 pub use outline::Outline;

@@ -283,6 +283,14 @@ impl Reader {
         Ok(block)
     }
 
+    pub(crate) fn bloom_meta(&self) -> Option<&BloomMeta> {
+        self.bloom.as_ref()
+    }
+
+    pub(crate) fn delete_family_bloom_meta(&self) -> Option<&BloomMeta> {
+        self.delete_family_bloom.as_ref()
+    }
+
     pub(crate) fn root(&self) -> &Index {
         &self.root
     }

@@ -1,5 +1,6 @@
 //! The exceptions with which the master refuses requests, with HBase's messages.
 
+pub use base::text::to_string_binary as printable;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use proto::exception::{JavaException, class};
@@ -69,18 +70,6 @@ pub fn unknown_region(name: &[u8]) -> JavaException {
 pub fn region_not_open(region: &RegionInfo, state: &RegionState) -> JavaException {
     let message = format!("{} is not OPEN; state={state}", region.encoded_name());
     JavaException::new(class::DO_NOT_RETRY_REGION, message)
-}
-
-/// Formats bytes like HBase's `Bytes.toStringBinary`.
-pub fn printable(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b' '..=b'[' | b']'..=b'~' => text.push(char::from(*byte)),
-            _ => text.push_str(&format!("\\x{byte:02X}")),
-        }
-    }
-    text
 }
 
 /// Formats a region as in HBase's messages.

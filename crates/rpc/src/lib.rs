@@ -26,5 +26,4 @@ pub use cellblock::CellBlock;
 pub use compressor::Compressor;
 pub use fields::Malformed;
 pub use header::{ClientVersion, Codec};
-pub use preamble::to_string_binary;
 pub use server::{Server, ServerOptions};

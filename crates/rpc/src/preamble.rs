@@ -13,6 +13,7 @@
 
 use std::net::SocketAddr;
 
+use base::text::to_string_binary;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::fields::{put_bytes, put_varint};
@@ -145,19 +146,6 @@ fn unsupported(version: u8, auth: u8, peer: SocketAddr) -> String {
     )
 }
 
-/// Formats bytes like HBase's `Bytes.toStringBinary`.
-pub fn to_string_binary(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'\\' => text.push_str("\\x5C"),
-            b' '..=b'~' => text.push(*byte as char),
-            _ => text.push_str(&format!("\\x{byte:02X}")),
-        }
-    }
-    text
-}
-
 /// Appends a preamble without authentication and the header after it, as a client sends them.
 pub fn put_opening(out: &mut BytesMut, header: &[u8]) {
     out.put_slice(&simple());
@@ -187,10 +175,5 @@ mod tests {
         assert_eq!(parse(b"HBas\0T"), Some(Preamble::BadAuth { auth: 0x54 }));
         assert_eq!(parse(b"GET / HTTP"), Some(Preamble::BadMagic(*b"GET ")));
         assert_eq!(parse(b"HBas\0"), None);
-    }
-
-    #[test]
-    fn binary_text_is_escaped_as_hbase_does() {
-        assert_eq!(to_string_binary(b"a\\\x00\xff~"), "a\\x5C\\x00\\xFF~");
     }
 }

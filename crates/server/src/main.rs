@@ -9,6 +9,7 @@
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
+//! * [`printers`]: prints the contents of HFiles and logs;
 //! * [`sinks`]: where metrics are sent.
 //!
 //! Metrics and status pages are in the crate `console`.
@@ -25,6 +26,7 @@ mod host;
 mod limits;
 mod lock;
 mod notify;
+mod printers;
 mod repair;
 mod second_level_cache;
 mod settings;
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
+        Command::HFile(hfile) => printers::hfile(&hfile),
+        Command::Wal(wal) => printers::wal(&wal),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));

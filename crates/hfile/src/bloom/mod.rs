@@ -22,6 +22,7 @@ use cell::schema::BloomType;
 use cell::{CellOrder, KeyBuf, key};
 
 use crate::bloom::hash::HashType;
+use crate::description::BloomDescription;
 use crate::error::{Fault, Parsed};
 use crate::index::{Index, Target};
 use crate::input::Input;
@@ -41,6 +42,9 @@ pub(crate) struct BloomMeta {
     chunks: Index,
     /// Bytes of all chunks, uncompressed.
     chunk_bytes: u64,
+    /// Number of keys, and the number for which the filter has the intended error rate.
+    key_count: u64,
+    keys_max: u64,
     /// Whether the first keys of chunks are cell keys rather than rows.
     by_column: bool,
     order: CellOrder,
@@ -57,8 +61,8 @@ impl BloomMeta {
         let chunk_bytes = input.u64(CUT)?;
         let hash_count = input.u32(CUT)?;
         let hash = HashType::of(input.u32(CUT)?)?;
-        input.u64(CUT)?;
-        input.u64(CUT)?;
+        let key_count = input.u64(CUT)?;
+        let keys_max = input.u64(CUT)?;
         let chunk_count = input.u32(CUT)?;
         input.byte_array(CUT)?;
         if hash_count == 0 || hash_count > HASH_COUNT_MAX {
@@ -69,7 +73,7 @@ impl BloomMeta {
         if end != payload.len() {
             return Err(Fault::Damaged("Bloom meta longer than its entries"));
         }
-        let meta = BloomMeta { hash, hash_count, chunks, chunk_bytes, by_column, order };
+        let meta = BloomMeta { hash, hash_count, chunks, chunk_bytes, key_count, keys_max, by_column, order };
         meta.check_keys()?;
         Ok(meta)
     }
@@ -77,6 +81,17 @@ impl BloomMeta {
     /// Bytes of all chunks, uncompressed.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
+    }
+
+    /// The sizes of the filter.
+    pub(crate) fn description(&self) -> BloomDescription {
+        BloomDescription {
+            bytes: self.chunk_bytes,
+            key_count: self.key_count,
+            keys_max: self.keys_max,
+            chunk_count: self.chunks.len(),
+            is_by_column: self.by_column,
+        }
     }
 
     fn check_keys(&self) -> Parsed<()> {

@@ -4,7 +4,9 @@
 //! The actions of a region run in order, except that puts and deletes are collected in one batch,
 //! as in HBase. The batch runs when it is full, before the next increment or append, and at the
 //! end. The call waits for the last batches of all regions together ([`unfinished`]), because they
-//! are usually in the same log. A region action that is atomic or has a condition is applied as one change of one row.
+//! are usually in the same log. A region action that is atomic or has a condition is applied as one
+//! change of one row.
+//!
 //! Mutations take their cells from the request's cell block in order, so the cells of a mutation
 //! that does not run must be skipped.
 //!

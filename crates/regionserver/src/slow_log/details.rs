@@ -18,8 +18,8 @@ const FAMILIES_LOGGED_MAX: usize = 10;
 /// A name or key in printable form, truncated if it is long.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     match bytes.get(..PRINTABLE_LEN_MAX) {
-        Some(begin) if bytes.len() > PRINTABLE_LEN_MAX => rpc::to_string_binary(begin) + "...",
-        _ => rpc::to_string_binary(bytes),
+        Some(begin) if bytes.len() > PRINTABLE_LEN_MAX => base::text::to_string_binary(begin) + "...",
+        _ => base::text::to_string_binary(bytes),
     }
 }
 

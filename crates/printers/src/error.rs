@@ -1,0 +1,18 @@
+//! Why a file cannot be printed.
+
+/// Why a file cannot be printed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store file cannot be read.
+    #[error(transparent)]
+    HFile(#[from] hfile::Error),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] wal::Error),
+    /// The file system.
+    #[error(transparent)]
+    FileSystem(#[from] fs::Error),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}

@@ -33,7 +33,7 @@ pub fn hfile(arguments: &HFileArguments) -> Result<(), String> {
         checks_family: arguments.checks_family,
         row: arguments.row.as_deref().map(bytes),
     };
-    let pool = Pool::new("print", READERS);
+    let pool = Arc::new(Pool::new("print", READERS));
     let (mut out, mut warnings) = (BufWriter::new(io::stdout().lock()), io::stderr());
     let mut printer = HFilePrinter::new(&options, &mut out, &mut warnings);
     os::block_on(async {
@@ -61,7 +61,7 @@ pub fn wal(arguments: &WalArguments) -> Result<(), String> {
         offset: arguments.offset,
     };
     let form = LogForm { json: arguments.json, values: arguments.values, rows_only: arguments.rows_only };
-    let pool = Pool::new("print", READERS);
+    let pool = Arc::new(Pool::new("print", READERS));
     let mut out = BufWriter::new(io::stdout().lock());
     let mut printer = LogPrinter::new(&filter, form, &mut out);
     os::block_on(async {

@@ -3,7 +3,8 @@
 use base::env::Random;
 use fs::{AccessPattern, Fence, FilePath, FileReader, FileSystem, Result};
 
-use crate::mark::{TRAILER_TAIL_LEN, trailer_len};
+use crate::header::{self, DecodedHeader, HEADER_LEN_MAX, LogFormat};
+use crate::mark::{TRAILER_LEN, TRAILER_TAIL_LEN, trailer, trailer_len};
 
 /// End of the name of a copy that is not complete. The name is not that of a log.
 const COPY_SUFFIX: &str = ".copy";
@@ -52,11 +53,22 @@ async fn fence_log(fs: &dyn FileSystem, random: &dyn Random, log: &FilePath) -> 
     if has_trailer(&*reader).await? { Ok(()) } else { replace_by_copy(fs, random, &*reader).await }
 }
 
+/// Whether the log ends with its trailer. The whole trailer of our own logs is compared, because
+/// the value of a torn last entry may end like a trailer of HBase, but not with the log's salt.
 async fn has_trailer(log: &dyn FileReader) -> Result<bool> {
-    match log.len().checked_sub(TRAILER_TAIL_LEN as u64) {
-        Some(tail_at) => Ok(trailer_len(&log.read_at(tail_at, TRAILER_TAIL_LEN).await?).is_some()),
-        None => Ok(false),
-    }
+    let head = log.read_at(0, log.len().min(HEADER_LEN_MAX as u64) as usize).await?;
+    let salt = match header::decode(&head, log.len()) {
+        DecodedHeader::Header { format: LogFormat::Checked { salt, .. }, .. } => Some(salt),
+        DecodedHeader::Header { .. } => None,
+        DecodedHeader::Torn | DecodedHeader::Damaged(_) | DecodedHeader::Unsupported(_) => return Ok(false),
+    };
+    let len = if salt.is_some() { TRAILER_LEN } else { TRAILER_TAIL_LEN };
+    let Some(tail_at) = log.len().checked_sub(len as u64) else { return Ok(false) };
+    let tail = log.read_at(tail_at, len).await?;
+    Ok(match salt {
+        Some(salt) => tail == trailer(salt, tail_at),
+        None => trailer_len(&tail).is_some(),
+    })
 }
 
 /// Replaces a log by a copy. A process that has the log open continues to write the replaced file,
@@ -89,6 +101,10 @@ mod tests {
     use fs::{FileWriter, SyncLevel};
 
     use super::*;
+    use crate::header::Previous;
+    use crate::mark::Salt;
+
+    const SALT: Salt = Salt(*b"saltsalt");
 
     fn random() -> std::sync::Arc<dyn Random> {
         testing::env(1).random
@@ -102,13 +118,14 @@ mod tests {
     }
 
     /// A directory with a log that a process has open, after it was renamed.
-    async fn taken(contents: &'static str) -> Taken {
+    async fn taken(contents: impl Into<Bytes>) -> Taken {
+        let contents: Bytes = contents.into();
         let memory = MemoryFs::new();
         let fs = Shared::new(Arc::new(memory.clone()));
         let (before, dir) = (FilePath::new("WALs/a"), FilePath::new("WALs/a-splitting"));
         fs.make_dirs(&before).await.unwrap();
         let mut open = fs.create(&before.join("log.1"), AccessPattern::Log).await.unwrap();
-        open.append_and_sync(contents.into(), contents.len(), SyncLevel::Disk).await.unwrap();
+        open.append_and_sync(contents.clone(), contents.len(), SyncLevel::Disk).await.unwrap();
         fs.rename(&before, &dir).await.unwrap();
         fs.sync_dir(&FilePath::new("WALs")).await.unwrap();
         Taken { memory, fs, dir, open }
@@ -127,12 +144,32 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_log_with_a_trailer_is_not_copied() {
-        let Taken { memory, fs, dir, mut open } = taken("entries\0\0\0\0LAWP").await;
+    /// A log with these bytes as its entries.
+    fn log_of(entries: &[u8]) -> Vec<u8> {
+        [&header::encode(SALT, Previous::NONE), entries].concat()
+    }
+
+    /// Whether a process that has the log open can add to it after the fence.
+    async fn can_be_added_to(contents: Vec<u8>) -> bool {
+        let Taken { memory, fs, dir, mut open } = taken(contents.clone()).await;
         fence_logs(&fs, &*random(), &dir).await.unwrap();
         open.append("x".into()).await.unwrap();
-        assert_eq!(memory.contents(&dir.join("log.1")).unwrap(), b"entries\0\0\0\0LAWPx");
+        let now = memory.contents(&dir.join("log.1")).unwrap();
+        assert!(now.starts_with(&contents));
+        now.len() > contents.len()
+    }
+
+    #[tokio::test]
+    async fn only_a_log_with_a_trailer_is_not_copied() {
+        let open = log_of(b"entries");
+        let trailer = crate::mark::trailer(SALT, open.len() as u64);
+        assert!(!can_be_added_to(open.clone()).await);
+        assert!(can_be_added_to([&open[..], &trailer].concat()).await);
+        // The value of the last entry, which is torn, ends like a trailer of HBase.
+        assert!(!can_be_added_to(log_of(b"entry\0\0\0\0LAWP")).await);
+        // The same with a copy of the trailer of another log.
+        let other = crate::mark::trailer(Salt(*b"another!"), open.len() as u64);
+        assert!(!can_be_added_to([&open[..], &other].concat()).await);
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@
 //! * [`locality`]: which share of their bytes is on this host;
 //! * [`disk`]: the disk; `disk_poll`: its free space and its loss; [`volumes`]: those of the
 //!   storage tiers;
+//! * [`foreign_files`]: the files that clients name by URIs;
 //! * [`FileMoves`]: moves files between storage tiers;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
@@ -32,6 +33,7 @@ mod disk_poll;
 pub mod errors;
 pub mod fatal;
 mod file_moves;
+pub mod foreign_files;
 pub mod hotspots;
 pub mod instruments;
 pub mod lease;
@@ -58,6 +60,7 @@ pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
 pub use file_moves::FileMoves;
+pub use foreign_files::{ForeignFile, ForeignFiles, FoundFile, NoForeignFiles};
 pub use lease::Lease;
 pub use open_scanner::OpenScanner;
 pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

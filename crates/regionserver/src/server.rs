@@ -30,6 +30,7 @@ use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
 use crate::fatal::{FatalErrors, OnFatal};
 use crate::file_moves::FileMoves;
+use crate::foreign_files::ForeignFiles;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::lease::Lease;
@@ -89,6 +90,10 @@ pub struct RegionServerParts {
     pub quota_reader: Option<QuotaReader>,
     /// The second level of the block cache, if there is one.
     pub second_level_cache: Option<Arc<SsdCache>>,
+    /// The id of the cluster (`hbase.id`).
+    pub cluster_id: String,
+    /// Finds the files of bulk loads.
+    pub foreign_files: Arc<dyn ForeignFiles>,
     /// How files move between storage tiers, if `fs` has tiers.
     pub file_moves: Option<FileMoves>,
     /// Settings.
@@ -214,6 +219,8 @@ pub struct RegionServer {
     lease: Lease,
     quota_reader: Option<QuotaReader>,
     second_level_cache: Option<Arc<SsdCache>>,
+    cluster_id: String,
+    foreign_files: Arc<dyn ForeignFiles>,
     file_moves: Option<FileMoves>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -240,6 +247,8 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            cluster_id,
+            foreign_files,
             file_moves,
             response_budget,
             on_fatal,
@@ -337,6 +346,8 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            cluster_id,
+            foreign_files,
             file_moves,
             master: OnceLock::new(),
             on_stop,
@@ -488,6 +499,26 @@ impl RegionServer {
     /// The coprocessor endpoints of the regions.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
+    }
+
+    /// The id of the cluster.
+    pub(crate) fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    /// Finds the files of bulk loads.
+    pub(crate) fn foreign_files(&self) -> &dyn ForeignFiles {
+        &*self.foreign_files
+    }
+
+    /// What the regions share.
+    pub(crate) fn services(&self) -> &RegionServices {
+        &self.services
+    }
+
+    /// The layout of the root directory.
+    pub(crate) fn root(&self) -> &RootDir {
+        &self.root
     }
 
     /// The most requested rows and regions.

@@ -318,6 +318,8 @@ impl Node {
             lease: Lease::unlimited(),
             quota_reader: None,
             second_level_cache: second_level_cache::open(env, config).await,
+            cluster_id: data.cluster_id.clone(),
+            foreign_files: crate::foreign_files::open(env, config)?,
             file_moves: tiers::moves(config, data.disk.tiers.as_ref()),
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),

@@ -171,6 +171,8 @@ fn region_server_parts(
         lease: Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        cluster_id: "cluster".into(),
+        foreign_files: Arc::new(regionserver::NoForeignFiles),
         file_moves: None,
         response_budget: base::budget::Budget::new(64 << 20),
         on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),

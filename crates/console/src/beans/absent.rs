@@ -143,10 +143,6 @@ base::absent! {
         Times = "SplitTime",
         /// Time to apply edits replayed from another server.
         Times = "Replay",
-        /// Time of bulk loads, which are not supported yet.
-        Times = "Bulkload",
-        /// Bulk loads.
-        Meter = "Bulkload",
     }
 }
 

@@ -331,6 +331,8 @@ fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName
         lease: Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        cluster_id: "cluster".into(),
+        foreign_files: Arc::new(regionserver::NoForeignFiles),
         file_moves: None,
         response_budget: base::budget::Budget::new(1 << 30),
         on_fatal: Arc::new(|_| ()),

@@ -163,6 +163,8 @@ pub async fn start_server(
         lease: regionserver::Lease::unlimited(),
         quota_reader: None,
         second_level_cache: None,
+        cluster_id: "cluster".into(),
+        foreign_files: Arc::new(regionserver::NoForeignFiles),
         file_moves: None,
         info_port: 16030,
         options: options(),

@@ -84,6 +84,8 @@ async fn serve(process: Process) -> Result<(), String> {
         lease: Lease::new(move || lease.is_valid()),
         quota_reader: Some(quota_reader(&env, coordinator.clone(), &names)),
         second_level_cache: crate::second_level_cache::open(&env, &config).await,
+        cluster_id: data.cluster_id.clone(),
+        foreign_files: crate::foreign_files::open(&env, &config)?,
         file_moves: None,
         options: region_server_options(&config, &limits.memory),
         response_budget: limits.shared.response_budget().clone(),

@@ -16,6 +16,7 @@
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
 //! * [`quotas`]: limits on what calls may use per time unit;
+//! * [`replication_sink`]: applies the log entries of other clusters;
 //! * [`hotspots`]: the most requested rows and regions;
 //! * [`users`]: requests and resource usage of each user;
 //! * [`slow_log`]: slow calls and their latency breakdown; [`slow_calls`]: adds them;
@@ -46,6 +47,7 @@ mod orders;
 pub mod pauses;
 pub mod quotas;
 pub mod regions;
+pub mod replication_sink;
 pub mod scanners;
 pub mod schedule;
 pub mod server;
@@ -63,4 +65,5 @@ pub use file_moves::FileMoves;
 pub use foreign_files::{ForeignFile, ForeignFiles, FoundFile, NoForeignFiles};
 pub use lease::Lease;
 pub use open_scanner::OpenScanner;
+pub use replication_sink::ClusterWriter;
 pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

@@ -42,6 +42,7 @@ use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
+use crate::replication_sink::{ClusterWriter, ReplicationSink};
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
@@ -94,6 +95,9 @@ pub struct RegionServerParts {
     pub cluster_id: String,
     /// Finds the files of bulk loads.
     pub foreign_files: Arc<dyn ForeignFiles>,
+    /// Writes replicated mutations of regions that are on other servers, or are moving. `None`: all
+    /// regions are on this server.
+    pub cluster_writer: Option<ClusterWriter>,
     /// How files move between storage tiers, if `fs` has tiers.
     pub file_moves: Option<FileMoves>,
     /// Settings.
@@ -221,6 +225,7 @@ pub struct RegionServer {
     second_level_cache: Option<Arc<SsdCache>>,
     cluster_id: String,
     foreign_files: Arc<dyn ForeignFiles>,
+    replication_sink: ReplicationSink,
     file_moves: Option<FileMoves>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -249,6 +254,7 @@ impl RegionServer {
             second_level_cache,
             cluster_id,
             foreign_files,
+            cluster_writer,
             file_moves,
             response_budget,
             on_fatal,
@@ -315,6 +321,7 @@ impl RegionServer {
         let requests = Arc::new(RequestInstruments::begin(now));
         let users = Users::new(options.measures_user_latencies, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
+        let replication_sink = ReplicationSink::new(&env, cluster_writer);
         let pauses = Arc::new(PauseInstruments::begin(now));
         let clock_jumps = Arc::new(ClockInstruments::begin(now));
         Ok(Arc::new(RegionServer {
@@ -348,6 +355,7 @@ impl RegionServer {
             second_level_cache,
             cluster_id,
             foreign_files,
+            replication_sink,
             file_moves,
             master: OnceLock::new(),
             on_stop,
@@ -516,9 +524,9 @@ impl RegionServer {
         &self.services
     }
 
-    /// The layout of the root directory.
-    pub(crate) fn root(&self) -> &RootDir {
-        &self.root
+    /// The receiving side of replication.
+    pub fn replication_sink(&self) -> &ReplicationSink {
+        &self.replication_sink
     }
 
     /// The most requested rows and regions.
@@ -650,6 +658,7 @@ impl RegionServer {
             region_loads: loads,
             report_end_time: Some(self.env().clock.now_ms()),
             info_server_port: Some(u32::from(self.info_port)),
+            repl_load_sink: Some(self.replication_sink.load(self.env().clock.now_ms())),
             user_loads: self.users.loads(),
             grampus_warnings: warnings,
             grampus_failures: failures,

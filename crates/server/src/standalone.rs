@@ -320,6 +320,7 @@ impl Node {
             second_level_cache: second_level_cache::open(env, config).await,
             cluster_id: data.cluster_id.clone(),
             foreign_files: crate::foreign_files::open(env, config)?,
+            cluster_writer: Some(roles::region_server::cluster_writer(env, coordinator.clone(), &names)),
             file_moves: tiers::moves(config, data.disk.tiers.as_ref()),
             info_port: port_of(listeners.region_server_pages.as_deref()),
             options: region_server_options(config, &limits.memory),

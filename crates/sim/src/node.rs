@@ -173,6 +173,7 @@ fn region_server_parts(
         second_level_cache: None,
         cluster_id: "cluster".into(),
         foreign_files: Arc::new(regionserver::NoForeignFiles),
+        cluster_writer: None,
         file_moves: None,
         response_budget: base::budget::Budget::new(64 << 20),
         on_fatal: Arc::new(move |why| on_fatal.exit(&format!("log failed: {why}"))),

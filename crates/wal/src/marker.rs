@@ -89,6 +89,8 @@ pub struct BulkLoad {
 pub enum Marker {
     /// A compaction replaced store files.
     Compaction(Compaction),
+    /// A bulk load added store files. Replay skips it; replication applies it.
+    BulkLoad(BulkLoad),
     /// Only for replicas and tools; replay skips it.
     Other,
 }
@@ -237,10 +239,12 @@ fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Decodes a cell of family [`FAMILY`].
 ///
 /// # Errors
-/// If the value of a compaction marker cannot be decoded.
+/// If the value of the marker of a compaction or bulk load cannot be decoded.
 pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
-    if cell.qualifier() != COMPACTION {
-        return Ok(Marker::Other);
+    match cell.qualifier() {
+        COMPACTION => {}
+        BULK_LOAD => return Ok(Marker::BulkLoad(parse_bulk_load(cell.value)?)),
+        _ => return Ok(Marker::Other),
     }
     let message = CompactionDescriptor::decode(cell.value)?;
     Ok(Marker::Compaction(Compaction {
@@ -249,6 +253,22 @@ pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
         inputs: message.compaction_input,
         outputs: message.compaction_output,
     }))
+}
+
+fn parse_bulk_load(value: &[u8]) -> Result<BulkLoad, prost::DecodeError> {
+    let message = BulkLoadDescriptor::decode(value)?;
+    let replicate = message.replicate();
+    let stores = message.stores.into_iter().map(|store| FamilyFiles {
+        family: store.family_name,
+        bytes: store.store_file_size_bytes.unwrap_or(0),
+        files: store.store_file,
+    });
+    Ok(BulkLoad {
+        seq_id: u64::try_from(message.bulkload_seq_num).ok(),
+        stores: stores.collect(),
+        cluster_ids: message.cluster_ids,
+        replicate,
+    })
 }
 
 fn store_descriptor(store: &FamilyFiles) -> StoreDescriptor {
@@ -361,6 +381,8 @@ mod tests {
              0a02636612026366\
              1a0b61625f53657149645f375f20ac0220072a0263313000",
         );
+        let parsed = parse(&region().bulk_load(&value, NOW_MS).view(1)).unwrap();
+        assert_eq!(parsed, Marker::BulkLoad(load.clone()));
         let named = MarkedRegion { table: "ns:t".into(), ..region() };
         let message = BulkLoadDescriptor::decode(named.bulk_load_value(&load)).unwrap();
         assert_eq!(

@@ -184,6 +184,16 @@ impl Region {
         Ok(do_all_fit.then_some(checked))
     }
 
+    /// Whether all rows of a file are in the region.
+    ///
+    /// # Errors
+    /// Those of opening the file.
+    pub async fn fits(&self, source: &BulkSource) -> Result<bool> {
+        let reader = self.open_source(source).await?;
+        let is_here = |row: Option<&[u8]>| row.is_some_and(|row| self.info.contains(row));
+        Ok(is_here(reader.first_row()) && is_here(reader.last_row()))
+    }
+
     async fn open_source(&self, source: &BulkSource) -> Result<Arc<Reader>> {
         let options = OpenOptions { order: Some(self.table.order()), assigned_seq_id: None };
         let (fs, path) = match source {

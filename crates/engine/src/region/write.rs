@@ -297,7 +297,7 @@ impl Region {
             cell_count: count,
             nonce: batch.nonce,
             is_replicated: true,
-            cluster_ids: None,
+            cluster_ids: batch.cluster_ids,
             durability,
         });
         let memstore_bytes = self.report_memstore_bytes(&mut publish);

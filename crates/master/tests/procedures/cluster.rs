@@ -333,6 +333,7 @@ fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName
         second_level_cache: None,
         cluster_id: "cluster".into(),
         foreign_files: Arc::new(regionserver::NoForeignFiles),
+        cluster_writer: None,
         file_moves: None,
         response_budget: base::budget::Budget::new(1 << 30),
         on_fatal: Arc::new(|_| ()),

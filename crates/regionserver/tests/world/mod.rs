@@ -165,6 +165,7 @@ pub async fn start_server(
         second_level_cache: None,
         cluster_id: "cluster".into(),
         foreign_files: Arc::new(regionserver::NoForeignFiles),
+        cluster_writer: None,
         file_moves: None,
         info_port: 16030,
         options: options(),

@@ -86,6 +86,7 @@ async fn serve(process: Process) -> Result<(), String> {
         second_level_cache: crate::second_level_cache::open(&env, &config).await,
         cluster_id: data.cluster_id.clone(),
         foreign_files: crate::foreign_files::open(&env, &config)?,
+        cluster_writer: Some(roles::region_server::cluster_writer(&env, coordinator.clone(), &names)),
         file_moves: None,
         options: region_server_options(&config, &limits.memory),
         response_budget: limits.shared.response_budget().clone(),

@@ -1,5 +1,7 @@
 //! Changes of a row.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::cell::{Cell, CellType, KeyValue};
@@ -117,6 +119,9 @@ pub struct Mutation {
     pub time_range: TimeRange,
     /// For an increment or append: whether the new cells are returned.
     pub return_results: bool,
+    /// The clusters that already have the change, each a UUID with its most significant half first.
+    /// Only changes that came by replication have some.
+    pub cluster_ids: Option<Arc<[(u64, u64)]>>,
 }
 
 impl Mutation {
@@ -151,6 +156,7 @@ impl Mutation {
             ttl_ms: None,
             time_range: TimeRange::ALL,
             return_results: true,
+            cluster_ids: None,
         }
     }
 }

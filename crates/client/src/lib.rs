@@ -12,6 +12,7 @@
 //! * [`Client`], [`Table`], [`Scanner`], [`Admin`]: the main types;
 //! * [`registry`]: locating the first servers;
 //! * [`columns`]: typed columns, grouped and aggregated by the servers;
+//! * [`Table::bulk_load`]: adding HFiles to regions;
 //! * [`locations`]: cached locations of regions;
 //! * [`connections`]: shared connections to servers, reopened when lost; also used for calls
 //!   between servers;
@@ -22,6 +23,7 @@
 
 pub mod admin;
 pub mod batch;
+mod bulk_load;
 mod change;
 mod cluster_key;
 pub mod columns;
@@ -43,6 +45,7 @@ use rpc::client::ConnectOptions;
 
 pub use admin::Admin;
 pub use batch::Action;
+pub use bulk_load::FileToLoad;
 pub use cluster_key::ClusterKey;
 pub use connections::{Connections, Peer};
 pub use error::{Error, Result};

@@ -42,6 +42,10 @@ impl Table {
         Table { client, name }
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The table's name.
     pub fn name(&self) -> &TableName {
         &self.name

@@ -13,6 +13,7 @@
 //! Not here: when to flush and compact ([`Maintenance`]), and which server has which region.
 
 mod batch;
+mod bulk_load;
 mod cache_warming;
 mod change;
 mod check;
@@ -54,6 +55,7 @@ use fs::FileSystem;
 use layout::StoreFileTracker;
 use wal::marker::MarkedRegion;
 
+pub use bulk_load::{BulkFile, BulkLoad, BulkSource, MovableFile};
 pub use change::Changed;
 pub use compact::{CompactionKind, CompactionThrottle, SelectedCompaction, Unthrottled};
 pub(crate) use files::{open_files, open_listed};
@@ -161,6 +163,35 @@ pub struct Region {
     instruments: RegionInstruments,
     // By store: where reads find cells.
     store_counts: Arc<[Counts<StoreCounts>]>,
+}
+
+/// An edit for the log.
+struct NewEdit {
+    seq_id: u64,
+    write_time_ms: u64,
+    cells: Bytes,
+    cell_count: u32,
+    nonce: (u64, u64),
+    // Whether the families' replication scopes apply. As in HBase, markers have none, except those
+    // of bulk loads.
+    is_replicated: bool,
+    cluster_ids: Option<Arc<[(u64, u64)]>>,
+    durability: Durability,
+}
+
+impl NewEdit {
+    fn marker(seq_id: u64, write_time_ms: u64, cell: &KeyValue) -> NewEdit {
+        NewEdit {
+            seq_id,
+            write_time_ms,
+            cells: encode::logged_bytes(cell),
+            cell_count: 1,
+            nonce: (0, 0),
+            is_replicated: false,
+            cluster_ids: None,
+            durability: Durability::SyncWal,
+        }
+    }
 }
 
 /// The state that the publish lock protects, in addition to the order of writes.
@@ -340,7 +371,7 @@ impl Region {
         let seq_id = self.mvcc.next_seq_id();
         let now_ms = self.services.env.clock.now_ms();
         let cell = marker(seq_id, now_ms);
-        self.append_edit(seq_id, now_ms, encode::logged_bytes(&cell), 1, (0, 0), Durability::SyncWal);
+        self.append_edit(NewEdit::marker(seq_id, now_ms, &cell));
         seq_id
     }
 
@@ -351,26 +382,19 @@ impl Region {
         Ok(seq_id)
     }
 
-    fn append_edit(
-        &self,
-        seq_id: u64,
-        write_time_ms: u64,
-        cells: Bytes,
-        cell_count: u32,
-        nonce: (u64, u64),
-        durability: Durability,
-    ) {
+    fn append_edit(&self, edit: NewEdit) {
         self.services.log.append(wal::Edit {
             region: self.encoded.clone(),
             table: self.markers.table.clone(),
-            seq_id,
-            write_time_ms,
-            cells,
-            cell_count,
-            nonce,
-            scopes: self.scopes.clone(),
-            logged: durability != Durability::SkipWal,
-            forced: durability == Durability::FsyncWal,
+            seq_id: edit.seq_id,
+            write_time_ms: edit.write_time_ms,
+            cells: edit.cells,
+            cell_count: edit.cell_count,
+            nonce: edit.nonce,
+            scopes: if edit.is_replicated { self.scopes.clone() } else { Arc::default() },
+            cluster_ids: edit.cluster_ids,
+            logged: edit.durability != Durability::SkipWal,
+            forced: edit.durability == Durability::FsyncWal,
             listener: self.mvcc.clone(),
         });
     }

@@ -98,12 +98,24 @@ impl StoreFile {
         let is_foreign = self.is_reference() || self.path != *self.reader.path();
         match info.readable_since {
             _ if is_foreign => u64::MAX,
+            // Its cells became visible together, with the sequence id of the load.
+            _ if self.is_bulk_loaded() => 0,
             Some(seq_id) => seq_id,
-            None if info.bulk_load_time_ms.is_some() => 0,
             // The edits that its writer dropped, and the edits that hid them, have ids up to this
             // one.
             None => self.seq_id.max(info.max_memstore_ts),
         }
+    }
+
+    /// Whether the file came by a bulk load.
+    pub fn is_bulk_loaded(&self) -> bool {
+        self.reader.assigned_seq_id().is_some() || self.reader.info().bulk_load_time_ms.is_some()
+    }
+
+    /// The greatest sequence id of a cell that this region has assigned; 0 for a bulk loaded file,
+    /// whose cells may have ids of another region.
+    pub(crate) fn max_own_seq_id(&self) -> u64 {
+        if self.is_bulk_loaded() { 0 } else { self.reader.info().max_memstore_ts }
     }
 
     /// Path in the store's directory. The bytes of a link are elsewhere.
@@ -174,6 +186,12 @@ impl StoreView {
     pub(crate) fn flushed(&self, file: Option<Arc<StoreFile>>) -> StoreView {
         let files = self.files.iter().cloned().chain(file).collect();
         StoreView { active: self.active.clone(), snapshot: None, files: sorted(files) }
+    }
+
+    /// The next view, which also has the files of a bulk load.
+    pub(crate) fn loaded(&self, files: Vec<Arc<StoreFile>>) -> StoreView {
+        let files = self.files.iter().cloned().chain(files).collect();
+        StoreView { files: sorted(files), ..self.clone() }
     }
 
     /// The next view, in which `outputs` replace `inputs`.

@@ -11,7 +11,8 @@
 //! * [`table`]: creating, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`tracker`]: which files belong to a store, and how that changes;
 //! * [`link`]: files shared by tables; [`mod@reference`]: files of which regions share parts;
-//! * [`inventory`]: the store files that a region must have;
+//! * [`inventory`]: the store files that a region must have; [`bulk_load`]: a bulk load that may be
+//!   incomplete; [`staging`]: directories of files to load;
 //! * [`daughter`]: regions built from files of other regions; [`snapshot`]: the files of a table at
 //!   one point in time;
 //! * [`archive`]: obsolete files are moved there, never deleted in place; [`cleaning`]: the
@@ -20,6 +21,7 @@
 //! Does not depend on the contents of HFiles and logs, Java class names, or sockets.
 
 pub mod archive;
+pub mod bulk_load;
 pub mod cleaning;
 pub mod daughter;
 pub mod descriptor;
@@ -31,10 +33,12 @@ pub mod reference;
 pub mod region;
 mod root;
 pub mod snapshot;
+pub mod staging;
 pub mod store;
 pub mod table;
 pub mod tracker;
 
+pub use bulk_load::{BulkLoadRecord, LoadedFile};
 pub use identity::Identity;
 pub use inventory::Inventory;
 pub use link::FileLink;

@@ -19,7 +19,8 @@ const FENCED_SUFFIX: &str = "-splitting";
 ///                                  /<family>/<store file>
 ///                                  /.tmp/<family>/<store file>      being written
 ///                                  /recovered.edits/<id>.seqid
-/// .hbase-snapshot/    snapshots
+///                                  /.bulk_load                      a bulk load in progress
+/// .hbase-snapshot/    snapshots     staging/    files to be bulk loaded
 /// .tmp/data/...       tables being created      archive/data/...    obsolete files
 /// WALs/<server>/      logs                      oldWALs/            obsolete logs
 /// WALs/<server>-splitting/   logs of a dead server

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
+use cell::codec::Codec;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use engine::Region;
@@ -16,6 +17,7 @@ use wire::service::{AdminService, SWITCH_RPC_THROTTLE};
 use crate::errors::java_exception;
 use crate::load;
 use crate::opening::{CloseOrder, OpenOrder};
+use crate::replication_sink;
 use crate::schedule::compactions::Pool;
 use crate::server::RegionServer;
 
@@ -351,6 +353,15 @@ impl AdminService for Admin {
 
     fn get_log_entries(&self, request: proto::LogRequest) -> BoxFuture<'_, Answer<proto::LogEntry>> {
         ready(self.0.slow_log().entries(&request))
+    }
+
+    fn replicate_wal_entry(
+        &self,
+        request: proto::ReplicateWalEntryRequest,
+    ) -> BoxFuture<'_, Answer<proto::ReplicateWalEntryResponse>> {
+        Box::pin(async move {
+            replication_sink::replicate(&self.0, &request, Bytes::new(), Codec::KeyValueWithTags).await
+        })
     }
 
     fn get_region_load(

@@ -4,6 +4,7 @@
 //! go into the message or into a cell block after it. The header of the connection determines that
 //! choice.
 
+mod bulk_load;
 mod call_timer;
 mod charge;
 mod endpoints;

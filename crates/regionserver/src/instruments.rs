@@ -1,6 +1,8 @@
 //! Metrics of all client and administrator calls to a region server. Metrics per region are in
 //! `engine::instruments`.
 
+use std::time::Duration;
+
 base::instruments! {
     /// Client calls to a region server.
     pub struct RequestInstruments in "RegionServer,sub=Server" {
@@ -14,12 +16,22 @@ base::instruments! {
         multis: Counter = "rpcMultiRequestCount",
         /// Number of `Mutate` calls.
         mutates: Counter = "rpcMutateRequestCount",
+        /// Time of bulk loads, including those that failed.
+        bulk_load_times: Times = "Bulkload",
+        /// Bulk loads.
+        bulk_loads: Meter = "Bulkload",
         /// Number of scanners dropped because their lease expired.
         leases_expired: Counter = "scannerLeaseExpiredCount",
     }
 }
 
 impl RequestInstruments {
+    /// Records a bulk load that lasted from `begun` to `ended`, times of the monotonic clock.
+    pub fn record_bulk_load(&self, begun: Duration, ended: Duration) {
+        self.bulk_load_times.record(ended.saturating_sub(begun));
+        self.bulk_loads.set_total(self.bulk_load_times.micros().count());
+    }
+
     /// Number of client calls; a call with many rows counts once.
     pub fn calls(&self) -> u64 {
         [&self.gets, &self.scans, &self.multis, &self.mutates].iter().map(|kind| kind.get()).sum()

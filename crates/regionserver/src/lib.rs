@@ -11,10 +11,12 @@
 //! * [`locality`]: which share of their bytes is on this host;
 //! * [`disk`]: the disk; `disk_poll`: its free space and its loss; [`volumes`]: those of the
 //!   storage tiers;
+//! * [`foreign_files`]: the files that clients name by URIs;
 //! * [`FileMoves`]: moves files between storage tiers;
 //! * [`instruments`], [`pauses`], [`clock_jumps`]: counters of calls, process pauses and wall clock
 //!   jumps;
 //! * [`quotas`]: limits on what calls may use per time unit;
+//! * [`replication_sink`]: applies the log entries of other clusters;
 //! * [`hotspots`]: the most requested rows and regions;
 //! * [`users`]: requests and resource usage of each user;
 //! * [`slow_log`]: slow calls and their latency breakdown; [`slow_calls`]: adds them;
@@ -32,6 +34,7 @@ mod disk_poll;
 pub mod errors;
 pub mod fatal;
 mod file_moves;
+pub mod foreign_files;
 pub mod hotspots;
 pub mod instruments;
 pub mod lease;
@@ -44,6 +47,7 @@ mod orders;
 pub mod pauses;
 pub mod quotas;
 pub mod regions;
+pub mod replication_sink;
 pub mod scanners;
 pub mod schedule;
 pub mod server;
@@ -58,6 +62,8 @@ pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};
 pub use disk::Disk;
 pub use file_moves::FileMoves;
+pub use foreign_files::{ForeignFile, ForeignFiles, FoundFile, NoForeignFiles};
 pub use lease::Lease;
 pub use open_scanner::OpenScanner;
+pub use replication_sink::ClusterWriter;
 pub use server::{QuotaReader, RegionServer, RegionServerOptions, RegionServerParts, register};

@@ -30,6 +30,7 @@ use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
 use crate::fatal::{FatalErrors, OnFatal};
 use crate::file_moves::FileMoves;
+use crate::foreign_files::ForeignFiles;
 use crate::hotspots::HotSpots;
 use crate::instruments::{AdminInstruments, RequestInstruments};
 use crate::lease::Lease;
@@ -41,6 +42,7 @@ use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
 use crate::regions::OnlineRegions;
+use crate::replication_sink::{ClusterWriter, ReplicationSink};
 use crate::scanners::Scanners;
 use crate::schedule::Schedule;
 use crate::schedule::compactions::CompactionOptions;
@@ -89,6 +91,13 @@ pub struct RegionServerParts {
     pub quota_reader: Option<QuotaReader>,
     /// The second level of the block cache, if there is one.
     pub second_level_cache: Option<Arc<SsdCache>>,
+    /// The id of the cluster (`hbase.id`).
+    pub cluster_id: String,
+    /// Finds the files of bulk loads.
+    pub foreign_files: Arc<dyn ForeignFiles>,
+    /// Writes replicated mutations of regions that are on other servers, or are moving. `None`: all
+    /// regions are on this server.
+    pub cluster_writer: Option<ClusterWriter>,
     /// How files move between storage tiers, if `fs` has tiers.
     pub file_moves: Option<FileMoves>,
     /// Settings.
@@ -214,6 +223,9 @@ pub struct RegionServer {
     lease: Lease,
     quota_reader: Option<QuotaReader>,
     second_level_cache: Option<Arc<SsdCache>>,
+    cluster_id: String,
+    foreign_files: Arc<dyn ForeignFiles>,
+    replication_sink: ReplicationSink,
     file_moves: Option<FileMoves>,
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
@@ -240,6 +252,9 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            cluster_id,
+            foreign_files,
+            cluster_writer,
             file_moves,
             response_budget,
             on_fatal,
@@ -306,6 +321,7 @@ impl RegionServer {
         let requests = Arc::new(RequestInstruments::begin(now));
         let users = Users::new(options.measures_user_latencies, now);
         let admin_requests = Arc::new(AdminInstruments::begin(now));
+        let replication_sink = ReplicationSink::new(&env, cluster_writer);
         let pauses = Arc::new(PauseInstruments::begin(now));
         let clock_jumps = Arc::new(ClockInstruments::begin(now));
         Ok(Arc::new(RegionServer {
@@ -337,6 +353,9 @@ impl RegionServer {
             lease,
             quota_reader,
             second_level_cache,
+            cluster_id,
+            foreign_files,
+            replication_sink,
             file_moves,
             master: OnceLock::new(),
             on_stop,
@@ -490,6 +509,26 @@ impl RegionServer {
         &self.endpoints
     }
 
+    /// The id of the cluster.
+    pub(crate) fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    /// Finds the files of bulk loads.
+    pub(crate) fn foreign_files(&self) -> &dyn ForeignFiles {
+        &*self.foreign_files
+    }
+
+    /// What the regions share.
+    pub(crate) fn services(&self) -> &RegionServices {
+        &self.services
+    }
+
+    /// The receiving side of replication.
+    pub fn replication_sink(&self) -> &ReplicationSink {
+        &self.replication_sink
+    }
+
     /// The most requested rows and regions.
     pub fn hotspots(&self) -> &HotSpots {
         &self.hotspots
@@ -619,6 +658,7 @@ impl RegionServer {
             region_loads: loads,
             report_end_time: Some(self.env().clock.now_ms()),
             info_server_port: Some(u32::from(self.info_port)),
+            repl_load_sink: Some(self.replication_sink.load(self.env().clock.now_ms())),
             user_loads: self.users.loads(),
             grampus_warnings: warnings,
             grampus_failures: failures,

@@ -431,6 +431,7 @@ async fn log_cells(disk: &MemoryFs, cells: &[RawCell]) {
             cell_count: 1,
             nonce: (0, 0),
             scopes: Arc::new([]),
+            cluster_ids: None,
             logged: true,
             forced: false,
             listener: Arc::new(IgnoreCommits),

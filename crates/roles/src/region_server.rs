@@ -10,10 +10,12 @@ use std::time::Duration;
 use base::env::{Env, TaskClass};
 use cell::query::Scan;
 use cell::region::ServerName;
+use cell::schema::TableName;
 use client::{Client, ClientOptions};
 use fs::Occupied;
-use proto::exception::class;
-use regionserver::QuotaReader;
+use proto::exception::{JavaException, class};
+use regionserver::replication_sink::table_not_found;
+use regionserver::{ClusterWriter, QuotaReader};
 use tracing::warn;
 use wire::service::RegionServerStatusService;
 use zk::servers::{MasterTracker, register_region_server};
@@ -25,6 +27,11 @@ use crate::watchdog;
 
 /// The pause before another attempt to register.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Retries of a replicated mutation (`replication.sink.client.retries.number`).
+const SINK_RETRIES_MAX: u32 = 4;
+/// Time limit of replicated mutations (`replication.sink.client.ops.timeout`).
+const SINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The services of the master that is active at the time of a call.
 pub fn active_master(env: &Env, coordinator: &Arc<dyn Coordinator>, names: &Names) -> ActiveMasterCaller {
@@ -88,6 +95,34 @@ pub fn quota_reader(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names)
             }
         })
     })
+}
+
+/// Writes mutations as a client of the cluster, for replication from other clusters.
+pub fn cluster_writer(env: &Env, coordinator: Arc<dyn Coordinator>, names: &Names) -> ClusterWriter {
+    let registry = client::Registry::Coordinator { coordinator, names: names.clone() };
+    let options = ClientOptions {
+        retries_max: SINK_RETRIES_MAX,
+        operation_timeout: SINK_TIMEOUT,
+        ..ClientOptions::default()
+    };
+    let client = Client::new(env.clone(), registry, options);
+    Arc::new(move |table, mutations| {
+        let of_table = client.table(table);
+        Box::pin(async move {
+            let written = of_table.mutate_all(mutations).await;
+            written.map_err(|error| exception_of(of_table.name(), error))
+        })
+    })
+}
+
+fn exception_of(table: &TableName, error: client::Error) -> JavaException {
+    match error {
+        client::Error::TableNotFound(_) => table_not_found(table),
+        client::Error::Remote(exception) if exception.is(class::TABLE_NOT_FOUND) => table_not_found(table),
+        client::Error::Remote(exception) => *exception,
+        client::Error::Exhausted { last, .. } => exception_of(table, *last),
+        error => JavaException::io(error.to_string()),
+    }
 }
 
 /// Calls `stop` with the reason when the active master shuts the cluster down: it deletes the znode

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use base::BoxFuture;
 use bytes::Bytes;
+use cell::codec::Codec;
 use master::Master;
 use master::service::MasterAdmin;
+use prost::Message;
 use proto::exception::{Answer, JavaException, class};
-use regionserver::{Admin, ClientRpc, RegionServer};
+use regionserver::{Admin, ClientRpc, RegionServer, replication_sink};
 use rpc::{Call, Reply, Service};
 use wire::service::{
     AdminService, ClientMetaService, MasterService, RegionServerStatusService, dispatch_admin,
@@ -40,10 +42,41 @@ pub fn master_services(master: &Arc<Master>, status: Internal, admin: Internal) 
 /// `AdminService` are rejected.
 pub fn region_server_services(server: &Arc<RegionServer>, admin: Internal) -> Vec<Arc<dyn Service>> {
     let service: Arc<dyn AdminService> = Arc::new(Admin(server.clone()));
+    let others = Dispatched::new("AdminService", service, dispatch_admin, admin);
     vec![
         Arc::new(ClientRpc::new(server.clone())),
-        Dispatched::new("AdminService", service, dispatch_admin, admin),
+        Arc::new(RegionServerAdmin { server: server.clone(), others }),
     ]
+}
+
+/// `AdminService` of a region server. One of its calls has cells.
+struct RegionServerAdmin {
+    server: Arc<RegionServer>,
+    others: Arc<Dispatched<dyn AdminService>>,
+}
+
+impl Service for RegionServerAdmin {
+    fn name(&self) -> &'static str {
+        self.others.name
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Answer<Reply>> {
+        if call.method.as_bytes() != b"ReplicateWALEntry" {
+            return self.others.call(call);
+        }
+        let server = self.server.clone();
+        Box::pin(async move {
+            let request = proto::ReplicateWalEntryRequest::decode(call.param).map_err(|error| {
+                JavaException::do_not_retry(format!("unable to read call parameter; {error}"))
+            })?;
+            let codec = match call.connection.codec {
+                Some(rpc::Codec::KeyValueWithTags) => Codec::KeyValueWithTags,
+                Some(rpc::Codec::KeyValue) | None => Codec::KeyValue,
+            };
+            let response = replication_sink::replicate(&server, &request, call.cells, codec).await?;
+            Ok(Reply::message(Bytes::from(response.encode_to_vec())))
+        })
+    }
 }
 
 /// Answers a call from its method's name and the bytes of its message

@@ -42,6 +42,9 @@ pub enum Command {
     Top(cli::TopArguments),
     /// Show the storage tiers of a running server: space, health, queue and speed of each volume
     Tiers(cli::TiersArguments),
+    /// Load HFiles from a directory into a table (like `hbase completebulkload`)
+    #[command(name = "load-hfiles")]
+    LoadHfiles(cli::LoadHfilesArguments),
     /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
     /// canary`)
     Canary(cli::CanaryArguments),

@@ -5,6 +5,7 @@
 //! * [`cluster`]: runs one of the roles as a process of a cluster;
 //! * [`host`]: the services and pages of the roles; [`data`]: the data directory; [`lock`]: which
 //!   processes may use it;
+//! * [`foreign_files`]: the files of bulk loads, named by URIs;
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
@@ -20,6 +21,7 @@ mod arguments;
 mod cluster;
 mod data;
 mod direct;
+mod foreign_files;
 mod hdfs;
 mod health;
 mod host;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => run_bench(&bench),
         Command::Top(top) => run_top(&top),
         Command::Tiers(tiers) => run_tiers(&tiers),
+        Command::LoadHfiles(load) => run_load_hfiles(&load),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
@@ -118,6 +121,13 @@ fn run_tiers(arguments: &cli::TiersArguments) -> Result<(), String> {
     let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
     let env = os::env(std::sync::Arc::new(runtimes));
     os::block_on(cli::tiers(env, arguments))
+}
+
+fn run_load_hfiles(arguments: &cli::LoadHfilesArguments) -> Result<(), String> {
+    let runtimes = os::Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    let env = os::env(std::sync::Arc::new(runtimes));
+    let local = foreign_files::whole_machine().map_err(|error| error.to_string())?;
+    os::block_on(cli::load_hfiles(env, local, arguments))
 }
 
 fn run_repair(repair: &Repair) -> Result<(), String> {

@@ -120,6 +120,8 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             },
             compaction: compaction_settings(config),
             blocking_wait: Duration::from_millis(config.blocking_wait_ms),
+            compact_after_bulk_load: config.compact_after_bulk_load,
+            verify_bulk_loads: config.verify_bulk_loads,
             purge_deletes_after: Duration::from_millis(config.purge_deletes_after_ms),
             caching: engine::caching::Caching {
                 data_on_write: config.cache_data_on_write,

@@ -53,6 +53,9 @@ pub struct Edit {
     pub nonce: (u64, u64),
     /// Families that are replicated; usually none.
     pub scopes: Arc<[Scope]>,
+    /// Clusters that already have the edit, each a UUID with its most significant half first. Only
+    /// edits that came by replication have some.
+    pub cluster_ids: Option<Arc<[(u64, u64)]>>,
     /// False for `SKIP_WAL`: the edit passes through the queue but is not written.
     pub logged: bool,
     /// True for `FSYNC_WAL`: the edit must survive power loss, also if the log guarantees less for

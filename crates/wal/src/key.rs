@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HBase's: 1 region | 2 table | 3 sequence id | 4 write time | 6 scopes* | 7 cell count
-//!          | 9, 10 nonce
+//!          | 8 cluster ids* | 9, 10 nonce
 //! ours:    1000 durability mark (first entry of a group) | 1001 bytes of cells
 //!          | 1002 crc32c (fixed32, last)
 //! ```
@@ -174,10 +174,19 @@ pub(crate) fn encoded_len(edit: &Edit, with_mark: bool) -> usize {
         + number_len(edit.write_time_ms)
         + edit.scopes.iter().map(|scope| bytes_len(scope_len(scope))).sum::<usize>()
         + number_len(u64::from(edit.cell_count))
+        + cluster_ids(edit).iter().map(|id| bytes_len(uuid_len(*id))).sum::<usize>()
         + nonce_len(edit.nonce.0)
         + nonce_len(edit.nonce.1);
     let mark = if with_mark { OUR_TAG_LEN + 1 + MARK_LEN } else { 0 };
     hbase + mark + OUR_TAG_LEN + varint_len(edit.cells.len() as u64) + OUR_TAG_LEN + CRC_LEN
+}
+
+fn cluster_ids(edit: &Edit) -> &[(u64, u64)] {
+    edit.cluster_ids.as_deref().unwrap_or_default()
+}
+
+fn uuid_len((most, least): (u64, u64)) -> usize {
+    1 + varint_len(least) + 1 + varint_len(most)
 }
 
 fn scope_len(scope: &Scope) -> usize {
@@ -199,6 +208,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, edit: &Edit, salt: Salt, base: u64, dura
         field::put_number(out, 2, u64::from(scope.code));
     }
     field::put_number(out, 7, u64::from(edit.cell_count));
+    for (most, least) in cluster_ids(edit) {
+        out.push(8 << 3 | 2);
+        put_varint(out, uuid_len((*most, *least)) as u64);
+        field::put_number(out, 1, *least);
+        field::put_number(out, 2, *most);
+    }
     for (number, nonce) in [(9, edit.nonce.0), (10, edit.nonce.1)] {
         if nonce != 0 {
             field::put_number(out, number, nonce);

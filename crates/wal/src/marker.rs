@@ -12,13 +12,16 @@ use cell::{Cell, KeyValue};
 use prost::Message;
 use proto::flush_descriptor::{FlushAction, StoreFlushDescriptor};
 use proto::region_event_descriptor::EventType;
-use proto::{CompactionDescriptor, FlushDescriptor, RegionEventDescriptor, StoreDescriptor};
+use proto::{
+    BulkLoadDescriptor, CompactionDescriptor, FlushDescriptor, RegionEventDescriptor, StoreDescriptor,
+};
 
 /// The family of all markers (`WALEdit.METAFAMILY`).
 pub const FAMILY: &[u8] = b"METAFAMILY";
 
 const COMPACTION: &[u8] = b"HBASE::COMPACTION";
 const FLUSH: &[u8] = b"HBASE::FLUSH";
+const BULK_LOAD: &[u8] = b"HBASE::BULK_LOAD";
 const REGION_OPEN: &[u8] = b"HBASE::REGION_EVENT::REGION_OPEN";
 const REGION_CLOSE: &[u8] = b"HBASE::REGION_EVENT::REGION_CLOSE";
 
@@ -68,11 +71,26 @@ pub struct Compaction {
     pub outputs: Vec<String>,
 }
 
+/// A bulk load: files that were added to stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkLoad {
+    /// The sequence id that the cells of the files got; `None` if they got none.
+    pub seq_id: Option<u64>,
+    /// The files of each family, under their final names.
+    pub stores: Vec<FamilyFiles>,
+    /// Ids of the clusters that have loaded the files, including this one.
+    pub cluster_ids: Vec<String>,
+    /// Whether the load is to be replicated.
+    pub replicate: bool,
+}
+
 /// A decoded marker, with what replay needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// A compaction replaced store files.
     Compaction(Compaction),
+    /// A bulk load added store files. Replay skips it; replication applies it.
+    BulkLoad(BulkLoad),
     /// Only for replicas and tools; replay skips it.
     Other,
 }
@@ -137,6 +155,28 @@ impl MarkedRegion {
         self.event(EventType::RegionClose, REGION_CLOSE, seq_id, files, server, now_ms)
     }
 
+    /// The value of the marker of a bulk load.
+    pub fn bulk_load_value(&self, load: &BulkLoad) -> Bytes {
+        let (namespace, qualifier) = match self.table.iter().position(|byte| *byte == b':') {
+            Some(colon) => (self.table.slice(..colon), self.table.slice(colon + 1..)),
+            None => (Bytes::from_static(b"default"), self.table.clone()),
+        };
+        let message = BulkLoadDescriptor {
+            table_name: proto::TableName { namespace, qualifier },
+            encoded_region_name: self.encoded.clone(),
+            stores: load.stores.iter().map(store_descriptor).collect(),
+            bulkload_seq_num: load.seq_id.map_or(-1, |seq_id| seq_id as i64),
+            cluster_ids: load.cluster_ids.clone(),
+            replicate: Some(load.replicate),
+        };
+        message.encode_to_vec().into()
+    }
+
+    /// The marker of a bulk load with this [value](MarkedRegion::bulk_load_value).
+    pub fn bulk_load(&self, value: &[u8], now_ms: u64) -> KeyValue {
+        self.cell_of(BULK_LOAD, value, now_ms)
+    }
+
     fn event(
         &self,
         event: EventType,
@@ -146,12 +186,7 @@ impl MarkedRegion {
         server: Option<&ServerName>,
         now_ms: u64,
     ) -> KeyValue {
-        let stores = files.iter().map(|store| StoreDescriptor {
-            family_name: store.family.clone(),
-            store_home_dir: directory_of(&store.family),
-            store_file: store.files.clone(),
-            store_file_size_bytes: (!store.files.is_empty()).then_some(store.bytes),
-        });
+        let stores = files.iter().map(store_descriptor);
         let message = RegionEventDescriptor {
             event_type: event.into(),
             table_name: self.table.clone(),
@@ -169,9 +204,13 @@ impl MarkedRegion {
     }
 
     fn cell(&self, qualifier: &[u8], message: &impl Message, now_ms: u64) -> KeyValue {
+        self.cell_of(qualifier, &message.encode_to_vec(), now_ms)
+    }
+
+    fn cell_of(&self, qualifier: &[u8], value: &[u8], now_ms: u64) -> KeyValue {
         // A row is never empty; HBase uses a zero byte for the first region.
         let row: &[u8] = if self.start_key.is_empty() { &[0] } else { &self.start_key };
-        KeyValue::new(row, FAMILY, qualifier, now_ms as i64, CellType::Put, &message.encode_to_vec())
+        KeyValue::new(row, FAMILY, qualifier, now_ms as i64, CellType::Put, value)
     }
 }
 
@@ -200,10 +239,12 @@ fn family_and_rest(cells: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Decodes a cell of family [`FAMILY`].
 ///
 /// # Errors
-/// If the value of a compaction marker cannot be decoded.
+/// If the value of the marker of a compaction or bulk load cannot be decoded.
 pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
-    if cell.qualifier() != COMPACTION {
-        return Ok(Marker::Other);
+    match cell.qualifier() {
+        COMPACTION => {}
+        BULK_LOAD => return Ok(Marker::BulkLoad(parse_bulk_load(cell.value)?)),
+        _ => return Ok(Marker::Other),
     }
     let message = CompactionDescriptor::decode(cell.value)?;
     Ok(Marker::Compaction(Compaction {
@@ -212,6 +253,31 @@ pub fn parse(cell: &Cell<'_>) -> Result<Marker, prost::DecodeError> {
         inputs: message.compaction_input,
         outputs: message.compaction_output,
     }))
+}
+
+fn parse_bulk_load(value: &[u8]) -> Result<BulkLoad, prost::DecodeError> {
+    let message = BulkLoadDescriptor::decode(value)?;
+    let replicate = message.replicate();
+    let stores = message.stores.into_iter().map(|store| FamilyFiles {
+        family: store.family_name,
+        bytes: store.store_file_size_bytes.unwrap_or(0),
+        files: store.store_file,
+    });
+    Ok(BulkLoad {
+        seq_id: u64::try_from(message.bulkload_seq_num).ok(),
+        stores: stores.collect(),
+        cluster_ids: message.cluster_ids,
+        replicate,
+    })
+}
+
+fn store_descriptor(store: &FamilyFiles) -> StoreDescriptor {
+    StoreDescriptor {
+        family_name: store.family.clone(),
+        store_home_dir: directory_of(&store.family),
+        store_file: store.files.clone(),
+        store_file_size_bytes: (!store.files.is_empty()).then_some(store.bytes),
+    }
 }
 
 /// A store's directory has the name of its family.
@@ -296,6 +362,36 @@ mod tests {
         );
         let broken = KeyValue::new(b"a", FAMILY, COMPACTION, 1, CellType::Put, &[0x0a, 0x7f]);
         assert!(parse(&broken.view(1)).is_err());
+    }
+
+    /// Field by field as in HBase's `WAL.proto`.
+    #[test]
+    fn a_bulk_load_marker_names_table_region_files_and_clusters() {
+        let load = BulkLoad {
+            seq_id: Some(7),
+            stores: vec![FamilyFiles { bytes: 300, ..family(&["ab_SeqId_7_"]) }],
+            cluster_ids: vec!["c1".into()],
+            replicate: false,
+        };
+        let value = region().bulk_load_value(&load);
+        check(
+            region().bulk_load(&value, NOW_MS),
+            "HBASE::BULK_LOAD",
+            "0a0d0a0764656661756c7412027431122031373031613765636261323634326566393434633535613830316163643763661a18\
+             0a02636612026366\
+             1a0b61625f53657149645f375f20ac0220072a0263313000",
+        );
+        let parsed = parse(&region().bulk_load(&value, NOW_MS).view(1)).unwrap();
+        assert_eq!(parsed, Marker::BulkLoad(load.clone()));
+        let named = MarkedRegion { table: "ns:t".into(), ..region() };
+        let message = BulkLoadDescriptor::decode(named.bulk_load_value(&load)).unwrap();
+        assert_eq!(
+            (&message.table_name.namespace[..], &message.table_name.qualifier[..]),
+            (&b"ns"[..], &b"t"[..])
+        );
+        let unassigned = BulkLoad { seq_id: None, ..load };
+        let message = BulkLoadDescriptor::decode(region().bulk_load_value(&unassigned)).unwrap();
+        assert_eq!(message.bulkload_seq_num, -1);
     }
 
     #[test]

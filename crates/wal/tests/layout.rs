@@ -23,6 +23,7 @@ fn rich_edit(acks: &Arc<Acks>) -> Edit {
         table: Bytes::from_static(b"ns:table"),
         nonce: (u64::MAX, 88),
         scopes: [scope("cf", 1), scope("another family", 2)].into(),
+        cluster_ids: Some([(1, u64::MAX), (0x0123_4567_89ab_cdef, 0)].into()),
         cells: [cells("a", b"1"), cells("b", &[7; 300])].concat().into(),
         cell_count: 2,
         ..edit(&region_name(7), u64::MAX >> 1, b"", acks)
@@ -41,6 +42,12 @@ fn as_hbase_reads(edit: &Edit) -> proto::WalKey {
         write_time: edit.write_time_ms,
         scopes: edit.scopes.iter().map(scope).collect(),
         following_kv_count: Some(edit.cell_count),
+        cluster_ids: edit
+            .cluster_ids
+            .iter()
+            .flat_map(|ids| ids.iter())
+            .map(|(most, least)| proto::Uuid { least_sig_bits: *least, most_sig_bits: *most })
+            .collect(),
         nonce_group: nonce(edit.nonce.0),
         nonce: nonce(edit.nonce.1),
         ..proto::WalKey::default()

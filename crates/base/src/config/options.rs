@@ -325,6 +325,13 @@ options! {
         ///
         /// Larger: deletes stay visible to raw scans for longer, but take space.
         purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
+        /// Whether a bulk load requests a compaction of each store that then has enough files.
+        compact_after_bulk_load: bool = "hbase.compaction.after.bulkload.enable", "true", flag;
+        /// Whether a bulk load reads each file completely and checks its checksums and the order of
+        /// its cells.
+        ///
+        /// `false`: only the ends of the file are checked. A damaged file is then found by a read.
+        verify_bulk_loads: bool = "hbase.hstore.bulkload.verify", "false", flag;
         /// Interval between two checks of a store for due compactions, in units of ten seconds. A
         /// flush also checks its store.
         ///

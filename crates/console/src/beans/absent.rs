@@ -143,10 +143,6 @@ base::absent! {
         Times = "SplitTime",
         /// Time to apply edits replayed from another server.
         Times = "Replay",
-        /// Time of bulk loads, which are not supported yet.
-        Times = "Bulkload",
-        /// Bulk loads.
-        Meter = "Bulkload",
     }
 }
 
@@ -179,7 +175,7 @@ base::absent! {
 }
 
 base::absent! {
-    /// There is no replication to or from other clusters.
+    /// There is no replication to other clusters.
     pub(super) struct NoReplication in "RegionServer,sub=Replication" {
         /// Edits sent.
         Counter = "source.shippedOps",
@@ -225,16 +221,6 @@ base::absent! {
         Gauge = "source.walReaderEditsBufferUsage" in Bytes,
         /// Age of the last edit sent.
         Times = "Source.ageOfLastShippedOp",
-        /// Edits applied.
-        Counter = "sink.appliedOps",
-        /// Batches applied.
-        Counter = "sink.appliedBatches",
-        /// Store files applied.
-        Counter = "sink.appliedHFiles",
-        /// Failed batches.
-        Counter = "sink.failedBatches",
-        /// Age of the last edit applied.
-        Times = "Sink.ageOfLastAppliedOp",
     }
 }
 

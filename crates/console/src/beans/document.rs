@@ -11,6 +11,7 @@ use fs::measured::{FileInstruments, ReadInstruments};
 use regionserver::clock_jumps::ClockInstruments;
 use regionserver::instruments::{AdminInstruments, RequestInstruments};
 use regionserver::pauses::PauseInstruments;
+use regionserver::replication_sink::SinkInstruments;
 use regionserver::users::UserTimes;
 use rpc::server::CallInstruments;
 use wal::{LogInstruments, NoReplicas, TableMetrics};
@@ -92,6 +93,7 @@ const SHOWN: &[&[Declared]] = &[
     sums::Sums::DECLARED,
     RequestInstruments::DECLARED,
     AdminInstruments::DECLARED,
+    SinkInstruments::DECLARED,
     ServerInstruments::DECLARED,
     region_server::CacheMetrics::DECLARED,
     region_server::SecondLevelMetrics::DECLARED,

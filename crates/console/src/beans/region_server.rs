@@ -318,6 +318,7 @@ pub fn beans(
     own.add(Arc::new(users::Usages(server.clone())));
     let (memory, shared) = (identity.memory, identity.shared.clone());
     own.add(server.admin_requests().clone());
+    bean("RegionServer,sub=Replication").add(server.replication_sink().instruments().clone());
     own.add(server.clock_jumps().clone());
     let of = server.clone();
     own.read(move || CorruptFiles { files: (of.damaged_files().len() as u64).into() });

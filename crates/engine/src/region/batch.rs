@@ -1,5 +1,7 @@
 //! A batch before it is published: mutations of one region, checked one by one, published together.
 
+use std::sync::Arc;
+
 use cell::KeyValue;
 use cell::mutation::{Durability, Mutation, MutationKind};
 
@@ -25,6 +27,9 @@ pub(super) struct Batch {
     pub(super) unlogged_count_and_bytes: (u64, u64),
     /// Whether a mutation must survive power loss (`FSYNC_WAL`).
     pub(super) is_forced: bool,
+    /// The clusters that already have the mutations. As in HBase, those of the first mutation that
+    /// has some: a replicated batch has the same for all.
+    pub(super) cluster_ids: Option<Arc<[(u64, u64)]>>,
     /// The cells to return to the client.
     pub(super) returned: Vec<ReturnedCell>,
 }
@@ -104,6 +109,9 @@ impl Batch {
 
     fn add_settings(&mut self, region: &Region, mutation: &Mutation) {
         self.is_forced |= region.durability_of(mutation) == Durability::FsyncWal;
+        if self.cluster_ids.is_none() {
+            self.cluster_ids.clone_from(&mutation.cluster_ids);
+        }
         if self.nonce.1 == 0 {
             self.nonce = mutation.nonce;
         }

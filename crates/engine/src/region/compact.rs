@@ -567,7 +567,7 @@ impl FileFacts {
             modified_ms: file.modified_ms(),
             is_reference: file.is_reference(),
             is_major: info.is_major,
-            is_bulk_loaded: info.bulk_load_time_ms.is_some(),
+            is_bulk_loaded: file.is_bulk_loaded(),
             exclude_from_minor: info.exclude_from_minor,
         }
     }

@@ -83,8 +83,10 @@ pub(crate) async fn open_files(
     for listed in tracker.load(StoreDir { fs, root, region: info, family }).await? {
         files.push(open_listed(fs, root, cache, info, family, &listed).await?);
     }
+    // A bulk loaded file replaces no file of the store, whatever it replaced where it was written.
+    let own = files.iter().filter(|file| !file.is_bulk_loaded());
     let replaced: Vec<String> =
-        files.iter().flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
+        own.flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
     let (gone, kept): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()));
     let gone: Vec<&str> = gone.iter().map(|file| file.name()).collect();
@@ -100,13 +102,18 @@ pub(crate) async fn open_files(
 }
 
 impl Region {
-    /// Opens a file that was moved into the store `at`.
-    pub(super) async fn open_moved_in(&self, at: usize, name: &str) -> Result<Arc<StoreFile>> {
+    /// Opens a file that was moved into the store `at`. A bulk load assigns a sequence id.
+    pub(super) async fn open_moved_in(
+        &self,
+        at: usize,
+        name: &str,
+        bulk_load_seq_id: Option<u64>,
+    ) -> Result<Arc<StoreFile>> {
         let fs = &*self.services.fs;
         let dir = self.services.root.family_dir(&self.info, &self.families[at].name);
         let modified_ms = self.services.env.clock.now_ms();
         let path = dir.join(name);
-        let (bulk_load_seq_id, reference) = (None, None);
+        let reference = None;
         let listed =
             ListedFile { target: path.clone(), path, len: 0, modified_ms, bulk_load_seq_id, reference };
         let cache = FileCache { loader: &self.services.loader, caching: self.caching(at) };

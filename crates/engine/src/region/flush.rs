@@ -85,7 +85,7 @@ impl Region {
         self.flush_stores(&self.all_families(), 0).await
     }
 
-    fn all_families(&self) -> Vec<bool> {
+    pub(super) fn all_families(&self) -> Vec<bool> {
         vec![true; self.families().len()]
     }
 
@@ -114,7 +114,15 @@ impl Region {
     }
 
     async fn flush_once(&self, wanted: &[bool]) -> Result<Flushed> {
-        let mut pending = self.flushing.lock().await;
+        self.flush_locked(&mut *self.flushing.lock().await, wanted).await
+    }
+
+    /// A single attempt to flush. `pending` is the content of the flush lock.
+    pub(super) async fn flush_locked(
+        &self,
+        pending: &mut Option<FrozenFlush>,
+        wanted: &[bool],
+    ) -> Result<Flushed> {
         self.counters.flushing.store(true, Relaxed);
         let _running = FlushingGuard(self);
         if let Some(earlier) = *pending {

@@ -1,8 +1,8 @@
 //! Opening a region: first its files, then the edits that only the logs have, then its sequence
 //! ids.
 //!
-//! 1. Remove leftovers of unfinished flushes and compactions. A file under its final name is
-//!    complete.
+//! 1. Complete or undo an interrupted bulk load. Remove leftovers of unfinished flushes and
+//!    compactions. A file under its final name is complete.
 //! 2. Drop files that another file lists as replaced. A missing file of the inventory is an error.
 //! 3. Replay logs and `recovered.edits`: put the edits that no file has into memory. Flush when
 //!    they take much memory.
@@ -22,6 +22,7 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use layout::bulk_load::Settled;
 use tracing::{info, warn};
 use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
 
@@ -70,6 +71,8 @@ impl Region {
         let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
         families.iter().try_for_each(check_codecs)?;
         let fs = services.fs.clone();
+        let now_ms = services.env.clock.now_ms();
+        let settled = services.root.settle_bulk_load(&*fs, &*services.tracker, &info, now_ms).await?;
         prepare_directories(&*fs, &services.root, &info, &families).await?;
         let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
@@ -91,7 +94,7 @@ impl Region {
         let region = Region::new(services, info, table, families, stores, inventory);
         let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
-        region.start_serving(last_used, replayed).await?;
+        region.start_serving(last_used, replayed, settled).await?;
         for (at, store) in region.view.load().stores.iter().enumerate() {
             region.warm_cache(at, store.files.iter().map(|file| (file.clone(), Vec::new())).collect());
         }
@@ -253,12 +256,12 @@ impl Region {
         let view = self.view.load();
         let files = view.stores.iter().flat_map(|store| store.files.iter());
         // HBase counts the sequence ids of cells one higher; a region without files begins at 1.
-        let in_files = files.map(|file| file.seq_id().max(file.reader().info().max_memstore_ts + 1)).max();
+        let in_files = files.map(|file| file.seq_id().max(file.max_own_seq_id() + 1)).max();
         in_files.unwrap_or(1).max(replayed).max(seq_id_file)
     }
 
     /// Starts to serve with sequence ids greater than `last_used`.
-    async fn start_serving(&self, last_used: u64, replayed: u64) -> Result<()> {
+    async fn start_serving(&self, last_used: u64, replayed: u64, settled: Settled) -> Result<()> {
         assert!(replayed <= last_used, "new edits have greater sequence ids than replayed ones");
         let open_seq_id = last_used + 1;
         self.record_seq_id(last_used).await?;
@@ -271,6 +274,9 @@ impl Region {
         }
         let (files, server) = (self.family_files(), self.services.server.as_ref());
         self.log_marker(|_, now_ms| self.markers.open(open_seq_id, &files, server, now_ms)).await?;
+        if let Settled::Complete(event) = settled {
+            self.finish_settled_load(&event).await?;
+        }
         self.set_state(RegionState::Serving)
     }
 

@@ -39,6 +39,12 @@ pub struct RegionOptions {
     /// How long compactions keep delete markers that could be dropped
     /// (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after: Duration,
+    /// Whether a bulk load requests compactions of stores that have many files
+    /// (`hbase.compaction.after.bulkload.enable`).
+    pub compact_after_bulk_load: bool,
+    /// Whether a bulk load reads whole files and checks the order of their cells
+    /// (`hbase.hstore.bulkload.verify`).
+    pub verify_bulk_loads: bool,
     /// When regions are split.
     pub split: SplitOptions,
     /// Which blocks of all families are cached, in addition to the settings of each family.
@@ -59,6 +65,8 @@ impl Default for RegionOptions {
             flush_retries: 10,
             flush_retry_wait: Duration::from_millis(100),
             purge_deletes_after: Duration::ZERO,
+            compact_after_bulk_load: true,
+            verify_bulk_loads: false,
             split: SplitOptions::default(),
             caching: Caching::default(),
         }

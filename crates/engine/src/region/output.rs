@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor};
 use fs::{FilePath, Preferences, Purpose, Role};
-use hfile::{StoreInfo, Writer, WriterOptions};
+use hfile::{Reader, StoreInfo, Writer, WriterOptions};
 use layout::StoreDir;
 use tracing::warn;
 
@@ -136,7 +136,12 @@ impl OutputSource {
 
 /// What a file of a store is for.
 pub(super) fn purpose_of(file: &StoreFile, family: &FamilyDescriptor) -> Purpose {
-    let info = file.reader().info();
+    purpose_of_reader(file.reader(), family)
+}
+
+/// What a file is for in the store of `family`.
+pub(super) fn purpose_of_reader(reader: &Reader, family: &FamilyDescriptor) -> Purpose {
+    let info = reader.info();
     let role = match (info.is_major, info.compacted_files.is_empty()) {
         (true, _) => Role::MajorCompaction,
         (false, false) => Role::MinorCompaction,
@@ -145,7 +150,7 @@ pub(super) fn purpose_of(file: &StoreFile, family: &FamilyDescriptor) -> Purpose
     Purpose {
         role,
         policy: family.attribute(STORAGE_POLICY).map(Into::into),
-        expected_bytes: file.len(),
+        expected_bytes: reader.len(),
         newest_ms: u64::try_from(info.time_range.max).ok(),
     }
 }
@@ -328,7 +333,7 @@ impl Region {
         let (services, store) = (&self.services, self.tracked_store(output.store));
         let now_ms = services.env.clock.now_ms();
         let moved = match services.tracker.commit(store, &[&output.name], &[], now_ms).await {
-            Ok(()) => self.open_moved_in(output.store, &output.name).await,
+            Ok(()) => self.open_moved_in(output.store, &output.name, None).await,
             Err(error) => Err(error.into()),
         };
         if moved.is_err() {
@@ -361,13 +366,13 @@ impl Region {
         self.strays().iter().filter(|(store, _)| *store == at).map(|(_, name)| name.clone()).collect()
     }
 
-    fn strays(&self) -> MutexGuard<'_, Vec<(usize, String)>> {
+    pub(super) fn strays(&self) -> MutexGuard<'_, Vec<(usize, String)>> {
         // Safe after a panic: the list of names is always consistent.
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store as its tracker sees it.
-    fn tracked_store(&self, at: usize) -> StoreDir<'_> {
+    pub(super) fn tracked_store(&self, at: usize) -> StoreDir<'_> {
         let RegionServices { fs, root, .. } = &self.services;
         StoreDir { fs: &**fs, root, region: &self.info, family: &self.families[at].name }
     }

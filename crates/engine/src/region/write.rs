@@ -21,7 +21,7 @@ use hfile::{Block, Miss, Stop};
 use crate::error::{Error, Result};
 use crate::region::batch::Batch;
 use crate::region::encode::{Cells, TimestampRule};
-use crate::region::{FlushReason, Region};
+use crate::region::{FlushReason, NewEdit, Region};
 
 /// The result of publishing a batch.
 pub(super) struct Published {
@@ -290,7 +290,16 @@ impl Region {
             (_, true) => Durability::FsyncWal,
             (_, false) => Durability::SyncWal,
         };
-        self.append_edit(seq_id, now as u64, bytes, count, batch.nonce, durability);
+        self.append_edit(NewEdit {
+            seq_id,
+            write_time_ms: now as u64,
+            cells: bytes,
+            cell_count: count,
+            nonce: batch.nonce,
+            is_replicated: true,
+            cluster_ids: batch.cluster_ids,
+            durability,
+        });
         let memstore_bytes = self.report_memstore_bytes(&mut publish);
         drop(publish);
         if memstore_bytes > self.flush_bytes {

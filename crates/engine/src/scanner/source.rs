@@ -267,10 +267,12 @@ fn visible_to(reader: &Reader, read_point: u64) -> u64 {
 }
 
 /// Whether all cells of a file are visible, so that none needs a check. This is true for most
-/// files, which are older than any read point. It is false for bulk loaded files: their cells do
-/// not carry the file's sequence id.
+/// files, which are older than any read point. A bulk load assigns one sequence id to all cells.
 pub(crate) fn all_visible(reader: &Reader, read_point: u64) -> bool {
-    reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none()
+    match reader.assigned_seq_id() {
+        Some(seq_id) => seq_id <= read_point,
+        None => reader.info().max_memstore_ts <= read_point && reader.info().bulk_load_time_ms.is_none(),
+    }
 }
 
 impl Bloom {

@@ -1,5 +1,5 @@
-//! The cleaner: removes archived store files to which no snapshot, link or reference refers, and
-//! old logs.
+//! The cleaner: removes archived store files to which no snapshot, link or reference refers, old
+//! logs, and abandoned staging directories of bulk loads.
 //!
 //! A file is removed after this master has seen it at its path for the retention time. (The
 //! modification time of a file shows when it was written, not when it was archived.) So a restart
@@ -21,6 +21,10 @@ use tracing::{info, warn};
 use super::ChoreSwitch;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
+
+/// Time after its last change at which the staging directory of a bulk load is removed. No load
+/// takes that long between two calls.
+const STAGING_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The state of the cleaner.
 #[derive(Debug, Default)]
@@ -65,6 +69,13 @@ pub(crate) async fn run(master: &Master) -> bool {
             return false;
         }
     }
+    removed += match clean_staging(master, &user_root).await {
+        Ok(removed) => removed,
+        Err(error) => {
+            warn!(%error, "cannot remove old staging directories; retrying in the next period");
+            return false;
+        }
+    };
     if removed > 0 {
         info!(removed, "removed unneeded files");
     }
@@ -106,6 +117,14 @@ fn ttl(master: &Master, configured: Duration) -> Duration {
 fn uses_snapshots(master: &Master) -> bool {
     let known = master.procedures().list();
     known.iter().any(|(_, status)| status.progress == Progress::Running && status.work.snapshot().is_some())
+}
+
+/// Removes the staging directories of bulk loads whose clients did not remove them. HBase keeps
+/// them.
+async fn clean_staging(master: &Master, root: &RootDir) -> Result<usize, layout::Error> {
+    let context = master.context();
+    let before_ms = context.env.clock.now_ms().saturating_sub(STAGING_TTL.as_millis() as u64);
+    Ok(root.remove_old_staging(context.tables.fs(), before_ms).await?.len())
 }
 
 async fn clean_logs(master: &Master, root: &RootDir) -> Result<usize, layout::Error> {

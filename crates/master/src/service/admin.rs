@@ -53,6 +53,8 @@ impl AdminService for MasterAdmin {
             |_, _| Err(unsupported("ClearCompactionQueues"));
         roll_wal_writer(RollWalWriterRequest) -> RollWalWriterResponse =
             |_, _| Err(JavaException::io("a master has no write-ahead log for regions of tables"));
+        replicate_wal_entry(ReplicateWalEntryRequest) -> ReplicateWalEntryResponse =
+            |_, _| Err(unsupported("ReplicateWALEntry"));
         get_server_info(GetServerInfoRequest) -> GetServerInfoResponse = server_info;
         stop_server(StopServerRequest) -> StopServerResponse = stop;
         update_configuration(UpdateConfigurationRequest) -> UpdateConfigurationResponse =

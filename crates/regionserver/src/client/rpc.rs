@@ -12,7 +12,7 @@ use proto::exception::Answer;
 use wire::service::refuse_client;
 
 use super::results::ResultForm;
-use super::{CallContext, endpoints, get, malformed, multi, mutate, scan};
+use super::{CallContext, bulk_load, endpoints, get, malformed, multi, mutate, scan};
 use crate::instruments::RequestInstruments;
 use crate::server::RegionServer;
 use crate::users::ClientIdentity;
@@ -81,33 +81,43 @@ pub(super) fn answer(
 ) -> BoxFuture<'static, Answer<Reply>> {
     let is_long_read = param.len() > LONG_READ_BYTES && matches!(method, b"Get" | b"Scan");
     // Each method has its own future, so that small calls do not pay for the largest one.
-    let answer: BoxFuture<'static, Answer<Reply>> = match method {
-        b"Get" => Box::pin(async move {
-            let (message, cells) = get::get(&server, &get::GetRequest::decode(param)?, &context).await?;
-            Ok(Reply { message, cells })
-        }),
-        b"Mutate" => Box::pin(async move {
-            let request = decode(param)?;
-            reply(mutate::mutate(&server, &request, cells, context).await?)
-        }),
-        b"Multi" => Box::pin(async move {
-            let (message, cells) = multi::multi(&server, param, cells, context).await?;
-            Ok(Reply { message, cells })
-        }),
-        b"Scan" => Box::pin(async move {
-            let request = scan_request(param)?;
-            let (message, cells) = scan::scan(&server, &request, context).await?.finish();
-            Ok(Reply { message, cells })
-        }),
-        b"ExecService" => Box::pin(async move {
-            let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
-            reply((response, CellBlock::new()))
-        }),
-        other => {
-            let refused = refuse_client(&String::from_utf8_lossy(other), &param);
-            Box::pin(std::future::ready(Err(refused)))
-        }
-    };
+    let answer: BoxFuture<'static, Answer<Reply>> =
+        match method {
+            b"Get" => Box::pin(async move {
+                let (message, cells) = get::get(&server, &get::GetRequest::decode(param)?, &context).await?;
+                Ok(Reply { message, cells })
+            }),
+            b"Mutate" => Box::pin(async move {
+                let request = decode(param)?;
+                reply(mutate::mutate(&server, &request, cells, context).await?)
+            }),
+            b"Multi" => Box::pin(async move {
+                let (message, cells) = multi::multi(&server, param, cells, context).await?;
+                Ok(Reply { message, cells })
+            }),
+            b"Scan" => Box::pin(async move {
+                let request = scan_request(param)?;
+                let (message, cells) = scan::scan(&server, &request, context).await?.finish();
+                Ok(Reply { message, cells })
+            }),
+            b"ExecService" => Box::pin(async move {
+                let response = endpoints::exec_service(&server, &decode(param)?, context.timeout).await?;
+                reply((response, CellBlock::new()))
+            }),
+            b"PrepareBulkLoad" => Box::pin(async move {
+                reply((bulk_load::prepare(&server, &decode(param)?, &context).await?, CellBlock::new()))
+            }),
+            b"BulkLoadHFile" => Box::pin(async move {
+                reply((bulk_load::load(&server, &decode(param)?).await?, CellBlock::new()))
+            }),
+            b"CleanupBulkLoad" => Box::pin(async move {
+                reply((bulk_load::clean_up(&server, &decode(param)?).await?, CellBlock::new()))
+            }),
+            other => {
+                let refused = refuse_client(&String::from_utf8_lossy(other), &param);
+                Box::pin(std::future::ready(Err(refused)))
+            }
+        };
     if is_long_read { offload(answer) } else { answer }
 }
 

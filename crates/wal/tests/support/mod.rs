@@ -98,6 +98,7 @@ pub fn edit(region: &Arc<str>, seq_id: u64, value: &[u8], listener: &Arc<Acks>) 
         cell_count: 1,
         nonce: (0, 0),
         scopes: Arc::default(),
+        cluster_ids: None,
         logged: true,
         forced: false,
         listener: listener.clone(),

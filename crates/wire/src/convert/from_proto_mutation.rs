@@ -4,6 +4,8 @@
 //! the request. A caller that rejects a mutation must skip its cells ([`skip_mutation`]); otherwise
 //! the next mutation gets them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cell::codec::CellBlockReader;
 use cell::mutation::{Durability, Mutation, MutationKind};
@@ -22,6 +24,9 @@ const TTL_ATTRIBUTE: &str = "_ttl";
 
 /// The attribute by which an increment or append requests no result (`Mutation.RETURN_RESULTS`).
 const RETURN_RESULTS_ATTRIBUTE: &str = "_rr_";
+
+/// The attribute with the clusters that already have a replicated mutation.
+pub(super) const CLUSTER_IDS_ATTRIBUTE: &str = "_cs.id";
 
 /// Maximum number of cells to allocate for in advance: the count in the message is untrusted.
 const CELLS_PREPARED_FOR: usize = 64;
@@ -44,7 +49,30 @@ pub fn mutation(
     for column in &mutation.column_value {
         add_column(mutation, properties.kind, &row, column, &mut cells)?;
     }
-    properties.mutation(row, cells, (nonce_group, mutation.nonce()))
+    let decoded = properties.mutation(row, cells, (nonce_group, mutation.nonce()))?;
+    Ok(Mutation { cluster_ids: cluster_ids(mutation)?, ..decoded })
+}
+
+/// The clusters that already have a replicated mutation: a number, then the halves of each id, all
+/// big-endian (`Mutation.CONSUMED_CLUSTER_IDS`).
+fn cluster_ids(mutation: &proto::MutationProto) -> Result<Option<Arc<[(u64, u64)]>>, Refused> {
+    let Some(value) = attribute(&mutation.attribute, CLUSTER_IDS_ATTRIBUTE) else { return Ok(None) };
+    let malformed = || Refused::malformed("the ids of the clusters cannot be decoded");
+    let (count, ids) = value.split_first_chunk().ok_or_else(malformed)?;
+    let (ids, rest) = ids.as_chunks::<16>();
+    if ids.len() != u32::from_be_bytes(*count) as usize || !rest.is_empty() {
+        return Err(malformed());
+    }
+    let id = |bytes: &[u8; 16]| {
+        let number = u128::from_be_bytes(*bytes);
+        ((number >> 64) as u64, number as u64)
+    };
+    Ok(Some(ids.iter().map(id).collect()))
+}
+
+/// Whether a mutation has ids of clusters.
+pub(super) fn has_cluster_ids(mutation: &proto::MutationProto) -> bool {
+    attribute(&mutation.attribute, CLUSTER_IDS_ATTRIBUTE).is_some()
 }
 
 /// The next `count` cells of a block.
@@ -102,6 +130,7 @@ impl MutationProperties {
             ttl_ms: self.ttl_ms,
             time_range: self.time_range,
             return_results: self.return_results,
+            cluster_ids: None,
         })
     }
 }

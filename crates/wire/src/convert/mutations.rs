@@ -8,7 +8,7 @@ use cell::mutation::Mutation;
 use prost::{DecodeError, Message};
 
 use crate::convert::field::field_range;
-use crate::convert::from_proto_mutation::{MutationProperties, cells_of};
+use crate::convert::from_proto_mutation::{MutationProperties, cells_of, has_cluster_ids};
 use crate::convert::{Refused, from_proto};
 
 /// The field number of the row in a `MutationProto`.
@@ -85,7 +85,8 @@ impl DecodedMutation {
         // A second row field after the first one would override it. A nonce is unique to its
         // message.
         let is_only = decoded.row.as_ref().is_some_and(|last| last.as_ptr() == message[row.clone()].as_ptr());
-        if !is_only || !decoded.column_value.is_empty() || decoded.nonce.is_some() {
+        let is_plain = decoded.column_value.is_empty() && !has_cluster_ids(decoded);
+        if !is_only || !is_plain || decoded.nonce.is_some() {
             return None;
         }
         // Copied, so that what is remembered does not keep the frame's memory.

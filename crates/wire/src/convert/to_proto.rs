@@ -11,6 +11,7 @@ use prost::Message;
 use proto::mutation_proto::column_value::QualifierValue;
 use proto::mutation_proto::{ColumnValue, DeleteType, Durability as ProtoDurability, MutationType};
 
+use crate::convert::from_proto_mutation::CLUSTER_IDS_ATTRIBUTE;
 use crate::filter;
 
 /// The message of a read of one row.
@@ -119,6 +120,14 @@ fn without_cells(mutation: &Mutation) -> proto::MutationProto {
         value: Some(Bytes::copy_from_slice(value)),
     };
     let ttl = mutation.ttl_ms.map(|ttl_ms| attribute("_ttl", &ttl_ms.to_be_bytes()));
+    let cluster_ids = mutation.cluster_ids.as_deref().map(|ids| {
+        let mut value = (ids.len() as u32).to_be_bytes().to_vec();
+        for (most, least) in ids {
+            value.extend_from_slice(&most.to_be_bytes());
+            value.extend_from_slice(&least.to_be_bytes());
+        }
+        attribute(CLUSTER_IDS_ATTRIBUTE, &value)
+    });
     let no_results = (!mutation.return_results).then(|| attribute("_rr_", &[0]));
     proto::MutationProto {
         row: Some(mutation.row.clone()),
@@ -126,7 +135,7 @@ fn without_cells(mutation: &Mutation) -> proto::MutationProto {
         timestamp: (mutation.timestamp != LATEST_TIMESTAMP).then_some(mutation.timestamp.cast_unsigned()),
         durability: Some(durability(mutation.durability).into()),
         nonce: (mutation.nonce.1 > 0).then_some(mutation.nonce.1),
-        attribute: ttl.into_iter().chain(no_results).collect(),
+        attribute: ttl.into_iter().chain(no_results).chain(cluster_ids).collect(),
         time_range: time_range(mutation.time_range),
         ..proto::MutationProto::default()
     }

@@ -50,11 +50,13 @@ service! {
         /// Slow calls, large responses or other recorded calls, selected by the Java class of the
         /// request.
         "GetLogEntries" get_log_entries(LogRequest) -> LogEntry;
+        /// Applies entries of another cluster's log whose cells are not in the message. A call with
+        /// cells is served elsewhere.
+        "ReplicateWALEntry" replicate_wal_entry(ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
         /// Removes the recorded calls.
         "ClearSlowLogsResponses" clear_slow_logs_responses(ClearSlowLogResponseRequest) -> ClearSlowLogResponses;
     }
     refused {
-        "ReplicateWALEntry" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
         "Replay" (ReplicateWalEntryRequest) -> ReplicateWalEntryResponse;
         "UpdateFavoredNodes" (UpdateFavoredNodesRequest) -> UpdateFavoredNodesResponse;
         "ClearRegionBlockCache" (ClearRegionBlockCacheRequest) -> ClearRegionBlockCacheResponse;

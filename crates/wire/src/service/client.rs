@@ -72,24 +72,9 @@ pub const CLIENT_METHODS: &[Method] = &[
     works("Mutate", "MutateRequest", "MutateResponse"),
     works("Scan", "ScanRequest", "ScanResponse"),
     works("Multi", "MultiRequest", "MultiResponse"),
-    Method {
-        name: "BulkLoadHFile",
-        request: "BulkLoadHFileRequest",
-        response: "BulkLoadHFileResponse",
-        support: Support::Refused(class::DO_NOT_RETRY_IO),
-    },
-    Method {
-        name: "PrepareBulkLoad",
-        request: "PrepareBulkLoadRequest",
-        response: "PrepareBulkLoadResponse",
-        support: Support::Refused(class::DO_NOT_RETRY_IO),
-    },
-    Method {
-        name: "CleanupBulkLoad",
-        request: "CleanupBulkLoadRequest",
-        response: "CleanupBulkLoadResponse",
-        support: Support::Refused(class::DO_NOT_RETRY_IO),
-    },
+    works("BulkLoadHFile", "BulkLoadHFileRequest", "BulkLoadHFileResponse"),
+    works("PrepareBulkLoad", "PrepareBulkLoadRequest", "PrepareBulkLoadResponse"),
+    works("CleanupBulkLoad", "CleanupBulkLoadRequest", "CleanupBulkLoadResponse"),
     works("ExecService", "CoprocessorServiceRequest", "CoprocessorServiceResponse"),
     Method {
         name: "ExecRegionServerService",

@@ -320,6 +320,38 @@ fn a_failed_load_can_be_repeated() {
     });
 }
 
+/// If the record of a load cannot be removed, the files that it names are not compacted: the next
+/// open would take the load for incomplete, and remove the files that still exist.
+#[test]
+fn files_are_not_compacted_before_their_load_is_settled() {
+    run(async {
+        let (env, memory) = (base::testing::env(1), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        let region = &opened.region;
+        for value in ["1", "2", "3"] {
+            write(region, put("w", "f", 1, value)).await;
+            region.flush().await.unwrap();
+        }
+        let files = vec![
+            own("f", &write_file(&memory, "staging/x/f/a", &[put("a", "f", 5, "v")]).await),
+            own("g", &write_file(&memory, "staging/x/g/b", &[put("a", "g", 5, "v")]).await),
+        ];
+        // The first one removes the temporary name of the record.
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(".bulk_load").after(1).times(1));
+        assert!(region.bulk_load(load_of(files)).await.unwrap());
+        let loaded = scan(region).await.unwrap();
+        assert_eq!(loaded.len(), 3);
+        region.compact(Some(b"f"), CompactionKind::Major).await.unwrap();
+        drop(opened);
+        let again = open(&base::testing::env(2), Arc::new(memory.clone()), options()).await.unwrap();
+        assert_eq!(scan(&again.region).await.unwrap(), loaded);
+        let merged = again.region.compact(Some(b"f"), CompactionKind::Major).await.unwrap();
+        assert!(merged > 1, "the load is settled: {merged} files were merged");
+        assert_eq!(scan(&again.region).await.unwrap(), loaded);
+    });
+}
+
 /// Which states the pictures of a campaign showed.
 #[derive(Default)]
 struct Coverage {

@@ -15,6 +15,7 @@
 //! * After a crash, the next open finds the record. If all files are in their stores, the load is
 //!   complete, and the marker is logged again. Otherwise the files are moved back.
 //! * No flush runs between the steps 3 and 7, so at most one load of a region has a record.
+//! * No compaction uses the files before step 7 has succeeded, so the record names existing files.
 //!
 //! HBase loads a part of the files if it crashes between two families.
 
@@ -326,9 +327,11 @@ impl Region {
         let mut pending = self.flushing.lock().await;
         self.check_serving()?;
         if services.root.has_bulk_load(&*services.fs, &self.info).await? {
-            // Moving the files back failed. The next open of the region settles it.
+            // Moving the files back failed, or removing the record. The next open of the region settles
+            // it.
             let path = services.root.region_dir(&self.info);
-            return Err(fs::Error::io(&path, "bulk load", "an earlier load could not be undone").into());
+            let what = "an earlier load is not settled: close and open the region";
+            return Err(fs::Error::io(&path, "bulk load", what).into());
         }
         let seq_id = match load.assigns_seq_id {
             true => Some(self.flush_for_load(&mut pending).await?),
@@ -346,11 +349,22 @@ impl Region {
                 return Err(error);
             }
         };
+        // No compaction may replace a file that the record names: the next open would take the load
+        // for incomplete, and move the other files back.
+        files.iter().for_each(|(store, file)| self.in_progress(*store).take(file));
         let marked = self.install_load(&files, &record.event)?;
         // If the log fails now, the record remains, and the next open completes the load.
         self.mvcc.wait_visible(marked).await?;
-        if let Err(error) = services.root.remove_bulk_load(&*services.fs, &self.info).await {
-            warn!(region = %self.name, %error, "cannot remove the record of a bulk load");
+        match services.root.remove_bulk_load(&*services.fs, &self.info).await {
+            Ok(()) => {
+                for (store, file) in &files {
+                    self.in_progress(*store).release(std::slice::from_ref(file));
+                }
+            }
+            Err(error) => warn!(
+                region = %self.name, %error,
+                "cannot remove the record of a bulk load: its files are not compacted until the region opens again"
+            ),
         }
         drop(pending);
         self.record_new_files().await;

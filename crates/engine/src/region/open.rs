@@ -71,6 +71,7 @@ impl Region {
         families.iter().try_for_each(check_codecs)?;
         let fs = services.fs.clone();
         prepare_directories(&*fs, &services.root, &info, &families).await?;
+        services.options.storage.apply(&*fs, &services.root, &info, &families).await;
         let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {

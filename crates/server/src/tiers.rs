@@ -100,7 +100,7 @@ pub(crate) async fn open(
                 },
             }
         }
-        tiers.push(Tier { name, class, volumes, missing });
+        tiers.push(Tier { name, class, bus: disks.bus, volumes, missing });
     }
     TieredFs::open(env, home, tiers, placement).await.map_err(of_root)
 }

@@ -6,6 +6,7 @@ if something fails. Only processes that were started here are ended.
 """
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,14 @@ START_PATIENCE_S = 90
 HDFS = "org.apache.hadoop.hdfs."
 NAMENODE = HDFS + "server.namenode.NameNode"
 DATANODE = HDFS + "server.datanode.DataNode"
+SATISFIER = HDFS + "server.sps.ExternalStoragePolicySatisfier"
+# A satisfier that moves replicas as soon as it can, and not after minutes.
+SATISFIER_SETTINGS = {
+    "dfs.storage.policy.satisfier.mode": "external",
+    "dfs.storage.policy.satisfier.recheck.timeout.millis": 3000,
+    "dfs.storage.policy.satisfier.self.retry.timeout.millis": 10_000,
+    "dfs.storage.policy.satisfier.datanode.cache.refresh.interval.ms": 1000,
+}
 # Maximum heap of each process.
 HEAP = "256m"
 LOGGING = """log4j.rootLogger=INFO,console
@@ -53,14 +62,21 @@ def free_ports(count):
 
 
 class Hdfs(Members):
-    """The processes of an HDFS; `settings` are further settings of hdfs-site.xml."""
+    """The processes of an HDFS; `settings` are further settings of hdfs-site.xml.
 
-    def __init__(self, datanodes=3, ha=False, settings=None):
+    With `storage_types`, such as SSD and DISK, each DataNode has a directory of each type. With
+    `satisfier`, the process `sps` moves replicas to where storage policies say.
+    """
+
+    def __init__(self, datanodes=3, ha=False, settings=None, storage_types=(), satisfier=False):
         self.namenodes = ["nn0", "nn1"] if ha else ["nn0"]
         self.active = "nn0"
         self.datanodes = [f"dn{index}" for index in range(datanodes)]
         self.members = {}
         self._settings = dict(settings or {})
+        self._daemon_settings = SATISFIER_SETTINGS if satisfier else {}
+        self._storage_types = storage_types
+        self._satisfier = ["sps"] if satisfier else []
         self._keeps = False
 
     def __enter__(self):
@@ -91,6 +107,8 @@ class Hdfs(Members):
         log_start = os.path.getsize(member.log) if os.path.exists(member.log) else 0
         member.start()
         sign = "successfully registered with NN" if name in self.datanodes else "RPC up at: "
+        if name in self._satisfier:
+            sign = "Starting external StoragePolicySatisfier"
         end = time.monotonic() + START_PATIENCE_S
         while sign not in self._log_since(member, log_start):
             if not member.running() or time.monotonic() > end:
@@ -108,6 +126,27 @@ class Hdfs(Members):
     def fsck(self, path):
         """The report of `hdfs fsck`."""
         return self._tool(HDFS + "tools.DFSck", path, "-files", "-blocks", "-openforwrite")
+
+    def replicas(self, path):
+        """The types of storage of the replicas of each block below a path, as `hdfs fsck` shows
+        them: for each file a list of blocks, each a sorted list of types."""
+        report = self._tool(HDFS + "tools.DFSck", path, "-files", "-blocks", "-locations")
+        found = {}
+        for line in report.splitlines():
+            if line.startswith("/") and " bytes, " in line:
+                file = found.setdefault(line.split(" ", 1)[0], [])
+            elif "DatanodeInfoWithStorage[" in line:
+                file.append(sorted(re.findall(r"DatanodeInfoWithStorage\[[^\]]*,([A-Z_]+)\]", line)))
+        return found
+
+    def storage_policy(self, path):
+        """The name of the storage policy of a path, as `hdfs storagepolicies` shows it."""
+        report = self._tool(HDFS + "tools.StoragePolicyAdmin", "-getStoragePolicy", "-path", path)
+        named = re.search(r"BlockStoragePolicy\{([A-Z_]+):", report)
+        return named.group(1) if named else None
+
+    def set_storage_policy(self, path, policy):
+        self._tool(HDFS + "tools.StoragePolicyAdmin", "-setStoragePolicy", "-path", path, "-policy", policy)
 
     def files(self, *command):
         """The output of a command of `hdfs dfs`, such as -cp."""
@@ -136,6 +175,8 @@ class Hdfs(Members):
         for name in self.datanodes:
             self.start(name)
         self._tool(HDFS + "tools.DFSAdmin", "-safemode", "wait")
+        for name in self._satisfier:
+            self.start(name)
 
     def _configure(self):
         namenode_ports = {name: free_ports(2) for name in self.namenodes}
@@ -152,12 +193,14 @@ class Hdfs(Members):
         else:
             self.url = f"hdfs://{rpc['nn0']}"
             self._service = {"dfs.namenode.rpc-address": rpc["nn0"], "dfs.namenode.http-address": http["nn0"]}
-        for name in ["client", *self.namenodes, *self.datanodes]:
+        for name in ["client", *self.namenodes, *self.datanodes, *self._satisfier]:
             self._configure_one(name)
         for name in self.namenodes:
             self._add(name, NAMENODE)
         for name in self.datanodes:
             self._add(name, DATANODE)
+        for name in self._satisfier:
+            self._add(name, SATISFIER)
 
     def _configure_one(self, name):
         conf = self._conf(name)
@@ -189,14 +232,18 @@ class Hdfs(Members):
         if name in self.datanodes:
             data, web, ipc = free_ports(3)
             settings.update({
-                "dfs.datanode.data.dir": f"file://{self.directory}/{name}.blocks",
+                "dfs.datanode.data.dir": self._data_directories(name),
                 "dfs.datanode.address": f"{HOST}:{data}",
                 "dfs.datanode.http.address": f"{HOST}:{web}",
                 "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
                 "dfs.datanode.hostname": "localhost",
             })
-        settings.update(self._settings)
+        settings.update({**self._daemon_settings, **self._settings})
         write_site(os.path.join(conf, "hdfs-site.xml"), settings)
+
+    def _data_directories(self, name):
+        blocks = f"file://{self.directory}/{name}.blocks"
+        return ",".join(f"[{kind}]{blocks}.{kind.lower()}" for kind in self._storage_types) or blocks
 
     def _conf(self, name):
         return os.path.join(self.directory, "conf", name)

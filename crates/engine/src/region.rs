@@ -35,6 +35,7 @@ mod reader;
 mod row_reader;
 mod split;
 mod split_policy;
+mod storage_policy;
 mod write;
 mod write_clock;
 mod write_pause;
@@ -68,6 +69,7 @@ pub use options::RegionOptions;
 pub use reader::RegionReader;
 pub use row_reader::{BatchReader, RowReader};
 pub use split_policy::SplitOptions;
+pub use storage_policy::StoragePolicies;
 pub use write::PendingBatch;
 
 use crate::budget::MemstoreBudget;

@@ -19,8 +19,8 @@ use self::file::{FaultyReader, FaultyWriter};
 use self::plan::Shared;
 pub use self::plan::{Fault, Operation, Plan, Rule};
 use crate::{
-    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose,
-    Result,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    PolicyCounts, Purpose, Result,
 };
 
 /// A [`FileSystem`] with planned faults; clones share the plan. See the module's documentation.
@@ -183,6 +183,18 @@ impl FileSystem for Faulty {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

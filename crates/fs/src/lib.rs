@@ -22,6 +22,7 @@ pub mod memory;
 pub mod mounted;
 pub mod paced;
 mod path;
+mod policy;
 mod purpose;
 pub mod reserve;
 pub mod scheduled;
@@ -31,6 +32,7 @@ mod traffic;
 
 pub use class::IoClass;
 pub use path::FilePath;
+pub use policy::PolicyCounts;
 pub use purpose::{Preferences, Purpose, Role};
 pub use space::DiskSpace;
 pub use traffic::Traffic;
@@ -266,6 +268,32 @@ pub trait FileSystem: Send + Sync + 'static {
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         let _ = dir;
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Sets the storage policy of an existing directory, such as `ALL_SSD`: it names the disks for
+    /// files that are created in the directory from now on, and in directories below that have no
+    /// policy. Storage without policies of directories does nothing.
+    ///
+    /// An error must not fail the operation that the directory is for. So the storage logs the
+    /// error, [counts](FileSystem::policy_counts) it, and keeps the old policy.
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        let _ = (dir, policy);
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Requests that a file moves to the disks that the storage policy of its directory names; for
+    /// a directory, all files in it. Returns immediately. The storage moves the files later, if it
+    /// has a service that does so, and counts and logs errors.
+    ///
+    /// A policy applies when a file is written. So this is needed after a rename to a directory
+    /// with another policy, and after a change of a policy.
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        let _ = path;
+    }
+
+    /// What was done with storage policies; `None` if directories have none.
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        None
     }
 
     /// Checks that the root path still refers to the directory that was opened.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, IoClass, Occupied,
-    Preferences, Purpose, Result, Role, SyncLevel,
+    PolicyCounts, Preferences, Purpose, Result, Role, SyncLevel,
 };
 
 /// Longer reads are prefetched runs of blocks.
@@ -156,6 +156,18 @@ impl FileSystem for Measured {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -6,7 +6,7 @@ use base::BoxFuture;
 
 use crate::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Purpose, Result,
+    PolicyCounts, Purpose, Result,
 };
 
 /// A file system with another one mounted at some directories.
@@ -95,6 +95,24 @@ impl FileSystem for Mounted {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.of(dir).file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.of(dir).set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.of(path).satisfy_storage_policy(path);
+    }
+
+    /// The sum of both file systems.
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        let counts = [self.root.policy_counts(), self.mounted.policy_counts()];
+        counts.into_iter().flatten().reduce(|one, other| PolicyCounts {
+            set: one.set + other.set,
+            moves: one.moves + other.moves,
+            errors: one.errors + other.errors,
+        })
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

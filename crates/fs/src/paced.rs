@@ -29,7 +29,7 @@ use self::file::{PacedReader, PacedWriter};
 pub use self::model::{Device, Stalls};
 use crate::{
     DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, IoClass, Occupied,
-    Purpose, Result,
+    PolicyCounts, Purpose, Result,
 };
 
 /// A file system on a [`PacedDevice`]. See the module's documentation.
@@ -136,6 +136,18 @@ impl FileSystem for PacedFs {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

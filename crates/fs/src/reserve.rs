@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::space::Space;
 use crate::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Preferences, Purpose, Result, Role, SyncLevel,
+    PolicyCounts, Preferences, Purpose, Result, Role, SyncLevel,
 };
 
 /// Number of files of a whole reserve: the steps in which it is used.
@@ -226,6 +226,18 @@ impl FileSystem for WithReserve {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -38,7 +38,7 @@ pub use self::queue::{DeviceLoad, DeviceQueue};
 use self::request::{Action, Request};
 use crate::{
     DiskSpace, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, IoClass, Occupied,
-    Purpose, Result,
+    PolicyCounts, Purpose, Result,
 };
 
 /// A file system whose requests a [`DeviceQueue`] orders. See the module's documentation.
@@ -141,6 +141,18 @@ impl FileSystem for ScheduledFs {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Occupied,
-    Purpose, Result, Role, SyncLevel,
+    PolicyCounts, Purpose, Result, Role, SyncLevel,
 };
 
 /// A file system whose logs detect a takeover.
@@ -96,6 +96,18 @@ impl FileSystem for Shared {
 
     fn file_hosts<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<Option<Vec<FileHosts>>>> {
         self.inner.file_hosts(dir)
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        self.inner.policy_counts()
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

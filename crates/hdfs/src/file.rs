@@ -22,6 +22,7 @@ use crate::link::{Stage, Target};
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
 use crate::packet::PACKET_DATA_MAX;
+use crate::policy::Policies;
 use crate::suspects::Suspects;
 
 const CREATE: u32 = 1;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
+    pub(crate) policies: Policies,
     /// Client name for lease recovery.
     pub(crate) client_name: String,
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::BoxFuture;
 use base::env::Env;
 use fs::{
-    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter, Purpose,
-    Result,
+    DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
+    PolicyCounts, Purpose, Result,
 };
 
 use crate::failure::Failure;
@@ -20,12 +20,13 @@ use crate::idle::IdleConnections;
 use crate::located::{Located, locate, located_status};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, OptionsError, Settings};
+use crate::policy::{Policies, satisfy_later, set_policy};
 use crate::reader::HdfsReader;
 use crate::striped::{Library, StripedReader};
 use crate::suspects::Suspects;
 use crate::writer::HdfsWriter;
 
-const DIRECTORY: u32 = 1;
+pub(crate) const DIRECTORY: u32 = 1;
 /// The mode of a new directory before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
 /// The flag of a path in an encryption zone.
@@ -68,9 +69,10 @@ impl HdfsFileSystem {
             limits: options.limits,
             suspects: Suspects::default(),
             idle: IdleConnections::default(),
+            policies: Policies::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });
-        check_transfer_encryption(&shared).await?;
+        read_defaults(&shared).await?;
         let mut fs = HdfsFileSystem { shared, library, root_id: 0 };
         let root = FilePath::root();
         fs.make_dirs(&root).await?;
@@ -130,27 +132,8 @@ impl HdfsFileSystem {
         self.try_rename(from, to, true).await.map_err(|failure| failure.at(from, "rename"))
     }
 
-    /// The entries of a directory, with the locations of their blocks if `need_location`.
     async fn listing(&self, dir: &FilePath, need_location: bool) -> Result<Vec<generated::FileStatus>> {
-        let src = self.shared.full(dir);
-        let missing = || Error::NotFound { path: dir.clone() };
-        let mut entries = Vec::new();
-        let mut start_after = bytes::Bytes::new();
-        loop {
-            let request = ListingRequest { src: src.clone(), start_after, need_location };
-            let listed = self.shared.namenode.call("getListing", &request).await;
-            let listed: ListingResponse = listed.map_err(|failure| failure.at(dir, "list"))?;
-            let page = listed.dir_list.ok_or_else(missing)?;
-            // The listing of a file is the file, without a name.
-            if page.partial_listing.iter().any(|entry| entry.path.is_empty()) {
-                return Err(missing());
-            }
-            start_after = page.partial_listing.last().map(|entry| entry.path.clone()).unwrap_or_default();
-            entries.extend(page.partial_listing);
-            if page.remaining_entries == 0 || start_after.is_empty() {
-                return Ok(entries);
-            }
-        }
+        listing(&self.shared, dir, need_location).await
     }
 
     async fn list_now(&self, dir: &FilePath) -> Result<Vec<FileStatus>> {
@@ -184,10 +167,40 @@ impl HdfsFileSystem {
     }
 }
 
-async fn check_transfer_encryption(shared: &Shared) -> std::result::Result<(), ConnectError> {
+/// The entries of a directory, with the locations of their blocks if `need_location`.
+pub(crate) async fn listing(
+    shared: &Shared,
+    dir: &FilePath,
+    need_location: bool,
+) -> Result<Vec<generated::FileStatus>> {
+    let src = shared.full(dir);
+    let missing = || Error::NotFound { path: dir.clone() };
+    let mut entries = Vec::new();
+    let mut start_after = bytes::Bytes::new();
+    loop {
+        let request = ListingRequest { src: src.clone(), start_after, need_location };
+        let listed = shared.namenode.call("getListing", &request).await;
+        let listed: ListingResponse = listed.map_err(|failure| failure.at(dir, "list"))?;
+        let page = listed.dir_list.ok_or_else(missing)?;
+        // The listing of a file is the file, without a name.
+        if page.partial_listing.iter().any(|entry| entry.path.is_empty()) {
+            return Err(missing());
+        }
+        start_after = page.partial_listing.last().map(|entry| entry.path.clone()).unwrap_or_default();
+        entries.extend(page.partial_listing);
+        if page.remaining_entries == 0 || start_after.is_empty() {
+            return Ok(entries);
+        }
+    }
+}
+
+/// # Errors
+/// If clients would have to encrypt what they send to DataNodes.
+async fn read_defaults(shared: &Shared) -> std::result::Result<(), ConnectError> {
     let defaults = shared.namenode.call("getServerDefaults", &Empty {}).await;
     let defaults: ServerDefaultsResponse =
         defaults.map_err(|failure| failure.at(&FilePath::root(), "connect"))?;
+    shared.policies.set_default(defaults.server_defaults.policy_id());
     match defaults.server_defaults.encrypt_data_transfer() {
         false => Ok(()),
         true => {
@@ -298,6 +311,18 @@ impl FileSystem for HdfsFileSystem {
             let files = entries.iter().filter(|entry| entry.file_type != DIRECTORY);
             Ok(Some(files.map(|entry| hosts_of(name_of(entry), entry)).collect()))
         })
+    }
+
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(set_policy(&self.shared, dir, policy))
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        satisfy_later(&self.shared, path);
+    }
+
+    fn policy_counts(&self) -> Option<PolicyCounts> {
+        Some(self.shared.policies.counts())
     }
 
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {

@@ -128,6 +128,8 @@ pub struct FileStatus {
     pub file_id: ::core::option::Option<u64>,
     #[prost(bytes = "bytes", optional, tag = "15")]
     pub file_encryption_info: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint32, optional, tag = "16")]
+    pub storage_policy: ::core::option::Option<u32>,
     #[prost(bytes = "bytes", optional, tag = "17")]
     pub ec_policy: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(uint32, optional, tag = "18")]
@@ -276,6 +278,13 @@ pub struct PathRequest {
     #[prost(string, required, tag = "1")]
     pub src: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetStoragePolicyRequest {
+    #[prost(string, required, tag = "1")]
+    pub src: ::prost::alloc::string::String,
+    #[prost(string, required, tag = "2")]
+    pub policy_name: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileInfoResponse {
     #[prost(message, optional, tag = "1")]
@@ -364,6 +373,8 @@ pub struct ServerDefaults {
     pub file_buffer_size: u32,
     #[prost(bool, optional, tag = "6")]
     pub encrypt_data_transfer: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "10")]
+    pub policy_id: ::core::option::Option<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerDefaultsResponse {

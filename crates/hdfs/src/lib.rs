@@ -8,6 +8,7 @@
 //! * `unacked`: the packets of a block that may have to be sent again;
 //! * `file`, `writer`: a file that is being written, and its lease;
 //! * `hosts`: which hosts have the bytes of a file;
+//! * `policy`: storage policies of directories, and requests to move replicas;
 //! * `suspects`: DataNodes that failed recently;
 //! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle
 //!   connections, and reads of a file;
@@ -52,6 +53,14 @@
 //! Its next sync fails with [`fs::Error::TakenOver`] if the NameNode is reachable, else with
 //! [`fs::Error::Io`]. Renaming the directory of a log does not stop its writer, but prevents new
 //! logs: files are never created with their parent directories.
+//!
+//! # Storage policies
+//!
+//! The policy of a directory is set with `setStoragePolicy`. A task in the background checks files
+//! that were renamed, or whose policy was changed: if a replica is on another type of storage than
+//! the policy names, it calls `satisfyStoragePolicy`, and the external satisfier of the cluster
+//! moves the replicas. A NameNode without a satisfier refuses the call; the replicas then stay
+//! where they are until `hdfs mover` runs. No operation fails because of a policy.
 //!
 //! # NameNodes
 //!
@@ -109,6 +118,7 @@ mod located;
 mod namenode;
 mod options;
 mod packet;
+mod policy;
 mod reader;
 mod replica;
 #[cfg(any(test, feature = "simulated"))]

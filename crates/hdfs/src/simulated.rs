@@ -6,6 +6,7 @@
 //!   the results of calls, as in a shared edit log;
 //! * [`NameNode`]: a NameNode, active or in standby; `calls`, `blocks`, `leases`: the calls of
 //!   clients and DataNodes;
+//! * `policies`: storage policies;
 //! * [`ReplicaStore`]: what survives the end of a DataNode: its replicas, synced or not;
 //! * [`DataNode`]: a DataNode; `writing`, `reading`, `recovery`: its operations;
 //! * `ipc`, `wire`, `messages`: the server side of the protocols, and the messages between
@@ -28,6 +29,9 @@
 //!   that does not succeed is repeated only after 30 heartbeats.
 //! * **Generation stamps.** A DataNode refuses packets and setups that do not belong to the current
 //!   stamp and writer of its replica.
+//! * **Storage policies.** Each replica has a type of storage, which the policy of its directory
+//!   names when the block is allocated. `satisfyStoragePolicy` changes it without delay, or is
+//!   refused. DataNodes have all types, and unlimited space of each.
 //! * **hflush and hsync.** The end of a DataNode's process loses no byte that it received. The loss
 //!   of its machine's power loses bytes that were not synced; a replica that never was may vanish.
 //!
@@ -46,6 +50,7 @@ mod journal;
 mod leases;
 mod messages;
 mod namenode;
+mod policies;
 mod reading;
 mod recovery;
 mod store;

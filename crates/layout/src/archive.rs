@@ -84,6 +84,7 @@ async fn move_files(fs: &dyn FileSystem, from: &FilePath, to: &FilePath, names: 
     fs.make_dirs(to).await?;
     for name in names {
         move_file(fs, &from.join(name), &to.join(name)).await?;
+        fs.satisfy_storage_policy(&to.join(name));
     }
     // Sync the target first: after a power loss a file may have two names, but never none.
     fs.sync_dir(to).await?;

@@ -277,6 +277,7 @@ impl RegionServer {
                 instruments: Some(log_instruments.clone()),
                 record: Some(record.clone()),
                 durability: options.log_durability,
+                storage_policy: options.region.storage.log.clone(),
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
             };
             wal::Log::start(env.clone(), fs.clone(), log_options, on_log_failure.clone()).await
@@ -862,6 +863,11 @@ impl RegionServer {
     /// The layout of the root directory.
     pub(crate) fn root(&self) -> &RootDir {
         &self.services.root
+    }
+
+    /// What was done with the storage policies of directories; `None` if the storage has none.
+    pub fn policy_counts(&self) -> Option<fs::PolicyCounts> {
+        self.fs().policy_counts()
     }
 
     pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {

@@ -71,6 +71,8 @@ fn volume_to_proto(tier: &TierStatus, volume: &VolumeStatus) -> proto::GrampusVo
         written_bytes: Some(traffic.written_bytes),
         moved_in_bytes: Some(volume.moved_in_bytes),
         moved_out_bytes: Some(volume.moved_out_bytes),
+        bus_bytes_per_second: tier.bus.map(|bus| bus.bytes_per_s),
+        bus_used_percent: tier.bus.map(|bus| (bus.used_share * 100.0).round() as u32),
     }
 }
 
@@ -95,7 +97,8 @@ mod tests {
             moved_in_bytes: 5,
             moved_out_bytes: 6,
         };
-        TierStatus { name: "fast".into(), class: "nvme".into(), volumes: vec![volume] }
+        let bus = Some(tiers::BusStatus { bytes_per_s: 1_536_000_000, used_share: 0.956 });
+        TierStatus { name: "fast".into(), class: "nvme".into(), bus, volumes: vec![volume] }
     }
 
     #[test]
@@ -121,5 +124,6 @@ mod tests {
         assert_eq!((message.latency_us(), message.errors()), (3000, 2));
         assert_eq!((message.writes(), message.written_bytes(), message.reads()), (3, 40, 0));
         assert_eq!((message.moved_in_bytes(), message.moved_out_bytes()), (5, 6));
+        assert_eq!((message.bus_bytes_per_second(), message.bus_used_percent()), (1_536_000_000, 96));
     }
 }

@@ -8,6 +8,7 @@ use base::config::{Config, MemoryParts};
 use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Policy, Settings, SiteSettings};
 use engine::recovery::OnDamage;
+use engine::region::StoragePolicies;
 use fs::SyncLevel;
 use master::chores::ChoreOptions;
 use regionserver::quotas::{QuotaOptions, Refill};
@@ -101,6 +102,14 @@ fn filter_elements_max(config: &Config, memory: &MemoryParts) -> usize {
     usize::try_from(held.min(u64::from(config.filter_elements_max))).unwrap_or(usize::MAX)
 }
 
+fn storage_policies(config: &Config) -> StoragePolicies {
+    StoragePolicies {
+        region: StoragePolicies::named(&config.region_storage_policy),
+        store: StoragePolicies::named(&config.store_storage_policy),
+        log: StoragePolicies::named(&config.wal_storage_policy),
+    }
+}
+
 /// The settings of a region server with these memory parts.
 pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> RegionServerOptions {
     RegionServerOptions {
@@ -132,6 +141,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
                 evict_on_close: config.evict_on_close,
                 ..engine::caching::Caching::default()
             },
+            storage: storage_policies(config),
             ..engine::region::RegionOptions::default()
         },
         compaction: CompactionOptions {

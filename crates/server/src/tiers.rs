@@ -8,6 +8,7 @@ use base::config::Config;
 use base::env::{Clock, Env};
 use base::pool::Pool;
 use cell::schema::{BlockEncoding, Compression};
+use engine::region::StoragePolicies;
 use fs::FileSystem;
 use fs::local::LocalFs;
 use fs::paced::{Bus, PacedDevice, PacedFs};
@@ -73,7 +74,7 @@ pub(crate) async fn open(
     database: &str,
 ) -> Result<TieredFs, String> {
     let placement = Placement::new(options.iter().map(|tier| tier.rule.clone()).collect())
-        .with_policies(&config.wal_storage_policy, &config.store_storage_policy);
+        .with_policies(&config.wal_storage_policy, store_policy(config));
     let of_root = |error: fs::Error| format!("{}: {error}", root.display());
     let known = KnownVolumes::read(&*home).await.map_err(of_root)?;
     let mut home = home;
@@ -99,9 +100,16 @@ pub(crate) async fn open(
                 },
             }
         }
-        tiers.push(Tier { name, class, volumes, missing });
+        tiers.push(Tier { name, class, bus: disks.bus, volumes, missing });
     }
     TieredFs::open(env, home, tiers, placement).await.map_err(of_root)
+}
+
+/// The policy of families without one.
+fn store_policy(config: &Config) -> &str {
+    let policies = [&config.store_storage_policy, &config.region_storage_policy];
+    let named = policies.into_iter().find(|policy| StoragePolicies::named(policy).is_some());
+    named.map_or("NONE", String::as_str)
 }
 
 /// How files move between the tiers.

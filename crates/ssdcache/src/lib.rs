@@ -20,6 +20,8 @@
 
 mod admission;
 mod chunk;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod geometry;
 mod health;
 mod index;

@@ -83,7 +83,8 @@ impl TieredFs {
 
     /// The state of all tiers now, from the fastest to the slowest.
     pub fn status(&self) -> Vec<TierStatus> {
-        self.shared.tiers.iter().map(TierStatus::of).collect()
+        let now = self.shared.env.clock.monotonic();
+        self.shared.tiers.iter().map(|tier| TierStatus::of(tier, now)).collect()
     }
 
     /// Measures the free space of all volumes, and finds failed and recovered ones.

@@ -54,8 +54,12 @@ impl KnownVolumes {
         if self == before {
             return Ok(());
         }
-        let lines = self.ids.iter().map(|(directory, id)| format!("{id} {directory}\n"));
-        write_file(home, FILE, lines.collect()).await
+        write_file(home, FILE, self.text()).await
+    }
+
+    /// The content of the file.
+    pub(crate) fn text(&self) -> String {
+        self.ids.iter().map(|(directory, id)| format!("{id} {directory}\n")).collect()
     }
 }
 

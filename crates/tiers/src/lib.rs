@@ -9,7 +9,7 @@
 //! * [`PlannedMove`]: a file that should be on another tier, because of the rules, of how often it
 //!   is read (`heat`), or of the space;
 //! * [`Mover`]: moves a file to another tier while it is read;
-//! * [`TierStatus`], [`VolumeStatus`]: their state, for the operator;
+//! * [`TierStatus`], [`VolumeStatus`], [`BusStatus`]: their state, for the operator;
 //! * [`KnownVolumes`]: the volumes that the database has had;
 //! * `sweep`: removes copies that no name refers to.
 //!
@@ -30,9 +30,12 @@
 //!
 //! Knows nothing about: the contents of the files.
 
+mod bus_status;
 mod choice;
 mod class;
 mod filesystem;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod heat;
 mod known;
 mod load;
@@ -52,6 +55,7 @@ mod volume;
 mod volume_status;
 mod writer;
 
+pub use bus_status::BusStatus;
 pub use class::{DiskClass, StorageType, UnknownClass};
 pub use filesystem::TieredFs;
 pub use known::KnownVolumes;

@@ -206,6 +206,7 @@ mod tests {
                 name: class.into(),
                 class: DiskClass::built_in(class).unwrap(),
                 volumes: Vec::new(),
+                bus: None,
                 missing: Vec::new(),
             })
             .into()

@@ -3,6 +3,7 @@
 mod crash;
 mod files;
 mod moves;
+mod rules;
 mod speeds;
 mod status;
 mod support;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use fs::paced::Bus;
+
 use crate::class::DiskClass;
 use crate::missing::MissingVolume;
 use crate::volume::Volume;
@@ -13,6 +15,8 @@ pub struct Tier {
     pub name: Arc<str>,
     /// The kind of its disks.
     pub class: DiskClass,
+    /// The bus of the model of its disks, if there is one.
+    pub bus: Option<Arc<Bus>>,
     /// Its directories, without those whose disk was missing at the start.
     pub volumes: Vec<Arc<Volume>>,
     /// The directories whose disk was missing at the start.

@@ -311,7 +311,7 @@ impl Drop for Announced {
 }
 
 /// The ids of the volume and of its database, or `None` if the directory is not a volume.
-async fn read_identity(fs: &dyn FileSystem) -> Result<Option<(String, String)>, VolumeError> {
+pub(crate) async fn read_identity(fs: &dyn FileSystem) -> Result<Option<(String, String)>, VolumeError> {
     let path = FilePath::new(IDENTITY);
     if fs.stat(&path).await?.is_none() {
         return Ok(None);

@@ -66,6 +66,9 @@ impl Log {
     ) -> Result<Arc<Log>> {
         fs.make_dirs(&options.dir).await?;
         fs.make_dirs(&options.archive_dir).await?;
+        if let Some(policy) = &options.storage_policy {
+            fs.set_storage_policy(&options.dir, policy).await;
+        }
         if let Some(record) = &options.record {
             fs.make_dirs(&record.parent()).await?;
         }

@@ -33,6 +33,8 @@ pub struct LogOptions {
     /// Path of the file that lists the retained log files (see [`crate::record`]). `None`: there is
     /// no such file.
     pub record: Option<FilePath>,
+    /// The storage policy of `dir`, on storage with policies. `None` leaves it as it is.
+    pub storage_policy: Option<Arc<str>>,
     /// Metrics, which several logs can share. `None`: new ones.
     pub instruments: Option<Arc<Instruments>>,
 }
@@ -51,6 +53,7 @@ impl LogOptions {
             group_bytes: 1 << 20,
             durability: SyncLevel::Disk,
             record: None,
+            storage_policy: None,
             instruments: None,
         }
     }

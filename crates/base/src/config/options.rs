@@ -45,10 +45,14 @@ options! {
         /// The pause between two searches for files to move.
         tier_move_period_ms: u64 = "grampus.tier.move.period", "60 s", millis;
         /// The storage policy of logs: `NONE`, `ALL_SSD`, `ONE_SSD`, `HOT`, `WARM`, `COLD` or
-        /// `LAZY_PERSIST`. With `NONE`, the rules of the tiers decide.
+        /// `LAZY_PERSIST`. With `NONE`, the rules of the tiers decide; on HDFS, the policy of the
+        /// parent directory.
         wal_storage_policy: String = "hbase.wal.storage.policy", "NONE", text;
         /// The storage policy of the files of families without a `STORAGE_POLICY`.
         store_storage_policy: String = "hbase.hstore.block.storage.policy", "NONE", text;
+        /// The storage policy of the files of regions, if neither the family nor
+        /// `hbase.hstore.block.storage.policy` has one.
+        region_storage_policy: String = "hbase.hregion.block.storage.policy", "NONE", text;
     }
     "Addresses and ports" {
         /// Address on which the master listens for RPC.

@@ -9,6 +9,9 @@ const NO_TIERS: &str = "no storage tiers are configured (option grampus.tiers)";
 /// The text for a value that is unknown or has no sum.
 const NO_VALUE: &str = "-";
 
+/// From this use, the bus limits the tier (`tiers::BusStatus`).
+const BUS_REACHED_PERCENT: u32 = 90;
+
 /// Columns that are aligned left; the others are numbers.
 const TEXT_COLUMNS: usize = 4;
 const HEALTH_COLUMN: usize = 3;
@@ -46,7 +49,16 @@ pub(crate) fn lines(volumes: &[GrampusVolume], is_coloured: bool) -> Vec<String>
     lines.extend(table.iter().map(|line| aligned(&line.cells, &widths, colour(line))));
     let failed = volumes.iter().filter_map(|volume| Some((volume, volume.failure.as_ref()?)));
     lines.extend(failed.map(|(volume, reason)| format!("{}: {reason}", volume.directory)));
+    let tiers = volumes.chunk_by(|one, next| one.tier == next.tier);
+    lines.extend(tiers.filter_map(|tier| bus_text(&tier[0])));
     lines
+}
+
+/// The limit of what the volumes of the tier of `volume` transfer together, if it is known.
+fn bus_text(volume: &GrampusVolume) -> Option<String> {
+    let (rate, used) = (volume.bus_bytes_per_second? as f64 / 1e6, volume.bus_used_percent());
+    let reached = if used >= BUS_REACHED_PERCENT { ", at its limit" } else { "" };
+    Some(format!("{}: the bus of all volumes transfers {rate:.0} MB/s, {used}% in use{reached}", volume.tier))
 }
 
 fn health_text(volume: &GrampusVolume) -> &'static str {
@@ -194,6 +206,18 @@ mod tests {
         assert_eq!(shown[5..], ["/d1: EIO"]);
         let lengths: Vec<usize> = shown[..5].iter().map(|line| line.chars().count()).collect();
         assert!(lengths.iter().all(|len| *len == lengths[0]), "{lengths:?}");
+    }
+
+    #[test]
+    fn the_limit_of_a_bus_follows_the_table() {
+        let on_bus = |used| GrampusVolume {
+            bus_bytes_per_second: Some(1_536_000_000),
+            bus_used_percent: Some(used),
+            ..volume("fast", "/n0", Health::Good, 75 << 30)
+        };
+        let text = "fast: the bus of all volumes transfers 1536 MB/s,";
+        assert_eq!(lines(&[on_bus(40)], false)[2..], [format!("{text} 40% in use")]);
+        assert_eq!(lines(&[on_bus(97)], false)[2..], [format!("{text} 97% in use, at its limit")]);
     }
 
     #[test]

@@ -275,6 +275,10 @@ base::current_values! {
         memstores_backlog: Gauge<u64> = "memStoreBacklogMillis" in Milliseconds,
         /// Writes that waited because memstores filled faster than they were flushed.
         paused_writes: Counted = "pausedWriteCount",
+        /// Files whose move to the storage of their policy was requested of HDFS.
+        policy_moves: Counted = "storagePolicyMoveCount",
+        /// Storage policies that HDFS did not set, and moves that it rejected with an error.
+        policy_errors: Counted = "storagePolicyErrorCount",
     }
 }
 
@@ -390,6 +394,7 @@ fn server_metrics(
 
 fn disk_metrics(server: &RegionServer) -> DiskMetrics {
     let space = &server.disk().space;
+    let policies = server.policy_counts().unwrap_or_default();
     DiskMetrics {
         total: space.total_bytes().into(),
         free: space.free_bytes().into(),
@@ -400,6 +405,8 @@ fn disk_metrics(server: &RegionServer) -> DiskMetrics {
         lost: u64::from(space.lost().is_some()).into(),
         memstores_backlog: server.memstore_backlog().map_or(0, |backlog| backlog.as_millis() as u64).into(),
         paused_writes: server.paused_writes().into(),
+        policy_moves: policies.moves.into(),
+        policy_errors: policies.errors.into(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::metrics::{Plain, Registry, Scope, Source};
 use fs::{IoClass, Traffic};
 use regionserver::RegionServer;
-use tiers::{Health, VolumeStatus};
+use tiers::{BusStatus, Health, VolumeStatus};
 
 /// The record of these beans. Each bean has its number as one more property.
 const RECORD: &str = "RegionServer,sub=Grampus";
@@ -38,6 +38,11 @@ base::current_values! {
         bytes_per_s: Gauge<f64> = "volumeBytesPerSecond" in PerSecond,
         /// Average time of a request, including its wait; recent requests count most.
         latency: Gauge<f64> = "volumeLatency" in Milliseconds,
+        /// Bytes per second that all volumes of the tier transfer together at most: the bus of the
+        /// model of its disks. 0 without one.
+        bus_bytes_per_s: Gauge<f64> = "volumeBusBytesPerSecond" in PerSecond,
+        /// Share of the last seconds in which this bus was in use.
+        bus_used_share: Gauge<f64> = "volumeBusUsedShare" in Share,
         /// Requests that failed with an error of the disk.
         errors: Counted = "volumeErrorCount",
         /// Bytes of files that were moved to the volume.
@@ -106,7 +111,7 @@ impl Source for VolumeBean {
         let tiers = self.server.tiers();
         let volume = tiers.get(self.tier).and_then(|tier| tier.volumes.get(self.volume));
         let Some(volume) = volume else { return };
-        metrics(volume).show(scope);
+        metrics(volume, tiers[self.tier].bus).show(scope);
         traffic(volume).show(scope);
         // Not a tag: a label with a changing text would make a new time series of each metric.
         let failure = if let Health::Failed(reason) = &volume.health { reason } else { "" };
@@ -114,7 +119,7 @@ impl Source for VolumeBean {
     }
 }
 
-fn metrics(volume: &VolumeStatus) -> VolumeMetrics {
+fn metrics(volume: &VolumeStatus, bus: Option<BusStatus>) -> VolumeMetrics {
     let load = &volume.load;
     VolumeMetrics {
         full: u64::from(volume.health == Health::Full).into(),
@@ -129,6 +134,8 @@ fn metrics(volume: &VolumeStatus) -> VolumeMetrics {
         served_bytes: load.served_bytes.into(),
         bytes_per_s: load.bytes_per_s.into(),
         latency: (load.latency.as_secs_f64() * 1000.0).into(),
+        bus_bytes_per_s: bus.map_or(0.0, |bus| bus.bytes_per_s as f64).into(),
+        bus_used_share: bus.map_or(0.0, |bus| bus.used_share).into(),
         errors: load.errors.into(),
         moved_in: volume.moved_in_bytes.into(),
         moved_out: volume.moved_out_bytes.into(),

@@ -468,6 +468,8 @@ impl Region {
         let mut files = Vec::with_capacity(staged.len());
         for (file, LoadedFile { name, .. }) in staged.iter().zip(&record.files) {
             files.push((file.store, self.open_moved_in(file.store, name, Some(seq_id)).await?));
+            let (family, path) = (&self.families[file.store], self.store_dir(file.store).join(name));
+            services.options.storage.satisfy_output(&*services.fs, family, &path);
         }
         Ok(files)
     }

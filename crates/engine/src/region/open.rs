@@ -74,6 +74,7 @@ impl Region {
         let now_ms = services.env.clock.now_ms();
         let settled = services.root.settle_bulk_load(&*fs, &*services.tracker, &info, now_ms).await?;
         prepare_directories(&*fs, &services.root, &info, &families).await?;
+        services.options.storage.apply(&*fs, &services.root, &info, &families).await;
         let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
         for family in &families {

@@ -7,6 +7,7 @@ use cell::schema::TableDescriptor;
 use crate::caching::Caching;
 use crate::compaction::SiteSettings;
 use crate::region::split_policy::SplitOptions;
+use crate::region::storage_policy::StoragePolicies;
 
 /// Settings of regions. The defaults are HBase's.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct RegionOptions {
     pub split: SplitOptions,
     /// Which blocks of all families are cached, in addition to the settings of each family.
     pub caching: Caching,
+    /// The storage policies of directories on HDFS.
+    pub storage: StoragePolicies,
 }
 
 impl Default for RegionOptions {
@@ -69,6 +72,7 @@ impl Default for RegionOptions {
             verify_bulk_loads: false,
             split: SplitOptions::default(),
             caching: Caching::default(),
+            storage: StoragePolicies::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::region::cache_warming::{UncachedBlock, cache_written};
 use crate::region::compact::{CompactionThrottle, Unthrottled};
-use crate::region::{Region, RegionServices};
+use crate::region::{Region, RegionServices, storage_policy};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
 
@@ -29,8 +29,6 @@ const THROTTLE_BYTES: u64 = 64 << 10;
 /// The family attribute that, if true, adds a column sidecar to the family's files. A Grampus
 /// extension; HBase keeps attributes it does not know.
 const COLUMN_SIDECAR: &str = "COLUMN_SIDECAR";
-/// The family attribute with HDFS's name of a storage policy.
-const STORAGE_POLICY: &str = "STORAGE_POLICY";
 
 /// The input of a flush or compaction, and properties of its output.
 pub(super) struct OutputSource {
@@ -122,7 +120,7 @@ impl OutputSource {
         let newest = self.files.iter().map(|file| file.reader().info().time_range.max).max();
         Purpose {
             role,
-            policy: family.attribute(STORAGE_POLICY).map(Into::into),
+            policy: family.attribute(storage_policy::ATTRIBUTE).map(Into::into),
             expected_bytes: snapshot_bytes + self.files.iter().map(|file| file.len()).sum::<u64>(),
             newest_ms: newest.and_then(|newest| u64::try_from(newest).ok()),
         }
@@ -149,7 +147,7 @@ pub(super) fn purpose_of_reader(reader: &Reader, family: &FamilyDescriptor) -> P
     };
     Purpose {
         role,
-        policy: family.attribute(STORAGE_POLICY).map(Into::into),
+        policy: family.attribute(storage_policy::ATTRIBUTE).map(Into::into),
         expected_bytes: reader.len(),
         newest_ms: u64::try_from(info.time_range.max).ok(),
     }
@@ -336,7 +334,13 @@ impl Region {
             Ok(()) => self.open_moved_in(output.store, &output.name, None).await,
             Err(error) => Err(error.into()),
         };
-        if moved.is_err() {
+        if moved.is_ok() {
+            services.options.storage.satisfy_output(
+                &*services.fs,
+                &self.families[output.store],
+                &self.store_dir(output.store).join(&output.name),
+            );
+        } else {
             // A rename that failed may still have taken effect.
             self.remove_from_store(output.store, &output.name).await;
             self.discard(output).await;
@@ -377,7 +381,7 @@ impl Region {
         StoreDir { fs: &**fs, root, region: &self.info, family: &self.families[at].name }
     }
 
-    fn store_dir(&self, at: usize) -> FilePath {
+    pub(super) fn store_dir(&self, at: usize) -> FilePath {
         self.services.root.family_dir(&self.info, &self.families[at].name)
     }
 
@@ -412,8 +416,12 @@ impl Region {
             prefer(&mut options, &self.families[output.store], &wanted);
         }
         let path = self.scratch_path(output);
-        if fs.stat(&path.parent()).await?.is_none() {
-            fs.make_dirs(&path.parent()).await?;
+        let dir = path.parent();
+        if fs.stat(&dir).await?.is_none() {
+            fs.make_dirs(&dir).await?;
+            if let Some(policy) = self.services.options.storage.of_family(&self.families[output.store]) {
+                fs.set_storage_policy(&dir, &policy).await;
+            }
         }
         Ok(Writer::create(fs, &path, options).await?)
     }

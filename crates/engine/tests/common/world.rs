@@ -98,6 +98,7 @@ pub async fn open_regions(
     let run = runs.last().unwrap_or(&0) + 1;
     let mut log_options = LogOptions::new(dir_of(run), &format!("host%2C16020%2C{run}"), root.old_wals_dir());
     log_options.reserve_bytes = 4096;
+    log_options.storage_policy = options.storage.log.clone();
     let dead = Arc::new(AtomicBool::new(false));
     let on_fatal = {
         let dead = dead.clone();

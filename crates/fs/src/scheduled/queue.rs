@@ -330,7 +330,7 @@ impl State {
         bytes: u64,
         now: Duration,
     ) -> Duration {
-        let rate = self.speed.cost_per_s();
+        let rate = self.speed.cost_per_s((self.served.requests == 0).then_some(now));
         let served_for = self.oldest_started().map(|started| now.saturating_sub(started));
         let since = self.oldest_started().map_or(now, |started| started.max(self.last_completion));
         let progress = now.saturating_sub(since).as_secs_f64() * rate;

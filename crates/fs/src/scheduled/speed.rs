@@ -67,11 +67,7 @@ impl Speed {
             return;
         }
         if !is_busy {
-            let left = (-elapsed / IDLE_MEMORY.as_secs_f64()).exp();
-            let missing = MEMORY.as_secs_f64() * (1.0 - left);
-            self.cost_per_s.decay(left);
-            self.cost_per_s.sum += self.expected * missing;
-            self.cost_per_s.weight += missing;
+            self.cost_per_s = self.after_idle(elapsed);
             return;
         }
         let left = (-elapsed / MEMORY.as_secs_f64()).exp();
@@ -80,6 +76,14 @@ impl Speed {
         }
         self.cost_per_s.weight += elapsed;
         self.bytes_per_s.weight += elapsed;
+    }
+
+    /// The cost per second after so many idle seconds.
+    fn after_idle(&self, elapsed: f64) -> Ratio {
+        let left = (-elapsed / IDLE_MEMORY.as_secs_f64()).exp();
+        let missing = MEMORY.as_secs_f64() * (1.0 - left);
+        let Ratio { sum, weight } = self.cost_per_s;
+        Ratio { sum: sum * left + self.expected * missing, weight: weight * left + missing }
     }
 
     /// Counts a completed request. Returns the part of its cost that no device of the class can
@@ -97,9 +101,11 @@ impl Speed {
         excess as u64
     }
 
-    /// Cost per second of a busy device.
-    pub(super) fn cost_per_s(&self) -> f64 {
-        self.cost_per_s.value(self.expected, 0.0).clamp(1.0, self.max)
+    /// Cost per second of a busy device. If it has been idle until `idle_until`, the measurement is
+    /// that much older: without this, a device that was slow and gets no requests would stay slow.
+    pub(super) fn cost_per_s(&self, idle_until: Option<Duration>) -> f64 {
+        let idle = idle_until.map_or(Duration::ZERO, |now| now.saturating_sub(self.updated));
+        self.after_idle(idle.as_secs_f64()).value(self.expected, 0.0).clamp(1.0, self.max)
     }
 
     /// Bytes per second of a busy device.
@@ -137,11 +143,11 @@ mod tests {
     #[test]
     fn the_speed_is_that_of_the_last_second() {
         let mut speed = Speed::new(&DeviceClass::hdd(), Duration::ZERO);
-        assert!((speed.cost_per_s() - 127e6).abs() < 1.0);
+        assert!((speed.cost_per_s(None) - 127e6).abs() < 1.0);
         let now = run(&mut speed, Duration::ZERO, 100, 1_000_000, 10 * MS);
-        assert!((speed.cost_per_s() / 100e6 - 1.0).abs() < 0.02, "{}", speed.cost_per_s());
+        assert!((speed.cost_per_s(None) / 100e6 - 1.0).abs() < 0.02, "{}", speed.cost_per_s(None));
         run(&mut speed, now, 10, 1_000_000, 100 * MS);
-        assert!((speed.cost_per_s() / 10e6 - 1.0).abs() < 0.25, "{}", speed.cost_per_s());
+        assert!((speed.cost_per_s(None) / 10e6 - 1.0).abs() < 0.25, "{}", speed.cost_per_s(None));
         assert!(speed.latency() > 160 * MS && speed.service_time() > 80 * MS);
     }
 
@@ -150,17 +156,21 @@ mod tests {
         let mut speed = Speed::new(&DeviceClass::hdd(), Duration::ZERO);
         let excess = speed.complete(1 << 30, 1 << 30, Duration::ZERO, Duration::ZERO);
         assert!(excess > 900 << 20, "{excess}");
-        assert!((speed.cost_per_s() / 300e6 - 1.0).abs() < 0.01);
+        assert!((speed.cost_per_s(None) / 300e6 - 1.0).abs() < 0.01);
         run(&mut speed, Duration::ZERO, 100, 1_000_000, 10 * MS);
-        assert!((speed.cost_per_s() / 100e6 - 1.0).abs() < 0.05);
+        assert!((speed.cost_per_s(None) / 100e6 - 1.0).abs() < 0.05);
     }
 
     #[test]
     fn an_idle_device_is_expected_to_recover() {
         let mut speed = Speed::new(&DeviceClass::hdd(), Duration::ZERO);
         let now = run(&mut speed, Duration::ZERO, 30, 1_000_000, 1000 * MS);
-        assert!(speed.cost_per_s() < 2e6);
-        speed.pass(now + Duration::from_secs(600), false);
-        assert!(speed.cost_per_s() > 50e6, "{}", speed.cost_per_s());
+        assert!(speed.cost_per_s(None) < 2e6);
+        let later = now + Duration::from_secs(600);
+        // Also before the next request.
+        let expected = speed.cost_per_s(Some(later));
+        speed.pass(later, false);
+        assert!(speed.cost_per_s(None) > 50e6, "{}", speed.cost_per_s(None));
+        assert!((speed.cost_per_s(None) / expected - 1.0).abs() < 1e-9);
     }
 }

@@ -14,7 +14,6 @@ use super::wire::{Exception, Outcome, encode};
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock};
 
 const POOL: &str = "pool";
-const DISK: u32 = 1;
 /// After this number of silent heartbeats a DataNode is stale (HDFS:
 /// `dfs.namenode.stale.datanode.interval`, 30 s).
 const STALE_HEARTBEATS: u32 = 30;
@@ -158,15 +157,17 @@ impl Execution<'_> {
     pub(super) fn located(&self, block: &Block, nodes: &[String], offset: u64) -> LocatedBlock {
         let known = |uuid: &String| {
             let id = self.reported.nodes.get(uuid)?.id.clone();
-            Some((DatanodeInfo { id }.encode_to_vec().into(), format!("storage-{uuid}")))
+            let info: Bytes = DatanodeInfo { id }.encode_to_vec().into();
+            Some((info, (format!("storage-{uuid}"), block.type_on(uuid))))
         };
-        let (locs, storage_ids): (Vec<Bytes>, Vec<String>) = nodes.iter().filter_map(known).unzip();
+        let (locs, storages): (Vec<Bytes>, Vec<(String, u32)>) = nodes.iter().filter_map(known).unzip();
+        let (storage_ids, storage_types) = storages.into_iter().unzip();
         LocatedBlock {
             b: extended(block),
             offset,
             corrupt: false,
             block_token: Bytes::new(),
-            storage_types: vec![DISK; locs.len()],
+            storage_types,
             storage_ids,
             locs,
         }

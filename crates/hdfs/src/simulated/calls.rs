@@ -6,6 +6,7 @@ use super::blocks::extended;
 use super::files::{Block, BlockState, Content, File, IO, Inode, NOT_FOUND};
 use super::ipc::Call;
 use super::namenode::Execution;
+use super::policies::types_of;
 use super::wire::{Exception, Outcome, encode};
 use crate::generated::*;
 
@@ -29,7 +30,7 @@ impl Execution<'_> {
             }
             "getFileInfo" => {
                 let found = self.names.files.find(&call.decode::<PathRequest>()?.src)?;
-                encode(FileInfoResponse { fs: found.map(|inode| status(inode, Bytes::new())) })
+                encode(FileInfoResponse { fs: found.map(|inode| self.status(inode, Bytes::new())) })
             }
             "getLocatedFileInfo" => {
                 let src = call.decode::<LocatedFileInfoRequest>()?.src.unwrap_or_default();
@@ -68,12 +69,32 @@ impl Execution<'_> {
                 self.reported.renewed.insert(call.decode::<RenewLeaseRequest>()?.client_name, self.now);
                 encode(Empty {})
             }
+            "setStoragePolicy" => self.set_storage_policy(&call.decode()?),
+            "satisfyStoragePolicy" => self.satisfy_storage_policy(&call.decode()?),
             "recoverLease" => self.recover_lease(call.decode()?),
             "updateBlockForPipeline" => self.update_block(&call.decode()?),
             "updatePipeline" => self.update_pipeline(call.decode()?),
             "reportBadBlocks" => self.report_bad_blocks(&call.decode()?),
             "commitBlockSynchronization" => self.commit_recovery(call.decode()?),
             other => Err((NO_METHOD, format!("Unknown method {other}"))),
+        }
+    }
+
+    /// The status of an inode, without locations.
+    fn status(&self, inode: &Inode, path: Bytes) -> FileStatus {
+        let (file_type, length) = match &inode.content {
+            Content::Dir(_) => (1, 0),
+            Content::File(file) => (2, file.blocks.iter().map(|block| block.len).sum()),
+        };
+        FileStatus {
+            file_type,
+            path,
+            length,
+            modification_time: inode.modified_ms,
+            file_id: Some(inode.id),
+            storage_policy: Some(self.names.files.policy_of(inode.id)),
+            flags: Some(0),
+            ..FileStatus::default()
         }
     }
 
@@ -84,7 +105,7 @@ impl Execution<'_> {
     }
 
     fn located_status(&self, inode: &Inode, path: Bytes) -> FileStatus {
-        FileStatus { locations: self.locations(inode), ..status(inode, path) }
+        FileStatus { locations: self.locations(inode), ..self.status(inode, path) }
     }
 
     fn list(&self, request: &ListingRequest) -> Outcome {
@@ -93,7 +114,7 @@ impl Execution<'_> {
         };
         let status_of = |inode: &Inode, path: Bytes| match request.need_location {
             true => self.located_status(inode, path),
-            false => status(inode, path),
+            false => self.status(inode, path),
         };
         let Content::Dir(entries) = &inode.content else {
             let partial_listing = vec![status_of(inode, Bytes::new())];
@@ -117,8 +138,9 @@ impl Execution<'_> {
         }
         self.reported.renewed.insert(client_name.clone(), self.now);
         let file = File { blocks: Vec::new(), replication, holder: Some(client_name) };
-        let inode = self.names.files.add(&src, Content::File(file), self.now_ms)?;
-        encode(CreateResponse { fs: Some(status(inode, Bytes::new())) })
+        self.names.files.add(&src, Content::File(file), self.now_ms)?;
+        let created = self.names.files.get(&src)?;
+        encode(CreateResponse { fs: Some(self.status(created, Bytes::new())) })
     }
 
     fn add_block(&mut self, request: AddBlockRequest) -> Outcome {
@@ -137,7 +159,8 @@ impl Execution<'_> {
         }
         let expected = self.choose_nodes(file.replication as usize, &exclude_nodes)?;
         let (id, stamp) = (self.names.next_block(), self.names.next_stamp());
-        let block = Block { id, stamp, len: 0, state: BlockState::Open, expected, recovery_id: None };
+        let types = types_of(self.names.files.policy_of(file_id), &expected);
+        let block = Block { id, stamp, len: 0, state: BlockState::Open, expected, types, recovery_id: None };
         self.names.files.add_block(file_id, block.clone());
         let located = self.located(&block, &block.expected, self.written(file_id));
         encode(AddBlockResponse { block: located })
@@ -285,21 +308,4 @@ impl Execution<'_> {
 
 fn is_same(block: &Block, stated: &ExtendedBlock) -> bool {
     (block.id, block.stamp) == (stated.block_id, stated.generation_stamp)
-}
-
-/// The status of an inode, without locations.
-fn status(inode: &Inode, path: Bytes) -> FileStatus {
-    let (file_type, length) = match &inode.content {
-        Content::Dir(_) => (1, 0),
-        Content::File(file) => (2, file.blocks.iter().map(|block| block.len).sum()),
-    };
-    FileStatus {
-        file_type,
-        path,
-        length,
-        modification_time: inode.modified_ms,
-        file_id: Some(inode.id),
-        flags: Some(0),
-        ..FileStatus::default()
-    }
 }

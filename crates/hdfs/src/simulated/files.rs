@@ -9,6 +9,8 @@ pub(super) const IO: &str = "java.io.IOException";
 pub(super) const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";
 const PARENT_NOT_DIRECTORY: &str = "org.apache.hadoop.fs.ParentNotDirectoryException";
 const INODES: &str = "/.reserved/.inodes/";
+/// The number of the type of storage of replicas without a policy.
+const DISK: u32 = 1;
 /// The id of the root directory.
 pub(super) const ROOT: u64 = 16_385;
 
@@ -31,8 +33,17 @@ pub(super) struct Block {
     pub(super) state: BlockState,
     /// The ids of the DataNodes on which it is written.
     pub(super) expected: Vec<String>,
+    /// The types of storage of its replicas, by DataNode.
+    pub(super) types: BTreeMap<String, u32>,
     /// The id of a recovery that has begun.
     pub(super) recovery_id: Option<u64>,
+}
+
+impl Block {
+    /// The type of storage of the replica on a DataNode.
+    pub(super) fn type_on(&self, node: &str) -> u32 {
+        self.types.get(node).copied().unwrap_or(DISK)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -69,12 +80,22 @@ pub(super) struct Inode {
     pub(super) name: String,
     pub(super) modified_ms: u64,
     pub(super) content: Content,
+    /// The id of its own storage policy; 0 if it has none.
+    pub(super) policy: u32,
     parent: u64,
 }
 
 impl Inode {
     pub(super) fn is_dir(&self) -> bool {
         matches!(self.content, Content::Dir(_))
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.id == ROOT
+    }
+
+    pub(super) fn parent(&self) -> u64 {
+        self.parent
     }
 }
 
@@ -89,7 +110,7 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn new() -> Files {
         let content = Content::Dir(BTreeMap::new());
-        let root = Inode { id: ROOT, name: String::new(), modified_ms: 0, content, parent: ROOT };
+        let root = Inode { id: ROOT, name: String::new(), modified_ms: 0, content, policy: 0, parent: ROOT };
         Files { inodes: BTreeMap::from([(ROOT, root)]), owners: BTreeMap::new(), last_id: ROOT }
     }
 
@@ -179,6 +200,13 @@ impl Files {
         }
     }
 
+    /// Sets the storage policy of an inode.
+    pub(super) fn set_policy(&mut self, id: u64, policy: u32) {
+        if let Some(inode) = self.inodes.get_mut(&id) {
+            inode.policy = policy;
+        }
+    }
+
     pub(super) fn touch(&mut self, id: u64, now_ms: u64) {
         if let Some(inode) = self.inodes.get_mut(&id) {
             inode.modified_ms = now_ms;
@@ -221,7 +249,7 @@ impl Files {
         let (parent, name) = self.parent_of(path)?;
         self.last_id += 1;
         let id = self.last_id;
-        let inode = Inode { id, name: name.to_owned(), modified_ms: now_ms, content, parent };
+        let inode = Inode { id, name: name.to_owned(), modified_ms: now_ms, content, policy: 0, parent };
         self.inodes.insert(id, inode);
         self.link(parent, name, id, now_ms);
         Ok(&self.inodes[&id])

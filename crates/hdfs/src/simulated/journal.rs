@@ -78,6 +78,23 @@ impl Journal {
         facts(&self.lock().files, id)
     }
 
+    /// The types of storage (HDFS: `StorageTypeProto`) of the replicas of a file, in the order of its
+    /// blocks. Empty if there is no such file.
+    pub fn storage_types(&self, path: &str) -> Vec<u32> {
+        let state = self.lock();
+        let id = state.files.find(path).ok().flatten().map(|inode| inode.id);
+        let file = id.and_then(|id| state.files.file(id));
+        let blocks = file.into_iter().flat_map(|file| &file.blocks);
+        blocks.flat_map(|block| block.expected.iter().map(|node| block.type_on(node))).collect()
+    }
+
+    /// The id of the storage policy of a file or directory, or of a directory above; 0 for none.
+    pub fn storage_policy(&self, path: &str) -> u32 {
+        let state = self.lock();
+        let id = state.files.find(path).ok().flatten().map(|inode| inode.id);
+        id.map_or(0, |id| state.files.policy_of(id))
+    }
+
     /// A number for a NameNode that starts.
     pub(super) fn add_namenode(&self) -> u64 {
         let mut state = self.lock();

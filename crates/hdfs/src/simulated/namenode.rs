@@ -48,6 +48,9 @@ pub struct NameNodeOptions {
     pub dead_after: Duration,
     /// Entries of a page of a listing (HDFS: `dfs.ls.limit`).
     pub listing_page: usize,
+    /// Whether a satisfier moves replicas to where storage policies say (HDFS:
+    /// `dfs.storage.policy.satisfier.mode` `external`). If not, the requests are refused.
+    pub satisfier: bool,
 }
 
 impl Default for NameNodeOptions {
@@ -60,6 +63,7 @@ impl Default for NameNodeOptions {
             hard_limit: Duration::from_secs(1200),
             dead_after: Duration::from_secs(630),
             listing_page: 1000,
+            satisfier: false,
         }
     }
 }

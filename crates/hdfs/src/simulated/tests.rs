@@ -234,3 +234,73 @@ fn a_replica_belongs_to_its_last_writer_and_recovery() {
     assert_eq!(store.read(1, 21).unwrap(), b"012");
     assert!(store.read(1, 22).is_err());
 }
+
+/// Types of storage.
+const DISK: u32 = 1;
+const SSD: u32 = 2;
+const ARCHIVE: u32 = 3;
+
+async fn write_file(fs: &HdfsFileSystem, path: &FilePath) {
+    fs.make_dirs(&path.parent()).await.unwrap();
+    let mut file = fs.create(path, AccessPattern::Data).await.unwrap();
+    file.append(Bytes::from_static(&[1; 3000])).await.unwrap();
+    file.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_follow_the_storage_policies_of_directories() {
+    let model = Model::start(NameNodeOptions { satisfier: true, ..NameNodeOptions::default() }).await;
+    let fs = model.client().await;
+    let [hot, cold] = ["data/f", "archive/f"].map(FilePath::new);
+    let types = |path: &FilePath| {
+        let found = model.journal.storage_types(&format!("/hbase/{path}"));
+        assert_eq!(found.len(), 9, "three blocks with three replicas");
+        found
+    };
+    fs.make_dirs(&hot.parent()).await.unwrap();
+    fs.set_storage_policy(&hot.parent(), "all_ssd").await;
+    write_file(&fs, &hot).await;
+    assert_eq!(types(&hot), [SSD; 9]);
+    // No rename moves replicas.
+    fs.make_dirs(&cold.parent()).await.unwrap();
+    fs.rename(&hot, &cold).await.unwrap();
+    assert_eq!(types(&cold), [SSD; 9]);
+    let settled = || model.env.clock.sleep(Duration::from_secs(5));
+    fs.satisfy_storage_policy(&cold);
+    settled().await;
+    assert_eq!(types(&cold), [DISK; 9], "a directory without a policy is HOT");
+    assert_eq!(fs.policy_counts(), Some(fs::PolicyCounts { set: 1, moves: 1, errors: 0 }));
+    // They are where the policy says.
+    fs.satisfy_storage_policy(&cold);
+    settled().await;
+    assert_eq!(fs.policy_counts().unwrap().moves, 1);
+    // A change of the policy of a directory concerns all files in it.
+    fs.set_storage_policy(&cold.parent(), "WARM").await;
+    fs.satisfy_storage_policy(&cold.parent());
+    settled().await;
+    assert_eq!(types(&cold)[..3], [DISK, ARCHIVE, ARCHIVE]);
+    assert_eq!(fs.policy_counts(), Some(fs::PolicyCounts { set: 2, moves: 2, errors: 0 }));
+    // A file that is gone is no error.
+    fs.satisfy_storage_policy(&FilePath::new("archive/gone"));
+    settled().await;
+    assert_eq!(fs.policy_counts().unwrap().errors, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_storage_policies_fail_nothing() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let fs = model.client().await;
+    let file = FilePath::new("data/f");
+    fs.make_dirs(&file.parent()).await.unwrap();
+    fs.set_storage_policy(&file.parent(), "FASTEST").await;
+    fs.set_storage_policy(&FilePath::new("missing"), "HOT").await;
+    assert_eq!(fs.policy_counts(), Some(fs::PolicyCounts { set: 0, moves: 0, errors: 2 }));
+    write_file(&fs, &file).await;
+    // There is no satisfier.
+    fs.set_storage_policy(&file.parent(), "COLD").await;
+    fs.satisfy_storage_policy(&file);
+    model.env.clock.sleep(Duration::from_secs(5)).await;
+    assert_eq!(model.journal.storage_types("/hbase/data/f"), [DISK; 9]);
+    assert_eq!(fs.policy_counts(), Some(fs::PolicyCounts { set: 1, moves: 0, errors: 2 }));
+    assert_eq!(read(&fs, "data/f").await.len(), 3000);
+}

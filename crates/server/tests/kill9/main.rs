@@ -15,7 +15,8 @@
 //! * rows are whole across families, and snapshots are whole;
 //! * a nonce is executed once, and a condition is met by one change;
 //! * a creation, truncation or alteration of a table happens completely or not at all;
-//! * all this is so while files move between storage tiers, and each name has bytes of its own.
+//! * all this is so while files move between storage tiers, of which one is sometimes full and a
+//!   volume sometimes fails; each name has bytes of its own, and no store file is listed twice.
 //!
 //! It does not show missing syncs, because the page cache survives `kill -9`. In-process crash
 //! tests cover power losses, torn writes and lost unsynced writes (`wal/tests`,

@@ -77,6 +77,11 @@ impl Server {
     pub fn kill(&mut self) {
         let ended = self.child.try_wait().expect("a child's status can be read");
         assert_eq!(ended, None, "the server ended before the kill; {}", self.log_tail());
+        self.end();
+    }
+
+    /// Kills the server if it has not ended, and waits for the end.
+    pub fn end(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
     }

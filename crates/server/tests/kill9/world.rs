@@ -72,6 +72,7 @@ fn any_seed() -> u64 {
 #[derive(Default)]
 pub struct LoadState {
     ended: AtomicBool,
+    fails: AtomicBool,
     failures: Mutex<Vec<String>>,
 }
 
@@ -81,11 +82,17 @@ impl LoadState {
         self.ended.load(Ordering::Acquire)
     }
 
+    /// From now on operations may fail, but not respond incorrectly.
+    pub fn tolerate_failures(&self) {
+        self.fails.store(true, Ordering::Release);
+    }
+
     /// Records a failed operation. Failures after the kill are ignored, because every operation
     /// fails then.
     pub fn record_failure(&self, what: &str, error: &client::Error) {
         let mut failures = self.failures();
-        if !self.has_ended() && failures.len() < NAMED {
+        let is_tolerated = self.has_ended() || self.fails.load(Ordering::Acquire);
+        if !is_tolerated && failures.len() < NAMED {
             failures.push(format!("{what}: {error}"));
         }
     }
@@ -202,9 +209,17 @@ impl World {
         let load = Arc::new(LoadState::default());
         let tasks = self.begin_load(&client, &load);
         self.env.clock.sleep(self.choices.millis(50..800)).await;
+        if let Some(tiers) = self.tiers.as_ref().filter(|_| self.choices.once_in(3)) {
+            load.tolerate_failures();
+            tiers.fail_volume();
+            self.env.clock.sleep(self.choices.millis(20..600)).await;
+        }
         load.ended.store(true, Ordering::Release);
         server.kill();
         end(tasks).await;
+        if let Some(tiers) = &self.tiers {
+            tiers.repair_volume();
+        }
         self.kills += 1;
         self.save_image();
         let misplaced = self.tiers.as_ref().map(|tiers| tiers.misplaced(&self.data())).unwrap_or_default();
@@ -245,7 +260,7 @@ impl World {
     }
 
     fn server(&self) -> Server {
-        let of_tiers = self.tiers.as_ref().map(Tiers::settings).unwrap_or_default();
+        let of_tiers = self.tiers.as_ref().map(|tiers| tiers.settings(&self.choices)).unwrap_or_default();
         let settings: Vec<&str> = SETTINGS.into_iter().chain(of_tiers.iter().map(String::as_str)).collect();
         Server::start(&self.data(), &self.dir.join("server.log"), &settings)
     }
@@ -254,9 +269,20 @@ impl World {
     /// early.
     async fn start(&mut self) -> (Server, Client) {
         while self.choices.once_in(4) {
+            let lacks_volume = self.tiers.as_ref().filter(|_| self.kills > 0 && self.choices.once_in(3));
+            if let Some(tiers) = lacks_volume {
+                tiers.fail_volume();
+            }
             let mut server = self.server();
             self.env.clock.sleep(self.choices.millis(0..400)).await;
-            server.kill();
+            match lacks_volume {
+                // It does not start if a log is on the volume.
+                Some(tiers) => {
+                    server.end();
+                    tiers.repair_volume();
+                }
+                None => server.kill(),
+            }
             self.kills_at_start += 1;
             self.save_image();
         }

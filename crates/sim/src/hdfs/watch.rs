@@ -211,6 +211,14 @@ impl FileSystem for WatchedFs {
         self.inner.file_hosts(dir)
     }
 
+    fn set_storage_policy<'a>(&'a self, dir: &'a FilePath, policy: &'a str) -> BoxFuture<'a, ()> {
+        self.inner.set_storage_policy(dir, policy)
+    }
+
+    fn satisfy_storage_policy(&self, path: &FilePath) {
+        self.inner.satisfy_storage_policy(path);
+    }
+
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.check_root()
     }

@@ -47,7 +47,12 @@ async fn an_archived_file_moves_to_the_last_tier() {
     let fs = &database.fs;
     write(fs, "f", Role::Flush, &[7; 1000]).await.unwrap();
     assert_eq!(moved(fs, stored("f", Role::Flush, 1000)).await.as_deref(), Some("ssd"));
-    assert_eq!(moved(fs, stored("f", Role::Archive, 1000)).await.as_deref(), Some("hdd"));
+    fs.make_dirs(&path("archive")).await.unwrap();
+    fs.rename(&path("f"), &path("archive/f")).await.unwrap();
+    // The rename alone moves no bytes, as in HDFS.
+    assert_eq!(tier(fs, "archive/f").await.as_deref(), Some("ssd"));
+    assert_eq!(moved(fs, stored("archive/f", Role::Archive, 1000)).await.as_deref(), Some("hdd"));
+    assert_eq!(fs.open(&path("archive/f")).await.unwrap().len(), 1000);
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ enum Choice {
     RoundRobin,
     /// Always the first volume.
     First,
+    /// The one whose last file was written fastest.
+    FastestLast,
 }
 
 /// A tier of modelled volumes, and tasks that write files to it.
@@ -46,6 +48,8 @@ struct Bench {
     files: Arc<AtomicUsize>,
     // Bytes of the files that were begun, by volume.
     begun: Arc<Vec<AtomicU64>>,
+    // Nanoseconds that the last file took, by volume.
+    last: Arc<Vec<AtomicU64>>,
 }
 
 struct QueueGauge {
@@ -69,6 +73,8 @@ struct Disks {
     model: Device,
     bus: Option<Arc<Bus>>,
     capacities: Vec<u64>,
+    // The class whose limits the queues have.
+    limits: &'static str,
 }
 
 impl Disks {
@@ -77,7 +83,13 @@ impl Disks {
             "ssd" => Device::ssd(),
             _ => Device::hdd(),
         };
-        Disks { class, model: model.scaled(SLOWER), bus: None, capacities: vec![CAPACITY; volumes] }
+        Disks {
+            class,
+            model: model.scaled(SLOWER),
+            bus: None,
+            capacities: vec![CAPACITY; volumes],
+            limits: class,
+        }
     }
 
     /// The limit that the study found for a controller of SATA disks: 1536 MB/s.
@@ -103,7 +115,7 @@ impl Bench {
                 let disk = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
                 disk.set_capacity(Some(*capacity));
                 let paced = Arc::new(PacedFs::new(Arc::new(disk), &env, device.clone()));
-                let limits = DeviceClass::named(disks.class).unwrap();
+                let limits = DeviceClass::named(disks.limits).unwrap();
                 let queue = DeviceQueue::new(limits, env.clock.clone());
                 let gauge = Arc::new(QueueGauge { queue: queue.clone(), clock: env.clock.clone() });
                 let fs = Arc::new(ScheduledFs::new(paced, queue));
@@ -113,13 +125,15 @@ impl Bench {
                 devices.push(device);
             }
             let class = DiskClass::built_in(disks.class).unwrap();
-            opened.push(Tier { name: disks.class.into(), class, volumes, missing: Vec::new() });
+            let (name, bus) = (disks.class.into(), disks.bus.clone());
+            opened.push(Tier { name, class, bus, volumes, missing: Vec::new() });
         }
         let count = tiers.len();
         let placement = Placement::new((0..count).map(|at| TierRule::default_of(at, count)).collect());
         let fs = TieredFs::open(&env, home, opened, placement).await.unwrap();
-        let begun = Arc::new(devices.iter().map(|_| AtomicU64::new(0)).collect());
-        Bench { env, fs, devices, choice, files: Arc::default(), begun }
+        let by_volume = || Arc::new(devices.iter().map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+        let (begun, last) = (by_volume(), by_volume());
+        Bench { env, fs, devices, choice, files: Arc::default(), begun, last }
     }
 
     fn now(&self) -> Duration {
@@ -140,6 +154,10 @@ impl Bench {
             Choice::Own => return (path.clone(), self.fs.create_for(&path, &purpose).await),
             Choice::RoundRobin => number % volumes.len(),
             Choice::First => 0,
+            Choice::FastestLast => {
+                let last = self.last.iter().map(|nanos| nanos.load(Ordering::Relaxed));
+                last.enumerate().min_by_key(|(_, nanos)| *nanos).unwrap().0
+            }
         };
         let created = self.fs.shared.create_target(&volumes[at], &path, &purpose).await;
         let Ok((writer, target)) = created else { return (path, created.map(|(writer, _)| writer)) };
@@ -150,6 +168,7 @@ impl Bench {
 
     /// Writes a durable file with appends of 1 MiB.
     async fn write(&self, bytes: u64, role: Role) -> Result<FilePath> {
+        let start = self.now();
         let (path, created) = self.create(bytes, role).await;
         let mut writer = created?;
         let link = self.fs.shared.home.stat(&path).await?.and_then(|status| status.link).unwrap();
@@ -160,6 +179,7 @@ impl Bench {
         }
         writer.sync(SyncLevel::Disk).await?;
         writer.close().await?;
+        self.last[at].store((self.now() - start).as_nanos() as u64, Ordering::Relaxed);
         Ok(path)
     }
 
@@ -223,6 +243,19 @@ async fn volumes_add_their_speeds_up_to_the_limit_of_their_bus() {
     assert!(four > 3.6 * one && eight > 7.2 * one, "{one}, {four}, {eight}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_status_shows_that_the_bus_limits_a_tier() {
+    for (volumes, is_reached) in [(1, false), (4, true)] {
+        let bench = Bench::open(&[Disks::new("ssd", volumes).on_bus()], Choice::Own).await;
+        let _writers = bench.writers(8 * volumes, 4 * MIB, Role::Flush);
+        bench.sleep(40_000).await;
+        let bus = bench.fs.status()[0].bus.unwrap();
+        assert_eq!((bus.bytes_per_s, bus.is_reached()), (153_600_000, is_reached), "{bus:?}");
+    }
+    let bench = Bench::open(&[Disks::new("ssd", 1)], Choice::Own).await;
+    assert_eq!(bench.fs.status()[0].bus, None);
+}
+
 /// Bytes of new files by volume, of four disks of which the last one becomes ten times slower.
 async fn shares_with_a_slow_volume(choice: Choice) -> Vec<f64> {
     let bench = Bench::open(&[Disks::new("hdd", 4)], choice).await;
@@ -245,6 +278,38 @@ async fn a_volume_that_becomes_slow_gets_less_than_a_fifth_of_its_share() {
     let round_robin = shares_with_a_slow_volume(Choice::RoundRobin).await;
     assert!(own[3] < limit, "{own:?}");
     assert!(round_robin[3] > limit, "{round_robin:?}");
+}
+
+/// The shares of the new bytes that the last of four disks gets: while it is 30 times slower than
+/// the others, and from one minute after it has its speed again.
+async fn shares_of_a_volume_that_recovers(choice: Choice) -> [f64; 2] {
+    let bench = Bench::open(&[Disks::new("hdd", 4)], choice).await;
+    let _writers = bench.writers(4, 4 * MIB, Role::Flush);
+    let share = async || {
+        let begun = || bench.begun.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let before = begun();
+        bench.sleep(60_000).await;
+        let new: Vec<_> = begun().iter().zip(before).map(|(after, before)| after - before).collect();
+        new[3] as f64 / new.iter().sum::<u64>() as f64
+    };
+    bench.sleep(10_000).await;
+    bench.devices[3].set_model(Device::hdd().scaled(30.0 * SLOWER), bench.now());
+    bench.sleep(60_000).await;
+    let slow = share().await;
+    bench.devices[3].set_model(Device::hdd().scaled(SLOWER), bench.now());
+    bench.sleep(60_000).await;
+    [slow, share().await]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_fast_again_gets_its_share_again() {
+    let [slow, recovered] = shares_of_a_volume_that_recovers(Choice::Own).await;
+    assert!(slow < 0.25 / 5.0, "{slow}");
+    assert!(recovered > 0.8 * 0.25, "{recovered}");
+    // A measurement that counts until the next one is the last one.
+    let [slow, recovered] = shares_of_a_volume_that_recovers(Choice::FastestLast).await;
+    assert!(slow < 0.25 / 5.0, "{slow}");
+    assert_eq!(recovered, 0.0);
 }
 
 /// The used shares of two disks, one of which is three times larger, after 160 MiB were written.
@@ -313,6 +378,56 @@ async fn a_file_does_not_wait_for_a_saturated_volume() {
     // An idle disk needs 82 ms for 1 MiB, 67 ms for a seek, and three syncs of 67 ms.
     assert!(own < Duration::from_millis(500), "{own:?}");
     assert!(round_robin > 3 * own, "{round_robin:?} and {own:?}");
+}
+
+/// Bytes per second of eight disks of which four are on ports with half the bandwidth, as the study
+/// found: 213 and 107 MB/s.
+async fn rate_on_unequal_ports(choice: Choice) -> f64 {
+    let bench = Bench::open(&[Disks::new("ssd", 8)], choice).await;
+    for (at, device) in bench.devices.iter().enumerate() {
+        let write_bytes_per_s = if at < 4 { 213_000_000 } else { 107_000_000 };
+        device.set_model(Device { write_bytes_per_s, ..Device::ssd() }.scaled(SLOWER), bench.now());
+    }
+    let _writers = bench.writers(32, 4 * MIB, Role::Flush);
+    bench.sleep(10_000).await;
+    bench.rate(20_000).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_unequal_bandwidth_are_all_used() {
+    let all = 4.0 * (213_000_000.0 + 107_000_000.0) / SLOWER;
+    let own = rate_on_unequal_ports(Choice::Own).await;
+    let round_robin = rate_on_unequal_ports(Choice::RoundRobin).await;
+    assert!(own > 0.9 * all, "{own} of {all}");
+    // All wait for the slow ports.
+    assert!(round_robin < 0.75 * all, "{round_robin} of {all}");
+}
+
+/// The longest sync of a log on a disk to which eight flushes write, with the limits of a class.
+async fn longest_log_sync(limits: &'static str) -> Duration {
+    let disks = Disks { limits, ..Disks::new("hdd", 1) };
+    let bench = Bench::open(&[disks], Choice::Own).await;
+    let _flushes = bench.writers(8, 4 * MIB, Role::Flush);
+    let (_, created) = bench.create(MIB, Role::Log).await;
+    let mut log = created.unwrap();
+    bench.sleep(3000).await;
+    let mut longest = Duration::ZERO;
+    for _ in 0..50 {
+        bench.sleep(137).await;
+        let begun = bench.now();
+        log.append(Bytes::from_static(&[1; 1000])).await.unwrap();
+        log.sync(SyncLevel::Disk).await.unwrap();
+        longest = longest.max(bench.now() - begun);
+    }
+    longest
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_class_has_its_own_limits() {
+    let (own, of_ssd) = (longest_log_sync("hdd").await, longest_log_sync("ssd").await);
+    // Two requests in service, of 150 ms each, precede the log's append, and its sync.
+    assert!(own < Duration::from_millis(800), "{own:?}");
+    assert!(of_ssd > 2 * own, "{of_ssd:?} and {own:?}");
 }
 
 /// The longest time to create a file in the fast tier, while major compactions saturate the slow

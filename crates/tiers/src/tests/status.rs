@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use base::testing::env;
 use fs::Role;
@@ -57,7 +58,7 @@ async fn a_missing_volume_is_failed() {
     let database = Disks::new().open(&env(1)).await;
     let missing = MissingVolume { directory: Arc::from("/mnt/gone"), reason: "is its disk mounted?".into() };
     let tier = Tier { missing: vec![missing], ..database.fs.tiers()[0].clone() };
-    let status = TierStatus::of(&tier);
+    let status = TierStatus::of(&tier, Duration::ZERO);
     assert_eq!(status.volumes.len(), 2);
     let gone = &status.volumes[1];
     assert_eq!((&*gone.directory, gone.space, gone.used_share()), ("/mnt/gone", None, None));

@@ -83,6 +83,7 @@ impl Disks {
             name: class.into(),
             class: DiskClass::built_in(class).unwrap(),
             volumes: volumes.to_vec(),
+            bus: None,
             missing: Vec::new(),
         };
         let tiers = vec![tier("ssd", &opened[..1]), tier("hdd", &opened[1..])];

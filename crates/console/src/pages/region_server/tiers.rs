@@ -2,7 +2,7 @@
 
 use base::history::Unit;
 use regionserver::volumes::{self, VolumeFinding};
-use tiers::{Health, TierStatus, VolumeStatus};
+use tiers::{BusStatus, Health, TierStatus, VolumeStatus};
 use web::section::{Column, Finding, Table};
 use web::{Level, Value};
 
@@ -28,8 +28,22 @@ pub(super) fn table(tiers: &[TierStatus]) -> Option<Table> {
     ];
     let rows = tiers.iter().flat_map(|tier| tier.volumes.iter().map(|volume| row(tier, volume)));
     let mut table = Table::new("Storage tiers", columns).with_rows(rows);
-    table.note = Some("From the fastest tier to the slowest. Totals are since the start.".to_owned());
+    let buses = tiers.iter().filter_map(|tier| Some(bus_note(tier, tier.bus?)));
+    let note = "From the fastest tier to the slowest. Totals are since the start.".to_owned();
+    table.note = Some(std::iter::once(note).chain(buses).collect::<Vec<_>>().join(" "));
     (!tiers.is_empty()).then_some(table)
+}
+
+fn bus_note(tier: &TierStatus, bus: BusStatus) -> String {
+    let rate = bus.bytes_per_s as f64 / 1e6;
+    let (name, used) = (&tier.name, bus.used_share * 100.0);
+    match bus.is_reached() {
+        true => format!(
+            "The bus of the tier {name} is at its limit of {rate:.0} MB/s ({used:.0} % in use): more volumes would not \
+             make the tier faster."
+        ),
+        false => format!("The bus of the tier {name} transfers {rate:.0} MB/s ({used:.0} % in use)."),
+    }
 }
 
 fn row(tier: &TierStatus, volume: &VolumeStatus) -> Vec<Value> {
@@ -99,11 +113,13 @@ mod tests {
             TierStatus {
                 name: "fast".into(),
                 class: "nvme".into(),
+                bus: Some(BusStatus { bytes_per_s: 1_536_000_000, used_share: 0.97 }),
                 volumes: vec![volume("/n0", Health::Good, 75 << 30)],
             },
             TierStatus {
                 name: "slow".into(),
                 class: "hdd".into(),
+                bus: None,
                 volumes: vec![volume("/d0", Health::Full, 0), failed],
             },
         ]
@@ -131,6 +147,16 @@ mod tests {
         assert_eq!(texts[0][..7], ["fast", "nvme", "/n0", "good", "25 %", "75 GiB", "3 + 2"]);
         assert_eq!(texts[1][2..5], ["/d0", "full", "100 %"]);
         assert_eq!(texts[2][2..6], ["/d1", "failed", "–", "–"]);
+    }
+
+    #[test]
+    fn the_limit_of_a_bus_is_named() {
+        let note = |tiers: &[TierStatus]| table(tiers).unwrap().note.unwrap();
+        let mut shown = tiers();
+        assert!(note(&shown).contains("The bus of the tier fast is at its limit of 1536 MB/s (97 % in use)"));
+        shown[0].bus = Some(BusStatus { used_share: 0.5, ..shown[0].bus.unwrap() });
+        assert!(note(&shown).contains("The bus of the tier fast transfers 1536 MB/s (50 % in use)."));
+        assert!(!note(&shown[1..]).contains("bus"));
     }
 
     #[test]

@@ -48,7 +48,8 @@ impl Batch {
 
     async fn send(self, world: &World) -> Result<(), JavaException> {
         let cells = self.cells.freeze();
-        let answer = replication_sink::replicate(&world.server, &self.request, cells, Codec::KeyValueWithTags);
+        let answer =
+            replication_sink::replicate(&world.server, &self.request, cells, Codec::KeyValueWithTags);
         answer.await.map(|_| ())
     }
 }
@@ -82,7 +83,9 @@ fn cells_keep_their_timestamps_and_types() {
             let view = cell.view(0);
             let row = String::from_utf8(view.row().to_vec()).unwrap();
             assert!(
-                found.iter().any(|found| (found.0 == row, found.1, found.2) == (true, view.timestamp(), view.kind())),
+                found
+                    .iter()
+                    .any(|found| (found.0 == row, found.1, found.2) == (true, view.timestamp(), view.kind())),
                 "{cell:?}: {found:?}"
             );
         }

@@ -154,6 +154,7 @@ pub async fn replicate(
         sink.instruments.failed_batches.increment();
         warn!(%error, entries = request.entry.len(), "cannot apply replicated entries; the source will repeat them");
     })?;
+    server.lease().check()?;
     let now_ms = server.env().clock.now_ms();
     sink.instruments.applied_batches.increment();
     sink.instruments.applied_ops.add(entries);

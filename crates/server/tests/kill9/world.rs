@@ -22,6 +22,7 @@ use crate::choices::RandomChoices;
 use crate::disorder::Disorder;
 use crate::forms::AlteredTable;
 use crate::ledger::Ledger;
+use crate::loads::BulkLoads;
 use crate::network;
 use crate::server::Server;
 use crate::snapshots::Snapshots;
@@ -157,6 +158,7 @@ pub struct World {
     accounts: Arc<Accounts>,
     chains: Arc<Chains>,
     snapshots: Arc<Snapshots>,
+    loads: Arc<BulkLoads>,
     side_tables: Arc<SideTables>,
     kills: u64,
     kills_at_start: u64,
@@ -177,6 +179,7 @@ impl World {
         let ledger = Arc::<Mutex<Ledger>>::default();
         World {
             env,
+            loads: Arc::new(BulkLoads::new(&dir)),
             dir,
             tiers: None,
             images: std::env::var_os("GRAMPUS_KEEP_IMAGES").map(|images| Path::new(&images).join(name)),
@@ -248,7 +251,7 @@ impl World {
     pub fn finish(self) {
         let rows = self.ledger.lock().expect("no holder of this lock panics").len();
         println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
-        println!("{}; {}", self.accounts.summary(), self.chains.summary());
+        println!("{}; {}; {}", self.accounts.summary(), self.chains.summary(), self.loads.summary());
         if let Some(tiers) = &self.tiers {
             println!("{}", tiers.summary(&self.dir.join("server.log")));
         }
@@ -298,7 +301,10 @@ impl World {
             let made = self.make_tables(&client.admin()).await;
             return made.map_err(|error| self.report("the first tables", &[error.to_string()]));
         }
-        let wrong = self.side_tables.verify(&self.env, client, &self.data(), &[changed(), main()]).await;
+        let wrong = self
+            .side_tables
+            .verify(&self.env, client, &self.data(), &[changed(), BulkLoads::table(), main()])
+            .await;
         if !wrong.is_empty() {
             return Err(self.report("tables", &wrong));
         }
@@ -317,7 +323,7 @@ impl World {
             let descriptor = lock(table).descriptor().clone();
             admin.create_table(&descriptor, &cells::split_keys(REGIONS)).await?;
         }
-        Ok(())
+        admin.create_table(&BulkLoads::descriptor(), &[]).await
     }
 
     /// Checks the rows that depend on stored content, the table descriptors, and the snapshots.
@@ -331,6 +337,7 @@ impl World {
         let table = client.table(changed());
         wrong.extend(self.accounts.verify(&table).await?);
         wrong.extend(self.chains.verify(&table).await?);
+        wrong.extend(self.loads.verify(&client.table(BulkLoads::table())).await?);
         wrong.extend(self.snapshots.verify(client, &self.choices).await?);
         Ok(wrong)
     }
@@ -391,6 +398,8 @@ impl World {
             let task = self.chains.clone().run(changed.clone(), self.env.clone(), load.clone());
             tasks.push(spawn(Box::pin(task)));
         }
+        let loads = self.loads.clone().run(client.table(BulkLoads::table()), self.env.clone(), load.clone());
+        tasks.push(spawn(Box::pin(loads)));
         tasks.push(spawn(Box::pin(disorder)));
         tasks.push(spawn(Box::pin(changes)));
         tasks

@@ -8,12 +8,14 @@
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
+//! * [`adoption`](mod@adoption): takes over a root directory of HBase, and hands it back;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
 //! * [`sinks`]: where metrics are sent.
 //!
 //! Metrics and status pages are in the crate `console`.
 
 mod address;
+mod adoption;
 mod allocator;
 mod arguments;
 mod cluster;
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
+        Command::Adopt(arguments) => return adoption::adopt(&arguments),
+        Command::Release(arguments) => return adoption::release(&arguments),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));

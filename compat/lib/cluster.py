@@ -434,14 +434,15 @@ class HBase(Cluster):
 
     patience_s = HBASE_START_PATIENCE_S
 
-    def __init__(self, heap="512m", hdfs=None, **how):
+    def __init__(self, heap="512m", hdfs=None, root_name="hbase", **how):
         super().__init__("hbase", **how)
         self._heap = heap
         self._hdfs = hdfs
+        self._root_name = root_name
 
     @property
     def root(self):
-        return f"{self._hdfs.url}/hbase" if self._hdfs else f"file://{self.directory}/root"
+        return f"{self._hdfs.url}/{self._root_name}" if self._hdfs else f"file://{self.directory}/root"
 
     def _storage_settings(self):
         if self._hdfs:

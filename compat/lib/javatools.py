@@ -78,11 +78,17 @@ def _maven(directory, output, arguments):
         pass
 
 
-def hbase_class_path(tests=True):
+# The artifacts of HBase's servers, by the version of releases.
+SERVER_VERSIONS = {"2.5": "2.5.10-hadoop3", "2.6": "2.6.1-hadoop3", "3.0": "3.0.0-beta-1"}
+
+
+def hbase_class_path(tests=True, version="2.5"):
     """HBase's server jars; with `tests` also those with PerformanceEvaluation, and the classes of
     compat/hbase."""
-    output = os.path.join(TARGET, "hbase")
-    maven(os.path.join(COMPAT, "hbase"), output)
+    name = "hbase" if version == "2.5" else f"hbase-{version}"
+    output = os.path.join(TARGET, name)
+    chosen = [] if version == "2.5" else [f"-Dhbase.version={SERVER_VERSIONS[version]}", f"-Dhbase.output={name}"]
+    maven(os.path.join(COMPAT, "hbase"), output, *chosen)
     if tests:
         return f"{output}/classes:{output}/lib/*"
     jars = sorted(glob.glob(os.path.join(output, "lib", "*.jar")))

@@ -54,9 +54,10 @@ class Server:
         return code
 
 
-def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pages=False, jvm=(), wait=True):
+def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pages=False, jvm=(), wait=True,
+          version="2.5"):
     """Starts HBase standalone (master, region server and ZooKeeper in one JVM) and waits until it
-    serves.
+    serves. `version` is one of javatools.SERVER_VERSIONS.
 
     With `pages` master and region server have status pages, which make the start slower. `jvm` are
     further JVM options.
@@ -67,7 +68,7 @@ def hbase(directory, port_offset=0, heap="1g", patience_s=300, settings=None, pa
     settings = {**_hbase_settings(directory, endpoint, pages), **(settings or {})}
     conf = conf_directory(settings, "info", os.path.join(directory, "conf"))
     command = [java(), *SERVER_OPENS, "-XX:+UseG1GC", f"-Xms{heap}", f"-Xmx{heap}", "-XX:-UsePerfData", *jvm,
-               "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False)}",
+               "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False, version=version)}",
                "org.apache.hadoop.hbase.master.HMaster", "start"]
     server = _spawn("HBase", directory, endpoint, command)
     if wait:

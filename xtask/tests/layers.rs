@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["client", "analytics", "printers"],
     &["coprocessor"],
     &["master", "regionserver"],
-    &["roles", "cli", "web", "sinks"],
+    &["adoption", "roles", "cli", "web", "sinks"],
     &["console"],
     &["server", "sim"],
 ];
@@ -94,6 +94,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("client", &["engine::", "regionserver::", "master::"]),
     ("master", &["memstore::", "hfile::", "regionserver::"]),
     ("regionserver", &["master::"]),
+    ("adoption", &["base::config", "TcpStream", "LocalFs", "println!"]),
     ("roles", &["base::config", "TcpStream", "LocalFs", "println!"]),
     ("cli", &["engine::", "regionserver::", "master::"]),
     ("web", &["RegionServer", "engine::", "org.apache"]),

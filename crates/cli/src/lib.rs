@@ -8,6 +8,7 @@
 //! * [`mod@shell`]: `grampus shell`, HBase's shell on top of the [`client`] crate;
 //! * [`mod@sql`]: `grampus sql`, which starts a separate binary;
 //! * [`mod@tiers`]: `grampus tiers`, the state of the storage tiers;
+//! * [`stage_bar`]: the progress bar of `grampus adopt` and `grampus release`;
 //! * [`mod@top`]: `grampus top`, the equivalent of HBase's hbtop.
 //!
 //! This crate knows nothing about the inside of a server: it connects to one as any client does.
@@ -18,6 +19,7 @@ pub mod load_hfiles;
 pub mod repair;
 pub mod shell;
 pub mod sql;
+pub mod stage_bar;
 pub mod tiers;
 pub mod top;
 
@@ -27,5 +29,6 @@ pub use load_hfiles::{LoadHfilesArguments, load_hfiles};
 pub use repair::{OnlineRepair, RegionRepair, RepairTarget, repair};
 pub use shell::{Interrupts, ShellArguments, shell};
 pub use sql::{SqlArguments, sql};
+pub use stage_bar::StageBar;
 pub use tiers::{TiersArguments, tiers};
 pub use top::{TopArguments, top};

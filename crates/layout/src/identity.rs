@@ -15,6 +15,7 @@ use proto::magic::{with_magic, without_magic};
 use proto::{ClusterId, HBaseVersionFileContent};
 use tracing::warn;
 
+use crate::ownership::{FENCED_VERSION_FILE, Owner};
 use crate::{Error, Result, RootDir, corrupt, file};
 
 /// The marker of this project, a text file.
@@ -27,10 +28,10 @@ pub const FORMAT: u32 = 1;
 /// The file with the cluster id in a separate directory of logs.
 const WAL_DIR_OWNER: &str = "grampus.cluster";
 
-const VERSION_FILE: &str = "hbase.version";
+pub(crate) const VERSION_FILE: &str = "hbase.version";
 /// Version of HBase's directory layout (`HConstants.FILE_SYSTEM_VERSION`).
 const LAYOUT_VERSION: &str = "8";
-const ID_FILE: &str = "hbase.id";
+pub(crate) const ID_FILE: &str = "hbase.id";
 /// The suffix of a corrupt version or id file that was renamed.
 const DAMAGED: &str = ".damaged";
 
@@ -79,6 +80,16 @@ impl RootDir {
             check_format(&path, &file::read(fs, &path).await?)?;
             return Ok(MarkerState::Yes);
         }
+        let unfinished = match self.owner(fs).await? {
+            Owner::Adopting => Some("an adoption was interrupted; repeat or undo it with `grampus adopt`"),
+            Owner::Releasing | Owner::Released => {
+                Some("a release to HBase was interrupted; repeat it with `grampus release`")
+            }
+            Owner::HBase | Owner::Grampus | Owner::Nothing => None,
+        };
+        if let Some(what) = unfinished {
+            return Err(Error::Unfinished { dir: self.path().clone(), what });
+        }
         let lock = self.lock_file();
         let is_unknown = |name: &str| !IGNORED.contains(&name) && name != lock.name();
         match entries.into_iter().map(|entry| entry.name).find(|name| is_unknown(name)) {
@@ -87,7 +98,11 @@ impl RootDir {
         }
     }
 
-    async fn write_marker(&self, fs: &dyn FileSystem) -> Result<()> {
+    /// Makes the directory one of this project.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn write_marker(&self, fs: &dyn FileSystem) -> Result<()> {
         fs.make_dirs(self.path()).await?;
         let content = format!("{MARKER_TITLE}\nformat {FORMAT}\n");
         let tmp = self.path().join(MARKER_BEING_WRITTEN);
@@ -101,7 +116,7 @@ impl RootDir {
         if fs.stat(&dir).await?.is_some() {
             return Ok(());
         }
-        if fs.stat(&self.path().join(VERSION_FILE)).await?.is_some() {
+        if fs.stat(&self.version_file(fs).await?).await?.is_some() {
             let what = "the directory of all tables is missing. Restore it from a backup, or begin with another root \
                         directory";
             return Err(corrupt(&dir, what));
@@ -111,7 +126,7 @@ impl RootDir {
     }
 
     async fn ensure_version(&self, fs: &dyn FileSystem) -> Result<()> {
-        let path = self.path().join(VERSION_FILE);
+        let path = self.version_file(fs).await?;
         match self.read_or_set_aside::<HBaseVersionFileContent>(fs, &path).await? {
             Some(content) if content.version == LAYOUT_VERSION => Ok(()),
             Some(HBaseVersionFileContent { version }) => {
@@ -122,6 +137,13 @@ impl RootDir {
                 file::replace(fs, &self.tmp_dir().join(VERSION_FILE), &path, content).await
             }
         }
+    }
+
+    /// The path of `hbase.version`, which has another name in a directory that was adopted.
+    async fn version_file(&self, fs: &dyn FileSystem) -> Result<FilePath> {
+        let fenced = self.path().join(FENCED_VERSION_FILE);
+        let is_fenced = fs.stat(&fenced).await?.is_some();
+        Ok(if is_fenced { fenced } else { self.path().join(VERSION_FILE) })
     }
 
     async fn ensure_id(&self, fs: &dyn FileSystem, random: &dyn Random, is_new: bool) -> Result<String> {

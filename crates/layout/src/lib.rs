@@ -7,6 +7,7 @@
 //! * [`RootDir`]: the paths;
 //! * [`identity`]: the owner of the directory: `hbase.version`, `hbase.id`, and the marker of this
 //!   project;
+//! * [`ownership`]: whether HBase or this project may open the directory;
 //! * [`descriptor`]: table descriptors; [`region`]: `.regioninfo` and sequence id files;
 //! * [`table`]: creating, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`tracker`]: which files belong to a store, and how that changes;
@@ -29,6 +30,7 @@ mod file;
 pub mod identity;
 pub mod inventory;
 pub mod link;
+pub mod ownership;
 pub mod reference;
 pub mod region;
 mod root;
@@ -82,6 +84,14 @@ pub enum Error {
         found: String,
         /// The name of the missing marker file.
         marker: &'static str,
+    },
+    /// The directory is on its way from HBase to this project or back.
+    #[error("{dir}: {what}")]
+    Unfinished {
+        /// The root directory.
+        dir: FilePath,
+        /// What was interrupted, and what completes it.
+        what: &'static str,
     },
     /// Created by a newer version of this project.
     #[error("{file} has format {format}; this version supports formats up to {known}")]

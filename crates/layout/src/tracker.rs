@@ -19,7 +19,7 @@ use crate::store::ListedFile;
 use crate::{Result, RootDir, corrupt, file};
 
 /// The directory of the lists, within a family's directory.
-pub(crate) const LIST_DIR: &str = ".filelist";
+pub const LIST_DIR: &str = ".filelist";
 /// The two files of which the newer one is the list.
 const LIST_NAMES: [&str; 2] = ["f1", "f2"];
 /// The version of the list's format.
@@ -115,21 +115,7 @@ struct NewestList {
 impl FileListTracker {
     /// The newest list. `None` before the first commit.
     async fn newest(store: StoreDir<'_>) -> Result<Option<NewestList>> {
-        let dir = store.path().join(LIST_DIR);
-        let mut newest: Option<NewestList> = None;
-        for (slot, name) in LIST_NAMES.into_iter().enumerate() {
-            let path = dir.join(name);
-            let content = match file::read(store.fs, &path).await {
-                Ok(content) => content,
-                Err(crate::Error::Fs(fs::Error::NotFound { .. })) => continue,
-                Err(error) => return Err(error),
-            };
-            let Some(list) = decode_list(&path, &content)? else { continue };
-            if newest.as_ref().is_none_or(|newest| newest.list.timestamp < list.timestamp) {
-                newest = Some(NewestList { list, slot });
-            }
-        }
-        Ok(newest)
+        newest_in(store.fs, &store.path().join(LIST_DIR)).await
     }
 }
 
@@ -228,4 +214,32 @@ fn decode_list(path: &FilePath, content: &Bytes) -> Result<Option<proto::StoreFi
     }
     let list = proto::StoreFileList::decode(message);
     list.map(Some).map_err(|_| corrupt(path, "is not a list of store files"))
+}
+
+/// The names in the newest list of the family directory `dir`; none if it has no complete list.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) for a damaged list.
+pub async fn listed_names(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<String>> {
+    let newest = newest_in(fs, &dir.join(LIST_DIR)).await?;
+    Ok(newest
+        .map_or(Vec::new(), |newest| newest.list.store_file.into_iter().map(|entry| entry.name).collect()))
+}
+
+/// The newest complete list in a directory of lists.
+async fn newest_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<NewestList>> {
+    let mut newest: Option<NewestList> = None;
+    for (slot, name) in LIST_NAMES.into_iter().enumerate() {
+        let path = dir.join(name);
+        let content = match file::read(fs, &path).await {
+            Ok(content) => content,
+            Err(crate::Error::Fs(fs::Error::NotFound { .. })) => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(list) = decode_list(&path, &content)? else { continue };
+        if newest.as_ref().is_none_or(|newest| newest.list.timestamp < list.timestamp) {
+            newest = Some(NewestList { list, slot });
+        }
+    }
+    Ok(newest)
 }

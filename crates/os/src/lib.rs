@@ -4,6 +4,7 @@
 mod clock;
 mod files;
 mod network;
+mod open_files;
 mod random;
 mod runtimes;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use base::env::{Env, Spawner};
 
 pub use files::{raise_open_files, read_at_start};
+pub use open_files::{OpenFile, open_files_below};
 pub use runtimes::Runtimes;
 
 /// The environment of a real process. Its tasks run on `spawner`, for example on [`Runtimes`].

@@ -163,7 +163,7 @@ impl DataDirectory {
         let identity = match root.open_or_create(&*fs, &*env.random).await {
             Ok(identity) => identity,
             Err(error) => {
-                if matches!(error, layout::Error::NotOurs { .. }) {
+                if matches!(error, layout::Error::NotOurs { .. } | layout::Error::Unfinished { .. }) {
                     lock.remove();
                 }
                 // Only Grampus creates the directory of the log records.
@@ -179,7 +179,7 @@ impl DataDirectory {
                          restore that file: {}",
                         layout::identity::restoring_command(&dir.display().to_string())
                     ),
-                    false => String::new(),
+                    false => adoption_hint(&error, dir),
                 };
                 return Err(format!("the data directory {shown}: {error}{remedy}"));
             }
@@ -196,6 +196,46 @@ impl DataDirectory {
         let cluster_id = identity.cluster_id;
         Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
     }
+}
+
+/// What to do with a directory that HBase has written.
+fn adoption_hint(error: &layout::Error, dir: &Path) -> String {
+    let is_hbase = is_file(&dir.join("hbase.version"));
+    match error {
+        layout::Error::NotOurs { .. } if is_hbase => {
+            format!(
+                ". It is a root directory of HBase: check it with `grampus adopt {} --check`",
+                dir.display()
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// The file system of the root directory, without a lock and without any change.
+///
+/// # Errors
+/// One line that states why the directory cannot be read.
+pub(crate) async fn open_files(env: &Env, config: &Config) -> Result<Arc<dyn FileSystem>, String> {
+    match &config.root {
+        RootUri::Local(dir) => match is_directory(dir) {
+            true => local_fs(dir, &Arc::new(Pool::new("disk", DISK_THREADS)), config),
+            false => Err(format!("there is no directory {}", dir.display())),
+        },
+        RootUri::Other { .. } => crate::hdfs::open(env, config, "hbase.rootdir", &config.root).await,
+    }
+}
+
+/// Locks a directory of this machine for this process alone.
+///
+/// # Errors
+/// One line that states why it cannot be locked.
+pub(crate) fn lock_alone(dir: &Path, root: &RootDir) -> Result<DirectoryLock, String> {
+    let shown = dir.display();
+    DirectoryLock::acquire(&dir.join(root.lock_file().as_str()), false).map_err(|refused| match refused {
+        LockError::InUse => format!("the directory {shown} is in use by another grampus; stop it first"),
+        LockError::Io(error) => format!("cannot lock the directory {shown}: {error}"),
+    })
 }
 
 /// The storage tiers of the options over the root directory `home`; `None` if there are none.
@@ -324,6 +364,11 @@ async fn prepare_disk(
 #[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
 fn is_directory(dir: &Path) -> bool {
     dir.is_dir()
+}
+
+#[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]
+fn is_file(path: &Path) -> bool {
+    path.is_file()
 }
 
 #[allow(clippy::disallowed_methods, reason = "FileSystem only has paths relative to the data directory")]

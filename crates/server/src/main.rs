@@ -9,6 +9,7 @@
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
+//! * [`adoption`](mod@adoption): takes over a root directory of HBase, and hands it back;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
 //! * [`printers`]: prints the contents of HFiles and logs;
 //! * [`sinks`]: where metrics are sent.
@@ -16,6 +17,7 @@
 //! Metrics and status pages are in the crate `console`.
 
 mod address;
+mod adoption;
 mod allocator;
 mod arguments;
 mod cluster;
@@ -68,6 +70,8 @@ fn main() -> ExitCode {
         Command::Repair(repair) => run_repair(&repair),
         Command::HFile(hfile) => printers::hfile(&hfile),
         Command::Wal(wal) => printers::wal(&wal),
+        Command::Adopt(arguments) => return adoption::adopt(&arguments),
+        Command::Release(arguments) => return adoption::release(&arguments),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));

@@ -130,7 +130,7 @@ impl BulkLoads {
         }
         // What is there now must stay. What is not there was never loaded.
         state.acknowledged = seen.into_keys().collect();
-        state.begun.clone_from(&state.acknowledged.clone());
+        state.begun = state.acknowledged.clone();
         Ok(wrong)
     }
 

@@ -1,0 +1,99 @@
+//! Opens regions while no server runs: their edits in logs are replayed, and closing them flushes.
+
+use std::sync::Arc;
+
+use base::env::Env;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableDescriptor;
+use engine::Region;
+use engine::budget::MemstoreBudget;
+use engine::chores::Chores;
+use engine::instruments::Instruments;
+use engine::recovery::{OnDamage, RecoveredLogs};
+use engine::region::{Opening, RegionOptions, RegionServices};
+use engine::scanner::BlockLoader;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+
+use crate::Result;
+
+/// The host in the name of this server. No server has this host name.
+const HOST: &str = "grampus-offline";
+/// Bytes of the block cache.
+const CACHE_BYTES: u64 = 16 << 20;
+/// Memstore size in bytes at which a region is flushed during replay.
+const FLUSH_BYTES: u64 = 64 << 20;
+
+/// Opens regions, with one log for all of them.
+pub struct OfflineServer {
+    name: ServerName,
+    services: RegionServices,
+    recovered: RecoveredLogs,
+}
+
+impl OfflineServer {
+    /// Scans the logs in `log_dirs`, and begins a log below `root`. `records` list the logs that
+    /// must be there.
+    ///
+    /// # Errors
+    /// Errors of the file system, and logs of an unsupported format.
+    pub async fn start(
+        env: &Env,
+        fs: &Arc<dyn FileSystem>,
+        root: &RootDir,
+        (log_dirs, records): (&[FilePath], &[FilePath]),
+    ) -> Result<OfflineServer> {
+        let name = ServerName { host: HOST.into(), port: 1, start_code: env.clock.now_ms() };
+        let logs = (log_dirs, records);
+        let recovered =
+            RecoveredLogs::scan(fs.clone(), root, logs, name.start_code, OnDamage::Refuse).await?;
+        let options = wal::LogOptions {
+            reserve_bytes: 0,
+            ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
+        };
+        // If the log fails, the next flush returns the error.
+        let log = wal::Log::start(env.clone(), fs.clone(), options, Arc::new(|_: &wal::Error| ())).await?;
+        log.adopt(recovered.old_logs());
+        let services = RegionServices {
+            env: env.clone(),
+            fs: fs.clone(),
+            root: root.clone(),
+            tracker: Arc::new(layout::RenameTracker),
+            log,
+            loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
+            budget: Arc::new(MemstoreBudget::unlimited()),
+            nonces: Arc::default(),
+            maintenance: Arc::new(Chores::new(env.clone())),
+            options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
+            instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
+            server: Some(name.clone()),
+        };
+        Ok(OfflineServer { name, services, recovered })
+    }
+
+    /// Opens a region and replays its edits in the logs.
+    ///
+    /// # Errors
+    /// Why the region cannot be opened, for example if edits may be lost in a damaged log.
+    pub async fn open(&self, table: TableDescriptor, info: RegionInfo) -> Result<Arc<Region>> {
+        let entries = self.recovered.entries_of(self.services.fs.clone(), &info);
+        Ok(Region::open(self.services.clone(), Opening { info, table: Arc::new(table), entries }).await?)
+    }
+
+    /// What an operator should know about damaged, shortened, and missing logs.
+    pub fn warnings(&self) -> &[String] {
+        self.recovered.warnings()
+    }
+
+    /// Closes the log, and removes its directory: all regions were closed, so that all edits are in
+    /// store files.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn stop(self) -> Result<()> {
+        self.services.log.close().await;
+        let dir = self.services.root.wal_dir(&self.name);
+        self.services.fs.delete(&dir).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,285 @@
+//! `grampus adopt` and `grampus release`: take over a root directory of HBase, and hand it back.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::adoption::inspection::Request;
+use ::adoption::owner::{self, Sign};
+use ::adoption::{Error, Inspection, Progress, Release, Version};
+use base::config::{Config, RootUri};
+use base::env::Env;
+use cell::schema::TableName;
+use cli::StageBar;
+use fs::{FilePath, FileSystem};
+use layout::RootDir;
+use layout::ownership::Owner;
+use os::Runtimes;
+
+use crate::arguments::{AdoptArguments, ReleaseArguments, ServerArguments};
+use crate::data::{lock_alone, open_files};
+use crate::lock::DirectoryLock;
+use crate::standalone::load_config;
+
+/// The exit code if something in the directory prevents the operation.
+const REFUSED: u8 = 3;
+/// The exit code if a living HBase may use the directory.
+const OWNED: u8 = 4;
+
+/// Shows progress on the terminal.
+#[derive(Default)]
+struct Bar(StageBar);
+
+impl Progress for Bar {
+    fn begin(&self, stage: &str, total: u64) {
+        self.0.begin(stage, total);
+    }
+
+    fn advance(&self, units: u64) {
+        self.0.advance(units);
+    }
+}
+
+/// Why a command failed.
+enum Failure {
+    /// Something failed.
+    Failed(String),
+    /// The directory is not in a state in which this is possible.
+    Refused(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Refused(reason) => Failure::Refused(reason),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure::Failed(message)
+    }
+}
+
+/// Runs `grampus adopt`.
+pub fn adopt(arguments: &AdoptArguments) -> ExitCode {
+    exit_code(run(&arguments.dir, &arguments.place.config, &arguments.place.overrides, async |directory| {
+        match (arguments.undo, arguments.check) {
+            (true, _) => undo(&directory).await,
+            (false, true) => check(&directory, arguments).await,
+            (false, false) => take_over(&directory, arguments).await,
+        }
+    }))
+}
+
+/// Runs `grampus release`.
+pub fn release(arguments: &ReleaseArguments) -> ExitCode {
+    exit_code(run(&arguments.dir, &arguments.place.config, &arguments.place.overrides, async |directory| {
+        hand_back(&directory, arguments).await
+    }))
+}
+
+fn exit_code(outcome: Result<u8, Failure>) -> ExitCode {
+    let (message, code) = match outcome {
+        Ok(code) => return ExitCode::from(code),
+        Err(Failure::Failed(message)) => (message, 1),
+        Err(Failure::Refused(reason)) => (reason, REFUSED),
+    };
+    eprintln!("grampus: {message}");
+    ExitCode::from(code)
+}
+
+/// The directory of a command.
+struct Directory {
+    env: Env,
+    config: Config,
+    fs: Arc<dyn FileSystem>,
+    root: RootDir,
+    shown: String,
+}
+
+/// Opens the file system of a directory, and runs a command.
+fn run(
+    dir: &str,
+    config: &Option<std::path::PathBuf>,
+    overrides: &[String],
+    command: impl AsyncFnOnce(Directory) -> Result<u8, Failure>,
+) -> Result<u8, Failure> {
+    let arguments = ServerArguments {
+        data: Some(dir.into()),
+        config: config.clone(),
+        overrides: overrides.to_vec(),
+        ..ServerArguments::default()
+    };
+    let config = load_config(&arguments)?;
+    let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
+    os::raise_open_files();
+    let env = os::env(Arc::new(runtimes));
+    os::block_on(async {
+        if config.wal_dir.is_some() {
+            let reason =
+                "hbase.wal.dir is set: directories whose logs are elsewhere cannot be adopted or released";
+            return Err(Failure::Refused(reason.into()));
+        }
+        let fs = open_files(&env, &config).await?;
+        let (root, shown) = (RootDir::new(FilePath::root()), config.root.to_string());
+        command(Directory { env, config, fs, root, shown }).await
+    })
+}
+
+impl Directory {
+    /// The directory of this machine, if it is one.
+    fn local(&self) -> Option<&Path> {
+        match &self.config.root {
+            RootUri::Local(dir) => Some(dir),
+            RootUri::Other { .. } => None,
+        }
+    }
+
+    /// Locks a local directory, so that no server of Grampus uses it. HDFS has no such lock.
+    fn lock(&self) -> Result<Option<DirectoryLock>, Failure> {
+        self.local().map(|dir| lock_alone(dir, &self.root)).transpose().map_err(Failure::Refused)
+    }
+
+    async fn owner(&self) -> Result<Owner, Failure> {
+        Ok(self.root.owner(&*self.fs).await.map_err(Error::from)?)
+    }
+
+    /// Inspects the directory, and finds signs of a living HBase.
+    async fn inspect(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Inspection, Failure> {
+        let request = Request { disabled: tables(&arguments.disable)? };
+        let (env, fs, root) = (&self.env, &self.fs, &self.root);
+        let mut inspection = ::adoption::inspect(env, fs, root, &request, bar).await?;
+        if inspection.owner == Owner::HBase && !arguments.ignore_owner {
+            inspection.signs = self.signs(arguments, bar).await?;
+        }
+        bar.0.clear();
+        Ok(inspection)
+    }
+
+    async fn signs(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Vec<Sign>, Failure> {
+        let (env, fs, root) = (&self.env, &*self.fs, &self.root);
+        let mut signs = Vec::new();
+        if let Some(dir) = self.local() {
+            let open = os::open_files_below(dir).into_iter();
+            signs.extend(
+                open.map(|file| Sign::OpenFile {
+                    process: file.process,
+                    path: file.path.display().to_string(),
+                }),
+            );
+        }
+        if let Some(quorum) = &arguments.zookeeper {
+            let servers = quorum_of(quorum)?;
+            let found = owner::znodes(env, &servers, &arguments.znode).await;
+            signs.extend(found.map_err(|error| {
+                format!(
+                    "cannot ask ZooKeeper whether HBase lives: {error}; omit --zookeeper if it is stopped"
+                )
+            })?);
+        }
+        let servers = owner::recorded_servers(fs, root).await?;
+        signs.extend(owner::listening(env, &servers, bar).await);
+        let watch = Duration::from_secs(arguments.watch.max(1));
+        signs.extend(owner::growing_logs(env, fs, root, watch, bar).await?);
+        Ok(signs)
+    }
+}
+
+fn tables(names: &[String]) -> Result<BTreeSet<TableName>, Failure> {
+    let parse = |name: &String| {
+        TableName::parse(name).map_err(|error| Failure::Failed(format!("--disable {name}: {error}")))
+    };
+    names.iter().map(parse).collect()
+}
+
+/// The servers of `host:port,...`; the port defaults to 2181.
+fn quorum_of(text: &str) -> Result<Vec<(String, u16)>, Failure> {
+    let server = |server: &str| match server.rsplit_once(':') {
+        None => Ok((server.to_string(), 2181)),
+        Some((host, port)) => match port.parse() {
+            Ok(port) => Ok((host.to_string(), port)),
+            Err(_) => Err(Failure::Failed(format!("--zookeeper {server}: expected HOST:PORT"))),
+        },
+    };
+    text.split(',').map(str::trim).filter(|server| !server.is_empty()).map(server).collect()
+}
+
+/// The exit code of an inspection.
+fn verdict(inspection: &Inspection) -> u8 {
+    match (inspection.signs.is_empty(), inspection.has_blockers()) {
+        (false, _) => OWNED,
+        (true, true) => REFUSED,
+        (true, false) => 0,
+    }
+}
+
+fn print(inspection: &Inspection, directory: &Directory, as_json: bool) {
+    match as_json {
+        true => println!("{:#}", inspection.to_json(&directory.shown)),
+        false => println!("directory       {}\n{inspection}", directory.shown),
+    }
+}
+
+async fn check(directory: &Directory, arguments: &AdoptArguments) -> Result<u8, Failure> {
+    let inspection = directory.inspect(arguments, &Bar::default()).await?;
+    print(&inspection, directory, arguments.json);
+    Ok(verdict(&inspection))
+}
+
+async fn take_over(directory: &Directory, arguments: &AdoptArguments) -> Result<u8, Failure> {
+    let owner = directory.owner().await?;
+    if !matches!(owner, Owner::HBase | Owner::Adopting) {
+        return check(directory, arguments).await;
+    }
+    let lock = directory.lock()?;
+    let bar = Bar::default();
+    let inspection = directory.inspect(arguments, &bar).await?;
+    // An interrupted adoption was checked before it began.
+    if owner == Owner::HBase && verdict(&inspection) != 0 {
+        if let Some(lock) = lock {
+            lock.remove();
+        }
+        print(&inspection, directory, arguments.json);
+        return Ok(verdict(&inspection));
+    }
+    ::adoption::adopt(&directory.env, &directory.fs, &directory.root, &inspection, &bar).await?;
+    bar.0.clear();
+    print(&inspection, directory, arguments.json);
+    if !arguments.json {
+        println!(
+            "adopted: start Grampus on this directory, or undo this with `grampus adopt {} --undo`",
+            directory.shown
+        );
+    }
+    Ok(0)
+}
+
+async fn undo(directory: &Directory) -> Result<u8, Failure> {
+    let lock = directory.lock()?;
+    ::adoption::undo(&directory.fs, &directory.root).await?;
+    if let Some(lock) = lock {
+        lock.remove();
+    }
+    println!("rolled back: {} is a root directory of HBase again", directory.shown);
+    Ok(0)
+}
+
+async fn hand_back(directory: &Directory, arguments: &ReleaseArguments) -> Result<u8, Failure> {
+    let version = Version::parse(&arguments.to);
+    let version = version.ok_or_else(|| format!("--to {}: expected 2.5, 2.6 or 3.0", arguments.to))?;
+    let lock = directory.lock()?;
+    let bar = Bar::default();
+    let (env, fs, root) = (&directory.env, &directory.fs, &directory.root);
+    let released = ::adoption::release(env, fs, root, Release { version }, &bar).await?;
+    bar.0.clear();
+    if let Some(lock) = lock {
+        lock.remove();
+    }
+    println!("{released}");
+    Ok(0)
+}

@@ -129,8 +129,9 @@ impl BulkLoads {
             wrong.push(format!("acknowledged bulk load {number} is missing"));
         }
         // What is there now must stay. What is not there was never loaded.
-        state.acknowledged = seen.into_keys().collect();
-        state.begun = state.acknowledged.clone();
+        let loaded: BTreeSet<u64> = seen.into_keys().collect();
+        state.begun.clone_from(&loaded);
+        state.acknowledged = loaded;
         Ok(wrong)
     }
 

@@ -5,7 +5,8 @@
 //! 1. Check that no server and no unfinished procedure needs the directory.
 //! 2. Rename the marker, so that no server of Grampus starts, and rename `hbase.version`, so that
 //!    HBase does not start yet.
-//! 3. Replay the logs: open each region that has edits in them, and close it, which flushes.
+//! 3. Replay the logs: open each region that has edits in them, or an interrupted bulk load, and
+//!    close it, which flushes.
 //! 4. Write `hbase:meta` as the version expects it, with all of its rows in store files.
 //! 5. Write file lists where a table asks for them, and remove the inventories of regions.
 //! 6. Write the master's own region: no procedures, and one dead server that has all regions. The
@@ -249,7 +250,9 @@ impl Releasing<'_> {
             let region = &row.region;
             let needs_replay =
                 is_damaged || logged.contains(&region.encoded_name()) || self.has_edits(region).await?;
-            let needs_replay = needs_replay || self.reads_namespaces_of(region);
+            // An interrupted bulk load is completed or undone when the region opens.
+            let needs_replay =
+                needs_replay || self.reads_namespaces_of(region) || root.has_bulk_load(&**fs, region).await?;
             if needs_replay && fs.stat(&root.region_dir(region)).await?.is_some() {
                 let descriptor = self.descriptor(&mut descriptors, &region.table).await?;
                 if let Some(descriptor) = descriptor {

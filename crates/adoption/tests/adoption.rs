@@ -9,10 +9,12 @@ use std::sync::Arc;
 use adoption::finding::Severity;
 use adoption::{Error, Inspection, NoProgress, Release, Version, adopt, inspect, release, undo};
 use base::env::Env;
+use cell::schema::TableName;
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::ownership::Owner;
+use layout::{BulkLoadRecord, LoadedFile};
 
 use support::{cells, expected_cells, fill, image, request, root, tree, unpack};
 
@@ -225,6 +227,31 @@ async fn assert_released(env: &Env, fs: &MemoryFs, what: &str) {
     let table = |name: &str| found.tables.iter().find(|table| table.name.to_string() == name).unwrap();
     assert_eq!(table("tfile").listed_stores, 1, "{what}: HBase finds no file of the store without a list");
     assert_eq!(cells(env, fs).await, expected_cells(), "{what}");
+}
+
+/// HBase does not know the record of a bulk load, and would read the files that are in their stores
+/// already.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_bulk_load_is_settled_before_the_release() {
+    let (env, fs) = (env(), image("rootdir-clean").await);
+    adopted(&env, &shared(&fs)).await;
+    let files = tree(&fs).await;
+    let is_of_family = |path: &&String| path.starts_with("data/ns1/t1/") && path.contains("/cf2/");
+    let path = files.keys().filter(is_of_family).find(|path| files[*path].is_some()).unwrap();
+    let (region, _) = path.trim_start_matches("data/ns1/t1/").split_once('/').unwrap();
+    let table = TableName::parse("ns1:t1").unwrap();
+    let region = root().read_region_info(&fs, &table, region).await.unwrap().unwrap();
+    let names = ["0123456789abcdef0123456789abcde0_SeqId_99_", "0123456789abcdef0123456789abcde1_SeqId_99_"];
+    let file = |name: &str| LoadedFile { family: "cf2".into(), name: name.into(), origin: None };
+    let record = BulkLoadRecord { event: "event".into(), files: names.map(file).to_vec() };
+    root().write_bulk_load(&fs, &region, &record).await.unwrap();
+    // The crash was between the two files.
+    let loaded = root().family_dir(&region, b"cf2").join(names[0]);
+    fs.put(&loaded, files[path].clone().unwrap());
+    release(&env, &shared(&fs), &root(), Release { version: Version::V2_5 }, &NoProgress).await.unwrap();
+    assert!(fs.contents(&loaded).is_none());
+    assert!(!root().has_bulk_load(&fs, &region).await.unwrap());
+    assert_released(&env, &fs, "after a bulk load").await;
 }
 
 #[tokio::test(start_paused = true)]

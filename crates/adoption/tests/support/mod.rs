@@ -157,7 +157,7 @@ fn line(table: &TableName, cell: &cell::KeyValue) -> String {
         text(view.family()),
         text(view.qualifier()),
         view.timestamp(),
-        view.type_byte(),
+        view.type_code(),
         text(view.value)
     )
 }

@@ -271,8 +271,8 @@ impl Volume {
     }
 
     /// Remembers an error of the creation of a file. Without the directory of its files, the volume
-    /// gets no new ones until a poll; callers must not take its error for a missing parent directory
-    /// of `path`.
+    /// gets no new ones until a poll. Callers must not take its error for a missing parent
+    /// directory of `path`.
     pub(crate) fn creation_failed(&self, error: Error, path: &FilePath) -> Error {
         if !matches!(error, Error::NotFound { .. }) {
             return self.failed(error, path);

@@ -196,7 +196,8 @@ mod tests {
         let (written, longest) = write(&pace, &region, 20 * MIB, (at(2000), at(5900)));
         assert!((16 * MIB..=20 * MIB).contains(&written), "{written} of 20 MiB");
         assert!(longest < at(50), "{longest:?}");
-        // Without a pace, at 100 MiB/s, the memory is used up after 0.2 s. Then writers stand still.
+        // Without a pace, at 100 MiB/s, the memory is used up after 0.2 s. Then no writer
+        // continues.
         let naive = write(&WritePace::default(), &region, 20 * MIB, (at(2000), at(5900)));
         assert_eq!(naive, (1000 * MIB, Duration::ZERO), "nothing makes writers wait");
         let standstill = at(5900) - at(2000 + 20 * 1000 / 100);

@@ -285,7 +285,7 @@ impl Shared {
         purpose: &Purpose,
     ) -> Result<(Box<dyn FileWriter>, Target)> {
         let target = Target::unique(volume.id(), path, self.env.random.next_u64());
-        let failed = |error| volume.failed(error, path);
+        let failed = |error| volume.creation_failed(error, path);
         // Before the calls, so that the files that are created meanwhile go to other volumes.
         let announced = Announced::new(volume, purpose.expected_bytes);
         let inner = volume.fs().create_for(&target.path(), purpose).await.map_err(failed)?;

@@ -270,6 +270,22 @@ impl Volume {
         renamed(error, path, &self.directory)
     }
 
+    /// Remembers an error of the creation of a file. Without the directory of its files, the volume
+    /// gets no new ones until a poll. Callers must not take its error for a missing parent
+    /// directory of `path`.
+    pub(crate) fn creation_failed(&self, error: Error, path: &FilePath) -> Error {
+        if !matches!(error, Error::NotFound { .. }) {
+            return self.failed(error, path);
+        }
+        let message = format!("{}/{} is missing", self.directory, self.id);
+        let mut state = self.lock();
+        if state.missing.is_none() {
+            error!(directory = %self.directory, "a volume gets no new files: its directory of files is missing");
+        }
+        state.missing = Some(message.clone());
+        Error::io(path, "create", message)
+    }
+
     /// Counts bytes of a new file, so that the next file goes elsewhere before the next poll.
     pub(crate) fn record_written(&self, bytes: u64) {
         self.lock().written_bytes += bytes;

@@ -4,8 +4,8 @@
 //! and when the directory for its unfinished files is created. `NONE` leaves the policy of a
 //! directory as it is, so it does not remove one that was set before.
 //!
-//! HBase leaves files where they are when a policy changes, or when a file is renamed to a directory
-//! with another policy. Grampus requests that they move.
+//! HBase leaves files where they are when a policy changes, or when a file is renamed to a
+//! directory with another policy. Grampus requests that they move.
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ impl Speed {
         self.bytes_per_s.weight += elapsed;
     }
 
-    /// The cost per second after so many idle seconds.
+    /// The cost per second after a number of idle seconds.
     fn after_idle(&self, elapsed: f64) -> Ratio {
         let left = (-elapsed / IDLE_MEMORY.as_secs_f64()).exp();
         let missing = MEMORY.as_secs_f64() * (1.0 - left);

@@ -78,8 +78,8 @@ impl Journal {
         facts(&self.lock().files, id)
     }
 
-    /// The types of storage (HDFS: `StorageTypeProto`) of the replicas of a file, in the order of its
-    /// blocks. Empty if there is no such file.
+    /// The types of storage (HDFS: `StorageTypeProto`) of the replicas of a file, in the order of
+    /// its blocks. Empty if there is no such file.
     pub fn storage_types(&self, path: &str) -> Vec<u32> {
         let state = self.lock();
         let id = state.files.find(path).ok().flatten().map(|inode| inode.id);

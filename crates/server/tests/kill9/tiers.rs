@@ -9,6 +9,8 @@ use crate::choices::RandomChoices;
 
 /// Length of the name of a store file: a random number in hexadecimal digits.
 const STORE_FILE_NAME_LEN: usize = 32;
+/// Prefix of the name of a directory of files while its volume fails.
+const ASIDE: &str = "aside-";
 
 /// Two tiers below the directory of the test, the fast one with two volumes. One of these fails in
 /// some cycles.
@@ -35,24 +37,38 @@ impl Tiers {
         vec![format!("grampus.tiers={tiers}"), "grampus.tier.move.period=20 ms".to_owned()]
     }
 
-    /// Makes a volume fail: no file can be created or opened there. Files that are open continue.
+    /// Makes a volume of a running server fail: no file can be created or opened there. Files that
+    /// are open continue.
     pub fn fail_volume(&self) {
+        for files in directories(&self.failing) {
+            let aside = self.failing.join(ASIDE.to_owned() + &file_name(&files));
+            fs::rename(files, aside).expect("the directory of files can be renamed");
+        }
+    }
+
+    /// Makes a volume missing when the server starts.
+    pub fn hide_volume(&self) {
         if self.failing.is_dir() {
-            fs::rename(&self.failing, self.aside()).expect("the directory of a volume can be renamed");
+            fs::rename(&self.failing, self.hidden()).expect("the directory of a volume can be renamed");
             fs::write(&self.failing, "").expect("a file can be in its place");
         }
     }
 
-    /// Ends the failure. The server must not run, because it does not use the volume any more.
+    /// Ends both failures. The server must not run.
     pub fn repair_volume(&self) {
-        if self.aside().is_dir() {
+        if self.hidden().is_dir() {
             fs::remove_file(&self.failing).expect("the file can be removed");
-            fs::rename(self.aside(), &self.failing).expect("the directory can be renamed back");
+            fs::rename(self.hidden(), &self.failing).expect("the directory can be renamed back");
+        }
+        for aside in directories(&self.failing) {
+            if let Some(name) = file_name(&aside).strip_prefix(ASIDE) {
+                fs::rename(&aside, self.failing.join(name)).expect("the directory can be renamed back");
+            }
         }
     }
 
-    fn aside(&self) -> PathBuf {
-        self.failing.with_extension("aside")
+    fn hidden(&self) -> PathBuf {
+        self.failing.with_extension("hidden")
     }
 
     /// Names whose bytes are missing or belong to two names, and store files that have two names,
@@ -82,9 +98,19 @@ impl Tiers {
         let log = fs::read_to_string(log).unwrap_or_default();
         let moves = log.lines().filter(|line| line.contains("moved to another tier")).count();
         assert!(moves > 0, "files move between the tiers");
-        let failures = log.lines().filter(|line| line.contains("a volume failed")).count();
+        let failures = log.lines().filter(|line| line.contains("a volume gets no new files")).count();
         format!("{moves} files moved between tiers; the failing volume was noticed {failures} times")
     }
+}
+
+/// The directories in a directory.
+fn directories(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The links below a directory. The server is not running.

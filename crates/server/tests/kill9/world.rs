@@ -274,7 +274,7 @@ impl World {
         while self.choices.once_in(4) {
             let lacks_volume = self.tiers.as_ref().filter(|_| self.kills > 0 && self.choices.once_in(3));
             if let Some(tiers) = lacks_volume {
-                tiers.fail_volume();
+                tiers.hide_volume();
             }
             let mut server = self.server();
             self.env.clock.sleep(self.choices.millis(0..400)).await;

@@ -79,6 +79,25 @@ async fn files_are_found_under_their_names_wherever_their_bytes_are() {
 }
 
 #[tokio::test]
+async fn the_next_tier_takes_over_when_the_files_of_a_volume_are_gone() {
+    let database = Disks::new().open(&env(1)).await;
+    let (fs, disk) = (&database.fs, &database.volumes[0]);
+    let files = path(fs.tiers()[0].volumes[0].id());
+    disk.delete(&files).await.unwrap();
+    write(fs, "a", Role::Flush, b"a").await.unwrap();
+    assert_eq!(tier(fs, "a").await.as_deref(), Some("hdd"));
+    assert!(matches!(fs.tiers()[0].volumes[0].health(), Health::Failed(_)));
+    // The directory of the name is missing: no volume is at fault.
+    let error = write(fs, "gone/b", Role::MajorCompaction, b"b").await.unwrap_err();
+    assert!(matches!(error, Error::NotFound { .. }), "{error}");
+    assert_eq!(fs.tiers()[1].volumes[0].health(), Health::Good);
+    disk.make_dirs(&files).await.unwrap();
+    fs.poll().await;
+    write(fs, "c", Role::Flush, b"c").await.unwrap();
+    assert_eq!(tier(fs, "c").await.as_deref(), Some("ssd"));
+}
+
+#[tokio::test]
 async fn the_next_tier_takes_over_when_one_is_full() {
     let database = Disks::new().open(&env(1)).await;
     let fs = &database.fs;

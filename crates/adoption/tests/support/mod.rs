@@ -37,7 +37,11 @@ pub fn request() -> Request {
 /// As [`image`], but no family has an unsupported attribute: its name is changed to one of a user.
 pub async fn supported_image(name: &str) -> MemoryFs {
     let mut tree = unpack(name);
-    for content in tree.iter_mut().filter(|(path, _)| path.contains("/tmob/.tabledesc/")).filter_map(|(_, content)| content.as_mut()) {
+    for content in tree
+        .iter_mut()
+        .filter(|(path, _)| path.contains("/tmob/.tabledesc/"))
+        .filter_map(|(_, content)| content.as_mut())
+    {
         let at = content.windows(6).position(|bytes| bytes == b"IS_MOB").unwrap();
         content[at] = b'X';
     }
@@ -142,6 +146,7 @@ pub fn expected_cells() -> Vec<String> {
 pub async fn cells(env: &Env, fs: &MemoryFs) -> Vec<String> {
     let copy = MemoryFs::new();
     fill(&copy, &tree(fs).await).await;
+    adoption::file_lists::remove_all(&copy, &root().data_dir()).await.unwrap();
     let copy: Arc<dyn FileSystem> = Arc::new(copy);
     let root = root();
     let catalog = catalog::inspect(env, &*copy, &root).await.unwrap();

@@ -64,7 +64,7 @@ pub async fn inspect(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<C
     let mut log_dirs = Vec::new();
     for server in list(fs, &root.wals_dir()).await?.into_iter().filter(|entry| entry.is_dir) {
         let dir = root.wals_dir().join(&server.name);
-        copy_tree(fs, &dir, &memory, &dir, |path| is_meta_log(path)).await?;
+        copy_tree(fs, &dir, &memory, &dir, is_meta_log).await?;
         log_dirs.push(dir);
     }
     file_lists::remove_all(&memory, &dir).await?;

@@ -18,7 +18,7 @@ use crate::Result;
 use crate::scratch::{list, walk};
 
 /// The key with which a table or family chooses its tracker.
-const KEY: &str = "hbase.store.file-tracker.impl";
+pub(crate) const KEY: &str = "hbase.store.file-tracker.impl";
 /// Values of the key whose stores need a list. During a migration, HBase reads one of the two.
 const WITH_LIST: [&str; 2] = ["FILE", "MIGRATION"];
 /// The end of the class name that may be used instead.
@@ -55,7 +55,7 @@ pub async fn load(store: StoreDir<'_>) -> Result<(Vec<ListedFile>, bool)> {
 ///
 /// # Errors
 /// Damage in a list.
-pub(crate) async fn remove_all(memory: &MemoryFs, dir: &FilePath) -> Result<()> {
+pub async fn remove_all(memory: &MemoryFs, dir: &FilePath) -> Result<()> {
     for (path, status) in walk(memory, dir).await? {
         if !status.is_dir || status.name != LIST_DIR {
             continue;

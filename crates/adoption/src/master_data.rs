@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::env::Env;
 use cell::mutation::Mutation;
 use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use engine::recovery::OnDamage;
@@ -224,9 +225,22 @@ pub async fn hand_back(
     }
     store.close().await?;
     remove_logs(&**fs, root).await?;
+    name_tracker(&**fs, &root.master_data()).await?;
     // HBase takes a table directory without this mark for one that was interrupted.
     fs.make_dirs(&root.master_data().data_dir().join("master/store/.initialized")).await?;
     Ok(content)
+}
+
+/// Names the store file tracker in the descriptor: HBase's master does not start without this, and
+/// migrates the region itself if its configuration has another tracker.
+async fn name_tracker(fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
+    let table = TableName::new("master", "store").expect("a legal name");
+    let mut descriptor = root.read_table_descriptor(fs, &table).await?;
+    let before = descriptor.attributes.insert(file_lists::KEY.into(), "DEFAULT".into());
+    if before.as_deref() != Some(b"DEFAULT") {
+        root.write_table_descriptor(fs, &descriptor).await?;
+    }
+    Ok(())
 }
 
 /// Removes all logs of the master's own region: its edits are in store files.

@@ -21,8 +21,6 @@ pub struct AdoptionRecord {
     pub known_log_dirs: Vec<String>,
     /// Directories of file lists.
     pub file_lists: Vec<String>,
-    /// Whether the master's own region had file lists.
-    pub master_has_lists: bool,
     /// Directories of regions that are removed.
     pub removed_regions: Vec<String>,
     /// Tables that are adopted disabled.
@@ -75,7 +73,6 @@ impl AdoptionRecord {
             "log_dirs": self.log_dirs,
             "known_log_dirs": self.known_log_dirs,
             "file_lists": self.file_lists,
-            "master_has_lists": self.master_has_lists,
             "removed_regions": self.removed_regions,
             "disabled": self.disabled,
         })
@@ -91,7 +88,6 @@ impl AdoptionRecord {
             log_dirs: list("log_dirs")?,
             known_log_dirs: list("known_log_dirs")?,
             file_lists: list("file_lists")?,
-            master_has_lists: value.get("master_has_lists")?.as_bool()?,
             removed_regions: list("removed_regions")?,
             disabled: list("disabled")?,
         })
@@ -111,7 +107,6 @@ mod tests {
             log_dirs: vec!["h,1,2".into()],
             known_log_dirs: vec!["h,1,2".into(), "h,1,1-splitting".into()],
             file_lists: vec!["data/default/t/ab/f/.filelist".into()],
-            master_has_lists: true,
             removed_regions: vec!["data/default/t/cd".into()],
             disabled: vec!["t".into()],
         };

@@ -28,7 +28,7 @@ use fs::FileSystem;
 use layout::RootDir;
 use layout::ownership::{ADOPTION_DIR, Owner, RELEASING};
 use wire::meta::row::{put_open, put_opening, put_state, put_table_state};
-use wire::meta::{MetaRegionState, MetaRow, TableState};
+use wire::meta::{INFO, MetaRegionState, MetaRow, SERVER, SERVER_NAME, START_CODE, TableState, region_row};
 
 use crate::catalog::{self, Catalog, NAMESPACES, log_dirs};
 use crate::offline::OfflineServer;
@@ -167,7 +167,7 @@ impl Releasing<'_> {
         self.progress.advance(1);
         self.remove_inventories(&catalog).await?;
         self.progress.advance(1);
-        self.hand_back_master_data(&server, &record).await?;
+        self.hand_back_master_data(&server).await?;
         self.progress.advance(1);
         self.replace_logs(&server).await?;
         self.progress.advance(1);
@@ -390,7 +390,7 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    async fn hand_back_master_data(&mut self, last: &ServerName, record: &AdoptionRecord) -> Result<()> {
+    async fn hand_back_master_data(&mut self, last: &ServerName) -> Result<()> {
         let has_switches = self.request.version.has_switches();
         let content = master_data::hand_back(self.env, self.fs, self.root, last, has_switches).await?;
         let off: Vec<String> = content
@@ -410,16 +410,6 @@ impl Releasing<'_> {
         if root.read_inventory(&**self.fs, &region).await?.is_some() {
             root.write_inventory(&**self.fs, &region, None).await?;
         }
-        if record.master_has_lists {
-            for family in list(&**self.fs, &root.region_dir(&region)).await? {
-                let is_family =
-                    family.is_dir && !family.name.starts_with('.') && family.name != "recovered.edits";
-                if is_family {
-                    let name = family.name.as_bytes();
-                    file_lists::write(self.fs, &root, &region, name, self.env.clock.now_ms()).await?;
-                }
-            }
-        }
         Ok(())
     }
 
@@ -437,18 +427,24 @@ impl Releasing<'_> {
     }
 }
 
-/// The changes of a region's row.
+/// The changes of a region's row. Closed regions get no location, because HBase's consistency check
+/// reports servers that its master does not know.
 fn row_for_hbase(row: &MetaRow, table: Option<TableState>, last: &ServerName) -> Vec<Mutation> {
     let region = &row.region;
-    if row.is_split_parent() {
-        return vec![put_state(region, MetaRegionState::Split)];
-    }
+    let closed = |state| vec![delete_location(region), put_state(region, state)];
     match table {
-        Some(TableState::Disabled | TableState::Disabling) => {
-            vec![put_state(region, MetaRegionState::Closed)]
-        }
+        _ if row.is_split_parent() => closed(MetaRegionState::Split),
+        Some(TableState::Disabled | TableState::Disabling) => closed(MetaRegionState::Closed),
         _ => vec![put_opening(region, last), put_open(region, last, row.open_seq_num.unwrap_or(1))],
     }
+}
+
+/// Removes the servers from a region's row.
+fn delete_location(region: &RegionInfo) -> Mutation {
+    let row = region_row(region);
+    let delete = |column| KeyValue::new(&row, INFO, column, LATEST_TIMESTAMP, CellType::DeleteColumn, b"");
+    let cells = [SERVER, START_CODE, SERVER_NAME].map(delete).into();
+    Mutation::delete(row.clone(), cells)
 }
 
 fn at_region(region: &RegionInfo, error: Error) -> Error {

@@ -89,17 +89,13 @@ fn plan(root: &RootDir, inspection: &Inspection) -> AdoptionRecord {
     let relative =
         |path: &FilePath| path.as_str().trim_start_matches(&prefix).trim_start_matches('/').to_string();
     let master_data = relative(root.master_data().path());
-    let (of_master, file_lists): (Vec<String>, Vec<String>) = inspection
-        .file_lists
-        .iter()
-        .map(|path| relative(&FilePath::new(path)))
-        .partition(|path| path.starts_with(&master_data));
+    let file_lists = inspection.file_lists.iter().map(|path| relative(&FilePath::new(path)));
+    let file_lists = file_lists.filter(|path| !path.starts_with(&master_data)).collect();
     let removed = inspection.removed_regions();
     AdoptionRecord {
         log_dirs: inspection.log_dirs.iter().filter(|name| !is_splitting(name)).cloned().collect(),
         known_log_dirs: inspection.log_dirs.clone(),
         file_lists,
-        master_has_lists: !of_master.is_empty(),
         removed_regions: removed
             .iter()
             .map(|region: &RegionInfo| relative(&root.region_dir(region)))

@@ -31,7 +31,7 @@ fn command(name: &str, data: &Path, arguments: &[&str], code: i32) -> String {
 }
 
 fn adopt(data: &Path, arguments: &[&str], code: i32) -> String {
-    command("adopt", data, &[&["--watch", "1"], arguments].concat(), code)
+    command("adopt", data, &[&["--watch", "1"][..], arguments].concat(), code)
 }
 
 fn shell(server: &Server, commands: &str) -> String {

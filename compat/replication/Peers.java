@@ -181,7 +181,8 @@ public final class Peers {
       writer.appendFileInfo(HStoreFile.BULKLOAD_TIME_KEY, Bytes.toBytes(1L));
       writer.close();
     }
-    System.out.println(BulkLoadHFiles.create(conf).bulkLoad(LOADED, new Path("file://" + directory)).size() + " files");
+    Path loaded = new Path("file://" + directory);
+    System.out.println(BulkLoadHFiles.create(conf).bulkLoad(LOADED, loaded).size() + " files");
   }
 
   /** Waits until all cells, with markers and all versions, are equal. */

@@ -1,11 +1,13 @@
 //! The record of a bulk load that is moving files into a region. It makes a load of several
-//! families atomic: after a crash, the load is completed or undone.
+//! families atomic: after a crash, the load is completed or rolled back.
 //!
 //! The record is the file `.bulk_load` in the region's directory. It is written before the first
 //! file is moved, and removed when the load is complete and in the log. HBase ignores it.
 //!
 //! ```text
-//! u32 length | message {1 value of the log marker, 2* file {1 family, 2 name, 3 origin}} | u32 crc32c
+//! u32 length
+//! message {1 value of the log marker, 2* file {1 family, 2 name, 3 origin}}
+//! u32 crc32c
 //! ```
 //!
 //! All integers are big-endian. A file without an origin is a copy.
@@ -47,7 +49,7 @@ pub struct LoadedFile {
     #[prost(string, tag = "2")]
     pub name: String,
     /// The path from which the file is moved, in the file system of the root directory. `None` for
-    /// a copy, which is removed if the load is undone.
+    /// a copy, which is removed if the load is rolled back.
     #[prost(string, optional, tag = "3")]
     pub origin: Option<String>,
 }
@@ -55,7 +57,7 @@ pub struct LoadedFile {
 /// The result of [`RootDir::settle_bulk_load`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// There was no load, or it was undone.
+    /// There was no load, or it was rolled back.
     Nothing,
     /// All files are in their stores. The log must get a marker with this value, and the record
     /// must then be removed.
@@ -63,7 +65,7 @@ pub enum Settled {
 }
 
 impl RootDir {
-    /// Whether a bulk load of the region has not been completed or undone.
+    /// Whether a bulk load of the region has not been completed or rolled back.
     ///
     /// # Errors
     /// File system errors.
@@ -86,7 +88,7 @@ impl RootDir {
         file::replace(fs, &tmp_dir.join(RECORD), &path, encode(record)).await
     }
 
-    /// Removes the record of a complete or undone bulk load, durably.
+    /// Removes the record of a complete or rolled-back bulk load, durably.
     ///
     /// # Errors
     /// File system errors.
@@ -95,7 +97,7 @@ impl RootDir {
         Ok(fs.sync_dir(&self.region_dir(region)).await?)
     }
 
-    /// Settles a bulk load that a crash interrupted: it counts as complete if all files are in their
+    /// Settles a bulk load that a crash interrupted. It is complete if all files are in their
     /// stores. Otherwise, the files are moved back. Called before the region's stores are opened.
     ///
     /// # Errors
@@ -129,7 +131,7 @@ impl RootDir {
         Ok(Settled::Nothing)
     }
 
-    /// Moves the files of a bulk load back to their origins, removes copies, and removes the record.
+    /// Moves the files of a bulk load back to their origins, and removes copies and the record.
     ///
     /// # Errors
     /// File system errors. The record then remains, and the call can be repeated.

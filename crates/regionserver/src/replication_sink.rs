@@ -1,5 +1,5 @@
-//! The receiving side of replication: `ReplicateWALEntry`, by which another cluster sends entries of
-//! its logs.
+//! The receiving side of replication: `ReplicateWALEntry`, by which another cluster sends entries
+//! of its logs.
 //!
 //! Tables have the same names in both clusters. Cells keep their timestamps, types and tags. As in
 //! HBase, consecutive cells of a row and type become a put or a delete, and these are written like
@@ -39,7 +39,8 @@ use crate::errors::java_exception;
 use crate::foreign_files::{ForeignFile, FoundFile};
 use crate::server::RegionServer;
 
-/// Number of calls that are applied at the same time (`hbase.regionserver.replication.handler.count`).
+/// Number of calls that are applied at the same time
+/// (`hbase.regionserver.replication.handler.count`).
 const CONCURRENT_CALLS: usize = 3;
 /// Maximum number of mutations of a batch (`hbase.rpc.rows.warning.threshold`).
 const BATCH_MAX: usize = 5000;

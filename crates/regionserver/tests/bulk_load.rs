@@ -66,7 +66,7 @@ fn a_load_with_a_token_is_staged_and_cleaned_up() {
     run(async {
         let world = World::begin().await;
         let token = prepare(&world).await;
-        assert!(token.starts_with("/staging/me__t__"), "{token}");
+        assert!(token.starts_with("/staging/grampus__t__"), "{token}");
         write_file(&world, &format!("{token}/f/a"), "a").await;
         assert!(load(&world, &request(&world, Some(&token), "f", &format!("{token}/f/a"))).await.unwrap());
         assert_eq!(rows(&world).await, 1);

@@ -172,7 +172,7 @@ fn entries_that_cannot_be_applied_fail_the_call() {
     });
 }
 
-/// A marker of a bulk load whose file cannot be read here fails the call; other markers are ignored.
+/// A marker of a bulk load whose file cannot be read fails the call. Other markers are ignored.
 #[test]
 fn bulk_loads_are_applied_from_the_files_of_the_source() {
     run(async {

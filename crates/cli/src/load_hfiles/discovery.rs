@@ -18,8 +18,8 @@ pub(super) struct FoundFile {
     pub(super) compression: Compression,
 }
 
-/// The files of `dir`: `FAMILY/FILE`. As in HBase, names that start with `_` or `.` are skipped, and
-/// files without cells, too.
+/// The files of `dir`: `FAMILY/FILE`. As in HBase, names that start with `_` or `.` are skipped,
+/// and files without cells, too.
 ///
 /// # Errors
 /// A one-line message; a file that is not an HFile is an error.

@@ -327,8 +327,8 @@ impl Region {
         let mut pending = self.flushing.lock().await;
         self.check_serving()?;
         if services.root.has_bulk_load(&*services.fs, &self.info).await? {
-            // Moving the files back failed, or removing the record. The next open of the region settles
-            // it.
+            // Moving the files back failed, or removing the record. The next open of the region
+            // settles it.
             let path = services.root.region_dir(&self.info);
             let what = "an earlier load is not settled: close and open the region";
             return Err(fs::Error::io(&path, "bulk load", what).into());
@@ -419,8 +419,8 @@ impl Region {
         let mut files = Vec::with_capacity(staged.len());
         for file in staged {
             let name = layout::store::random_name(&*self.services.env.random);
-            // HBase has no id in the name of a file without one, and treats its cells as if they had
-            // the lowest.
+            // HBase has no id in the name of a file without one, and treats its cells as if they
+            // had the lowest.
             let name = format!("{name}_SeqId_{}_", seq_id.unwrap_or(0));
             let family = self.families[file.store].name.clone();
             let store = stores.entry(file.store).or_insert_with(|| FamilyFiles {
@@ -478,10 +478,12 @@ impl Region {
     async fn undo(&self, record: &BulkLoadRecord) {
         let services = &self.services;
         let (root, now_ms) = (&services.root, services.env.clock.now_ms());
-        let undone = root.undo_bulk_load(&*services.fs, &*services.tracker, &self.info, record, now_ms).await;
-        if let Err(error) = undone {
+        let moved_back =
+            root.undo_bulk_load(&*services.fs, &*services.tracker, &self.info, record, now_ms).await;
+        if let Err(error) = moved_back {
             warn!(region = %self.name, %error, "cannot undo a bulk load; the next open of the region will");
-            // Until then, compactions list the files as replaced, so that they never become visible.
+            // Until then, compactions list the files as replaced, so that they never become
+            // visible.
             for LoadedFile { family, name, .. } in &record.files {
                 if let Ok(store) = self.store_of(family) {
                     self.strays().push((store, name.clone()));

@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["coprocessor"],
     &["master", "regionserver"],
     &["roles", "cli", "web", "sinks"],
-    &["console"],
+    &["console", "rest"],
     &["server", "sim"],
 ];
 
@@ -98,6 +98,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("web", &["RegionServer", "engine::", "org.apache"]),
     ("sinks", &["RegionServer", "engine::"]),
     ("console", &["<html", "TcpStream"]),
+    ("rest", &["TcpStream", "RegionServer", "engine::", "rpc::"]),
     ("server", &["org.apache"]),
     ("sim", &["LocalFs", "TcpStream", "SystemTime", "Instant::now", "org.apache"]),
 ];
@@ -115,6 +116,7 @@ const NAME_JAVA_CLASSES: &[&str] = &[
     "master",
     "proto",
     "regionserver",
+    "rest",
     "rpc",
     "sinks",
     "wal",

@@ -7,6 +7,7 @@
 //!   processes may use it;
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
+//! * [`rest`]: HBase's REST API, in a server or as `grampus rest`;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
 //! * [`sinks`]: where metrics are sent.
@@ -26,6 +27,7 @@ mod limits;
 mod lock;
 mod notify;
 mod repair;
+mod rest;
 mod second_level_cache;
 mod settings;
 mod signals;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
+        Command::Rest(arguments) => rest::run(&arguments),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));

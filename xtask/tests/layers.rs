@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["coprocessor"],
     &["master", "regionserver"],
     &["adoption", "roles", "cli", "web", "sinks"],
-    &["console"],
+    &["console", "rest"],
     &["server", "sim"],
 ];
 
@@ -100,6 +100,7 @@ const FORBIDDEN_WORDS: &[(&str, &[&str])] = &[
     ("web", &["RegionServer", "engine::", "org.apache"]),
     ("sinks", &["RegionServer", "engine::"]),
     ("console", &["<html", "TcpStream"]),
+    ("rest", &["TcpStream", "RegionServer", "engine::", "rpc::"]),
     ("server", &["org.apache"]),
     ("sim", &["LocalFs", "TcpStream", "SystemTime", "Instant::now", "org.apache"]),
 ];
@@ -118,6 +119,7 @@ const NAME_JAVA_CLASSES: &[&str] = &[
     "printers",
     "proto",
     "regionserver",
+    "rest",
     "rpc",
     "sinks",
     "wal",

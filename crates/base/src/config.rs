@@ -234,6 +234,7 @@ impl Config {
         let zookeeper = shifted(self.zookeeper_port)?;
         let master_info = self.master_info_port.map(&shifted).transpose()?;
         let region_server_info = self.region_server_info_port.map(&shifted).transpose()?;
+        self.rest_port = self.rest_port.map(&shifted).transpose()?;
         (self.master_port, self.region_server_port, self.zookeeper_port) = (master, region_server, zookeeper);
         (self.master_info_port, self.region_server_info_port) = (master_info, region_server_info);
         Ok(())

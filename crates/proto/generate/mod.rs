@@ -6,7 +6,11 @@
 use std::path::{Path, PathBuf};
 
 /// The protobuf packages, and the path of the generated code of each.
-const PACKAGES: [(&str, &str); 2] = [("hbase.pb", "src/generated.rs"), ("grampus.pb", "src/grampus.rs")];
+const PACKAGES: [(&str, &str); 3] = [
+    ("hbase.pb", "src/generated.rs"),
+    ("grampus.pb", "src/grampus.rs"),
+    ("org.apache.hadoop.hbase.rest.protobuf.generated", "src/rest.rs"),
+];
 
 /// The generated code for the current .proto files, and the path of each.
 pub fn codes() -> Vec<(PathBuf, String)> {

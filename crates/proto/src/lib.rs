@@ -8,6 +8,7 @@
 //! * [`convert`]: tables, families, regions, servers, namespaces;
 //! * [`exception`]: Java exceptions, by class name;
 //! * [`grampus`]: messages of Grampus's own endpoint, which HBase does not have;
+//! * [`rest`]: bodies of HBase's REST API;
 //! * [`magic`]: the `PBUF` prefix of stored messages, and length-delimited messages.
 //!
 //! Not here: sockets, files; gets, scans and mutations (`wire`).
@@ -19,6 +20,10 @@ mod generated;
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all)]
 pub mod grampus;
+
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all)]
+pub mod rest;
 
 pub mod convert;
 pub mod exception;

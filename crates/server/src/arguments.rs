@@ -54,6 +54,8 @@ pub enum Command {
     /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
     /// canary`)
     Canary(cli::CanaryArguments),
+    /// Serve HBase's REST API for a cluster of Grampus or HBase (like `hbase rest`)
+    Rest(crate::rest::RestArguments),
     /// Check whether the server with this configuration is serving (exit status 0 if it is)
     Health(ServerArguments),
     /// Find and repair faults in regions, hbase:meta and the master's own region

@@ -8,6 +8,7 @@
 //! * [`foreign_files`]: the files of bulk loads, named by URIs;
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
+//! * [`rest`]: HBase's REST API, in a server or as `grampus rest`;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`adoption`](mod@adoption): takes over a root directory of HBase, and hands it back;
 //! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
@@ -32,6 +33,7 @@ mod lock;
 mod notify;
 mod printers;
 mod repair;
+mod rest;
 mod second_level_cache;
 mod settings;
 mod signals;
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Wal(wal) => printers::wal(&wal),
         Command::Adopt(arguments) => return adoption::adopt(&arguments),
         Command::Release(arguments) => return adoption::release(&arguments),
+        Command::Rest(arguments) => rest::run(&arguments),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));

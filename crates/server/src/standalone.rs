@@ -33,6 +33,7 @@ use crate::data::{DataDirectory, Users};
 use crate::direct::Direct;
 use crate::host::{Host, end_process, listen, pages_url, port_of};
 use crate::notify;
+use crate::rest;
 use crate::second_level_cache;
 use crate::settings::{Limits, chore_options, on_damage, region_server_options};
 use crate::signals::Stop;
@@ -123,6 +124,7 @@ pub fn load_config(arguments: &ServerArguments) -> Result<Config, String> {
             "hbase.master.info.bindAddress",
             "hbase.regionserver.info.bindAddress",
             "hbase.zookeeper.property.clientPortAddress",
+            "hbase.rest.host",
         ] {
             set(key, bind.to_string());
         }
@@ -166,6 +168,7 @@ struct Listeners {
     zookeeper: Box<dyn Listener>,
     master_pages: Option<Box<dyn Listener>>,
     region_server_pages: Option<Box<dyn Listener>>,
+    rest: Option<Box<dyn Listener>>,
 }
 
 impl Listeners {
@@ -199,6 +202,7 @@ impl Listeners {
                 ),
                 None => None,
             },
+            rest: rest::bind(env, config).await?,
         })
     }
 }
@@ -207,7 +211,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let Process { env, config, sinks, open_files_max } = process;
     let started = env.clock.monotonic();
     let limits = Limits::from_config(&config, open_files_max);
-    let listeners = Listeners::bind(&env, &config).await?;
+    let mut listeners = Listeners::bind(&env, &config).await?;
     let mut data = DataDirectory::open(&env, &config, Users::One).await?;
     if let Some(warning) = crate::limits::check_store_files(&*data.fs, &data.root, open_files_max).await {
         warn!("{warning}");
@@ -216,9 +220,11 @@ async fn serve(process: Process) -> Result<(), String> {
     let stop = Stop::new();
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::from_listeners(&listeners);
+    let rest_listener = listeners.rest.take();
     let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
     sinks.start(&env, roles);
     node.initialize().await?;
+    rest::serve(&env, &config, open_files_max, (&node.coordinator, &node.names), rest_listener)?;
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     announce(&addresses, &limits, &config.root, env.clock.monotonic() - started);
     notify::send_state(notify::READY);
@@ -437,6 +443,7 @@ struct Addresses {
     zookeeper: SocketAddr,
     master_pages: Option<SocketAddr>,
     region_server_pages: Option<SocketAddr>,
+    rest: Option<SocketAddr>,
 }
 
 impl Addresses {
@@ -449,6 +456,7 @@ impl Addresses {
             zookeeper: listeners.zookeeper.local_addr(),
             master_pages: page(&listeners.master_pages),
             region_server_pages: page(&listeners.region_server_pages),
+            rest: page(&listeners.rest),
         }
     }
 }
@@ -463,7 +471,14 @@ fn announce(addresses: &Addresses, limits: &Limits, root: &RootUri, took: Durati
     println!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
     println!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
     println!("  ZooKeeper  {:<22} (for clients that connect through ZooKeeper)", addresses.zookeeper);
-    if !addresses.region_server.ip().is_loopback() {
+    if let Some(rest) = addresses.rest {
+        println!("  REST       http://{rest}/");
+    }
+    if [Some(addresses.region_server), addresses.rest]
+        .iter()
+        .flatten()
+        .any(|address| !address.ip().is_loopback())
+    {
         println!("  WARNING: no authentication; every client that can reach these ports can read and write.");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base::BoxFuture;
 use hyper::body::Incoming;
@@ -22,14 +22,14 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inl
      base-uri 'none'; frame-ancestors 'none'";
 
 /// The host names for which pages are served.
-pub(crate) struct Guard {
+pub struct Guard {
     names: Vec<String>,
     any: bool,
 }
 
 impl Guard {
     /// A guard that permits `names`, IP addresses and `localhost`; `*` in `names` permits any name.
-    pub(crate) fn new(names: &[String]) -> Guard {
+    pub fn new(names: &[String]) -> Guard {
         let any = names.iter().any(|name| name == "*");
         Guard { names: names.iter().map(|name| name.to_ascii_lowercase()).collect(), any }
     }
@@ -39,8 +39,9 @@ impl Guard {
         Guarded { guard: self, inner: TowerToHyperService::new(router) }
     }
 
-    fn admits(&self, request: &Request<Incoming>) -> bool {
-        let host = request.headers().get(header::HOST).map(HeaderValue::to_str);
+    /// Whether a request with these headers is served.
+    pub fn admits(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(header::HOST).map(HeaderValue::to_str);
         match host {
             // HTTP/1.0 clients may send no `Host` header. Browsers always send one.
             None => true,
@@ -86,7 +87,7 @@ impl hyper::service::Service<Request<Incoming>> for Guarded {
     type Future = BoxFuture<'static, Result<Response, Self::Error>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        if !self.guard.admits(&request) {
+        if !self.guard.admits(request.headers()) {
             let text = "This server does not serve pages for this host name (see grampus.info.hosts).\n";
             let refused = with_headers((StatusCode::MISDIRECTED_REQUEST, text).into_response());
             return Box::pin(std::future::ready(Ok(refused)));

@@ -4,15 +4,16 @@
 //! call a role. Long responses are written by low-priority threads, so a page does not slow down a
 //! request. Paths are HBase's.
 //!
+//! * [`connections`]: HTTP connections and their limits; [`HostGuard`]: permitted host names;
 //! * [`section`]: the parts of a page; [`Value`]: a value in them;
 //! * [`Query`]: the query string of a URL; [`Refusal`]: an error page.
 //!
 //! This crate knows nothing about regions, RPC, or the origin of metrics.
 
 mod configuration;
+pub mod connections;
 mod guard;
 mod history;
-mod listener;
 mod meter;
 mod object_name;
 mod page;
@@ -36,6 +37,7 @@ use base::history::{History, Moment};
 use base::metrics::{Chunks, Jmx, JmxOptions, Prometheus, PrometheusOptions, Registry};
 use base::pool::Pool;
 
+pub use guard::Guard as HostGuard;
 use page::RequestUrl;
 pub use page::{Frame, Page};
 pub use query::{Query, address};
@@ -105,8 +107,10 @@ pub async fn serve(env: Env, listener: Box<dyn Listener>, info: Arc<dyn RoleInfo
     let writers = Pool::background("pages", WRITERS);
     let renderers = Pool::background("status", RENDERERS);
     let router = router.with_state(Arc::new(Role { info, writers, renderers }));
-    let guard = guard::Guard::new(&options.hosts);
-    listener::accept_all(env, listener, router, guard, options.connections_max).await;
+    let guard = Arc::new(HostGuard::new(&options.hosts));
+    let limits = connections::ConnectionLimits::of_pages(options.connections_max);
+    let service_of = move |_: std::net::SocketAddr| guard.clone().before(router.clone());
+    connections::accept_all(env, listener, service_of, limits).await;
 }
 
 /// The information to show, and the threads that render and write.

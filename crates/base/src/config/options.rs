@@ -478,6 +478,70 @@ options! {
         /// resolution, but reach back less far.
         history_period_ms: u64 = "grampus.history.period", "10 s", millis;
     }
+    "REST gateway" {
+        /// Port of HBase's REST API in this process; see `docs/rest.md`.
+        ///
+        /// HBase's default, 8080, applies only to `grampus rest`. A server serves the API only if
+        /// this option is set.
+        rest_port: Option<u16> = "hbase.rest.port", "-1", port_or_off;
+        /// Address on which the REST API is served.
+        ///
+        /// HBase listens on all addresses. Grampus listens on loopback by default, because it
+        /// performs no authentication.
+        rest_address: IpAddr = "hbase.rest.host", "127.0.0.1", address;
+        /// Whether the REST API refuses all changes (status 403).
+        rest_read_only: bool = "hbase.rest.readonly", "false", flag;
+        /// Maximum number of REST requests that are executed concurrently. Further requests wait
+        /// for up to 30 s.
+        ///
+        /// Larger: more requests compete for memory. HBase has a thread for each of them; Grampus
+        /// has not.
+        rest_requests_max: u32 = "hbase.rest.threads.max", "100", count;
+        /// Maximum number of REST requests that wait for execution. Further requests are refused
+        /// (status 503). -1: as many as there are connections.
+        rest_waiting_max: Option<u64> = "hbase.rest.task.queue.size", "-1", bytes_or_off;
+        /// Time after which an idle connection to the REST API is closed. It is also the time limit
+        /// for the header of a request.
+        rest_idle_ms: u64 = "hbase.rest.thread.idle.timeout", "60000", millis;
+        /// Maximum number of connections to the REST API. Further connections are closed
+        /// immediately.
+        ///
+        /// `auto`: 1/16 of the limit of open files, at least 16 and at most 4096.
+        rest_connections_max: Option<u32> = "grampus.rest.connections.max", "auto", count_or_auto;
+        /// Maximum size in bytes of the body of a REST request, also after decompression. A larger
+        /// one is refused (status 413).
+        ///
+        /// The limit is at most three quarters of the memory for REST requests, which is a quarter
+        /// of the memory for requests.
+        rest_request_bytes_max: u64 = "grampus.rest.request.bytes.max", "64 MiB", bytes;
+        /// Maximum size in bytes of the rows in one REST response, except for stateless scans, which
+        /// are streamed. A larger response is refused (status 413).
+        rest_response_bytes_max: u64 = "grampus.rest.response.bytes.max", "64 MiB", bytes;
+        /// Number of rows that a REST scan reads in one call, and the maximum number of rows in one
+        /// protobuf frame of a stateless scan.
+        ///
+        /// Larger: fewer calls, but more memory for each scan.
+        rest_fetch_rows: u32 = "hbase.rest.scan.fetchsize", "10", count;
+        /// Maximum number of open scanners of the REST API. Opening another one fails (status 503).
+        rest_scanners_max: u32 = "hbase.rest.scannercache.size", "10000", count;
+        /// Maximum number of open scanners of one client address. If a client opens more, its least
+        /// recently used scanner is closed.
+        rest_scanners_per_client_max: u32 = "grampus.rest.scanners.per.client.max", "1000", count;
+        /// Time after which an unused scanner of the REST API is closed.
+        rest_scanner_ms: u64 = "hbase.rest.scannercache.expire.time", "3600000", millis;
+        /// Whether the REST API answers the method OPTIONS.
+        rest_allows_options: bool = "hbase.rest.http.allow.options.method", "true", flag;
+        /// Whether browsers must send an additional header with changes, which pages of other sites
+        /// cannot set (CSRF protection).
+        rest_csrf: bool = "hbase.rest.csrf.enabled", "false", flag;
+        /// The header that `hbase.rest.csrf.enabled` requires.
+        rest_csrf_header: String = "hbase.rest-csrf.custom-header", "X-XSRF-HEADER", text;
+        /// Methods that need no such header, separated by commas.
+        rest_csrf_ignored_methods: String = "hbase.rest-csrf.methods-to-ignore", "GET,OPTIONS,HEAD,TRACE", text;
+        /// Regular expressions for the `User-Agent` of browsers, separated by commas. Other clients
+        /// need no such header.
+        rest_csrf_browsers: String = "hbase.rest-csrf.browser-useragents-regex", "^Mozilla.*,^Opera.*", text;
+    }
     "Requests" {
         /// Idle time after which a scanner is closed. Clients should use the same value.
         ///
@@ -795,7 +859,9 @@ impl Config {
     /// Maximum number of client connections, for a process that may have `files` files open.
     pub fn connections_max_of(&self, files: u64) -> u32 {
         const AUTO_MAX: u64 = 100_000;
-        let others = 2 * self.page_connections_max_of(files) + self.zookeeper_connections_max_of(files);
+        let rest = if self.rest_port.is_some() { self.rest_connections_max_of(files) } else { 0 };
+        let others =
+            2 * self.page_connections_max_of(files) + self.zookeeper_connections_max_of(files) + rest;
         let auto = (files - files / 4).saturating_sub(u64::from(others)).clamp(16, AUTO_MAX) as u32;
         self.connections_max.unwrap_or(auto)
     }
@@ -810,6 +876,12 @@ impl Config {
     /// have `files` files open.
     pub fn zookeeper_connections_max_of(&self, files: u64) -> u32 {
         self.zookeeper_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
+    }
+
+    /// Maximum number of connections to the REST API, for a process that may have `files` files
+    /// open.
+    pub fn rest_connections_max_of(&self, files: u64) -> u32 {
+        self.rest_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
     }
 
     /// The configured host names of the status pages.

@@ -46,6 +46,7 @@ async fn serve(process: Process) -> Result<(), String> {
         }
         None => None,
     };
+    let rest_listener = crate::rest::bind(&env, &config).await?;
     let name = server_name(&env, config.region_server_host.as_deref(), &*listener);
     let names = session::names(&config);
     let ensemble = session::open(&env, &config).await?;
@@ -119,6 +120,7 @@ async fn serve(process: Process) -> Result<(), String> {
     drop(host);
     server.report_fatal_errors_to(master.clone());
     server.join(master);
+    crate::rest::serve(&env, &config, open_files_max, (&coordinator, &names), rest_listener)?;
     sinks.start(&env, vec![("RegionServer", metrics)]);
     let on_shutdown = stop.clone();
     stop_with_cluster(&env, coordinator, &names, Arc::new(move |why| on_shutdown.request(why)));

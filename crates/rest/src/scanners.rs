@@ -1,0 +1,306 @@
+//! Scanners that stay open between requests.
+//!
+//! A scanner belongs to this process. Its id is random, so that only the client that opened it
+//! knows it. The number of scanners is limited, in total and for each client address: a client that
+//! opens too many loses its own least recently used one. Unused scanners are closed.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::env::TaskClass;
+use cell::KeyValue;
+use cell::query::Scan;
+use cell::schema::TableName;
+use client::{ScanOptions, Scanner, Table};
+use hyper::StatusCode;
+use hyper::header::HeaderName;
+
+use crate::base64;
+use crate::call::Call;
+use crate::filter;
+use crate::gateway::{CellQueue, Gateway, X_TIMESTAMP};
+use crate::media::{CELLS, CELLS_AND_VALUES, Media};
+use crate::models::cells::column_of;
+use crate::models::scanner::ScannerModel;
+use crate::options::RestOptions;
+use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result, is_disabled, is_missing};
+
+/// Bytes of cells after which a response without a limit ends; the next request continues.
+const RESPONSE_BYTES: usize = 4 << 20;
+
+/// The open scanners.
+pub(crate) struct Scanners {
+    open: Mutex<HashMap<String, Entry>>,
+    max: usize,
+    per_client_max: usize,
+    time: Duration,
+}
+
+struct Entry {
+    scanner: Arc<tokio::sync::Mutex<RowScanner>>,
+    owner: IpAddr,
+    /// When it was last used, by the monotonic clock.
+    used: Duration,
+}
+
+impl Scanners {
+    pub(crate) fn new(options: &RestOptions) -> Scanners {
+        Scanners {
+            open: Mutex::default(),
+            max: options.scanners_max.max(1),
+            per_client_max: options.scanners_per_client_max.clamp(1, options.scanners_max.max(1)),
+            time: options.scanner_time,
+        }
+    }
+
+    /// Adds a scanner. Returns the scanners that it replaces, or `None` if there are too many.
+    fn add(&self, id: String, owner: IpAddr, scanner: RowScanner, now: Duration) -> Option<Vec<Entry>> {
+        let mut removed = self.expired(now);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_owner = open.values().filter(|entry| entry.owner == owner).count();
+        if of_owner >= self.per_client_max {
+            let own = open.iter().filter(|(_, entry)| entry.owner == owner);
+            let oldest = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone());
+            removed.extend(oldest.and_then(|id| open.remove(&id)));
+        }
+        if open.len() >= self.max {
+            return None;
+        }
+        let scanner = Arc::new(tokio::sync::Mutex::new(scanner));
+        open.insert(id, Entry { scanner, owner, used: now });
+        Some(removed)
+    }
+
+    fn find(&self, id: &str, now: Duration) -> Option<Arc<tokio::sync::Mutex<RowScanner>>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = open.get_mut(id)?;
+        entry.used = now;
+        Some(entry.scanner.clone())
+    }
+
+    fn remove(&self, id: &str) -> Option<Entry> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+
+    /// Removes the scanners that were not used for too long.
+    fn expired(&self, now: Duration) -> Vec<Entry> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_expired = |entry: &Entry| now.saturating_sub(entry.used) > self.time;
+        let ids: Vec<String> =
+            open.iter().filter(|(_, entry)| is_expired(entry)).map(|(id, _)| id.clone()).collect();
+        ids.iter().filter_map(|id| open.remove(id)).collect()
+    }
+}
+
+/// A scan, cell by cell. It is opened by the first read.
+struct RowScanner {
+    table: Table,
+    scan: Scan,
+    options: ScanOptions,
+    batch: u64,
+    open: Option<Scanner>,
+    has_ended: bool,
+    /// Cells of the current row that were not returned yet.
+    cells: CellQueue,
+}
+
+impl RowScanner {
+    /// The next cell; `None` at the end.
+    async fn next(&mut self) -> client::Result<Option<KeyValue>> {
+        loop {
+            if let Some(cell) = self.cells.pop_front() {
+                return Ok(Some(cell));
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            let (table, scan, options) = (&self.table, &self.scan, self.options);
+            let scanner = self.open.get_or_insert_with(|| table.scan_with(scan.clone(), options));
+            match scanner.next().await {
+                Ok(Some(row)) => self.cells = row.cells.into(),
+                Ok(None) => self.end(),
+                Err(error) => {
+                    self.end();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.open = None;
+    }
+}
+
+impl Gateway {
+    pub(crate) fn open_scanner(&self, call: &Call, table: TableName) -> Result<Reply> {
+        let media = call.body_media(CELLS)?;
+        let model = ScannerModel::decode(media, &call.body).map_err(|invalid| match invalid {
+            crate::Invalid::Malformed => Failure::Page(StatusCode::BAD_REQUEST),
+            _ => Failure::Page(StatusCode::INTERNAL_SERVER_ERROR),
+        })?;
+        let illegal = || Failure::exception(ILLEGAL_ARGUMENT, "invalid times or number of versions");
+        let mut scan = model.scan().ok_or_else(illegal)?;
+        if !model.filter.is_empty() {
+            let filter = filter::parse(&model.filter).ok_or_else(|| Failure::bad(""))?;
+            scan.selection.filter = Some(Arc::new(filter));
+        }
+        let caching = model.caching.unwrap_or(ScanOptions::default().caching);
+        let scanner = RowScanner {
+            table: self.client.table(table),
+            scan,
+            options: ScanOptions { caching, limit: model.limit.unwrap_or(0) },
+            batch: model.batch.unwrap_or(u64::MAX),
+            open: None,
+            has_ended: false,
+            cells: CellQueue::new(),
+        };
+        let random = &self.env.random;
+        let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+        let replaced = self.scanners.add(id.clone(), call.peer, scanner, self.env.clock.monotonic());
+        let too_many = || Failure::line(StatusCode::SERVICE_UNAVAILABLE, "Unavailable: too many scanners");
+        self.close_all(replaced.ok_or_else(too_many)?);
+        Ok(Reply::created(&format!("{}/{id}", call.url().trim_end_matches('/'))))
+    }
+
+    pub(crate) async fn close_scanner(&self, id: &str) -> Result<Reply> {
+        let entry = self.scanners.remove(id).ok_or_else(Failure::not_found)?;
+        self.close_all(vec![entry]);
+        Ok(Reply::empty(StatusCode::OK))
+    }
+
+    /// Closes scanners that were not used for too long.
+    pub(crate) fn close_expired_scanners(&self) {
+        self.close_all(self.scanners.expired(self.env.clock.monotonic()));
+    }
+
+    /// Closes the servers' scanners, without waiting for it.
+    fn close_all(&self, removed: Vec<Entry>) {
+        if removed.is_empty() {
+            return;
+        }
+        self.env.spawn(TaskClass::Connection, async move {
+            for entry in removed {
+                let open = entry.scanner.lock().await.open.take();
+                if let Some(scanner) = open {
+                    scanner.close().await;
+                }
+            }
+        });
+    }
+
+    /// The next cells of a scanner.
+    pub(crate) async fn next_of_scanner(&self, call: &Call, id: &str) -> Result<Reply> {
+        let media = call.response_media(CELLS_AND_VALUES)?;
+        let rows_max: Option<i32> = call.number("n", StatusCode::NOT_FOUND)?;
+        let cells_max: Option<i32> = call.number("c", StatusCode::NOT_FOUND)?;
+        let scanner = self.scanners.find(id, self.env.clock.monotonic()).ok_or_else(Failure::not_found)?;
+        let mut scanner = scanner.lock().await;
+        if media == Media::Octets {
+            return match self.next_cell(&mut scanner, id).await? {
+                Some(cell) => Ok(value_of(&cell)),
+                None => Ok(Reply::empty(StatusCode::NO_CONTENT)),
+            };
+        }
+        let cells_max =
+            cells_max.and_then(|max| u64::try_from(max).ok()).filter(|max| *max > 0).unwrap_or(scanner.batch);
+        let rows_max =
+            rows_max.and_then(|max| usize::try_from(max).ok()).filter(|max| *max > 0).unwrap_or(usize::MAX);
+        let (mut rows, mut row, mut bytes) = (self.collector(media), Vec::<KeyValue>::new(), 0);
+        let mut count = 0;
+        while count < cells_max && bytes < RESPONSE_BYTES.min(self.options.response_bytes_max / 2) {
+            let Some(cell) = self.next_cell(&mut scanner, id).await? else { break };
+            if row.last().is_some_and(|last| last.view(0).row() != cell.view(0).row()) {
+                if rows.rows() + 1 == rows_max {
+                    scanner.cells.push_front(cell);
+                    break;
+                }
+                rows.add(&row)?;
+                row.clear();
+            }
+            bytes += cell.bytes().len();
+            row.push(cell);
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(Reply::empty(StatusCode::NO_CONTENT));
+        }
+        rows.add(&row)?;
+        Ok(rows.reply().uncached())
+    }
+
+    async fn next_cell(&self, scanner: &mut RowScanner, id: &str) -> Result<Option<KeyValue>> {
+        match scanner.next().await {
+            Ok(cell) => Ok(cell),
+            Err(error) if is_disabled(&error) => {
+                self.scanners.remove(id);
+                Err(Failure::line(StatusCode::GONE, "Gone"))
+            }
+            Err(error) if error.is_class(proto::exception::class::NO_SUCH_COLUMN_FAMILY) => Ok(None),
+            Err(error) if is_missing(&error) => Err(Failure::not_found()),
+            Err(error) => {
+                // A further request must not look like the end of the scan.
+                self.scanners.remove(id);
+                Err(Failure::of(&error))
+            }
+        }
+    }
+}
+
+/// One cell with its row, column and timestamp in headers.
+fn value_of(cell: &KeyValue) -> Reply {
+    let cell = cell.view(0);
+    Reply::of(Media::Octets, bytes::Bytes::copy_from_slice(cell.value))
+        .with(HeaderName::from_static("x-row"), &base64::encode(cell.row()))
+        .with(HeaderName::from_static("x-column"), &base64::encode(&column_of(&cell)))
+        .with(X_TIMESTAMP, &cell.timestamp().to_string())
+        .uncached()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use client::{Client, ClientOptions, Registry};
+
+    use super::*;
+
+    fn scanner(client: &Client) -> RowScanner {
+        RowScanner {
+            table: client.table(TableName::parse("t").unwrap()),
+            scan: Scan::default(),
+            options: ScanOptions::default(),
+            batch: 1,
+            open: None,
+            has_ended: false,
+            cells: CellQueue::new(),
+        }
+    }
+
+    #[test]
+    fn scanners_are_limited_by_client_in_total_and_in_time() {
+        let env = base::testing::env(1);
+        let client = Client::new(env, Registry::rpc(""), ClientOptions::default());
+        let options = RestOptions {
+            scanners_max: 3,
+            scanners_per_client_max: 2,
+            scanner_time: Duration::from_secs(10),
+            ..RestOptions::default()
+        };
+        let (scanners, second) = (Scanners::new(&options), Duration::from_secs);
+        let (one, other) = (IpAddr::from(Ipv4Addr::new(1, 1, 1, 1)), IpAddr::from(Ipv4Addr::new(2, 2, 2, 2)));
+        let add = |id: &str, owner, at| {
+            scanners.add(id.into(), owner, scanner(&client), second(at)).map(|removed| removed.len())
+        };
+        assert_eq!((add("a", one, 0), add("b", one, 1)), (Some(0), Some(0)));
+        assert!(scanners.find("a", second(2)).is_some());
+        assert_eq!(add("c", one, 3), Some(1), "the least recently used one of the same client");
+        assert!(scanners.find("b", second(3)).is_none());
+        assert_eq!((add("d", other, 4), add("e", other, 4)), (Some(0), None), "the total is full");
+        assert_eq!(add("f", other, 13), Some(1), "the scanner last used at 2 is expired");
+        assert!(scanners.find("a", second(13)).is_none() && scanners.find("c", second(13)).is_some());
+    }
+}

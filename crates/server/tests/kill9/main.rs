@@ -14,7 +14,6 @@
 //! * the server starts from every state of the directory;
 //! * rows are whole across families, and snapshots are whole;
 //! * a nonce is executed once, and a condition is met by one change;
-//! * a bulk load of several families happens completely or not at all;
 //! * a creation, truncation or alteration of a table happens completely or not at all;
 //! * all this is so while files move between storage tiers, and each name has bytes of its own.
 //!
@@ -41,7 +40,6 @@ mod choices;
 mod disorder;
 mod forms;
 mod ledger;
-mod loads;
 mod network;
 mod restart;
 mod server;

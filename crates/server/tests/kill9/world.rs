@@ -22,7 +22,6 @@ use crate::choices::RandomChoices;
 use crate::disorder::Disorder;
 use crate::forms::AlteredTable;
 use crate::ledger::Ledger;
-use crate::loads::BulkLoads;
 use crate::network;
 use crate::server::Server;
 use crate::snapshots::Snapshots;
@@ -151,7 +150,6 @@ pub struct World {
     accounts: Arc<Accounts>,
     chains: Arc<Chains>,
     snapshots: Arc<Snapshots>,
-    loads: Arc<BulkLoads>,
     side_tables: Arc<SideTables>,
     kills: u64,
     kills_at_start: u64,
@@ -172,7 +170,6 @@ impl World {
         let ledger = Arc::<Mutex<Ledger>>::default();
         World {
             env,
-            loads: Arc::new(BulkLoads::new(&dir)),
             dir,
             tiers: None,
             images: std::env::var_os("GRAMPUS_KEEP_IMAGES").map(|images| Path::new(&images).join(name)),
@@ -236,7 +233,7 @@ impl World {
     pub fn finish(self) {
         let rows = self.ledger.lock().expect("no holder of this lock panics").len();
         println!("{} kills under load, {} at the start; {rows} rows", self.kills, self.kills_at_start);
-        println!("{}; {}; {}", self.accounts.summary(), self.chains.summary(), self.loads.summary());
+        println!("{}; {}", self.accounts.summary(), self.chains.summary());
         if let Some(tiers) = &self.tiers {
             println!("{}", tiers.summary(&self.dir.join("server.log")));
         }
@@ -275,10 +272,7 @@ impl World {
             let made = self.make_tables(&client.admin()).await;
             return made.map_err(|error| self.report("the first tables", &[error.to_string()]));
         }
-        let wrong = self
-            .side_tables
-            .verify(&self.env, client, &self.data(), &[changed(), BulkLoads::table(), main()])
-            .await;
+        let wrong = self.side_tables.verify(&self.env, client, &self.data(), &[changed(), main()]).await;
         if !wrong.is_empty() {
             return Err(self.report("tables", &wrong));
         }
@@ -297,7 +291,7 @@ impl World {
             let descriptor = lock(table).descriptor().clone();
             admin.create_table(&descriptor, &cells::split_keys(REGIONS)).await?;
         }
-        admin.create_table(&BulkLoads::descriptor(), &[]).await
+        Ok(())
     }
 
     /// Checks the rows that depend on stored content, the table descriptors, and the snapshots.
@@ -311,7 +305,6 @@ impl World {
         let table = client.table(changed());
         wrong.extend(self.accounts.verify(&table).await?);
         wrong.extend(self.chains.verify(&table).await?);
-        wrong.extend(self.loads.verify(&client.table(BulkLoads::table())).await?);
         wrong.extend(self.snapshots.verify(client, &self.choices).await?);
         Ok(wrong)
     }
@@ -372,8 +365,6 @@ impl World {
             let task = self.chains.clone().run(changed.clone(), self.env.clone(), load.clone());
             tasks.push(spawn(Box::pin(task)));
         }
-        let loads = self.loads.clone().run(client.table(BulkLoads::table()), self.env.clone(), load.clone());
-        tasks.push(spawn(Box::pin(loads)));
         tasks.push(spawn(Box::pin(disorder)));
         tasks.push(spawn(Box::pin(changes)));
         tasks

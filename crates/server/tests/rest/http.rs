@@ -81,7 +81,8 @@ impl Connection {
     /// Receives a response.
     pub fn response(&mut self, is_head: bool) -> Response {
         let status_line = self.line();
-        let status = status_line.split(' ').nth(1).unwrap_or_else(|| panic!("{status_line:?}")).parse().unwrap();
+        let status =
+            status_line.split(' ').nth(1).unwrap_or_else(|| panic!("{status_line:?}")).parse().unwrap();
         let mut headers = Vec::new();
         loop {
             let line = self.line();

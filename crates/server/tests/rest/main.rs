@@ -73,7 +73,10 @@ impl Rest {
         command.arg("rest").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let address = output.lines().map_while(Result::ok).find_map(|line| line.split_once("http://").map(|(_, url)| url.to_owned()));
+        let address = output
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once("http://").map(|(_, url)| url.to_owned()));
         let port = address.unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
         (Rest(child), port)
     }
@@ -97,7 +100,10 @@ fn a_gateway_serves_another_process() {
     assert_eq!(put(&mut connection, "r", b"value"), 200);
     let (_reader, reader_port) = Rest::start(&["--zookeeper", &zookeeper, "--port", "0", "--readonly"]);
     let mut reader = Connection::open(reader_port);
-    assert_eq!(reader.request("GET", "/t/r/f:a", &[("Accept", "application/octet-stream")], b"").body, b"value");
+    assert_eq!(
+        reader.request("GET", "/t/r/f:a", &[("Accept", "application/octet-stream")], b"").body,
+        b"value"
+    );
     let refused = reader.request("DELETE", "/t/r", &[], b"");
     assert_eq!((refused.status, refused.text().as_str()), (403, "Forbidden\r\n"));
     let output = text(&server.shell("get 't', 'r'").stdout);
@@ -111,12 +117,17 @@ fn a_gateway_serves_another_process() {
 fn the_examples_of_the_documentation_work() {
     let dir = TempDir::new();
     let (_server, port) = serve(&dir, &[]);
-    let page = include_str!("../../../../docs/rest.md").replace("http://localhost:8080", &format!("http://127.0.0.1:{port}"));
-    let blocks: Vec<&str> = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let page = include_str!("../../../../docs/rest.md")
+        .replace("http://localhost:8080", &format!("http://127.0.0.1:{port}"));
+    let blocks: Vec<&str> =
+        page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     let commands: Vec<&str> = blocks.into_iter().filter(|block| block.contains("curl")).collect();
     assert!(commands.len() > 5, "the page has examples");
     // The blocks run in order in one shell. A request that fails ends it.
-    let script = format!("set -eu\ncurl() {{ command curl -sS --fail-with-body --max-time 60 \"$@\"; echo; }}\n{}", commands.concat());
+    let script = format!(
+        "set -eu\ncurl() {{ command curl -sS --fail-with-body --max-time 60 \"$@\"; echo; }}\n{}",
+        commands.concat()
+    );
     let output = run(Command::new("sh").args(["-c", &script]));
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}\n{}", text(&output.stderr));
@@ -128,7 +139,8 @@ fn the_examples_of_the_documentation_work() {
 #[test]
 fn large_and_malformed_requests_are_refused() {
     let dir = TempDir::new();
-    let (_server, port) = serve(&dir, &["grampus.rest.request.bytes.max=1 MiB", "grampus.rest.response.bytes.max=1 MiB"]);
+    let (_server, port) =
+        serve(&dir, &["grampus.rest.request.bytes.max=1 MiB", "grampus.rest.response.bytes.max=1 MiB"]);
     let mut connection = Connection::open(port);
     create_table(&mut connection);
     assert_eq!(put(&mut connection, "r", &vec![7; 1 << 20]), 200, "a body of the maximum size");
@@ -138,7 +150,11 @@ fn large_and_malformed_requests_are_refused() {
     let bomb = encoder.finish().unwrap();
     assert!(bomb.len() < 1 << 20);
     let headers = [("Content-Type", "application/octet-stream"), ("Content-Encoding", "gzip")];
-    assert_eq!(connection.request("PUT", "/t/r/f:a", &headers, &bomb).status, 413, "decompressed bytes count");
+    assert_eq!(
+        connection.request("PUT", "/t/r/f:a", &headers, &bomb).status,
+        413,
+        "decompressed bytes count"
+    );
     let long = format!("/t/multiget?{}", "row=none&".repeat(6_000));
     assert_eq!(connection.get(&long).status, 404, "a long list of rows is served");
     for (row, size) in [("a1", 700 << 10), ("a2", 700 << 10)] {
@@ -185,7 +201,11 @@ fn slow_clients_and_many_scanners_do_not_affect_others() {
     let mut slow: Vec<TcpStream> = Vec::new();
     for at in 0..60 {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-        let part = if at % 2 == 0 { "GET /t/r HTTP/1.1\r\nHost: loc" } else { "PUT /t/r/f:a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nx" };
+        let part = if at % 2 == 0 {
+            "GET /t/r HTTP/1.1\r\nHost: loc"
+        } else {
+            "PUT /t/r/f:a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nx"
+        };
         stream.write_all(part.as_bytes()).unwrap();
         slow.push(stream);
     }
@@ -214,12 +234,16 @@ fn slow_clients_and_many_scanners_do_not_affect_others() {
 #[test]
 fn foreign_hosts_and_forged_requests_are_refused() {
     let dir = TempDir::new();
-    let (_server, port) = serve(&dir, &["hbase.rest.csrf.enabled=true", "hbase.rest.http.allow.options.method=false"]);
+    let (_server, port) =
+        serve(&dir, &["hbase.rest.csrf.enabled=true", "hbase.rest.http.allow.options.method=false"]);
     let mut connection = Connection::open(port);
     assert_eq!(connection.request("GET", "/", &[("Host", "evil.example")], b"").status, 421);
     let browser = ("User-Agent", "Mozilla/5.0");
     assert_eq!(connection.request("GET", "/", &[browser], b"").status, 200);
     assert_eq!(connection.request("POST", "/namespaces/n", &[browser], b"").status, 400);
-    assert_eq!(connection.request("POST", "/namespaces/n", &[browser, ("X-XSRF-HEADER", "x")], b"").status, 201);
+    assert_eq!(
+        connection.request("POST", "/namespaces/n", &[browser, ("X-XSRF-HEADER", "x")], b"").status,
+        201
+    );
     assert_eq!(connection.request("OPTIONS", "/", &[], b"").status, 403);
 }

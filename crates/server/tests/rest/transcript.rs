@@ -12,7 +12,10 @@ use crate::http::{Connection, Response};
 /// What is replaced in bodies before they are compared; the same list as in
 /// `compat/rest/exchange.py`.
 const REPLACEMENTS: [(&str, &str); 9] = [
-    (r"(?-u)\b1[7-9](?:0000000[1-9]|000000[1-9]|00000[1-9]|0000[1-9]|000[1-9]|00[1-9]|0[1-9]|[1-9])\d*\b", "0"),
+    (
+        r"(?-u)\b1[7-9](?:0000000[1-9]|000000[1-9]|00000[1-9]|0000[1-9]|000[1-9]|00[1-9]|0[1-9]|[1-9])\d*\b",
+        "0",
+    ),
     (r"(?-u)[0-9a-f]{32}", "MD5"),
     (r"(?-u)(?:localhost|127\.0\.0\.1):\d{5}", "HOST:PORT"),
     (r"(?-u)\bgrampus\b", "SERVLET"),
@@ -105,10 +108,20 @@ impl Exchange {
         let is_volatile = Regex::new(VOLATILE).unwrap().is_match(self.name().as_bytes());
         let found_body = if is_volatile { expected_body.clone() } else { normalized(found_body) };
         let headers = expected_headers.iter().filter(|(name, value)| response.header(name) != value.as_str());
-        let mut wrong: Vec<String> =
-            headers.map(|(name, value)| format!("{name}: {value}, found {:?}", response.header(name))).collect();
+        let mut wrong: Vec<String> = headers
+            .map(|(name, value)| format!("{name}: {value}, found {:?}", response.header(name)))
+            .collect();
         // A header that HBase does not send must not be sent either, if clients act on it.
-        for name in ["allow", "cache-control", "content-encoding", "content-type", "location", "x-row", "x-column", "x-timestamp"] {
+        for name in [
+            "allow",
+            "cache-control",
+            "content-encoding",
+            "content-type",
+            "location",
+            "x-row",
+            "x-column",
+            "x-timestamp",
+        ] {
             if response.header(name).is_some() && !expected_headers.contains_key(name) {
                 wrong.push(format!("{name}: {:?} is not expected", response.header(name)));
             }

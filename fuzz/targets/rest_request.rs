@@ -19,7 +19,8 @@ libfuzzer_sys::fuzz_target!(|request: &[u8]| {
     _ = CellSet::of_json(&body);
     _ = CellSet::of_xml(&body);
     _ = CellSet::of_protobuf(&body);
-    let scanners = [ScannerModel::of_json(&body), ScannerModel::of_xml(&body), ScannerModel::of_protobuf(&body)];
+    let scanners =
+        [ScannerModel::of_json(&body), ScannerModel::of_xml(&body), ScannerModel::of_protobuf(&body)];
     for scanner in scanners.into_iter().flatten() {
         _ = rest::filter::parse(&scanner.filter);
     }

@@ -1,6 +1,5 @@
-//! Serves the REST API of a running cluster: `cargo run -p rest --example gateway -- HOST:PORT PORT`,
-//! with the address of ZooKeeper and the port to serve on. A smaller program than the server, for
-//! work on this crate.
+//! Serves the REST API of a running cluster: a smaller program than the server, for work on this
+//! crate. Arguments: the address of ZooKeeper, and the port to serve on.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -87,7 +87,8 @@ def hbase_class_path(tests=True, version="2.5"):
     compat/hbase."""
     name = "hbase" if version == "2.5" else f"hbase-{version}"
     output = os.path.join(TARGET, name)
-    chosen = [] if version == "2.5" else [f"-Dhbase.version={SERVER_VERSIONS[version]}", f"-Dhbase.output={name}"]
+    chosen = [] if version == "2.5" else [f"-Dhbase.version={SERVER_VERSIONS[version]}", f"-Dhbase.output={name}",
+                                              "-Dhbase.excluded=**/FileCheck.java"]
     maven(os.path.join(COMPAT, "hbase"), output, *chosen)
     if tests:
         return f"{output}/classes:{output}/lib/*"

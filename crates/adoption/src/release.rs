@@ -158,6 +158,7 @@ impl Releasing<'_> {
         let record = AdoptionRecord::read(fs, root).await?.unwrap_or_default();
         self.check_volumes().await?;
         self.check_procedures().await?;
+        self.check_lists(&record).await?;
         root.begin_release(fs).await?;
         root.fence_from_hbase(fs).await?;
         let server = self.last_server();
@@ -193,6 +194,25 @@ impl Releasing<'_> {
                 return refused(format!(
                     "{name} exists: some files are on other volumes (grampus.tiers), where HBase would not find them; \
                      move them home before the release"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses tables with lists of store files for versions whose lists have another form.
+    async fn check_lists(&self, record: &AdoptionRecord) -> Result<()> {
+        if self.request.version == Version::V2_5 {
+            return Ok(());
+        }
+        for name in self.root.list_tables(&**self.fs).await? {
+            let table = self.root.read_table_descriptor(&**self.fs, &name).await?;
+            let had_lists = record.file_lists.iter().any(|path| {
+                file_lists::table_of(self.root, &self.root.path().join(path)).is_some_and(|table| table == name)
+            });
+            if had_lists || table.families.values().any(|family| file_lists::needs_list(&table, family)) {
+                return refused(format!(
+                    "table {name} has the store file tracker FILE, whose lists are only written for HBase 2.5"
                 ));
             }
         }

@@ -207,9 +207,12 @@ async fn an_adoption_can_be_killed_anywhere_and_repeated_or_undone() {
 
 #[tokio::test]
 async fn a_released_directory_has_every_cell_in_files() {
-    for (name, version) in [("rootdir-live", Version::V2_5), ("rootdir-clean", Version::V2_6)] {
+    for (name, version) in [("rootdir-live", Version::V2_5), ("rootdir-clean", Version::V2_5)] {
         let (env, fs) = (env(), supported_image(name).await);
         adopted_with(&env, &shared(&fs), &Request::default()).await;
+        let later = Release { version: Version::V2_6 };
+        let refused = release(&env, &shared(&fs), &root(), later, &NoProgress).await;
+        assert!(matches!(&refused, Err(Error::Refused(reason)) if reason.contains("tfile")), "{refused:?}");
         release(&env, &shared(&fs), &root(), Release { version }, &NoProgress).await.unwrap();
         assert_released(&env, &fs, name).await;
     }

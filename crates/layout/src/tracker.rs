@@ -228,6 +228,12 @@ pub async fn listed_names(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<Str
 
 /// The newest complete list in a directory of lists.
 async fn newest_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<NewestList>> {
+    // HBase 2.6 adds a timestamp to the names. Such a list must not count as a missing one.
+    let is_unknown = |name: &str| !name.starts_with('.') && !LIST_NAMES.contains(&name);
+    if let Some(other) = file::list(fs, dir).await?.into_iter().find(|entry| is_unknown(&entry.name)) {
+        let what = "the form of this list of store files (HBase 2.6)".to_string();
+        return Err(crate::Error::Unsupported { file: dir.join(&other.name), what });
+    }
     let mut newest: Option<NewestList> = None;
     for (slot, name) in LIST_NAMES.into_iter().enumerate() {
         let path = dir.join(name);

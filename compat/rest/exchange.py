@@ -35,7 +35,10 @@ def _send(connection, request, path):
         connection.putheader(name, value)
     if request.body or request.method in ("PUT", "POST", "PATCH"):
         connection.putheader("Content-Length", str(len(request.body)))
-    connection.endheaders(request.body)
+    try:
+        connection.endheaders(request.body)
+    except (BrokenPipeError, ConnectionResetError):
+        raise RuntimeError(f"{request.name}: the server closed the connection before it read the request") from None
     response = connection.getresponse()
     body = response.read()
     headers = {name.lower(): value for name, value in response.getheaders() if name.lower() in HEADERS}

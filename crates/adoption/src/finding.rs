@@ -67,8 +67,8 @@ impl Findings {
 
 /// Attributes whose files a server of Grampus cannot read or must not write.
 const UNREADABLE: [&str; 3] = ["ENCRYPTION", "ENCRYPTION_KEY", "IS_MOB"];
-/// Attributes that adoption handles.
-const HANDLED: [&str; 1] = ["hbase.store.file-tracker.impl"];
+/// Attributes that adoption handles, or that have findings of their own.
+const HANDLED: [&str; 2] = ["hbase.store.file-tracker.impl", "COMPRESSION"];
 
 /// The findings in the descriptor of a table. `is_disabled`: the table will not be served, so
 /// features that cannot be served do not prevent an adoption.

@@ -208,7 +208,8 @@ impl Releasing<'_> {
         for name in self.root.list_tables(&**self.fs).await? {
             let table = self.root.read_table_descriptor(&**self.fs, &name).await?;
             let had_lists = record.file_lists.iter().any(|path| {
-                file_lists::table_of(self.root, &self.root.path().join(path)).is_some_and(|table| table == name)
+                file_lists::table_of(self.root, &self.root.path().join(path))
+                    .is_some_and(|table| table == name)
             });
             if had_lists || table.families.values().any(|family| file_lists::needs_list(&table, family)) {
                 return refused(format!(

@@ -204,6 +204,7 @@ pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
         );
     }
     root.remove_entry(fs, layout::identity::MARKER).await?;
+    root.remove_entry(fs, layout::identity::MARKER_BEING_WRITTEN).await?;
     for relative in record.removed_regions.iter().chain(&record.file_lists) {
         root.move_path(fs, &kept(root, relative), &root.path().join(relative)).await?;
     }

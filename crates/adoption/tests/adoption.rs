@@ -242,7 +242,7 @@ async fn assert_released(env: &Env, fs: &MemoryFs, what: &str) {
 #[tokio::test]
 async fn an_interrupted_bulk_load_is_settled_before_the_release() {
     let (env, fs) = (env(), supported_image("rootdir-clean").await);
-    adopted(&env, &shared(&fs)).await;
+    adopted_with(&env, &shared(&fs), &Request::default()).await;
     let files = tree(&fs).await;
     let is_of_family = |path: &&String| path.starts_with("data/ns1/t1/") && path.contains("/cf2/");
     let path = files.keys().filter(is_of_family).find(|path| files[*path].is_some()).unwrap();

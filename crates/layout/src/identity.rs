@@ -20,7 +20,8 @@ use crate::{Error, Result, RootDir, corrupt, file};
 
 /// The marker of this project, a text file.
 pub const MARKER: &str = "grampus.root";
-const MARKER_BEING_WRITTEN: &str = "grampus.root.new";
+/// The name of the marker until it is complete. A crash may leave it.
+pub const MARKER_BEING_WRITTEN: &str = "grampus.root.new";
 const MARKER_TITLE: &str = "Grampus root directory";
 /// The format that the marker states; newer ones are rejected.
 pub const FORMAT: u32 = 1;

@@ -1073,7 +1073,6 @@ pub struct GrampusVolume {
     pub moved_in_bytes: ::core::option::Option<u64>,
     #[prost(uint64, optional, tag = "20")]
     pub moved_out_bytes: ::core::option::Option<u64>,
-    /// Of all volumes of the tier together.
     #[prost(uint64, optional, tag = "21")]
     pub bus_bytes_per_second: ::core::option::Option<u64>,
     #[prost(uint32, optional, tag = "22")]

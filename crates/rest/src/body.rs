@@ -24,6 +24,10 @@ const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 /// Step in which decompressed bytes are counted.
 const STEP_BYTES: usize = 64 << 10;
 
+/// Bytes of a refused body that are read, and how long this takes at most.
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
+const DISCARD_LIMIT: Duration = Duration::from_secs(2);
+
 const TOO_LARGE: Failure = Failure::Page(StatusCode::PAYLOAD_TOO_LARGE);
 const NO_MEMORY: Failure = Failure::Page(StatusCode::SERVICE_UNAVAILABLE);
 
@@ -42,12 +46,19 @@ impl BodyReader {
     /// # Errors
     /// 413 if it is too large, 408 if it is too slow, 503 if there is no memory, 400 if the client
     /// aborts it, 500 if it cannot be decompressed.
-    pub(crate) async fn read(&self, body: Incoming, is_gzip: bool) -> Result<(Bytes, BudgetShare)> {
+    pub(crate) async fn read(&self, mut body: Incoming, is_gzip: bool) -> Result<(Bytes, BudgetShare)> {
         let mut share = BudgetShare::of(&self.budget);
-        if body.size_hint().lower() > self.bytes_max as u64 {
-            return Err(TOO_LARGE);
-        }
-        let received = self.receive(body, &mut share).await?;
+        let received = match body.size_hint().lower() > self.bytes_max as u64 {
+            true => Err(TOO_LARGE),
+            false => self.receive(&mut body, &mut share).await,
+        };
+        let received = match received {
+            Ok(received) => received,
+            Err(failure) => {
+                discard(&self.env, body).await;
+                return Err(failure);
+            }
+        };
         if !is_gzip {
             return Ok((received, share));
         }
@@ -56,7 +67,7 @@ impl BodyReader {
         self.pool.run(move || decompressed(&received, share, bytes_max)).await
     }
 
-    async fn receive(&self, mut body: Incoming, share: &mut BudgetShare) -> Result<Bytes> {
+    async fn receive(&self, body: &mut Incoming, share: &mut BudgetShare) -> Result<Bytes> {
         let clock = &self.env.clock;
         let (started, mut received) = (clock.monotonic(), BytesMut::new());
         let mut first = Bytes::new();
@@ -88,6 +99,23 @@ impl BodyReader {
         }
         Ok(if received.is_empty() { first } else { received.freeze() })
     }
+}
+
+/// Reads the rest of the body of a refused request, within limits. A connection whose request was
+/// not read to its end is closed. A client that still sends would then not see the response, and
+/// its next request would fail.
+pub(crate) async fn discard(env: &Env, mut body: Incoming) {
+    let read = async {
+        let mut len = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            len += frame.data_ref().map_or(0, Bytes::len);
+            if len > DISCARDED_BYTES_MAX {
+                return;
+            }
+        }
+    };
+    // After the limit, the connection is closed.
+    let _ = env.timeout(DISCARD_LIMIT, read).await;
 }
 
 fn decompressed(compressed: &[u8], mut share: BudgetShare, bytes_max: usize) -> Result<(Bytes, BudgetShare)> {

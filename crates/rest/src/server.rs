@@ -12,7 +12,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use web::connections::{ConnectionLimits, accept_all};
 
-use crate::body::BodyReader;
+use crate::body::{BodyReader, discard};
 use crate::call::{Call, accept};
 use crate::compression;
 use crate::escape;
@@ -126,7 +126,13 @@ impl Service {
         headers: HeaderMap,
         body: Incoming,
     ) -> std::result::Result<Reply, Box<Refused>> {
-        let route = self.gateway.check(&method, path, &headers)?;
+        let route = match self.gateway.check(&method, path, &headers) {
+            Ok(route) => route,
+            Err(refused) => {
+                discard(&self.gateway.env, body).await;
+                return Err(refused);
+            }
+        };
         let run = async {
             let query = query.ok_or(Failure::Page(StatusCode::BAD_REQUEST))?;
             let (body, memory) = self.receive(&route, &headers, body).await?;
@@ -147,7 +153,10 @@ impl Service {
         let is_gzip = match coding {
             None | Some(b"" | b"identity") => false,
             Some(coding) if coding.eq_ignore_ascii_case(b"gzip") => true,
-            Some(_) => return Err(Failure::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
+            Some(_) => {
+                discard(&self.gateway.env, body).await;
+                return Err(Failure::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+            }
         };
         let reader = BodyReader {
             env: self.gateway.env.clone(),

@@ -131,7 +131,7 @@ fn the_examples_of_the_documentation_work() {
     let output = run(Command::new("sh").args(["-c", &script]));
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}\n{}", text(&output.stderr));
-    for part in ["\"table\":[{\"name\":\"users\"}]", "dmFsdWUx", "value1"] {
+    for part in ["\"table\":[{\"name\":\"users\"}]", "dmFsdWUx"] {
         assert!(printed.contains(part), "{part} in {printed}");
     }
 }
@@ -167,6 +167,27 @@ fn large_and_malformed_requests_are_refused() {
     garbage.send(b"\x16\x03\x01\x02\x00 no HTTP\r\n\r\n");
     assert_eq!(garbage.response(false).status, 400);
     assert_eq!(connection.get("/t/exists").status, 200);
+}
+
+#[test]
+fn a_client_that_still_sends_sees_the_refusal_and_can_continue() {
+    let dir = TempDir::new();
+    let (_server, port) = serve(&dir, &["grampus.rest.request.bytes.max=1 MiB"]);
+    let mut connection = Connection::open(port);
+    create_table(&mut connection);
+    for (path, len, status) in [("/version", 10, 405), ("/t/r/f:a", 8 << 20, 413)] {
+        connection.send(
+            format!(
+                "PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n\
+                 Content-Length: {len}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        std::thread::sleep(Duration::from_millis(200));
+        connection.send(&vec![7; len]);
+        assert_eq!(connection.response(false).status, status, "{path}");
+        assert_eq!(put(&mut connection, "r", b"next"), 200, "{path}");
+    }
 }
 
 #[test]
@@ -219,6 +240,8 @@ fn slow_clients_and_many_scanners_do_not_affect_others() {
     std::thread::sleep(Duration::from_secs(3));
     // A status may precede the end of the connection.
     while !idle.is_closed() {}
+    // The honest client's connection was idle for too long, too.
+    let mut honest = Connection::open(port);
     // A client that opens scanners without end loses its own.
     let mut ids = Vec::new();
     for _ in 0..7 {

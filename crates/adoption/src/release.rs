@@ -271,7 +271,7 @@ impl Releasing<'_> {
             let region = &row.region;
             let needs_replay =
                 is_damaged || logged.contains(&region.encoded_name()) || self.has_edits(region).await?;
-            // An interrupted bulk load is completed or undone when the region opens.
+            // An interrupted bulk load is completed or rolled back when the region opens.
             let needs_replay =
                 needs_replay || self.reads_namespaces_of(region) || root.has_bulk_load(&**fs, region).await?;
             if needs_replay && fs.stat(&root.region_dir(region)).await?.is_some() {

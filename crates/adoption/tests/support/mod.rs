@@ -122,9 +122,9 @@ pub async fn tree(fs: &MemoryFs) -> Tree {
     walked.into_iter().map(entry).collect()
 }
 
-/// The lines of the expected cells of user tables, sorted. The clone has the cells that `ns1:t1` had
-/// at the snapshot. (The Java client scanned the clone when one of its regions was not open yet, so
-/// its cells are only a part.)
+/// The lines of the expected cells of user tables, sorted. The clone has the cells that `ns1:t1`
+/// had at the snapshot. (The Java client scanned the clone when one of its regions was not open
+/// yet, so its cells are only a part.)
 pub fn expected_cells() -> Vec<String> {
     let text = String::from_utf8(vector("expected-cells.txt")).unwrap();
     let mut lines: Vec<String> =

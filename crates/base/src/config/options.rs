@@ -514,8 +514,8 @@ options! {
         /// The limit is at most three quarters of the memory for REST requests, which is a quarter
         /// of the memory for requests.
         rest_request_bytes_max: u64 = "grampus.rest.request.bytes.max", "64 MiB", bytes;
-        /// Maximum size in bytes of the rows in one REST response, except for stateless scans, which
-        /// are streamed. A larger response is refused (status 413).
+        /// Maximum size in bytes of the rows in one REST response, except for stateless scans,
+        /// which are streamed. A larger response is refused (status 413).
         rest_response_bytes_max: u64 = "grampus.rest.response.bytes.max", "64 MiB", bytes;
         /// Number of rows that a REST scan reads in one call, and the maximum number of rows in one
         /// protobuf frame of a stateless scan.

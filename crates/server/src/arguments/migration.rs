@@ -6,8 +6,8 @@ use clap::Args;
 
 /// Options of `adopt`.
 ///
-/// Exit status: 0 the directory can be adopted, or was adopted; 1 failure; 2 usage error; 3 something
-/// in the directory prevents it; 4 a living HBase may use the directory.
+/// Exit status: 0 the directory can be adopted, or was adopted; 1 failure; 2 usage error; 3
+/// something in the directory prevents it; 4 a living HBase may use the directory.
 #[derive(Debug, Args)]
 pub struct AdoptArguments {
     /// Root directory of HBase (hbase.rootdir): a local directory, or hdfs://HOST:PORT/PATH

@@ -53,9 +53,12 @@ pub fn mutation(
     Ok(Mutation { cluster_ids: cluster_ids(mutation)?, ..decoded })
 }
 
+/// UUIDs of clusters, each with its most significant half first.
+type ClusterIds = Arc<[(u64, u64)]>;
+
 /// The clusters that already have a replicated mutation: a number, then the halves of each id, all
 /// big-endian (`Mutation.CONSUMED_CLUSTER_IDS`).
-fn cluster_ids(mutation: &proto::MutationProto) -> Result<Option<Arc<[(u64, u64)]>>, Refused> {
+fn cluster_ids(mutation: &proto::MutationProto) -> Result<Option<ClusterIds>, Refused> {
     let Some(value) = attribute(&mutation.attribute, CLUSTER_IDS_ATTRIBUTE) else { return Ok(None) };
     let malformed = || Refused::malformed("the ids of the clusters cannot be decoded");
     let (count, ids) = value.split_first_chunk().ok_or_else(malformed)?;

@@ -90,8 +90,7 @@ impl LoadedBlock {
     /// The header of the block.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) never occurs for a block that a [`Reader`] has
-    /// loaded.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes were changed since they were loaded.
     pub fn header(&self, file: &Reader) -> Result<BlockHeader> {
         let header =
             Header::parse(&self.on_disk).map_err(|fault| fault.at(file.path(), self.block.offset()))?;

@@ -114,7 +114,8 @@ impl<'a> LogPrinter<'a> {
             }
             is_first = false;
             if !self.form.rows_only {
-                let edit_bytes = LIST_BYTES + cells.iter().map(heap_bytes).sum::<usize>();
+                let edit_bytes =
+                    LIST_BYTES + cells.iter().map(|cell| heap_bytes(&cell.view(0))).sum::<usize>();
                 writeln!(self.out, "edit heap size: {edit_bytes}\nposition: {}", entry.end)?;
             }
         }
@@ -126,13 +127,7 @@ impl<'a> LogPrinter<'a> {
 }
 
 /// Bytes that a cell takes in HBase's memory, which HBase prints (`KeyValue.heapSize`).
-fn heap_bytes(cell: &KeyValue) -> usize {
-    let array = (ARRAY_HEADER_BYTES + cell.bytes().len()).next_multiple_of(OBJECT_ALIGNMENT);
-    CELL_OVERHEAD_BYTES + array
-}
-
-/// The same of a view.
-fn heap_bytes_of(cell: &Cell<'_>) -> usize {
+fn heap_bytes(cell: &Cell<'_>) -> usize {
     let array = (ARRAY_HEADER_BYTES + cell.serialized_len()).next_multiple_of(OBJECT_ALIGNMENT);
     CELL_OVERHEAD_BYTES + array
 }

@@ -19,10 +19,10 @@ pub(super) struct Position {
 
 /// The first cell of the file, or of a row and the rows after it.
 pub(super) async fn first(file: &Arc<Reader>, row: Option<&[u8]>) -> Result<Position, Error> {
-    let mut position = Position { cursor: file.cursor(), pinned: Pinned::new(None) };
+    let (mut cursor, mut pinned) = (file.cursor(), Pinned::new(None));
     let key = KeyBuf::first_on_row(row.unwrap_or_default());
-    position.drive(|cursor, source| cursor.seek(key.as_slice(), source)).await?;
-    Ok(position)
+    drive(&mut pinned, |source| cursor.seek(key.as_slice(), source)).await?;
+    Ok(Position { cursor, pinned })
 }
 
 impl Position {
@@ -33,26 +33,27 @@ impl Position {
 
     /// Moves to the next cell.
     pub(super) async fn next(&mut self) -> Result<(), Error> {
-        self.drive(|cursor, source| cursor.next(source)).await
+        let Position { cursor, pinned } = self;
+        drive(pinned, |source| cursor.next(source)).await
     }
+}
 
-    /// Repeats a step and loads the blocks that it misses.
-    async fn drive(
-        &mut self,
-        mut step: impl FnMut(&mut Cursor, &dyn BlockSource) -> Result<(), Stop>,
-    ) -> Result<(), Error> {
-        loop {
-            match step(&mut self.cursor, &self.pinned) {
-                Ok(()) => {
-                    // The cursor holds its current block itself.
-                    self.pinned.clear();
-                    return Ok(());
-                }
-                Err(Stop::Failed(error)) => return Err(error.into()),
-                Err(Stop::Miss(miss)) => {
-                    for block in &miss.blocks {
-                        self.pinned.supply(block.file.load(block).await?);
-                    }
+/// Repeats a step until it succeeds, and loads the blocks that it misses.
+pub(super) async fn drive<T>(
+    pinned: &mut Pinned,
+    mut step: impl FnMut(&dyn BlockSource) -> Result<T, Stop>,
+) -> Result<T, Error> {
+    loop {
+        match step(pinned) {
+            Ok(done) => {
+                // A cursor holds its current block itself.
+                pinned.clear();
+                return Ok(done);
+            }
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Miss(miss)) => {
+                for block in &miss.blocks {
+                    pinned.supply(block.file.load(block).await?);
                 }
             }
         }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use base::text::to_string_binary;
 use cell::CellOrder;
-use cell::schema::Compression;
 use hfile::info::names;
-use hfile::{BloomDescription, Pinned, Reader, Stop};
+use hfile::{BloomDescription, Pinned, Reader};
 
+use super::cells::drive;
 use super::key::{format_key, format_optional};
 use crate::Error;
 
@@ -25,7 +25,7 @@ pub(super) async fn print(out: &mut dyn Write, file: &Arc<Reader>, name: &str) -
     print_reader(out, file, name)?;
     print_trailer(out, file)?;
     print_info(out, file)?;
-    let middle = middle_key(file).await?;
+    let middle = drive(&mut Pinned::new(None), |source| file.middle_key(source)).await?;
     writeln!(out, "Mid-key: {}", format_optional(middle.as_deref()))?;
     print_bloom(out, "Bloom filter:", file.bloom_description())?;
     print_bloom(out, "Delete Family Bloom filter:", file.delete_family_bloom_description())
@@ -35,7 +35,7 @@ fn print_reader(out: &mut dyn Write, file: &Reader, name: &str) -> Result<(), Er
     let info = file.info();
     let number = |name| info.get(name).and_then(|value| integer(value)).unwrap_or(0);
     let first = file.root_index_entries().next().map(|entry| entry.key);
-    let compression = codec_name(file.trailer().compression).to_lowercase();
+    let compression = file.trailer().compression.name().to_lowercase();
     // HBase prints the bytes of its index objects here.
     writeln!(out, "Block index size as per heapsize: {}", file.root_index_bytes())?;
     writeln!(out, "reader={name},\n    compression={compression},\n{CACHE_FLAGS}")?;
@@ -61,7 +61,7 @@ fn print_trailer(out: &mut dyn Write, file: &Reader) -> Result<(), Error> {
         format!("metaIndexCount={}", trailer.meta_index_count),
         format!("totalUncomressedBytes={}", trailer.total_plain_bytes),
         format!("entryCount={}", trailer.entry_count),
-        format!("compressionCodec={}", codec_name(trailer.compression)),
+        format!("compressionCodec={}", trailer.compression.name()),
         format!("uncompressedDataIndexSize={}", trailer.data_index_plain_bytes),
         format!("numDataIndexLevels={}", trailer.data_index_levels),
         format!("firstDataBlockOffset={first}"),
@@ -72,10 +72,6 @@ fn print_trailer(out: &mut dyn Write, file: &Reader) -> Result<(), Error> {
         format!("minorVersion={}", trailer.minor),
     ];
     Ok(writeln!(out, "Trailer:\n    {}", lines.join(",\n    "))?)
-}
-
-fn codec_name(compression: Compression) -> &'static str {
-    compression.name()
 }
 
 fn print_info(out: &mut dyn Write, file: &Reader) -> Result<(), Error> {
@@ -122,21 +118,6 @@ fn integer(value: &[u8]) -> Option<i64> {
         4 => Some(i64::from(i32::from_be_bytes(*value.first_chunk()?))),
         8 => Some(i64::from_be_bytes(*value.first_chunk()?)),
         _ => None,
-    }
-}
-
-async fn middle_key(file: &Arc<Reader>) -> Result<Option<Vec<u8>>, Error> {
-    let mut pinned = Pinned::new(None);
-    loop {
-        match file.middle_key(&pinned) {
-            Ok(key) => return Ok(key),
-            Err(Stop::Failed(error)) => return Err(error.into()),
-            Err(Stop::Miss(miss)) => {
-                for block in &miss.blocks {
-                    pinned.supply(block.file.load(block).await?);
-                }
-            }
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use cell::Cell;
 use wal::Entry;
 
 use super::text::shown_tags;
-use super::{LogForm, heap_bytes_of};
+use super::{LogForm, heap_bytes};
 use crate::Error;
 use crate::hfile::type_name;
 
@@ -57,7 +57,7 @@ fn action(form: LogForm, cell: &Cell<'_>) -> String {
         action += &format!(",\"value\":{}", string(&to_string_binary(cell.value)));
     }
     action +=
-        &format!(",\"timestamp\":\"{}\",\"total_size_sum\":\"{}\"}}", cell.timestamp(), heap_bytes_of(cell));
+        &format!(",\"timestamp\":\"{}\",\"total_size_sum\":\"{}\"}}", cell.timestamp(), heap_bytes(cell));
     action
 }
 

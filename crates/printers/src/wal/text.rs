@@ -7,7 +7,7 @@ use base::text::to_string_binary;
 use cell::{Cell, tags};
 use wal::Entry;
 
-use super::{LogForm, heap_bytes_of};
+use super::{LogForm, heap_bytes};
 use crate::Error;
 use crate::hfile::type_name;
 
@@ -54,7 +54,7 @@ fn print_cell(out: &mut dyn Write, form: LogForm, cell: &Cell<'_>) -> Result<(),
     if form.values {
         writeln!(out, "    value: {}", to_string_binary(cell.value))?;
     }
-    Ok(writeln!(out, "cell total size sum: {}", heap_bytes_of(cell))?)
+    Ok(writeln!(out, "cell total size sum: {}", heap_bytes(cell))?)
 }
 
 /// The tags of a cell, each as `type:value`.

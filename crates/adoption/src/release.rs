@@ -375,19 +375,8 @@ impl Releasing<'_> {
             .iter()
             .filter_map(|path| file_lists::table_of(root, &root.path().join(path)))
             .collect();
-        let meta = MetaRow {
-            region: RegionInfo::meta(),
-            server: None,
-            start_code: None,
-            open_seq_num: None,
-            target: None,
-            state: None,
-            daughters: Vec::new(),
-            merged_from: Vec::new(),
-        };
         let mut descriptors = BTreeMap::new();
-        for row in catalog.regions.iter().chain([&meta]) {
-            let region = &row.region;
+        for region in catalog.regions.iter().map(|row| &row.region).chain([&RegionInfo::meta()]) {
             let Some(table) = self.descriptor(&mut descriptors, &region.table).await? else { continue };
             for family in table.families.values() {
                 let is_listed = file_lists::needs_list(&table, family) || had_lists.contains(&table.name);

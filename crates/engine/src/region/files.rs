@@ -83,7 +83,7 @@ pub(crate) async fn open_files(
     for listed in tracker.load(StoreDir { fs, root, region: info, family }).await? {
         files.push(open_listed(fs, root, cache, info, family, &listed).await?);
     }
-    // A bulk loaded file replaces no file of the store, whatever it replaced where it was written.
+    // A bulk loaded file may name files that it replaced in another store.
     let own = files.iter().filter(|file| !file.is_bulk_loaded());
     let replaced: Vec<String> =
         own.flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();

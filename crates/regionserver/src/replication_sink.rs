@@ -16,7 +16,7 @@
 //!
 //! Source: HBase `ReplicationSink`, `HFileReplicator`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -84,6 +84,8 @@ type ClusterIds = Arc<[(u64, u64)]>;
 #[derive(Default)]
 struct Work {
     groups: Vec<Group>,
+    // Positions of the groups.
+    known_groups: HashMap<(TableName, ClusterIds), usize>,
     loads: Vec<(TableName, ClusterIds, LoadEvent, String)>,
     entries: u64,
     last_write_ms: u64,
@@ -94,6 +96,23 @@ struct Group {
     table: TableName,
     cluster_ids: ClusterIds,
     mutations: Vec<Mutation>,
+}
+
+impl Group {
+    /// Adds a cell. It belongs to the last mutation if that has the same row and type, and is of the
+    /// same entry.
+    fn add(&mut self, row: Bytes, cell: KeyValue, continues_mutation: bool) {
+        match self.mutations.last_mut() {
+            Some(mutation) if continues_mutation => mutation.cells.push(cell),
+            _ => {
+                let is_put = cell.view(0).kind() == CellType::Put;
+                let mutation =
+                    if is_put { Mutation::put(row, vec![cell]) } else { Mutation::delete(row, vec![cell]) };
+                let cluster_ids = Some(self.cluster_ids.clone());
+                self.mutations.push(Mutation { cluster_ids, ..mutation });
+            }
+        }
+    }
 }
 
 impl ReplicationSink {
@@ -186,6 +205,7 @@ impl Work {
             let ids = key.cluster_ids.iter().chain(&key.cluster_id);
             let cluster_ids: ClusterIds = ids.map(|id| (id.most_sig_bits, id.least_sig_bits)).collect();
             let is_known = cluster_ids.contains(&own_id);
+            let mut group = None;
             let mut last: Option<(Bytes, CellType)> = None;
             for _ in 0..entry.associated_cell_count() {
                 let cell =
@@ -202,7 +222,8 @@ impl Work {
                 let row = cell.bytes().slice_ref(view.row());
                 let kind = view.kind();
                 let continues = last.as_ref().is_some_and(|(of, like)| *of == row && *like == kind);
-                work.add(&table, &cluster_ids, row.clone(), cell, continues);
+                let group = *group.get_or_insert_with(|| work.group_of(&table, &cluster_ids));
+                work.groups[group].add(row.clone(), cell, continues);
                 last = Some((row, kind));
             }
             if is_known {
@@ -214,32 +235,13 @@ impl Work {
         Ok(work)
     }
 
-    fn add(
-        &mut self,
-        table: &TableName,
-        cluster_ids: &ClusterIds,
-        row: Bytes,
-        cell: KeyValue,
-        continues_mutation: bool,
-    ) {
-        let at =
-            self.groups.iter().position(|group| group.table == *table && group.cluster_ids == *cluster_ids);
-        let at = at.unwrap_or_else(|| {
-            let (table, cluster_ids) = (table.clone(), cluster_ids.clone());
+    /// The position of the group of the entry's mutations.
+    fn group_of(&mut self, table: &TableName, cluster_ids: &ClusterIds) -> usize {
+        *self.known_groups.entry((table.clone(), cluster_ids.clone())).or_insert_with_key(|key| {
+            let (table, cluster_ids) = key.clone();
             self.groups.push(Group { table, cluster_ids, mutations: Vec::new() });
             self.groups.len() - 1
-        });
-        let group = &mut self.groups[at];
-        match group.mutations.last_mut() {
-            Some(mutation) if continues_mutation => mutation.cells.push(cell),
-            _ => {
-                let is_put = cell.view(0).kind() == CellType::Put;
-                let mutation =
-                    if is_put { Mutation::put(row, vec![cell]) } else { Mutation::delete(row, vec![cell]) };
-                let cluster_ids = Some(group.cluster_ids.clone());
-                group.mutations.push(Mutation { cluster_ids, ..mutation });
-            }
-        }
+        })
     }
 
     /// Bulk loads are applied, if they are to be replicated. All other markers concern only the

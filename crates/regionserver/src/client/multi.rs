@@ -19,6 +19,8 @@ mod mutation_batch;
 mod parts;
 mod unfinished;
 
+use std::sync::Arc;
+
 use base::budget::BudgetShare;
 use base::turns;
 use bytes::Bytes;
@@ -30,7 +32,6 @@ use engine::Region;
 use engine::region::BatchReader;
 use proto::exception::{Answer, JavaException, class};
 use rpc::CellBlock;
-use std::sync::Arc;
 use tracing::warn;
 use wire::convert::gets::{GetRequestKind, Gets};
 use wire::convert::mutations::{MutationError, Mutations};
@@ -578,9 +579,11 @@ impl MultiCall<'_> {
         }
     }
 
-    /// Submits the collected mutations to the region.
+    /// Submits the collected mutations to the region, if there are any.
     async fn submit_chunk(&mut self, region: &Region, batch: &mut MutationBatch) {
-        Box::pin(batch.submit_chunk(self.server, region)).await;
+        if batch.has_chunk() {
+            Box::pin(batch.submit_chunk(self.server, region)).await;
+        }
     }
 
     /// Applies the collected mutations and adds an entry for each.
@@ -588,6 +591,9 @@ impl MultiCall<'_> {
         &mut self,
         RegionActionState { region, answer, batch, .. }: &mut RegionActionState<'_>,
     ) {
+        if batch.is_empty() {
+            return;
+        }
         self.submit_chunk(region, batch).await;
         let batch = std::mem::take(batch);
         Box::pin(batch.finish(self.server, region, self.context.client.as_deref(), answer)).await;

@@ -75,13 +75,16 @@ impl MutationBatch {
         }
     }
 
+    /// Whether mutations are collected that are not submitted.
+    pub(super) fn has_chunk(&self) -> bool {
+        !self.chunk.mutations.is_empty()
+    }
+
     /// Submits the collected mutations to the region, which adds them to the memstore and the log's
     /// queue. [`finish`](Self::finish) waits until they are durable and visible.
     pub(super) async fn submit_chunk(&mut self, server: &RegionServer, region: &Region) {
         let BatchChunk { indexes, mutations, .. } = std::mem::take(&mut self.chunk);
-        if mutations.is_empty() {
-            return;
-        }
+        debug_assert!(!mutations.is_empty(), "a chunk has mutations");
         self.begun.get_or_insert_with(|| server.env().clock.monotonic());
         self.kinds |= MutationKinds::in_batch(&mutations);
         let pending = region.begin_batch(mutations).await;
@@ -96,7 +99,7 @@ impl MutationBatch {
         client: Option<&ClientIdentity>,
         answer: &mut RegionAnswer,
     ) {
-        debug_assert!(self.chunk.mutations.is_empty(), "all mutations are submitted before the wait");
+        debug_assert!(!self.has_chunk(), "all mutations are submitted before the wait");
         let MutationBatch { submitted, kinds, begun: Some(begun), .. } = self else { return };
         let mut outcomes = Vec::with_capacity(submitted.len());
         for (indexes, pending) in submitted {

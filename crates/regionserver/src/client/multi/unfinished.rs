@@ -16,7 +16,8 @@ use crate::users::ClientIdentity;
 /// The results of a region action, and a batch whose results are not known yet.
 pub(super) struct UnfinishedRegion {
     pub(super) answer: RegionAnswer,
-    batch: Option<(Arc<Region>, MutationBatch)>,
+    // Boxed, because calls that only read have none.
+    batch: Option<Box<(Arc<Region>, MutationBatch)>>,
 }
 
 impl From<RegionAnswer> for UnfinishedRegion {
@@ -29,7 +30,7 @@ impl From<RegionAnswer> for UnfinishedRegion {
 impl UnfinishedRegion {
     /// The results of a region action before its last batch, all chunks of which are submitted.
     pub(super) fn new(answer: RegionAnswer, region: &Arc<Region>, batch: MutationBatch) -> UnfinishedRegion {
-        UnfinishedRegion { answer, batch: (!batch.is_empty()).then(|| (region.clone(), batch)) }
+        UnfinishedRegion { answer, batch: (!batch.is_empty()).then(|| Box::new((region.clone(), batch))) }
     }
 
     /// Whether all results are known.
@@ -40,7 +41,8 @@ impl UnfinishedRegion {
     /// Waits for the batch. Returns all results.
     pub(super) async fn finish(self, server: &RegionServer, client: Option<&ClientIdentity>) -> RegionAnswer {
         let UnfinishedRegion { mut answer, batch } = self;
-        if let Some((region, batch)) = batch {
+        if let Some(batch) = batch {
+            let (region, batch) = *batch;
             batch.finish(server, &region, client, &mut answer).await;
         }
         answer
@@ -74,7 +76,7 @@ impl UnfinishedRegions {
 
     pub(super) fn push(&mut self, unfinished: UnfinishedRegion) {
         self.len_bytes += unfinished.answer.len();
-        if let Some((region, _)) = &unfinished.batch {
+        if let Some((region, _)) = unfinished.batch.as_deref() {
             let is_new = self.with_batch.insert(region.encoded_name().clone());
             debug_assert!(is_new, "a region's batch is finished before its next actions run");
         }

@@ -99,8 +99,8 @@ struct Group {
 }
 
 impl Group {
-    /// Adds a cell. It belongs to the last mutation if that has the same row and type, and is of the
-    /// same entry.
+    /// Adds a cell. It belongs to the last mutation if that has the same row and type, and is of
+    /// the same entry.
     fn add(&mut self, row: Bytes, cell: KeyValue, continues_mutation: bool) {
         match self.mutations.last_mut() {
             Some(mutation) if continues_mutation => mutation.cells.push(cell),

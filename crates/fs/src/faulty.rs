@@ -98,6 +98,7 @@ impl Shared {
                 Err(planned(operation, path))
             }
             Some(Fault::NoSpace) => Err(Error::NoSpace { path: path.clone() }),
+            Some(Fault::VolumeFull) => Err(Error::VolumeFull { path: path.clone() }),
             Some(_) => Err(planned(operation, path)),
         }
     }

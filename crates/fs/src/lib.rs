@@ -116,6 +116,12 @@ pub enum Error {
         /// The file that was written.
         path: FilePath,
     },
+    /// The disk of this file is full, but others have space: write another file instead.
+    #[error("{path}: no space left on its disk, but on others")]
+    VolumeFull {
+        /// The file that was written.
+        path: FilePath,
+    },
     /// The process (or the system) has no free file descriptor: close files or raise the limit,
     /// then retry.
     #[error(

@@ -99,6 +99,7 @@ fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::NotFound { .. }) => "not found",
         Err(Error::AlreadyExists { .. }) => "exists",
         Err(Error::NoSpace { .. }) => "no space",
+        Err(Error::VolumeFull { .. }) => "volume full",
         Err(Error::PastEnd { .. }) => "past end",
         Err(Error::Locked { .. }) => "locked",
         Err(Error::TakenOver { .. }) => "taken over",

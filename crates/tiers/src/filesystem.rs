@@ -23,7 +23,7 @@ use crate::sweep;
 use crate::target::Target;
 use crate::tier::Tier;
 use crate::tier_status::TierStatus;
-use crate::volume::{Announced, Health, Volume};
+use crate::volume::{Announced, Health, Volume, bytes_for_names};
 use crate::writer::TieredWriter;
 
 /// A [`FileSystem`] over tiers; see the documentation of the crate. Clones share it.
@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) home: Arc<dyn FileSystem>,
     pub(crate) tiers: Vec<Tier>,
     volumes: HashMap<String, Arc<Volume>>,
+    /// The volumes of all tiers.
+    candidates: Arc<[Arc<Volume>]>,
     placement: Placement,
     /// Renames and deletions hold it for reading. The step of a move that replaces a name holds it
     /// for writing: a file that was deleted meanwhile must not get its name back. It is held across
@@ -59,11 +61,13 @@ impl TieredFs {
     ) -> Result<TieredFs> {
         let all = tiers.iter().flat_map(|tier| &tier.volumes).filter(|volume| !volume.is_home());
         let volumes = all.map(|volume| (volume.id().to_owned(), volume.clone())).collect();
+        let candidates = tiers.iter().flat_map(|tier| tier.volumes.iter().cloned()).collect();
         let shared = Shared {
             env: env.clone(),
             home,
             tiers,
             volumes,
+            candidates,
             placement,
             names: RwLock::new(()),
             heat: Heat::default(),
@@ -114,7 +118,7 @@ impl TieredFs {
                 free_bytes: sum.free_bytes + space.free_bytes,
             },
         );
-        let names = home.filter(|home| home.free_bytes < HOME_FREE_BYTES_MIN.min(sum.free_bytes));
+        let names = home.filter(|home| home.free_bytes < bytes_for_names(*home).min(sum.free_bytes));
         Ok(names.or(Some(sum).filter(|sum| sum.total_bytes > 0)).or(home))
     }
 
@@ -240,15 +244,12 @@ impl Shared {
             // A volume that fails is not chosen again, so that the loop ends.
             while let Some(volume) = choose(&self.tiers[at].volumes, purpose.expected_bytes) {
                 let created = match volume.is_home() {
-                    true => self.home.create_for(path, purpose).await,
+                    true => self.create_at_home(volume, path, purpose).await,
                     false => self.create_on(volume, path, purpose).await,
                 };
                 match created {
                     Ok(writer) => return Ok(writer),
                     Err(error) => {
-                        if volume.is_home() {
-                            volume.record_error(&error);
-                        }
                         if volume.health() == Health::Good {
                             return Err(error);
                         }
@@ -257,7 +258,24 @@ impl Shared {
                 }
             }
         }
-        Err(last)
+        // Everything else is full: the file takes the space that the home keeps for names.
+        match self.candidates.iter().find(|volume| volume.is_home() && volume.health() == Health::Good) {
+            Some(home) => self.create_at_home(home, path, purpose).await,
+            None => Err(last),
+        }
+    }
+
+    /// Creates a file on the volume of all names, where it needs no link.
+    async fn create_at_home(
+        &self,
+        volume: &Arc<Volume>,
+        path: &FilePath,
+        purpose: &Purpose,
+    ) -> Result<Box<dyn FileWriter>> {
+        let announced = Announced::new(volume, purpose.expected_bytes);
+        let created = self.home.create_for(path, purpose).await;
+        let inner = created.inspect_err(|error| volume.record_error(error))?;
+        Ok(Box::new(TieredWriter::new(inner, path, announced, self.candidates.clone())))
     }
 
     /// Creates a file on a volume, and a link to it. The name on the volume is durable before the
@@ -290,7 +308,7 @@ impl Shared {
         let announced = Announced::new(volume, purpose.expected_bytes);
         let inner = volume.fs().create_for(&target.path(), purpose).await.map_err(failed)?;
         volume.fs().sync_dir(&target.path().parent()).await.map_err(failed)?;
-        Ok((Box::new(TieredWriter::new(inner, path, announced)), target))
+        Ok((Box::new(TieredWriter::new(inner, path, announced, self.candidates.clone())), target))
     }
 
     /// Removes the bytes of a file without a name. What remains after an error is removed by the
@@ -386,8 +404,6 @@ impl Shared {
 
 /// A disk that does not answer a poll within this time gets no new files.
 const POLL_LIMIT: Duration = Duration::from_secs(5);
-/// The home needs this much space for links, descriptors and other small files.
-const HOME_FREE_BYTES_MIN: u64 = 256 << 20;
 
 pub(crate) fn place(status: &FileStatus) -> Place {
     target(status).map_or(Place::Home, Place::Volume)

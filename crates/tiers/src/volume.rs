@@ -15,6 +15,8 @@ use crate::volume_status::VolumeStatus;
 
 /// The file that identifies a volume.
 const IDENTITY: &str = "grampus.volume";
+/// The home keeps at most this much space for names.
+const NAMES_BYTES_MAX: u64 = 256 << 20;
 
 /// Measurements of a volume's device, by which the volume for a new file is chosen, and which the
 /// operator sees.
@@ -180,10 +182,19 @@ impl Volume {
     }
 
     /// Whether the disk has space for `bytes` more bytes next to the files that are being written,
-    /// as far as is known.
+    /// as far as is known. The home keeps four times the space that names need: the logs and other
+    /// files that are already being written grow into it.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         let announced = self.lock().announced_bytes;
-        self.space().is_none_or(|space| space.free_bytes.saturating_sub(announced) > bytes)
+        self.space().is_none_or(|space| {
+            let kept = if self.is_home { 4 * bytes_for_names(space) } else { 0 };
+            space.free_bytes.saturating_sub(announced) > bytes.saturating_add(kept)
+        })
+    }
+
+    /// Whether the disk has more than `bytes` free bytes, also those that the home keeps for names.
+    pub(crate) fn has_free(&self, bytes: u64) -> bool {
+        self.space().is_none_or(|space| space.free_bytes > bytes)
     }
 
     /// The share of the disk that is used, from 0 to 1; 0 if unknown.
@@ -345,6 +356,11 @@ pub(crate) async fn read_identity(fs: &dyn FileSystem) -> Result<Option<(String,
     }
 }
 
+/// Free bytes that the home needs for links, descriptors and other small files.
+pub(crate) fn bytes_for_names(home: DiskSpace) -> u64 {
+    NAMES_BYTES_MAX.min(home.total_bytes / 8)
+}
+
 /// The error of a call on a volume, with the name of the file that the caller knows.
 fn renamed(error: Error, path: &FilePath, directory: &str) -> Error {
     let path = path.clone();
@@ -352,6 +368,7 @@ fn renamed(error: Error, path: &FilePath, directory: &str) -> Error {
         Error::NotFound { .. } => Error::NotFound { path },
         Error::AlreadyExists { .. } => Error::AlreadyExists { path },
         Error::NoSpace { .. } => Error::NoSpace { path },
+        Error::VolumeFull { .. } => Error::VolumeFull { path },
         Error::NoDescriptor { operation, .. } => Error::NoDescriptor { path, operation },
         Error::PastEnd { end, .. } => Error::PastEnd { path, end },
         Error::Locked { .. } => Error::Locked { path },

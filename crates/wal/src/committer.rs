@@ -231,10 +231,10 @@ impl Committer {
             return Ok(());
         }
         let Err(mut failure) = self.write_when_space(group).await else { return Ok(()) };
-        for _ in 0..NEW_FILES_MAX {
-            if is_taken_over(&failure) {
-                break;
-            }
+        let mut failures = 0;
+        while failures < NEW_FILES_MAX && !is_taken_over(&failure) {
+            // Other disks may be full too. When the last one is, the error is another one.
+            failures += usize::from(!matches!(failure, fs::Error::VolumeFull { .. }));
             warn!(error = %failure, edits = group.len(), "cannot write to a log file; retrying in a new one");
             let written = match self.abandon_file().await {
                 Ok(()) => self.write_when_space(group).await,

@@ -360,6 +360,10 @@ impl IndexBuilder {
     async fn scan_entry(&mut self, scanner: &mut EntryScanner) -> Result<Option<Tail>> {
         match scanner.next().await? {
             ScanStep::Entry(location) => {
+                // Without a checksum, damage shows only in the cells, which a replay would refuse.
+                if self.continues_past_damage && scanner.format == Some(LogFormat::Plain) {
+                    scanner.load(&location).await?;
+                }
                 // A long entry was checked in pieces, so its key may no longer be in memory.
                 scanner.load_key(&location).await?;
                 self.add_entry(scanner, &location)?;

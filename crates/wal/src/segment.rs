@@ -114,7 +114,7 @@ impl Segment {
         let wanted = bytes.max(reserve);
         match self.writer.reserve(wanted).await {
             Ok(()) => self.reserved_to = len + wanted,
-            Err(fs::Error::NoSpace { .. }) => (),
+            Err(fs::Error::NoSpace { .. } | fs::Error::VolumeFull { .. }) => (),
             Err(error) => return Err(error),
         }
         Ok(())

@@ -191,7 +191,7 @@ async fn logs_of_a_dead_server_are_adopted_and_removed_with_their_directory() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_costs_a_file_and_no_edit() {
     for operation in [Operation::Sync, Operation::Append, Operation::Reserve] {
-        for fault in [Fault::Fail, Fault::FailAfter, Fault::NoSpace, Fault::Tear] {
+        for fault in [Fault::Fail, Fault::FailAfter, Fault::NoSpace, Fault::VolumeFull, Fault::Tear] {
             let env = testing::env(5);
             let memory = MemoryFs::new();
             let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
@@ -209,7 +209,11 @@ async fn a_failed_write_costs_a_file_and_no_edit() {
             assert_eq!(acks.committed(), [1, 2, 3]);
             assert_eq!(fatal.count(), 0);
             // Reserved zeros only make a log faster, and an append that found no space is retried.
-            let harmless = operation != Operation::Sync && fault == Fault::NoSpace;
+            let harmless = match operation {
+                Operation::Reserve => [Fault::NoSpace, Fault::VolumeFull].contains(&fault),
+                Operation::Append => fault == Fault::NoSpace,
+                _ => false,
+            };
             assert_eq!(log.statistics().failures, u64::from(!harmless), "{fault:?} {operation:?}");
             let paths = logs(&memory, "WALs/s").await;
             assert_eq!(paths.len(), if harmless { 1 } else { 2 });
@@ -217,6 +221,23 @@ async fn a_failed_write_costs_a_file_and_no_edit() {
             assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 3);
         }
     }
+}
+
+/// Each new file may be on another full disk.
+#[tokio::test(start_paused = true)]
+async fn any_number_of_full_disks_costs_no_edit() {
+    let env = testing::env(5);
+    let memory = MemoryFs::new();
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+    let acks = Acks::new();
+    disk.add(Rule::new(Fault::VolumeFull).on(Operation::Append).times(20));
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    assert_eq!((disk.faults(), acks.committed()), (20, vec![1]));
+    assert_eq!(fatal.count(), 0);
+    let index = recovery::scan(&memory, &logs(&memory, "WALs/s").await).await.unwrap();
+    assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,3 +154,20 @@ async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter() {
     assert!(matches!(tail.ending, Ending::Torn(_)), "a killed process leaves an end mark: {tail:?}");
     assert!(zeroed.stat(&path).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn malformed_cells_of_a_log_without_checksums_are_found() {
+    let (whole, path) = (include_bytes!("vectors/wal-plain.wal"), FilePath::new("WALs/s/log"));
+    let memory = MemoryFs::new();
+    memory.put(&path, &whole[..]);
+    let (entries, _) = read_all(&memory, &path).await.unwrap();
+    for entry in &entries {
+        // The first cell's length of its row.
+        let at = entry.end as usize - entry.cells.len() + 12;
+        let damaged = changed(&memory, &path, |bytes| bytes[at] = 0xff);
+        let index = recovery::scan_past_damage(&damaged, std::slice::from_ref(&path)).await.unwrap();
+        let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
+        assert_eq!((damage.offset, damage.resumed_at), (entry.offset, Some(entry.end)));
+    }
+    assert!(entries.len() > 3, "the log was read");
+}

@@ -77,6 +77,7 @@ impl FaultyWriter {
                 self.shared.grow(&path, self.inner.len() + bytes.len() as u64)?;
             }
             Some(Fault::NoSpace) => return Err(Error::NoSpace { path }),
+            Some(Fault::VolumeFull) => return Err(Error::VolumeFull { path }),
             Some(_) => return Err(planned(Operation::Append, &path)),
         }
         match fault {

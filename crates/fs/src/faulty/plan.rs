@@ -60,6 +60,8 @@ pub enum Fault {
     FailAfter,
     /// The disk is full; nothing was done.
     NoSpace,
+    /// This disk is full, but others are not; nothing was done.
+    VolumeFull,
     /// An append writes about half of its bytes, then fails; the file refuses further calls. For
     /// other calls like [`Fault::Fail`].
     Tear,

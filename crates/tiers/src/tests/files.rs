@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::testing::env;
-use fs::faulty::{Fault, Operation, Rule};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{Error, FilePath, FileSystem, Purpose, Role};
 use futures_util::FutureExt;
 
 use super::support::{Disks, path, read, tier, write};
-use crate::{Health, KnownVolumes, MoveError, Mover, Placement, TierRule, TieredFs, Volume, VolumeError};
+use crate::{
+    DiskClass, Health, KnownVolumes, MoveError, Mover, Placement, Tier, TierRule, TieredFs, Volume,
+    VolumeError,
+};
 
 const FAST: u64 = u64::MAX;
 
@@ -103,10 +106,15 @@ async fn the_next_tier_takes_over_when_one_is_full() {
     let fs = &database.fs;
     database.volumes[0].set_capacity(Some(0));
     // The disk was filled by others: the first write finds that out.
-    assert!(matches!(write(fs, "z", Role::Flush, b"z").await, Err(Error::NoSpace { .. })));
+    assert!(matches!(write(fs, "z", Role::Flush, b"z").await, Err(Error::VolumeFull { .. })));
     write(fs, "a", Role::Flush, b"a").await.unwrap();
     assert_eq!(tier(fs, "a").await.as_deref(), Some("hdd"));
     database.volumes.iter().for_each(|volume| volume.set_capacity(Some(0)));
+    for name in ["x", "y"] {
+        let full = write(fs, name, Role::Flush, b"x").await;
+        let is_last = name == "y";
+        assert_eq!(matches!(full, Err(Error::NoSpace { .. })), is_last, "{full:?}");
+    }
     fs.poll().await;
     assert!(matches!(write(fs, "b", Role::Flush, b"b").await, Err(Error::NoSpace { .. })));
     assert!(fs.stat(&path("b")).await.unwrap().is_none());
@@ -114,6 +122,40 @@ async fn the_next_tier_takes_over_when_one_is_full() {
     fs.poll().await;
     write(fs, "b", Role::Flush, b"b").await.unwrap();
     assert_eq!(tier(fs, "b").await.as_deref(), Some("ssd"));
+}
+
+/// The home gives the space that it keeps for names only when all other disks are full.
+#[tokio::test]
+async fn a_home_that_is_a_tier_keeps_space_for_names() {
+    let env = env(1);
+    let disk = |memory: MemoryFs| {
+        let disk = Faulty::new(Arc::new(memory), Plan::new(env.clock.clone()));
+        disk.set_capacity(Some(1 << 20));
+        disk
+    };
+    let (home, other) = (disk(MemoryFs::new()), disk(MemoryFs::new()));
+    let opened =
+        Volume::open("/mnt/other", Arc::new(other.clone()), None, &KnownVolumes::default(), "db", 1).await;
+    let with_volume = |class: &str, volume: Arc<Volume>| Tier {
+        name: class.into(),
+        class: DiskClass::built_in(class).unwrap(),
+        volumes: vec![volume],
+        bus: None,
+        missing: Vec::new(),
+    };
+    let at_home = Volume::home("/home", Arc::new(home.clone()), None);
+    let tiers = vec![with_volume("ssd", at_home), with_volume("hdd", opened.unwrap())];
+    let placement = Placement::new(vec![TierRule::default_of(0, 2), TierRule::default_of(1, 2)]);
+    let fs = TieredFs::open(&env, Arc::new(home), tiers, placement).await.unwrap();
+    let half = vec![1; (1 << 19) + 1000];
+    write(&fs, "a", Role::Flush, &half).await.unwrap();
+    assert_eq!(tier(&fs, "a").await.as_deref(), Some("ssd"));
+    write(&fs, "b", Role::Flush, b"b").await.unwrap();
+    assert_eq!(tier(&fs, "b").await.as_deref(), Some("hdd"), "half of the home is kept");
+    other.set_capacity(Some(0));
+    assert!(matches!(write(&fs, "c", Role::Flush, b"c").await, Err(Error::VolumeFull { .. })));
+    write(&fs, "d", Role::Flush, b"d").await.unwrap();
+    assert_eq!(tier(&fs, "d").await.as_deref(), Some("ssd"));
 }
 
 #[tokio::test]

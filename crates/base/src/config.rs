@@ -36,7 +36,7 @@ pub use hadoop::HadoopSettings;
 pub use layers::{Origin, Setting};
 pub use options::{Config, MemoryParts, OPTIONS};
 pub use root_uri::RootUri;
-pub use value::{Checksum, MemoryShare, parse_bytes, parse_millis};
+pub use value::{Checksum, MemoryShare, MobCompactionKind, parse_bytes, parse_millis};
 
 use layers::Layers;
 
@@ -234,7 +234,10 @@ impl Config {
         let zookeeper = shifted(self.zookeeper_port)?;
         let master_info = self.master_info_port.map(&shifted).transpose()?;
         let region_server_info = self.region_server_info_port.map(&shifted).transpose()?;
-        self.rest_port = self.rest_port.map(&shifted).transpose()?;
+        let rest = self.rest_port.map(&shifted).transpose()?;
+        let (thrift, thrift2) = (self.thrift_port.map(&shifted), self.thrift2_port.map(&shifted));
+        (self.thrift_port, self.thrift2_port) = (thrift.transpose()?, thrift2.transpose()?);
+        self.rest_port = rest;
         (self.master_port, self.region_server_port, self.zookeeper_port) = (master, region_server, zookeeper);
         (self.master_info_port, self.region_server_info_port) = (master_info, region_server_info);
         Ok(())

@@ -287,13 +287,13 @@ mod tests {
 
     #[test]
     fn unsupported_values_are_refused_and_neutral_ones_accepted() {
-        let refused =
-            [("ENCRYPTION", "AES"), ("IS_MOB", "true"), ("MOB_THRESHOLD", "1"), ("ENCRYPTION_KEY", "k")];
+        let refused = [("ENCRYPTION", "AES"), ("ENCRYPTION_KEY", "k")];
         for (name, value) in refused {
             assert_eq!(problems(&family(name, value)).len(), 1, "{name}");
         }
         check(&family("IS_MOB", "FALSE"), "");
-        check(&family("MOB_THRESHOLD", "102400"), "");
+        check(&family("IS_MOB", "true"), "");
+        check(&family("MOB_THRESHOLD", "1"), "");
         check(&of_table("REGION_REPLICATION", "1"), "");
         assert_eq!(problems(&of_table("REGION_REPLICATION", "2")).len(), 1);
     }

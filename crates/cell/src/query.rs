@@ -1,5 +1,6 @@
 //! Reads of a region: columns, time ranges, versions, rows.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,6 +72,22 @@ pub struct CellSelection {
     /// Whether families that the filter does not read may be read after the others. `None` lets the
     /// server decide.
     pub load_families_on_demand: Option<bool>,
+    /// How references to MOB files are returned.
+    pub mob: MobReads,
+}
+
+/// How a read returns references to MOB files. The default resolves them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MobReads {
+    /// The references are returned as they are stored (`hbase.mob.scan.raw`).
+    pub raw: bool,
+    /// Families with MOB files return no other cells (`hbase.mob.scan.ref.only`).
+    pub references_only: bool,
+    /// A value that is missing in its MOB file is returned empty instead of failing the read
+    /// (`empty.value.on.mobcell.miss`).
+    pub empty_if_missing: bool,
+    /// Blocks of MOB files that are read are cached (`hbase.mob.cache.blocks`).
+    pub cache_blocks: bool,
 }
 
 impl Default for CellSelection {
@@ -85,6 +102,7 @@ impl Default for CellSelection {
             cache_blocks: true,
             filter: None,
             load_families_on_demand: None,
+            mob: MobReads::default(),
         }
     }
 }
@@ -105,6 +123,37 @@ impl CellSelection {
         let entry = self.columns.iter().find(|entry| entry.family == family)?;
         Some(entry.qualifiers.as_deref())
     }
+}
+
+/// The parts of a column `family:qualifier`: the family, and the qualifier if there is a colon.
+pub fn column_parts(column: &Bytes) -> (Bytes, Option<Bytes>) {
+    match column.iter().position(|byte| *byte == b':') {
+        None => (column.clone(), None),
+        Some(at) => (column.slice(..at), Some(column.slice(at + 1..))),
+    }
+}
+
+/// Columns as a selection: families, or columns if there is a qualifier. As in HBase's client, the
+/// last entry of a family decides whether the whole family is selected.
+pub fn selected_columns(columns: impl IntoIterator<Item = (Bytes, Option<Bytes>)>) -> Vec<FamilyColumns> {
+    let mut families: BTreeMap<Bytes, Option<Vec<Bytes>>> = BTreeMap::new();
+    for (family, qualifier) in columns {
+        match qualifier {
+            None => {
+                families.insert(family, None);
+            }
+            Some(qualifier) => families.entry(family).or_default().get_or_insert_default().push(qualifier),
+        }
+    }
+    let sorted = |(family, qualifiers): (Bytes, Option<Vec<Bytes>>)| FamilyColumns {
+        family,
+        qualifiers: qualifiers.map(|mut qualifiers| {
+            qualifiers.sort();
+            qualifiers.dedup();
+            qualifiers
+        }),
+    };
+    families.into_iter().map(sorted).collect()
 }
 
 /// A read of one row.

@@ -71,7 +71,7 @@ impl RegionInfo {
         if self.table.is_meta() && self.replica_id == 0 {
             return META_ENCODED_NAME.to_string();
         }
-        Md5::digest(self.hashed_name()).iter().map(|byte| format!("{byte:02x}")).collect()
+        md5_hex(self.hashed_name())
     }
 
     /// The rows of this region.
@@ -92,6 +92,11 @@ impl RegionInfo {
         (self.start_key.is_empty() || order.compare_rows(&self.start_key, row).is_le())
             && (self.end_key.is_empty() || order.compare_rows(row, &self.end_key).is_lt())
     }
+}
+
+/// The MD5 hash of `bytes`, in hexadecimal.
+pub fn md5_hex(bytes: impl AsRef<[u8]>) -> String {
+    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes of an encoded name: an MD5 hash in hexadecimal.

@@ -475,6 +475,15 @@ impl FamilyDescriptor {
     pub fn block_cache(&self) -> bool {
         self.attribute("BLOCKCACHE").is_none_or(|text| is_true(Some(text)))
     }
+    /// Whether large values are stored in MOB files (`IS_MOB`, default false).
+    pub fn is_mob(&self) -> bool {
+        self.is_set("IS_MOB")
+    }
+    /// Bytes above which a value is stored in a MOB file (`MOB_THRESHOLD`, default 100 KiB).
+    pub fn mob_threshold(&self) -> u64 {
+        let threshold = self.attribute("MOB_THRESHOLD").and_then(|text| text.parse().ok());
+        threshold.unwrap_or(100 << 10)
+    }
     /// Whether an attribute with the default false is true.
     pub fn is_set(&self, name: &str) -> bool {
         is_true(self.attribute(name))

@@ -14,6 +14,13 @@ use crate::cell::{Malformed, TAGS_LEN_MAX};
 /// (`TagType.TTL_TAG_TYPE`).
 pub const TTL: u8 = 8;
 
+/// Type of the empty tag that marks a cell whose value refers to a MOB file
+/// (`TagType.MOB_REFERENCE_TAG_TYPE`).
+pub const MOB_REFERENCE: u8 = 5;
+/// Type of the tag that contains the name of the table that owns the MOB file
+/// (`TagType.MOB_TABLE_NAME_TAG_TYPE`).
+pub const MOB_TABLE_NAME: u8 = 6;
+
 /// Bytes of a tag's length.
 const LENGTH_LEN: usize = 2;
 /// Bytes of the value of a [`TTL`] tag.
@@ -92,7 +99,11 @@ pub fn joined(sections: &[&[u8]], ttl_ms: Option<i64>) -> Option<Vec<u8>> {
     (out.len() <= TAGS_LEN_MAX).then_some(out)
 }
 
-fn push(out: &mut Vec<u8>, tag: Tag<'_>) {
+/// Appends a tag to a section.
+///
+/// # Panics
+/// If the value is longer than a tag can be (65534 bytes).
+pub fn push(out: &mut Vec<u8>, tag: Tag<'_>) {
     let len = u16::try_from(tag.value.len() + 1).expect("the length of a tag fits in 2 bytes");
     out.extend_from_slice(&len.to_be_bytes());
     out.push(tag.kind);

@@ -41,6 +41,12 @@ pub mod names {
     pub const HISTORICAL: &[u8] = b"HISTORICAL";
     pub const BULK_LOAD_TIME: &[u8] = b"BULKLOAD_TIMESTAMP";
     pub const SKIP_RESET_SEQ_ID: &[u8] = b"SKIP_RESET_SEQ_ID";
+    /// The MOB files that a store file refers to. Every store file of a MOB family has it.
+    pub const MOB_FILE_REFS: &[u8] = b"MOB_FILE_REFS";
+    /// Number of cells in a MOB file.
+    pub const MOB_CELLS_COUNT: &[u8] = b"MOB_CELLS_COUNT";
+    /// Marks a file that a bulk load tool wrote.
+    pub const BULK_LOAD_SOURCE_TASK: &[u8] = b"BULKLOAD_SOURCE_TASK";
     /// Grampus only. HBase ignores names that it does not know.
     pub const READABLE_SINCE: &[u8] = b"GRAMPUS_READABLE_SINCE";
     /// Grampus only.

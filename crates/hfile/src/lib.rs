@@ -4,6 +4,7 @@
 //! * [`Cursor`]: iterates over the cells of a file, synchronously, using blocks in memory
 //!   ([`BlockSource`]). A step that needs a missing block returns [`Stop::Miss`] and changes
 //!   nothing;
+//! * [`Walk`]: iterates over the cells of a file for tools, and loads the blocks;
 //! * [`Outline`]: iterates over the data blocks of a file using only its index;
 //! * [`RowLocator`]: finds a row within one block without a cursor;
 //! * [`RowSlice`]: whole rows within one block, read cell by cell without a cursor;
@@ -47,6 +48,7 @@ mod row_slice;
 mod sidecar;
 mod source;
 mod trailer;
+mod walk;
 mod writer;
 
 pub use block::checksum::ChecksumType;
@@ -65,4 +67,5 @@ pub use row_slice::{LocatedRow, RowSlice, SlicePosition};
 pub use sidecar::{Catalog, CatalogEntry, Directory, RowMark, SidecarLocation, Strip};
 pub use source::{BlockRef, BlockSource, Miss, Pinned, Stop};
 pub use trailer::Trailer;
+pub use walk::Walk;
 pub use writer::{StoreInfo, Writer, WriterOptions, WrittenFile};

@@ -55,6 +55,10 @@ pub struct StoreInfo {
     /// The oldest read point at which the file is complete: it has every version that is visible at
     /// this read point or later. `None` if unknown.
     pub readable_since: Option<u64>,
+    /// The MOB files that the cells refer to, encoded; `None` if the family has none.
+    pub mob_file_refs: Option<Bytes>,
+    /// Number of cells, for a MOB file.
+    pub mob_cells: Option<u64>,
 }
 
 /// Summary of a written file.
@@ -282,6 +286,12 @@ impl Writer {
         self.put_entry(names::COMPACTION_EVENT, compaction_event(&store.compacted_files));
         if let Some(seq_id) = store.readable_since {
             self.put_entry(names::READABLE_SINCE, seq_id.to_be_bytes().to_vec());
+        }
+        if let Some(refs) = &store.mob_file_refs {
+            self.put_entry(names::MOB_FILE_REFS, refs.clone());
+        }
+        if let Some(cells) = store.mob_cells {
+            self.put_entry(names::MOB_CELLS_COUNT, cells.to_be_bytes().to_vec());
         }
     }
 

@@ -1,18 +1,21 @@
 //! The operating system as an [`Env`]: real clocks, random numbers, sockets, and one runtime per
-//! core.
+//! core. Also the service manager, and the process's log file.
 
 mod clock;
 mod files;
+mod log_file;
 mod network;
 mod open_files;
 mod random;
 mod runtimes;
+pub mod service_manager;
 
 use std::sync::Arc;
 
 use base::env::{Env, Spawner};
 
 pub use files::{raise_open_files, read_at_start};
+pub use log_file::LogFile;
 pub use open_files::{OpenFile, open_files_below};
 pub use runtimes::Runtimes;
 

@@ -50,6 +50,17 @@ impl Runtimes {
         })
     }
 
+    /// Waits until each thread for connections and services has run a task. It does not return if
+    /// one of them hangs.
+    pub async fn respond(&self) {
+        let handles = self.connections.handles.iter().chain(&self.service.handles);
+        let tasks: Vec<_> = handles.map(|handle| handle.spawn(async {})).collect();
+        for task in tasks {
+            // A task without code cannot fail.
+            let _ = task.await;
+        }
+    }
+
     fn group(&self, class: TaskClass) -> &Group {
         match class {
             TaskClass::Connection => &self.connections,
@@ -107,5 +118,30 @@ impl Group {
 
     fn next(&self) -> &Handle {
         &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hanging_thread_does_not_respond() {
+        let runtimes = Runtimes::start(2, 1).unwrap();
+        runtimes.respond().await;
+        let (resume, wait) = channel::<()>();
+        let make: MakeTask = Box::new(move || {
+            let _ = wait.recv();
+            Box::pin(async {})
+        });
+        let hanging = runtimes.spawn_with(TaskClass::Connection, make);
+        let responded = tokio::time::timeout(Duration::from_millis(200), runtimes.respond()).await;
+        assert!(responded.is_err(), "one of two threads hangs");
+        resume.send(()).unwrap();
+        hanging.await.unwrap();
+        runtimes.respond().await;
     }
 }

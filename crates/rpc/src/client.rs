@@ -67,6 +67,8 @@ pub struct ConnectOptions {
     pub max_response_bytes: u32,
     /// The class of threads, one of which serves the connection. The callers' own class is fastest.
     pub class: TaskClass,
+    /// The codec of all cell blocks of the connection.
+    pub codec: Codec,
 }
 
 impl ConnectOptions {
@@ -78,6 +80,7 @@ impl ConnectOptions {
             connect_timeout: Duration::from_secs(10),
             max_response_bytes: 256 << 20,
             class: TaskClass::Service,
+            codec: Codec::KeyValue,
         }
     }
 }
@@ -222,7 +225,7 @@ fn opening(service: &str, options: &ConnectOptions) -> BytesMut {
         effective_user: Some(options.user.clone()),
         real_user: None,
         service_name: Some(service.to_string()),
-        codec_class: Some(Codec::KeyValue.class().to_string()),
+        codec_class: Some(options.codec.class().to_string()),
         compressor_class: None,
         version: Some(options.version.clone()),
     };

@@ -12,7 +12,7 @@ use cell::codec::{CellBlockReader, Codec};
 use cell::condition::{ColumnTest, Condition, Test};
 use cell::filter::{CompareOp, Filter};
 use cell::mutation::{Durability, Mutation};
-use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
+use cell::query::{CellSelection, FamilyColumns, Get, MobReads, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
 use proto::exception::{JavaException, class};
@@ -42,6 +42,7 @@ fn selection() -> CellSelection {
         cache_blocks: false,
         filter: Some(Arc::new(Filter::Page { page_size: 7 })),
         load_families_on_demand: Some(false),
+        mob: MobReads::default(),
     }
 }
 

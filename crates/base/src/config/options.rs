@@ -8,7 +8,7 @@ use super::cache_files::CacheFiles;
 use super::declare::{OptionInfo, options};
 use super::layers::{Layers, Setting};
 use super::root_uri::RootUri;
-use super::value::{self, Checksum, MemoryShare};
+use super::value::{self, Checksum, MemoryShare, MobCompactionKind};
 use crate::classes::{CompactionPolicy, RateLimiter, SplitPolicy, StoreEngine};
 
 /// Lower bound of the sample period. More frequent samples cost work without a visible benefit.
@@ -83,8 +83,8 @@ options! {
         /// against DNS rebinding. `*` accepts every host name and disables this protection.
         page_hosts: String = "grampus.info.hosts", "", text;
         /// Maximum number of connections to the master's status pages. The same limit applies
-        /// separately to the region server's status pages. Further connections are closed
-        /// immediately.
+        /// separately to the region server's status pages. At the limit, a new connection replaces
+        /// the one whose client has been silent longest.
         ///
         /// `auto`: 1/32 of the limit of open files, at least 8 and at most 512.
         /// Larger: more file descriptors may be in use.
@@ -329,6 +329,13 @@ options! {
         ///
         /// Larger: deletes stay visible to raw scans for longer, but take space.
         purge_deletes_after_ms: u64 = "hbase.hstore.time.to.purge.deletes", "0", millis;
+        /// Which values in MOB files a user's major compaction rewrites.
+        mob_compaction: MobCompactionKind = "hbase.mob.compaction.type", "full", mob_compaction;
+        /// With the type `optimized`: size in bytes from which a MOB file is not rewritten, and
+        /// after which a new one is begun.
+        mob_compaction_file_bytes_max: u64 = "hbase.mob.compactions.max.file.size", "1 GiB", bytes;
+        /// Maximum number of open MOB files. The least recently used ones are closed.
+        mob_open_files_max: u32 = "hbase.mob.file.cache.size", "1000", count;
         /// Whether a bulk load requests a compaction of each store that then has enough files.
         compact_after_bulk_load: bool = "hbase.compaction.after.bulkload.enable", "true", flag;
         /// Whether a bulk load reads each file completely and checks its checksums and the order of
@@ -464,6 +471,10 @@ options! {
         ///
         /// Larger: more disk space is used.
         archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
+        /// Interval between searches for MOB files to which no cell refers. They are archived.
+        mob_cleaner_period_ms: u64 = "hbase.master.mob.cleaner.period", "86400", seconds;
+        /// Minimum age of such a MOB file.
+        mob_min_age_ms: u64 = "hbase.mob.min.age.archive", "3600000", millis;
         /// Minimum time for which a log is retained after it is no longer needed. A restart resets
         /// the time.
         ///
@@ -503,8 +514,8 @@ options! {
         /// Time after which an idle connection to the REST API is closed. It is also the time limit
         /// for the header of a request.
         rest_idle_ms: u64 = "hbase.rest.thread.idle.timeout", "60000", millis;
-        /// Maximum number of connections to the REST API. Further connections are closed
-        /// immediately.
+        /// Maximum number of connections to the REST API. At the limit, a new connection replaces
+        /// the one whose client has been silent longest.
         ///
         /// `auto`: 1/16 of the limit of open files, at least 16 and at most 4096.
         rest_connections_max: Option<u32> = "grampus.rest.connections.max", "auto", count_or_auto;
@@ -541,6 +552,57 @@ options! {
         /// Regular expressions for the `User-Agent` of browsers, separated by commas. Other clients
         /// need no such header.
         rest_csrf_browsers: String = "hbase.rest-csrf.browser-useragents-regex", "^Mozilla.*,^Opera.*", text;
+    }
+    "Thrift gateway" {
+        /// Port of HBase's service Thrift 1 (`Hbase`) in this process; see `docs/thrift.md`.
+        ///
+        /// HBase's default, 9090, applies only to `grampus thrift` and `grampus thrift2`. A server
+        /// serves Thrift only if this option is set.
+        thrift_port: Option<u16> = "hbase.regionserver.thrift.port", "-1", port_or_off;
+        /// Port of HBase's service Thrift 2 (`THBaseService`) in this process.
+        ///
+        /// HBase has one key for both services. The services have methods with the same names and
+        /// different arguments, so they need different ports. `grampus thrift2` also uses
+        /// `hbase.regionserver.thrift.port`.
+        thrift2_port: Option<u16> = "grampus.thrift2.port", "-1", port_or_off;
+        /// Address on which Thrift is served.
+        ///
+        /// HBase listens on all addresses. Grampus listens on loopback by default, because it
+        /// performs no authentication.
+        thrift_address: IpAddr = "hbase.regionserver.thrift.ipaddress", "127.0.0.1", address;
+        /// Whether Thrift refuses all changes. In HBase, the key affects only Thrift 2.
+        thrift_read_only: bool = "hbase.thrift.readonly", "false", flag;
+        /// Maximum number of Thrift calls that are executed concurrently. Further calls wait for
+        /// up to 30 s.
+        ///
+        /// HBase has a thread for each connection; Grampus has not.
+        thrift_calls_max: u32 = "hbase.thrift.maxWorkerThreads", "1000", count;
+        /// Maximum number of Thrift calls that wait for execution. Further calls are refused.
+        thrift_waiting_max: u32 = "hbase.thrift.maxQueuedRequests", "1000", count;
+        /// Time after which an idle Thrift connection is closed.
+        thrift_idle_ms: u64 = "hbase.thrift.server.socket.read.timeout", "60000", millis;
+        /// Maximum size of a frame in MiB. A connection that sends a larger one is closed.
+        thrift_frame_mib_max: u32 = "hbase.regionserver.thrift.framed.max_frame_size_in_mb", "2", count;
+        /// Maximum number of connections to one Thrift service. At the limit, a new connection
+        /// replaces the one whose client has been silent longest.
+        ///
+        /// `auto`: 1/16 of the limit of open files, at least 16 and at most 4096.
+        thrift_connections_max: Option<u32> = "grampus.thrift.connections.max", "auto", count_or_auto;
+        /// Maximum size in bytes of a Thrift message without a frame, or of an HTTP body.
+        ///
+        /// The limit is at most three quarters of the memory for a Thrift service, which is a
+        /// quarter of the memory for requests.
+        thrift_request_bytes_max: u64 = "grampus.thrift.request.bytes.max", "64 MiB", bytes;
+        /// Maximum size in bytes of the cells in one Thrift response. A larger response is an
+        /// `IOError`.
+        thrift_response_bytes_max: u64 = "grampus.thrift.response.bytes.max", "64 MiB", bytes;
+        /// Maximum number of open scanners of one Thrift service. Opening another one fails.
+        ///
+        /// Each scanner also holds 256 KiB of the memory for the service.
+        thrift_scanners_max: u32 = "grampus.thrift.scanners.max", "10000", count;
+        /// Maximum number of open scanners of one client address. If a client opens more, its least
+        /// recently used scanner is closed.
+        thrift_scanners_per_client_max: u32 = "grampus.thrift.scanners.per.client.max", "1000", count;
     }
     "Requests" {
         /// Idle time after which a scanner is closed. Clients should use the same value.
@@ -652,6 +714,18 @@ options! {
         read_unit_bytes: u64 = "hbase.quota.read.capacity.unit", "1 KiB", bytes;
         /// Bytes of one write capacity unit. Larger: a quota of capacity units permits more bytes.
         write_unit_bytes: u64 = "hbase.quota.write.capacity.unit", "1 KiB", bytes;
+    }
+    "Logs" {
+        /// File of the process's log. Empty: standard error.
+        ///
+        /// In a service of systemd, lines on standard error are in the journal, with their level
+        /// and time.
+        log_file: Option<PathBuf> = "grampus.log.file", "", file_or_none;
+        /// Size in bytes at which the log file is renamed to `NAME.1`, that one to `NAME.2`, and so
+        /// on.
+        log_file_bytes_max: u64 = "grampus.log.file.bytes.max", "256 MiB", bytes;
+        /// Number of renamed log files that are kept.
+        log_files_max: u32 = "grampus.log.files.max", "20", count;
     }
     "Metrics sinks" {
         /// Whether the metrics of single regions are sent. With many regions, most metrics are
@@ -860,8 +934,12 @@ impl Config {
     pub fn connections_max_of(&self, files: u64) -> u32 {
         const AUTO_MAX: u64 = 100_000;
         let rest = if self.rest_port.is_some() { self.rest_connections_max_of(files) } else { 0 };
-        let others =
-            2 * self.page_connections_max_of(files) + self.zookeeper_connections_max_of(files) + rest;
+        let services = [self.thrift_port, self.thrift2_port].iter().flatten().count() as u32;
+        let thrift = services * self.thrift_connections_max_of(files);
+        let others = 2 * self.page_connections_max_of(files)
+            + self.zookeeper_connections_max_of(files)
+            + rest
+            + thrift;
         let auto = (files - files / 4).saturating_sub(u64::from(others)).clamp(16, AUTO_MAX) as u32;
         self.connections_max.unwrap_or(auto)
     }
@@ -882,6 +960,12 @@ impl Config {
     /// open.
     pub fn rest_connections_max_of(&self, files: u64) -> u32 {
         self.rest_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
+    }
+
+    /// Maximum number of connections to one Thrift service, for a process that may have `files`
+    /// files open.
+    pub fn thrift_connections_max_of(&self, files: u64) -> u32 {
+        self.thrift_connections_max.unwrap_or((files / 16).clamp(16, 4096) as u32)
     }
 
     /// The configured host names of the status pages.

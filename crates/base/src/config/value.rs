@@ -136,6 +136,11 @@ forms! {
         CompactionPolicy::of_class_or_name;
     store_engine: StoreEngine = "one of HBase's classes `DefaultStoreEngine` and \
          `DateTieredStoreEngine`, with or without their package", StoreEngine::of_class_or_name;
+    mob_compaction: MobCompactionKind = "`full` or `optimized`", |text| match text {
+        "full" => Some(MobCompactionKind::Full),
+        "optimized" => Some(MobCompactionKind::Optimized),
+        _ => None,
+    };
     rate_limiter: RateLimiter = "HBase's class `AverageIntervalRateLimiter` or \
          `FixedIntervalRateLimiter`, with or without their package", RateLimiter::of_class_or_name;
 }
@@ -237,6 +242,15 @@ impl MemoryShare {
             MemoryShare::Part(part) => (limit as f64 * part) as u64,
         }
     }
+}
+
+/// Which values in MOB files a user's major compaction rewrites, as HBase names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MobCompactionKind {
+    /// All.
+    Full,
+    /// Those in small files.
+    Optimized,
 }
 
 /// Checksum algorithms of HFiles, as HBase names them.

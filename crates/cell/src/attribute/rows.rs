@@ -47,6 +47,11 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row("COLUMN_SIDECAR", Family, Boolean, Honoured, "Whether files have a column sidecar (`docs/formats/sidecar.md`)."),
     row("INDEX_BLOCK_ENCODING", Family, Text, Refused(&["NONE"]), "Encoded index blocks are not written."),
     row("hbase.store.file-tracker.impl", Both, Text, Refused(&["DEFAULT"]), "A store consists of the files in its directory."),
+    row("IS_MOB", Family, Boolean, Honoured, "Whether large values are stored in separate files (`docs/mob.md`)."),
+    row("MOB_THRESHOLD", Family, Integer(0, i64::MAX), Honoured, "Bytes above which a value is stored in a MOB file."),
+    row("MOB_COMPACT_PARTITION_POLICY", Family, OneOf(&["DAILY", "WEEKLY", "MONTHLY"]), Compatibility(&["DAILY"]), "HBase ignores it too since 2.5."),
+    row("hbase.mob.compaction.type", Both, OneOf(&["full", "optimized"]), Honoured, "Which values in MOB files a user's major compaction rewrites."),
+    row("hbase.mob.compactions.max.file.size", Both, Integer(1, i64::MAX), Honoured, "Bytes from which `optimized` leaves a MOB file as it is."),
     // Families: the block cache.
     row("IN_MEMORY", Family, Boolean, Honoured, "Whether data blocks use a separate share of the block cache."),
     row("BLOCKCACHE", Family, Boolean, Honoured, "Whether data blocks are cached when they are read."),
@@ -63,9 +68,6 @@ pub const ATTRIBUTES: &[Attribute] = &[
     // Families: unsupported.
     row("ENCRYPTION", Family, Text, Refused(&[]), "Files are not encrypted."),
     row("ENCRYPTION_KEY", Family, Text, Refused(&[]), "Files are not encrypted."),
-    row("IS_MOB", Family, Text, Refused(&["false"]), "Large values are not stored in separate files."),
-    row("MOB_THRESHOLD", Family, Text, Refused(&["102400"]), "Large values are not stored in separate files."),
-    row("MOB_COMPACT_PARTITION_POLICY", Family, Text, Refused(&["DAILY"]), "Large values are not stored in separate files."),
     // Tables.
     row("READONLY", Table, Boolean, Honoured, "Whether writes are rejected."),
     row("DURABILITY", Table, OneOf(&["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"]), Honoured, "Durability of writes that do not state one; `ASYNC_WAL` waits like `SYNC_WAL`."),

@@ -37,7 +37,14 @@ pub const IO_EXCEPTION: JavaClass =
 pub const CONNECT_EXCEPTION: JavaClass =
     JavaClass { name: "java.net.ConnectException", do_not_retry: false, server_overloaded: false };
 
-/// Looks up one of the classes above by its full name.
+/// All attempts of a call failed. HBase's client throws it, no server does.
+pub const RETRIES_EXHAUSTED: JavaClass = JavaClass {
+    name: "org.apache.hadoop.hbase.client.RetriesExhaustedException",
+    do_not_retry: false,
+    server_overloaded: false,
+};
+
+/// Looks up a class that servers send by its full name.
 pub fn by_name(name: &str) -> Option<JavaClass> {
     ALL.iter().chain([&IO_EXCEPTION, &CONNECT_EXCEPTION]).find(|class| class.name == name).copied()
 }

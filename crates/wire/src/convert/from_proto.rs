@@ -8,13 +8,19 @@ use bytes::Bytes;
 use cell::cell::{FAMILY_LEN_MAX, ROW_LEN_MAX, TAGS_LEN_MAX};
 use cell::codec::CellBlockReader;
 use cell::filter::Filter;
-use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
+use cell::query::{CellSelection, FamilyColumns, Get, MobReads, Scan, TimeRange};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 
 use crate::convert::Refused;
 pub use crate::convert::from_proto_condition::condition;
 pub use crate::convert::from_proto_mutation::{mutation, skip_action, skip_mutation};
 
+/// The attributes by which a read chooses how references to MOB files are returned (HBase
+/// `MobConstants`).
+const MOB_RAW_ATTRIBUTE: &str = "hbase.mob.scan.raw";
+const MOB_REFERENCES_ATTRIBUTE: &str = "hbase.mob.scan.ref.only";
+const MOB_EMPTY_ATTRIBUTE: &str = "empty.value.on.mobcell.miss";
+const MOB_CACHE_ATTRIBUTE: &str = "hbase.mob.cache.blocks";
 /// The attribute by which a scan requests delete markers too.
 const RAW_ATTRIBUTE: &str = "_raw_";
 
@@ -43,6 +49,7 @@ pub fn get(get: &proto::Get) -> Result<Get, Refused> {
         cache_blocks: get.cache_blocks(),
         filter: filter(get.filter.as_ref())?,
         load_families_on_demand: get.load_column_families_on_demand,
+        mob: mob_reads(&get.attribute),
     };
     Ok(Get { row: get.row.clone(), selection: Arc::new(selection), existence_only: get.existence_only() })
 }
@@ -66,9 +73,9 @@ pub fn scan(scan: &proto::Scan) -> Result<Scan, Refused> {
         cache_blocks: scan.cache_blocks(),
         filter: filter(scan.filter.as_ref())?,
         load_families_on_demand: scan.load_column_families_on_demand,
+        mob: mob_reads(&scan.attribute),
     };
-    let raw =
-        attribute(&scan.attribute, RAW_ATTRIBUTE).is_some_and(|value| value.len() == 1 && value[0] != 0);
+    let raw = is_set(&scan.attribute, RAW_ATTRIBUTE);
     if raw && selection.columns.iter().any(|column| column.qualifiers.is_some()) {
         return Err(Refused::malformed("Cannot specify any column for a raw scan"));
     }
@@ -187,6 +194,23 @@ fn family_time_ranges(ranges: &[proto::ColumnFamilyTimeRange]) -> Result<Vec<(By
         .iter()
         .map(|entry| Ok((entry.column_family.clone(), time_range(Some(&entry.time_range))?)))
         .collect()
+}
+
+/// How a read returns references to MOB files, by its attributes.
+///
+/// Source: HBase `MobUtils`, `MobConstants`.
+fn mob_reads(attributes: &[proto::NameBytesPair]) -> MobReads {
+    MobReads {
+        raw: is_set(attributes, MOB_RAW_ATTRIBUTE),
+        references_only: is_set(attributes, MOB_REFERENCES_ATTRIBUTE),
+        empty_if_missing: is_set(attributes, MOB_EMPTY_ATTRIBUTE),
+        cache_blocks: is_set(attributes, MOB_CACHE_ATTRIBUTE),
+    }
+}
+
+/// Whether an attribute is the serialized boolean true. Any other value counts as false.
+fn is_set(attributes: &[proto::NameBytesPair], name: &str) -> bool {
+    attribute(attributes, name).is_some_and(|value| value.len() == 1 && value[0] != 0)
 }
 
 pub(super) fn attribute<'a>(attributes: &'a [proto::NameBytesPair], name: &str) -> Option<&'a [u8]> {

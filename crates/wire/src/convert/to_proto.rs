@@ -73,10 +73,15 @@ pub fn mutation(mutation: &Mutation) -> proto::MutationProto {
     proto::MutationProto { column_value: columns, ..without_cells(mutation) }
 }
 
-/// The message of a mutation whose cells are appended to a cell block.
+/// The message of a mutation whose cells are appended to a cell block, without their tags.
 pub fn mutation_in_block(mutation: &Mutation, block: &mut BytesMut) -> proto::MutationProto {
+    mutation_in_block_of(Codec::KeyValue, mutation, block)
+}
+
+/// The message of a mutation whose cells are appended to a cell block of `codec`.
+pub fn mutation_in_block_of(codec: Codec, mutation: &Mutation, block: &mut BytesMut) -> proto::MutationProto {
     for cell in &mutation.cells {
-        Codec::KeyValue.write(&cell.view(0), block);
+        codec.write(&cell.view(0), block);
     }
     let count = i32::try_from(mutation.cells.len()).expect("a mutation has fewer than 2^31 cells");
     proto::MutationProto { associated_cell_count: Some(count), ..without_cells(mutation) }

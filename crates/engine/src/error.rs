@@ -85,6 +85,13 @@ pub enum Error {
         /// Which check failed.
         what: String,
     },
+    /// A reference to a MOB file cannot be resolved. Retrying is useless; an operator must
+    /// intervene, or the client requests empty values instead.
+    #[error("{what}")]
+    MobMissing {
+        /// Which value, and why.
+        what: String,
+    },
     /// The data requires something that is not implemented.
     #[error("{what} is not supported")]
     Unsupported {

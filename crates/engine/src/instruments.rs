@@ -5,6 +5,7 @@
 //! those of its tables ([`tables`]). Names and meanings are HBase's.
 
 mod files;
+mod mob;
 mod region;
 mod server;
 mod store;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
+pub use mob::MobInstruments;
 pub(crate) use region::RegionCounts;
 pub use region::{GetSample, Operation, RegionInstruments, Usage};
 pub use server::ServerInstruments;

@@ -18,7 +18,8 @@
 //! * [`memstore`]: sorted cells in memory;
 //! * [`scanner`]: from views to results: merging, deletes, versions, limits;
 //! * [`filter`]: evaluation of filters;
-//! * [`caching`]: which blocks are cached.
+//! * [`caching`]: which blocks are cached;
+//! * [`stored`]: the store files of a region that another process serves.
 //!
 //! Usable as a library without a server. Knows nothing about protobuf, sockets, ZooKeeper, or Java
 //! class names.
@@ -32,6 +33,7 @@ pub mod filter;
 pub mod half;
 pub mod instruments;
 pub mod memstore;
+pub mod mob;
 pub mod mvcc;
 pub mod nonces;
 pub mod recovery;
@@ -42,6 +44,7 @@ pub mod salvage;
 pub mod scanner;
 pub mod split;
 pub mod store;
+pub mod stored;
 pub mod write_pace;
 
 pub use error::Error;

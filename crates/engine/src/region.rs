@@ -26,6 +26,8 @@ mod flush;
 mod inventory;
 mod maintenance;
 mod metrics;
+mod mob_cleaner;
+mod mob_output;
 mod moved_files;
 mod open;
 mod options;
@@ -59,13 +61,14 @@ use wal::marker::MarkedRegion;
 pub use bulk_load::{BulkFile, BulkLoad, BulkSource, MovableFile};
 pub use change::Changed;
 pub use compact::{CompactionKind, CompactionThrottle, SelectedCompaction, Unthrottled};
-pub(crate) use files::{open_files, open_listed};
+pub(crate) use files::{FileCache, open_files, open_listed, partition_replaced};
 pub use flush::Flushed;
 pub use maintenance::{FlushReason, Maintenance, NoMaintenance};
 pub use metrics::{RegionMetrics, StoreMetrics};
 pub use open::Opening;
 pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
+pub(crate) use read::limit_to_region;
 pub use reader::RegionReader;
 pub use row_reader::{BatchReader, RowReader};
 pub use split_policy::SplitOptions;
@@ -76,6 +79,7 @@ use crate::budget::MemstoreBudget;
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::instruments::{Instruments, RegionInstruments, StoreCounts};
+use crate::mob::{MobFiles, MobResolver};
 use crate::mvcc::Mvcc;
 use crate::nonces::Nonces;
 use crate::region::write_clock::WriteClock;
@@ -103,6 +107,8 @@ pub struct RegionServices {
     pub nonces: Arc<Nonces>,
     /// Runs flushes and compactions on request.
     pub maintenance: Arc<dyn Maintenance>,
+    /// The open MOB files.
+    pub mob: Arc<MobFiles>,
     /// Settings.
     pub options: Arc<RegionOptions>,
     /// The metrics of the server and its regions.
@@ -161,6 +167,10 @@ pub struct Region {
     // Names of files that no view has but that may be in a store's directory, each with the index
     // of the store.
     strays: Mutex<Vec<(usize, String)>>,
+    // Resolves references to MOB files; `None` if no family has any.
+    mob: Option<Arc<MobResolver>>,
+    // Names of MOB files to which a store file that is being written refers.
+    mob_files_in_use: Arc<Mutex<Vec<String>>>,
     counters: metrics::Counters,
     instruments: RegionInstruments,
     // By store: where reads find cells.

@@ -487,7 +487,7 @@ fn a_power_loss_leaves_all_families_or_none() {
 
 #[test]
 fn a_power_loss_leaves_all_families_or_none_with_file_lists() {
-    loads_are_atomic(Arc::new(layout::FileListTracker), 100..106);
+    loads_are_atomic(Arc::new(layout::FileListTracker::Plain), 100..106);
 }
 
 /// The marker is in the log, once per load, also if the record had to complete the load.

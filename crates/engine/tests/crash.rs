@@ -13,6 +13,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
@@ -23,12 +24,13 @@ use cell::mutation::Mutation;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use common::camera::{Camera, SkippedSyncs};
 use common::model::{Model, VisibleCell};
-use common::world::{Opened, below, difference, open, open_table, options, region_info, run, scan, table};
+use common::world::{Opened, below, difference, open_table, options, region_info, run, scan, table};
 use engine::Region;
 use engine::region::{CompactionKind, RegionOptions};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
+use layout::RootDir;
 
 const WRITERS: usize = 3;
 const ROWS_OF_WRITER: u64 = 3;
@@ -174,6 +176,7 @@ async fn disturb(opened: &Opened, random: &dyn Random) {
             4 => drop(opened.region.compact(None, CompactionKind::Major).await),
             _ => drop(opened.log.roll().await),
         }
+        drop(opened.region.clean_mob_files(Duration::ZERO).await);
     }
 }
 
@@ -221,6 +224,7 @@ struct Campaign {
     skipped_syncs: SkippedSyncs,
     faults: bool,
     options: RegionOptions,
+    table: TableDescriptor,
 }
 
 /// Runs until enough pictures were checked. Returns the first error.
@@ -302,7 +306,7 @@ async fn one_run(
     };
     let camera = Arc::new(Camera::new(memory, random.clone(), 12, campaign.skipped_syncs, expected));
     let faulty = Faulty::new(camera.clone(), Plan::new(env.clock.clone()));
-    let opened = open(env, Arc::new(faulty.clone()), campaign.options.clone()).await?;
+    let opened = open_table(env, Arc::new(faulty.clone()), campaign.options.clone(), &campaign.table).await?;
     if campaign.faults {
         plan_faults(&faulty, random);
     }
@@ -351,7 +355,11 @@ async fn check_picture(
     known: &[Knowledge],
 ) -> Result<(), String> {
     let before = image.crash(&mut || 0);
-    let opened = open(env, Arc::new(image.clone()), campaign.options.clone()).await?;
+    // An archived MOB file must not be needed any more.
+    let pseudo_region = layout::mob::pseudo_region(&campaign.table.name);
+    let archive = RootDir::new(FilePath::root()).archive_family_dir(&pseudo_region, b"f").parent();
+    image.delete(&archive).await.map_err(|error| error.to_string())?;
+    let opened = open_table(env, Arc::new(image.clone()), campaign.options.clone(), &campaign.table).await?;
     campaign.coverage.record(&before, &opened).await;
     let shown = scan(&opened.region).await?;
     check_rows(&shown, known)?;
@@ -371,7 +379,7 @@ async fn check_picture(
 
 async fn open_and_scan(campaign: &Campaign, env: &Env, image: MemoryFs) -> Result<Vec<VisibleCell>, String> {
     let fs: Arc<dyn FileSystem> = Arc::new(image);
-    let opened = open(env, fs, campaign.options.clone()).await?;
+    let opened = open_table(env, fs, campaign.options.clone(), &campaign.table).await?;
     scan(&opened.region).await
 }
 
@@ -410,6 +418,7 @@ fn plain() -> Campaign {
         skipped_syncs: SkippedSyncs::None,
         faults: false,
         options: options(),
+        table: table(),
     }
 }
 
@@ -451,6 +460,25 @@ fn nothing_acknowledged_is_lost_when_few_files_are_compacted_at_a_time() {
     let mut options = options();
     options.compaction.settings.files_max = 2;
     expect_no_loss(&Campaign { seed: 3_000_000, options, pictures: pictures_wanted() / 2, ..plain() });
+}
+
+/// Most values are in MOB files, which are written before the store files that refer to them, and
+/// cleaned while the region is written.
+#[test]
+fn nothing_acknowledged_is_lost_in_mob_files() {
+    for faults in [false, true] {
+        let table = with_mob_files(table());
+        let pictures = pictures_wanted() / 2;
+        expect_no_loss(&Campaign { seed: 4_000_000, table, faults, pictures, ..plain() });
+    }
+}
+
+/// The table with values of more than two bytes in MOB files.
+fn with_mob_files(mut table: TableDescriptor) -> TableDescriptor {
+    for family in table.families.values_mut() {
+        *family = family.clone().with("IS_MOB", "true").with("MOB_THRESHOLD", "2");
+    }
+    table
 }
 
 /// A compaction by time windows has several outputs. Whichever of them survive a power loss,

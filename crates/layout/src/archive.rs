@@ -70,14 +70,19 @@ impl RootDir {
     }
 }
 
-async fn move_all(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
+pub(crate) async fn move_all(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
     let entries = file::list(fs, from).await?;
     let names: Vec<&str> =
         entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
     move_files(fs, from, to, &names).await
 }
 
-async fn move_files(fs: &dyn FileSystem, from: &FilePath, to: &FilePath, names: &[&str]) -> Result<()> {
+pub(crate) async fn move_files(
+    fs: &dyn FileSystem,
+    from: &FilePath,
+    to: &FilePath,
+    names: &[&str],
+) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }

@@ -26,6 +26,13 @@ pub struct ArchivedFile {
     back_references: FilePath,
 }
 
+impl ArchivedFile {
+    pub(crate) fn at(path: FilePath) -> ArchivedFile {
+        let back_references = path.parent().join(&format!("{BACK_REFERENCES}{}", path.name()));
+        ArchivedFile { path, back_references }
+    }
+}
+
 /// Names of files that snapshots, links and references refer to.
 #[derive(Debug, Default)]
 pub struct NeededFiles(HashSet<String>);
@@ -63,8 +70,7 @@ impl RootDir {
         let mut files = Vec::new();
         for dir in families_below(fs, &self.archive_dir().join("data")).await? {
             for entry in file::list(fs, &dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-                let back_references = dir.join(&format!("{BACK_REFERENCES}{}", entry.name));
-                files.push(ArchivedFile { path: dir.join(&entry.name), back_references });
+                files.push(ArchivedFile::at(dir.join(&entry.name)));
             }
         }
         Ok(files)
@@ -85,7 +91,7 @@ impl RootDir {
                 files.for_each(|file| needed.add(&file.name));
             }
         }
-        for data in [self.data_dir(), self.tmp_dir().join("data")] {
+        for data in [self.data_dir(), self.tmp_dir().join("data"), self.mob_data_dir()] {
             for dir in families_below(fs, &data).await? {
                 let entries = file::list(fs, &dir).await?;
                 entries.iter().filter(|entry| !entry.is_dir).for_each(|entry| needed.add(&entry.name));

@@ -73,11 +73,10 @@ impl RootDir {
         fs: &dyn FileSystem,
         table: &TableName,
     ) -> Result<Option<TableDescriptor>> {
-        let dir = self.table_dir(table).join(DIR);
-        let Some((path, content)) = read_newest(fs, &dir).await? else { return Ok(None) };
-        let descriptor = decode(&path, &content)?;
+        let dir = self.table_dir(table);
+        let Some(descriptor) = read_in(fs, &dir).await? else { return Ok(None) };
         if &descriptor.name != table {
-            return Err(corrupt(&path, format!("is the descriptor of {}", descriptor.name)));
+            return Err(corrupt(&dir.join(DIR), format!("is the descriptor of {}", descriptor.name)));
         }
         Ok(Some(descriptor))
     }
@@ -90,6 +89,12 @@ impl RootDir {
     pub async fn write_table_descriptor(&self, fs: &dyn FileSystem, table: &TableDescriptor) -> Result<()> {
         write_in(fs, &self.table_dir(&table.name), table).await
     }
+}
+
+/// Reads the descriptor in the directory of a table or of a snapshot, if there is one.
+pub(crate) async fn read_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<TableDescriptor>> {
+    let newest = read_newest(fs, &dir.join(DIR)).await?;
+    newest.map(|(path, content)| decode(&path, &content)).transpose()
 }
 
 /// Writes a descriptor into the directory of its table, at any path.

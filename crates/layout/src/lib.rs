@@ -12,6 +12,7 @@
 //! * [`table`]: creating, listing and removing tables; [`store`]: names and lists of store files;
 //! * [`tracker`]: which files belong to a store, and how that changes;
 //! * [`link`]: files shared by tables; [`mod@reference`]: files of which regions share parts;
+//! * [`mob`]: files of large values;
 //! * [`inventory`]: the store files that a region must have; [`bulk_load`]: a bulk load that may be
 //!   incomplete; [`staging`]: directories of files to load;
 //! * [`daughter`]: regions built from files of other regions; [`snapshot`]: the files of a table at
@@ -30,6 +31,7 @@ mod file;
 pub mod identity;
 pub mod inventory;
 pub mod link;
+pub mod mob;
 pub mod ownership;
 pub mod reference;
 pub mod region;

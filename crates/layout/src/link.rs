@@ -136,7 +136,8 @@ impl RootDir {
                 _ => false,
             };
             let dir_name = family_dir.name();
-            for dir in [self.table_dir(&table), self.staged_table_dir(&table)] {
+            let tables = [self.table_dir(&table), self.staged_table_dir(&table), self.mob_table_dir(&table)];
+            for dir in tables {
                 let files = file::list(fs, &dir.join(region).join(dir_name)).await?;
                 if files.iter().any(|file| is_of_file(&file.name)) {
                     return Ok(true);

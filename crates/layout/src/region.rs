@@ -185,7 +185,8 @@ fn encode(region: &RegionInfo) -> Bytes {
     with_magic_delimited(&proto::RegionInfo::from(region))
 }
 
-async fn read_info(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<Option<RegionInfo>> {
+/// Reads the `.regioninfo` of a region's directory, at any path.
+pub(crate) async fn read_info(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<Option<RegionInfo>> {
     let path = region_dir.join(INFO_FILE);
     let content = match file::read(fs, &path).await {
         Err(crate::Error::Fs(fs::Error::NotFound { .. })) => return Ok(None),

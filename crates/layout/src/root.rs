@@ -22,6 +22,7 @@ const FENCED_SUFFIX: &str = "-splitting";
 ///                                  /.bulk_load                      a bulk load in progress
 /// .hbase-snapshot/    snapshots     staging/    files to be bulk loaded
 /// .tmp/data/...       tables being created      archive/data/...    obsolete files
+/// mobdir/             MOB files (`mob`)
 /// WALs/<server>/      logs                      oldWALs/            obsolete logs
 /// WALs/<server>-splitting/   logs of a dead server
 /// MasterData/         the master's own root directory: data, WALs, oldWALs, archive
@@ -173,8 +174,13 @@ impl RootDir {
             self.table_dir(table).join(encoded),
             self.archive_region_dir(table, encoded),
             self.staged_table_dir(table).join(encoded),
-            below(&self.root.join("mobdir").join("data"), table).join(encoded),
+            self.mob_table_dir(table).join(encoded),
         ]
+    }
+
+    /// The directory of a table's MOB files.
+    pub(crate) fn mob_table_dir(&self, table: &TableName) -> FilePath {
+        below(&self.mob_data_dir(), table)
     }
 
     pub(crate) fn archive_region_dir(&self, table: &TableName, encoded: &str) -> FilePath {

@@ -6,11 +6,16 @@
 //! .hbase-snapshot/.tmp/<name>/             being created or removed
 //! ```
 //!
+//! [`tree`] reads the older layout, which has no manifest.
+//!
 //! A snapshot is built below `.tmp` and renamed into place. Before its removal it is renamed back.
 //! So it is complete or does not exist. It holds names of files, not their bytes: the files stay in
 //! the table or in the archive.
 //!
 //! Source: HBase `SnapshotDescriptionUtils`, `SnapshotManifest`, `SnapshotManifestV2`.
+
+mod tracker;
+mod tree;
 
 use bytes::Bytes;
 use cell::region::RegionInfo;
@@ -21,15 +26,20 @@ use proto::snapshot_region_manifest::{FamilyFiles, StoreFile};
 use proto::{SnapshotDataManifest, SnapshotDescription, SnapshotRegionManifest};
 use tracing::warn;
 
+use crate::mob::is_pseudo_region;
 use crate::reference::Reference;
 use crate::store::{StoreFileName, check_family};
-use crate::{Error, Result, RootDir, corrupt, file};
+use crate::{Error, Result, RootDir, corrupt, descriptor, file};
+
+pub use tracker::SnapshotTracker;
 
 const DIR: &str = ".hbase-snapshot";
 const DESCRIPTION: &str = ".snapshotinfo";
 const MANIFEST: &str = "data.manifest";
 /// The layout of snapshots since HBase 0.99 (`SnapshotManifestV2.DESCRIPTOR_VERSION`).
 pub const VERSION: i32 = 2;
+/// The layout before that, without a manifest (`SnapshotManifestV1.DESCRIPTOR_VERSION`).
+const TREE_VERSION: i32 = 0;
 /// Maximum size of a manifest (`snapshot.manifest.size.limit`).
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
@@ -56,10 +66,20 @@ pub struct SnapshotRegion {
 pub struct SnapshotFile {
     /// Its name in the store, which may be the name of a link or a reference.
     pub name: String,
-    /// Size in bytes; for a reference, the size of the whole file.
-    pub len: u64,
+    /// Size in bytes; for a reference, the size of the whole file. `None` if the snapshot does not
+    /// record it.
+    pub len: Option<u64>,
     /// The part of the file that the store has; `None` for the whole file.
     pub reference: Option<Reference>,
+}
+
+impl SnapshotRegion {
+    /// Whether the region can be online. Replicas and split parents cannot: the daughters of a
+    /// split parent use its files. The pseudo region of MOB files cannot either.
+    pub fn is_served(&self) -> bool {
+        let info = &self.info;
+        !(info.split && info.offline) && info.replica_id == 0 && !is_pseudo_region(info)
+    }
 }
 
 impl Manifest {
@@ -83,7 +103,7 @@ impl Manifest {
         let file = |file: &SnapshotFile| StoreFile {
             name: file.name.clone(),
             reference: file.reference.as_ref().map(Into::into),
-            file_size: Some(file.len),
+            file_size: file.len,
         };
         let family = |(name, files): &(Bytes, Vec<SnapshotFile>)| FamilyFiles {
             family_name: name.clone(),
@@ -121,7 +141,7 @@ fn read_region(
 }
 
 fn read_file(path: &FilePath, message: &StoreFile) -> Result<SnapshotFile> {
-    let (name, len) = (message.name.clone(), message.file_size());
+    let (name, len) = (message.name.clone(), message.file_size);
     match (StoreFileName::parse(&name), &message.reference) {
         (Some(StoreFileName::Own { .. } | StoreFileName::Link { .. }), None) => {
             Ok(SnapshotFile { name, len, reference: None })
@@ -194,20 +214,24 @@ impl RootDir {
         }
     }
 
-    /// Derives a description from the manifest; `None` if there is no manifest.
+    /// Derives a description from the contents; `None` if there are none.
     async fn describe_by_manifest(
         &self,
         fs: &dyn FileSystem,
         name: &str,
     ) -> Result<Option<SnapshotDescription>> {
-        let path = self.snapshots_dir().join(name).join(MANIFEST);
+        let dir = self.snapshots_dir().join(name);
+        let (path, version) = match fs.stat(&dir.join(MANIFEST)).await? {
+            Some(_) => (dir.join(MANIFEST), VERSION),
+            None => (dir.join(descriptor::DIR), TREE_VERSION),
+        };
         let Some(status) = fs.stat(&path).await? else { return Ok(None) };
         let manifest = self.read_snapshot(fs, name).await?;
         Ok(Some(SnapshotDescription {
             name: name.to_string(),
             table: Some(manifest.table.name.to_string()),
             creation_time: i64::try_from(status.modified_ms).ok(),
-            version: Some(VERSION),
+            version: Some(version),
             ..SnapshotDescription::default()
         }))
     }
@@ -226,22 +250,34 @@ impl RootDir {
         Ok(!file::list(fs, &self.snapshots_dir().join(name)).await?.is_empty())
     }
 
-    /// The names of the directories of snapshots, whatever they contain.
-    pub(crate) async fn snapshot_names(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
-        let entries = file::list(fs, &self.snapshots_dir()).await?.into_iter();
-        Ok(entries.filter(|entry| entry.is_dir && is_name(&entry.name)).map(|entry| entry.name).collect())
-    }
-
-    /// Reads the manifest of a snapshot.
+    /// The names of the directories of snapshots, whatever they contain, in order.
     ///
     /// # Errors
-    /// [`fs::Error::NotFound`] if it has no manifest, and as for [`Manifest::decode`].
+    /// File system errors.
+    pub async fn snapshot_names(&self, fs: &dyn FileSystem) -> Result<Vec<String>> {
+        let entries = file::list(fs, &self.snapshots_dir()).await?.into_iter();
+        let dirs = entries.filter(|entry| entry.is_dir && is_name(&entry.name));
+        let mut names: Vec<String> = dirs.map(|entry| entry.name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Reads the contents of a snapshot, of either layout.
+    ///
+    /// # Errors
+    /// [`fs::Error::NotFound`] if it has no manifest and no tree of directories;
+    /// [`Error::Corrupt`] as for [`Manifest::decode`].
     pub async fn read_snapshot(&self, fs: &dyn FileSystem, name: &str) -> Result<Manifest> {
         if !is_name(name) {
             return Err(fs::Error::NotFound { path: self.snapshots_dir() }.into());
         }
-        let path = self.snapshots_dir().join(name).join(MANIFEST);
-        Manifest::decode(&path, file::read_up_to(fs, &path, MANIFEST_BYTES_MAX).await?)
+        let dir = self.snapshots_dir().join(name);
+        let path = dir.join(MANIFEST);
+        match file::read_up_to(fs, &path, MANIFEST_BYTES_MAX).await {
+            Ok(content) => Manifest::decode(&path, content),
+            Err(error @ Error::Fs(fs::Error::NotFound { .. })) => tree::read(fs, &dir).await?.ok_or(error),
+            Err(error) => Err(error),
+        }
     }
 
     /// Creates a snapshot. On return, it is durable; until then, there is no snapshot of its name.
@@ -300,7 +336,7 @@ mod tests {
             TableDescriptor::new(TableName::parse("ns:t").unwrap()).with_family(FamilyDescriptor::new("f"));
         let info = RegionInfo::new(table.name.clone(), "a".into(), "b".into(), 7);
         let reference = crate::reference::is_reference(name).then(|| Reference::top("f"));
-        let files = vec![SnapshotFile { name: name.into(), len: 5, reference }];
+        let files = vec![SnapshotFile { name: name.into(), len: Some(5), reference }];
         Manifest { table, regions: vec![SnapshotRegion { info, families: vec![("f".into(), files)] }] }
     }
 
@@ -358,5 +394,80 @@ mod tests {
         let mut other = manifest(FILE);
         other.regions[0].info.table = TableName::parse("other").unwrap();
         assert!(matches!(Manifest::decode(&path, other.encode()), Err(Error::Corrupt { .. })));
+    }
+
+    /// The tree of directories that has the contents of a manifest.
+    async fn write_tree(
+        root: &RootDir,
+        fs: &MemoryFs,
+        description: &SnapshotDescription,
+        manifest: &Manifest,
+    ) {
+        let dir = root.snapshots_dir().join(&description.name);
+        descriptor::write_in(fs, &dir, &manifest.table).await.unwrap();
+        fs.put(&dir.join(DESCRIPTION), description.encode_to_vec());
+        for region in &manifest.regions {
+            let region_dir = dir.join(&region.info.encoded_name());
+            fs.make_dirs(&region_dir).await.unwrap();
+            crate::region::write_info_in(fs, &region_dir, &region.info).await.unwrap();
+            for (family, files) in &region.families {
+                let family_dir = region_dir.join(std::str::from_utf8(family).unwrap());
+                fs.make_dirs(&family_dir).await.unwrap();
+                for file in files {
+                    let content = file.reference.as_ref().map(Reference::encode).unwrap_or_default();
+                    fs.put(&family_dir.join(&file.name), content);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tree_of_directories_is_read_like_a_manifest() {
+        let (root, fs) = (RootDir::new(FilePath::root()), MemoryFs::new());
+        let link = format!("ns=t=1b42fa151ed2d772692addc8a9d03189-{FILE}");
+        for name in [FILE, &link, &format!("{FILE}.1b42fa151ed2d772692addc8a9d03189")] {
+            let mut manifest = manifest(name);
+            manifest.regions[0].families[0].1[0].len = None;
+            let description = SnapshotDescription { version: Some(TREE_VERSION), ..described("s") };
+            write_tree(&root, &fs, &description, &manifest).await;
+            assert_eq!(root.read_snapshot(&fs, "s").await.unwrap(), manifest);
+            assert_eq!(root.list_snapshots(&fs).await.unwrap(), [description]);
+            let needed = root.needed_files(&fs).await.unwrap();
+            let archived = root.archive_dir().join("data/ns/t/r/f").join(FILE);
+            assert!(needed.contains(&crate::cleaning::ArchivedFile::at(archived)), "{name}");
+            // The table's descriptor replaces a missing description.
+            let dir = root.snapshots_dir().join("s");
+            fs.delete(&dir.join(DESCRIPTION)).await.unwrap();
+            let found = root.find_snapshot(&fs, "s").await.unwrap().unwrap();
+            assert_eq!((found.table(), found.version), ("ns:t", Some(TREE_VERSION)));
+            root.delete_snapshot(&fs, "s").await.unwrap();
+            assert_eq!(root.list_snapshots(&fs).await.unwrap(), []);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_damaged_tree_of_directories_is_refused() {
+        let (root, fs) = (RootDir::new(FilePath::root()), MemoryFs::new());
+        let whole = manifest(FILE);
+        let dir = root.snapshots_dir().join("s");
+        let region_dir = dir.join(&whole.regions[0].info.encoded_name());
+        for (path, content) in [
+            (region_dir.join("f/not-a-store-file"), &b""[..]),
+            (region_dir.join("f").join(&format!("{FILE}.1b42fa151ed2d772692addc8a9d03189")), b"no reference"),
+            (region_dir.join(".regioninfo"), b"\xff"),
+            (dir.join("1b42fa151ed2d772692addc8a9d03189/f").join(FILE), b""),
+        ] {
+            write_tree(&root, &fs, &described("s"), &whole).await;
+            assert!(root.read_snapshot(&fs, "s").await.is_ok());
+            fs.make_dirs(&path.parent()).await.unwrap();
+            fs.put(&path, content.to_vec());
+            let error = root.read_snapshot(&fs, "s").await.unwrap_err();
+            assert!(matches!(error, Error::Corrupt { .. }), "{path}: {error}");
+            fs.delete(&dir).await.unwrap();
+        }
+        let mut other = manifest(FILE);
+        other.regions[0].info.table = TableName::parse("other").unwrap();
+        write_tree(&root, &fs, &described("s"), &other).await;
+        assert!(matches!(root.read_snapshot(&fs, "s").await, Err(Error::Corrupt { .. })));
     }
 }

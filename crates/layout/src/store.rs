@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::link::FileLink;
 use crate::reference::Reference;
-use crate::{Error, Result, RootDir, corrupt, file, tracker};
+use crate::{Error, Result, RootDir, corrupt, file, mob, tracker};
 
 /// The parsed name of a store file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +59,12 @@ impl StoreFileName {
     }
 }
 
-/// Parses `[0-9a-f]+(?:(?:_SeqId_[0-9]+_)|(?:_del))?` and returns the sequence id in it, if any.
+/// Parses `[0-9a-f]+(?:(?:_SeqId_[0-9]+_)|(?:_del))?`, or the name of a MOB file, and returns the
+/// sequence id in it, if any.
 fn parse_own(name: &str) -> Option<Option<u64>> {
+    if mob::region_of(name).is_some() {
+        return Some(None);
+    }
     let (hex, suffix) = name.find('_').map_or((name, ""), |at| name.split_at(at));
     if !is_hex(hex) {
         return None;
@@ -196,7 +200,7 @@ impl RootDir {
 }
 
 /// The sequence id that a bulk load gave to a file, or to the file that a link refers to.
-fn bulk_load_seq_id(name: &str) -> Option<u64> {
+pub(crate) fn bulk_load_seq_id(name: &str) -> Option<u64> {
     match StoreFileName::parse(name)? {
         StoreFileName::Own { bulk_load_seq_id } => bulk_load_seq_id,
         StoreFileName::Link { file, .. } | StoreFileName::Reference { file, .. } => {

@@ -7,7 +7,7 @@ use fs::{FilePath, FileSystem};
 
 use crate::link::FileLink;
 use crate::reference::Reference;
-use crate::{Result, RootDir, corrupt, descriptor, file, region, store};
+use crate::{Result, RootDir, corrupt, descriptor, file, mob, region, store};
 
 /// A file of another table that a new table shares.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +136,8 @@ impl RootDir {
             file::write(fs, &staged, Bytes::new()).await?;
             fs.sync_dir(&staged.parent()).await?;
         }
-        self.archive_table(fs, &table.name).await?;
+        // MOB files stay: the cleaner archives those that the restored table does not need.
+        self.archive_regions(fs, &table.name).await?;
         self.publish_table(fs, &table.name).await
     }
 
@@ -154,7 +155,11 @@ impl RootDir {
         for region in regions {
             stage_region(fs, &staged, table, region).await?;
         }
-        for linked in links {
+        // The table is published later, so its links to MOB files may exist before.
+        let (mob, links): (Vec<_>, Vec<_>) =
+            links.iter().cloned().partition(|linked| mob::is_pseudo_region(&linked.region));
+        self.link_mob_files(fs, &mob).await?;
+        for linked in &links {
             linked.link.add_back_reference(self, fs, &linked.region).await?;
             let family = store::family_dir_name(&linked.family)
                 .ok_or_else(|| corrupt(&staged, "invalid family name"))?;
@@ -210,12 +215,17 @@ impl RootDir {
         }
     }
 
-    /// Moves the store files of all regions of a table to the archive and removes its directory.
-    /// Resumes an earlier call that failed or was interrupted.
+    /// Moves the store files of all regions of a table and its MOB files to the archive, and
+    /// removes its directories. Resumes an earlier call that failed or was interrupted.
     ///
     /// # Errors
     /// File system errors; another call can finish the move.
     pub async fn archive_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        self.archive_regions(fs, table).await?;
+        self.archive_mob_table(fs, table).await
+    }
+
+    async fn archive_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let dir = self.table_dir(table);
         for entry in file::list(fs, &dir).await? {
             if entry.is_dir && region::is_encoded_name(&entry.name) {

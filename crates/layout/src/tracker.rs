@@ -8,6 +8,9 @@
 //!
 //! Source: HBase `DefaultStoreFileTracker`, `FileBasedStoreFileTracker`, `StoreFileListFile`.
 
+use std::cmp::Reverse;
+use std::fmt;
+
 use base::BoxFuture;
 use base::checksum::crc32;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -20,8 +23,10 @@ use crate::{Result, RootDir, corrupt, file};
 
 /// The directory of the lists, within a family's directory.
 pub const LIST_DIR: &str = ".filelist";
-/// The two files of which the newer one is the list.
+/// The first parts of the names of the two files of which the newer one is the list.
 const LIST_NAMES: [&str; 2] = ["f1", "f2"];
+/// In names of lists, separates the first part from the generation.
+const GENERATION_SEPARATOR: char = '.';
 /// The version of the list's format.
 const LIST_VERSION: u64 = 1;
 
@@ -55,6 +60,12 @@ pub trait StoreFileTracker: Send + Sync + 'static {
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a file of the store is missing, or the list is
     /// damaged.
     fn load<'a>(&'a self, store: StoreDir<'a>) -> BoxFuture<'a, Result<Vec<ListedFile>>>;
+
+    /// Whether the files of a store are in the directory of its region, so that a region without a
+    /// directory has no stores.
+    fn uses_region_dir(&self) -> bool {
+        true
+    }
 
     /// Adds complete, synced files of [`output_dir`](Self::output_dir), and removes others,
     /// durably. The caller archives the removed files.
@@ -102,20 +113,68 @@ impl StoreFileTracker for RenameTracker {
     }
 }
 
-/// The store has the files that its list names.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct FileListTracker;
+/// The store has the files that its list names. It reads lists with names of any version. A store
+/// that has a list keeps their form; this value is the form for others.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum FileListTracker {
+    /// The names of HBase 2.5: `f1` and `f2`. HBase 2.6 does not see such lists.
+    #[default]
+    Plain,
+    /// The names since HBase 2.6: `f1.GENERATION` and `f2.GENERATION`. Each opening of a region
+    /// begins a generation, a number that is greater than those before, so that a server that was
+    /// replaced cannot overwrite the list of its successor. HBase 2.5 does not see such lists.
+    Generations,
+}
 
-/// The newest list of a store, and which of the two files has it.
+/// The name of a file with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ListName {
+    /// `None` for a plain name.
+    generation: Option<u64>,
+    /// Which of the two files.
+    slot: usize,
+}
+
+impl ListName {
+    fn parse(name: &str) -> Option<ListName> {
+        let (first, generation) = match name.split_once(GENERATION_SEPARATOR) {
+            Some((first, generation)) if generation.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (first, Some(generation.parse().ok()?))
+            }
+            Some(_) => return None,
+            None => (name, None),
+        };
+        Some(ListName { generation, slot: LIST_NAMES.iter().position(|known| *known == first)? })
+    }
+
+    /// The file that replaces this one.
+    fn next(self) -> ListName {
+        ListName { slot: 1 - self.slot, ..self }
+    }
+}
+
+impl fmt::Display for ListName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(LIST_NAMES[self.slot])?;
+        self.generation.map_or(Ok(()), |generation| write!(out, "{GENERATION_SEPARATOR}{generation}"))
+    }
+}
+
+/// The newest list of a store, and the name of its file.
 struct NewestList {
     list: proto::StoreFileList,
-    slot: usize,
+    name: ListName,
 }
 
 impl FileListTracker {
     /// The newest list. `None` before the first commit.
     async fn newest(store: StoreDir<'_>) -> Result<Option<NewestList>> {
         newest_in(store.fs, &store.path().join(LIST_DIR)).await
+    }
+
+    /// The name of the first list of a store.
+    fn first_name(self, now_ms: u64) -> ListName {
+        ListName { generation: (self == FileListTracker::Generations).then_some(now_ms), slot: 0 }
     }
 }
 
@@ -160,11 +219,11 @@ impl StoreFileTracker for FileListTracker {
         Box::pin(async move {
             let dir = store.path();
             let newest = FileListTracker::newest(store).await?;
-            let (mut entries, slot, timestamp_min) = match newest {
-                Some(NewestList { list, slot }) => {
-                    (list.store_file, 1 - slot, list.timestamp.saturating_add(1))
+            let (mut entries, name, timestamp_min) = match newest {
+                Some(NewestList { list, name }) => {
+                    (list.store_file, name.next(), list.timestamp.saturating_add(1))
                 }
-                None => (Vec::new(), 0, 0),
+                None => (Vec::new(), self.first_name(now_ms), 0),
             };
             entries.retain(|entry| !removed.contains(&&*entry.name) && !added.contains(&&*entry.name));
             let present = file::list(store.fs, &dir).await?;
@@ -181,12 +240,16 @@ impl StoreFileTracker for FileListTracker {
             // The names of the added files become durable before the list that names them.
             store.fs.sync_dir(&dir).await?;
             let list_dir = dir.join(LIST_DIR);
-            let path = list_dir.join(LIST_NAMES[slot]);
+            let path = list_dir.join(&name.to_string());
             store.fs.make_dirs(&list_dir).await?;
             store.fs.delete(&path).await?;
             file::write(store.fs, &path, encode_list(&list)).await?;
             store.fs.sync_dir(&list_dir).await?;
-            store.fs.delete(&list_dir.join(LIST_NAMES[1 - slot])).await?;
+            for (old, path) in lists_in(store.fs, &list_dir).await? {
+                if old != name {
+                    store.fs.delete(&path).await?;
+                }
+            }
             store.fs.sync_dir(&list_dir).await?;
             Ok(store.fs.sync_dir(&dir).await?)
         })
@@ -226,26 +289,58 @@ pub async fn listed_names(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<Str
         .map_or(Vec::new(), |newest| newest.list.store_file.into_iter().map(|entry| entry.name).collect()))
 }
 
-/// The newest complete list in a directory of lists.
-async fn newest_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<NewestList>> {
-    // HBase 2.6 adds a timestamp to the names. Such a list must not count as a missing one.
-    let is_unknown = |name: &str| !name.starts_with('.') && !LIST_NAMES.contains(&name);
-    if let Some(other) = file::list(fs, dir).await?.into_iter().find(|entry| is_unknown(&entry.name)) {
-        let what = "the form of this list of store files (HBase 2.6)".to_string();
-        return Err(crate::Error::Unsupported { file: dir.join(&other.name), what });
+/// The files with lists in a directory, the greatest generation first.
+async fn lists_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<(ListName, FilePath)>> {
+    let mut lists = Vec::new();
+    // Hidden files are checksums of Hadoop's local file system.
+    for entry in file::list(fs, dir).await?.into_iter().filter(|entry| !entry.name.starts_with('.')) {
+        let path = dir.join(&entry.name);
+        // A list in an unknown form must not count as a missing one.
+        let unknown = || "the name of this list of store files".to_string();
+        let name = ListName::parse(&entry.name)
+            .ok_or_else(|| crate::Error::Unsupported { file: path.clone(), what: unknown() })?;
+        lists.push((name, path));
     }
-    let mut newest: Option<NewestList> = None;
-    for (slot, name) in LIST_NAMES.into_iter().enumerate() {
-        let path = dir.join(name);
-        let content = match file::read(fs, &path).await {
-            Ok(content) => content,
-            Err(crate::Error::Fs(fs::Error::NotFound { .. })) => continue,
-            Err(error) => return Err(error),
-        };
-        let Some(list) = decode_list(&path, &content)? else { continue };
-        if newest.as_ref().is_none_or(|newest| newest.list.timestamp < list.timestamp) {
-            newest = Some(NewestList { list, slot });
+    lists.sort_by_key(|(name, _)| (Reverse(name.generation), name.slot));
+    Ok(lists)
+}
+
+/// The newest complete list in a directory of lists. Generations that have none do not count.
+async fn newest_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Option<NewestList>> {
+    let lists = lists_in(fs, dir).await?;
+    for generation in lists.chunk_by(|(one, _), (next, _)| one.generation == next.generation) {
+        let mut newest: Option<NewestList> = None;
+        for (name, path) in generation {
+            let Some(list) = decode_list(path, &file::read(fs, path).await?)? else { continue };
+            if newest.as_ref().is_none_or(|newest| newest.list.timestamp < list.timestamp) {
+                newest = Some(NewestList { list, name: *name });
+            }
+        }
+        if newest.is_some() {
+            return Ok(newest);
         }
     }
-    Ok(newest)
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lists() {
+        for (text, generation, slot) in [
+            ("f1", None, 0),
+            ("f2", None, 1),
+            ("f1.17", Some(17), 0),
+            ("f2.1700000000000", Some(1_700_000_000_000), 1),
+        ] {
+            let name = ListName { generation, slot };
+            assert_eq!(ListName::parse(text), Some(name), "{text}");
+            assert_eq!(name.to_string(), text);
+        }
+        for other in ["f3", "f1.", "f1.x", "f1.1.2", "f1.-1", ".f1.crc", "f1.99999999999999999999", ""] {
+            assert_eq!(ListName::parse(other), None, "{other}");
+        }
+    }
 }

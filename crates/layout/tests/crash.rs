@@ -325,7 +325,7 @@ async fn commit(
 
 #[tokio::test]
 async fn a_store_has_a_committed_file_after_power_loss() {
-    for tracker in [&RenameTracker as &dyn StoreFileTracker, &FileListTracker] {
+    for tracker in [&RenameTracker as &dyn StoreFileTracker, &FileListTracker::Plain] {
         let (mut before, mut after) = (0, 0);
         cut_everywhere(
             async |fs| commit(tracker, fs, &["aa"], &[]).await.unwrap(),
@@ -346,16 +346,19 @@ async fn a_file_list_is_replaced_atomically() {
     let (mut before, mut after) = (0, 0);
     cut_everywhere(
         async |fs| {
-            commit(&FileListTracker, fs, &["aa"], &[]).await.unwrap();
-            commit(&FileListTracker, fs, &["bb"], &[]).await.unwrap();
+            commit(&FileListTracker::Plain, fs, &["aa"], &[]).await.unwrap();
+            commit(&FileListTracker::Plain, fs, &["bb"], &[]).await.unwrap();
         },
-        async |fs| commit(&FileListTracker, fs, &["cc"], &["aa", "bb"]).await,
+        async |fs| commit(&FileListTracker::Plain, fs, &["cc"], &["aa", "bb"]).await,
         async |image, done| {
-            let names = tracked(&FileListTracker, image).await;
+            let names = tracked(&FileListTracker::Plain, image).await;
             assert!(names == ["cc"] || (!done && names == ["aa", "bb"]), "done: {done}, files: {names:?}");
             *(if names == ["cc"] { &mut after } else { &mut before }) += 1;
-            commit(&FileListTracker, image, &["dd"], &[]).await.unwrap();
-            assert_eq!(tracked(&FileListTracker, image).await, [&names[..], &["dd".to_string()]].concat());
+            commit(&FileListTracker::Plain, image, &["dd"], &[]).await.unwrap();
+            assert_eq!(
+                tracked(&FileListTracker::Plain, image).await,
+                [&names[..], &["dd".to_string()]].concat()
+            );
         },
     )
     .await;

@@ -31,7 +31,7 @@ impl Store {
     }
 
     async fn names(&self) -> layout::Result<Vec<String>> {
-        let files = FileListTracker.load(self.dir()).await?;
+        let files = FileListTracker::Plain.load(self.dir()).await?;
         Ok(files.iter().map(|file| file.path.name().to_string()).collect())
     }
 }
@@ -51,11 +51,11 @@ fn list(timestamp: u8, files: &[(&str, u8)]) -> Vec<u8> {
 async fn a_list_has_the_bytes_of_hbase() {
     let store = Store::new();
     store.fs.put(&store.path("ab"), "cells");
-    FileListTracker.commit(store.dir(), &["ab"], &[], 5).await.unwrap();
+    FileListTracker::Plain.commit(store.dir(), &["ab"], &[], 5).await.unwrap();
     assert_eq!(store.fs.contents(&store.path(".filelist/f1")).unwrap(), list(5, &[("ab", 5)]));
     store.fs.put(&store.path("cd"), "more");
     // The clock went back: the timestamp must still grow.
-    FileListTracker.commit(store.dir(), &["cd"], &["ab"], 3).await.unwrap();
+    FileListTracker::Plain.commit(store.dir(), &["cd"], &["ab"], 3).await.unwrap();
     assert_eq!(store.fs.contents(&store.path(".filelist/f2")).unwrap(), list(6, &[("cd", 4)]));
     assert_eq!(store.fs.contents(&store.path(".filelist/f1")), None);
     assert_eq!(store.names().await.unwrap(), ["cd"]);
@@ -82,6 +82,40 @@ async fn the_newer_list_decides_and_unlisted_files_do_not_count() {
 }
 
 #[tokio::test]
+async fn lists_of_hbase_2_6_have_generations() {
+    let store = Store::new();
+    for name in ["aa", "bb", "cc"] {
+        store.fs.put(&store.path(name), "cells");
+    }
+    FileListTracker::Generations.commit(store.dir(), &["aa"], &[], 5).await.unwrap();
+    assert_eq!(store.fs.contents(&store.path(".filelist/f1.5")).unwrap(), list(5, &[("aa", 5)]));
+    // Either value reads and continues it.
+    FileListTracker::Plain.commit(store.dir(), &["bb"], &[], 6).await.unwrap();
+    assert_eq!(store.fs.contents(&store.path(".filelist/f1.5")), None);
+    assert_eq!(store.fs.contents(&store.path(".filelist/f2.5")).unwrap(), list(6, &[("aa", 5), ("bb", 5)]));
+    // The greatest generation with a complete list decides, whatever the timestamps are.
+    store.fs.put(&store.path(".filelist/f1"), list(99, &[("aa", 5)]));
+    store.fs.put(&store.path(".filelist/f1.30"), list(4, &[("cc", 5)]));
+    store.fs.put(&store.path(".filelist/f1.40"), list(1, &[("cc", 5)])[..7].to_vec());
+    store.fs.put(&store.path(".filelist/.f1.40.crc"), "checksum");
+    assert_eq!(store.names().await.unwrap(), ["cc"]);
+    FileListTracker::Plain.commit(store.dir(), &["aa"], &["cc"], 7).await.unwrap();
+    assert_eq!(store.names().await.unwrap(), ["aa"]);
+    let names: Vec<String> =
+        store.fs.list(&store.path(".filelist")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, [".f1.40.crc", "f2.30"]);
+}
+
+#[tokio::test]
+async fn a_list_with_an_unknown_name_is_refused() {
+    let store = Store::new();
+    store.fs.put(&store.path("aa"), "cells");
+    store.fs.put(&store.path(".filelist/f1"), list(7, &[("aa", 5)]));
+    store.fs.put(&store.path(".filelist/g1"), list(8, &[]));
+    assert!(matches!(store.names().await, Err(Error::Unsupported { .. })));
+}
+
+#[tokio::test]
 async fn damage_is_reported() {
     let store = Store::new();
     store.fs.put(&store.path("aa"), "cells");
@@ -94,7 +128,7 @@ async fn damage_is_reported() {
     store.fs.put(&store.path(".filelist/f1"), list(7, &[("../x", 5), ("/", 5), ("", 5)]));
     assert!(matches!(store.names().await, Err(Error::Corrupt { .. })), "names that lead elsewhere");
     store.fs.put(&store.path(".filelist/f1"), list(7, &[("aa", 5)]));
-    let added = FileListTracker.commit(store.dir(), &["cc"], &[], 9).await;
+    let added = FileListTracker::Plain.commit(store.dir(), &["cc"], &[], 9).await;
     assert!(matches!(added, Err(Error::Corrupt { .. })), "an added file is missing");
     store.fs.delete(&store.path("aa")).await.unwrap();
     assert!(store.names().await.is_err());

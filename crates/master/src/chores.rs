@@ -1,11 +1,12 @@
 //! Periodic work of the master: cleanup after splits and merges ([`janitor`]), removal of unneeded
-//! files ([`cleaner`]), balancing of regions (`balance`), and removal of expired snapshots
+//! files ([`cleaner`], `mob`), balancing of regions (`balance`), and removal of expired snapshots
 //! ([`snapshots`]). An administrator can disable each of them, and run all but the last
 //! immediately.
 
 pub(crate) mod balance;
 pub mod cleaner;
 pub mod janitor;
+mod mob;
 pub mod snapshots;
 
 use std::sync::Arc;
@@ -38,6 +39,10 @@ pub struct ChoreOptions {
     pub cleaner_period: Duration,
     /// The period of the search for expired snapshots (`hbase.master.cleaner.snapshot.interval`).
     pub snapshot_period: Duration,
+    /// The period of the search for unneeded MOB files (`hbase.master.mob.cleaner.period`).
+    pub mob_period: Duration,
+    /// Minimum age of an unneeded MOB file that is archived (`hbase.mob.min.age.archive`).
+    pub mob_min_age: Duration,
     /// Minimum time for which archived store files are retained (`hbase.master.hfilecleaner.ttl`).
     pub file_ttl: Duration,
     /// Minimum time for which unneeded logs are retained (`hbase.master.logcleaner.ttl`).
@@ -56,6 +61,8 @@ impl Default for ChoreOptions {
             balancer_period: Duration::from_secs(300),
             cleaner_period: Duration::from_secs(600),
             snapshot_period: Duration::from_secs(1800),
+            mob_period: Duration::from_secs(86_400),
+            mob_min_age: Duration::from_secs(3600),
             file_ttl: Duration::from_secs(300),
             log_ttl: Duration::from_secs(600),
             space: Arc::default(),
@@ -127,7 +134,7 @@ pub(crate) fn start_meta_retries(master: &Arc<Master>) {
 /// Starts all chores and the retries of regions that cannot be opened, except `hbase:meta`. They
 /// run periodically as long as the master lives.
 pub(crate) fn start(master: &Arc<Master>) {
-    let ChoreOptions { janitor_period, cleaner_period, snapshot_period, .. } = *master.chores();
+    let ChoreOptions { janitor_period, cleaner_period, snapshot_period, mob_period, .. } = *master.chores();
     every(master, janitor_period, |master| {
         Box::pin(async move {
             if master.janitor().switch.is_enabled() {
@@ -162,6 +169,9 @@ pub(crate) fn start(master: &Arc<Master>) {
             }
         })
     });
+    if !mob_period.is_zero() {
+        every(master, mob_period, |master| Box::pin(async move { mob::run(&master).await }));
+    }
     every(master, snapshot_period, |master| {
         Box::pin(async move {
             if master.context().switches.is_snapshot_cleanup_on() {

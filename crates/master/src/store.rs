@@ -98,6 +98,7 @@ impl LoneRegion {
             budget: Arc::new(MemstoreBudget::unlimited()),
             nonces: Arc::default(),
             maintenance: Arc::new(Chores::new(env.clone())),
+            mob: Arc::default(),
             options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(server.clone()),

@@ -230,6 +230,18 @@ impl Tables {
         Ok(())
     }
 
+    /// Moves the MOB files of removed families to the archive.
+    ///
+    /// # Errors
+    /// `IOException`; another call can finish the move.
+    pub async fn archive_mob_families(&self, table: &TableName, families: &[Bytes]) -> Answer<()> {
+        for family in families {
+            let archived = self.root.archive_mob_family(&*self.fs, table, family).await;
+            archived.map_err(file_exception)?;
+        }
+        Ok(())
+    }
+
     /// Records that all regions of a table are being reopened.
     pub fn begin_reopening(&self, table: &TableName, regions: usize) -> Reopening<'_> {
         let earlier = self.lock_reopening().insert(table.clone(), (regions, regions));

@@ -15,7 +15,7 @@ pub fn java_exception(error: &Error) -> JavaException {
         Error::OutOfMemory { .. } => JavaException::new(class::CALL_QUEUE_TOO_BIG, message),
         Error::Abandoned => JavaException::new(class::CALLER_DISCONNECTED, message),
         Error::ReadOnly { .. } => JavaException::do_not_retry("region is read only"),
-        Error::BadRequest { .. } => JavaException::do_not_retry(message),
+        Error::BadRequest { .. } | Error::MobMissing { .. } => JavaException::do_not_retry(message),
         Error::Corrupt { .. } => JavaException::new(class::CORRUPT_HFILE, message),
         Error::Unsupported { .. } => JavaException::unsupported(message),
         Error::Fs(_) | Error::Incompatible { .. } => JavaException::io(message),

@@ -41,6 +41,7 @@ pub mod lease;
 pub mod load;
 pub mod locality;
 mod memory;
+mod mob_cleaner;
 mod open_scanner;
 mod opening;
 mod orders;

@@ -147,6 +147,12 @@ impl ReplicationSink {
     }
 }
 
+/// Reads the entries of a `ReplicateWALEntry` without applying them.
+#[cfg(fuzzing)]
+pub fn read_entries(request: &proto::ReplicateWalEntryRequest, cells: Bytes, codec: Codec) {
+    _ = Work::read(request, codec.read(cells), (1, 2));
+}
+
 /// Serves a `ReplicateWALEntry`: applies all entries. `cells` are those of all entries, in order.
 ///
 /// # Errors

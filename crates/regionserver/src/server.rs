@@ -13,6 +13,7 @@ use coprocessor::Endpoints;
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::instruments::Instruments;
+use engine::mob::MobFiles;
 use engine::nonces::{self, Nonces};
 use engine::recovery::{OnDamage, RecoveredLogs};
 use engine::region::{Opening, RegionOptions, RegionServices};
@@ -306,6 +307,7 @@ impl RegionServer {
             budget,
             nonces: Arc::new(Nonces::new(options.nonce_grace, nonces::DONE_MAX)),
             maintenance: schedule.clone(),
+            mob: Arc::new(MobFiles::new(options.region.mob.open_files_max)),
             options: Arc::new(options.region.clone()),
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
@@ -415,6 +417,7 @@ impl RegionServer {
         }
         pauses::watch(self.env(), &self.pauses);
         clock_jumps::watch(self.env(), &self.clock_jumps);
+        crate::mob_cleaner::watch(self.env(), &self.regions, self.options.region.mob);
         locality::watch(self.env(), &self.localities, &self.services.fs, &self.regions);
         let (weak, clock) = (Arc::downgrade(self), self.env().clock.clone());
         self.env().spawn(TaskClass::Background, async move {
@@ -730,6 +733,11 @@ impl RegionServer {
     /// Which share of the bytes of regions is on this host.
     pub fn localities(&self) -> &Localities {
         &self.localities
+    }
+
+    /// The open MOB files.
+    pub fn mob_files(&self) -> &Arc<MobFiles> {
+        &self.services.mob
     }
 
     /// The metrics of the regions.

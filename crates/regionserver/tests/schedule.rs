@@ -56,6 +56,7 @@ async fn world() -> World {
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget,
         maintenance: schedule.clone(),
+        mob: Arc::default(),
         options: Arc::new(RegionOptions { flush_retries: 1, ..RegionOptions::default() }),
         instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         nonces: Arc::default(),

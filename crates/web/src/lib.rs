@@ -16,6 +16,7 @@ mod guard;
 mod history;
 mod meter;
 mod object_name;
+pub mod open_connections;
 mod page;
 mod query;
 mod refusal;
@@ -85,7 +86,7 @@ pub enum PageContent {
 /// Settings for serving the pages of a role.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
-    /// Maximum number of concurrent connections; more are closed immediately.
+    /// Maximum number of concurrent connections; see [`connections::ConnectionLimits`].
     pub connections_max: usize,
     /// Host names of this server that requests may use; `*` allows any.
     pub hosts: Vec<String>,
@@ -109,7 +110,7 @@ pub async fn serve(env: Env, listener: Box<dyn Listener>, info: Arc<dyn RoleInfo
     let router = router.with_state(Arc::new(Role { info, writers, renderers }));
     let guard = Arc::new(HostGuard::new(&options.hosts));
     let limits = connections::ConnectionLimits::of_pages(options.connections_max);
-    let service_of = move |_: std::net::SocketAddr| guard.clone().before(router.clone());
+    let service_of = move |_: connections::ConnectedClient| guard.clone().before(router.clone());
     connections::accept_all(env, listener, service_of, limits).await;
 }
 

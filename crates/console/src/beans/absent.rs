@@ -96,40 +96,6 @@ base::absent! {
 }
 
 base::absent! {
-    /// Large values are stored with their cells: there are no MOB files.
-    pub(super) struct NoMobFiles in "RegionServer,sub=Server" {
-        /// Cells moved to MOB files by compactions.
-        Counter = "cellsCountCompactedToMob",
-        /// Cells moved back from MOB files by compactions.
-        Counter = "cellsCountCompactedFromMob",
-        /// Bytes moved to MOB files by compactions.
-        Counter = "cellsSizeCompactedToMob" in Bytes,
-        /// Bytes moved back from MOB files by compactions.
-        Counter = "cellsSizeCompactedFromMob" in Bytes,
-        /// Flushes that wrote MOB files.
-        Counter = "mobFlushCount",
-        /// Cells flushed to MOB files.
-        Counter = "mobFlushedCellsCount",
-        /// Bytes flushed to MOB files.
-        Counter = "mobFlushedCellsSize" in Bytes,
-        /// Cells read from MOB files.
-        Counter = "mobScanCellsCount",
-        /// Bytes read from MOB files.
-        Counter = "mobScanCellsSize" in Bytes,
-        /// Lookups in the cache of open MOB files.
-        Counter = "mobFileCacheAccessCount",
-        /// Misses in the cache of open MOB files.
-        Counter = "mobFileCacheMissCount",
-        /// Percentage of hits in the cache of open MOB files.
-        Gauge = "mobFileCacheHitPercent" in Percent,
-        /// MOB files evicted from the cache of open files.
-        Counter = "mobFileCacheEvictedCount",
-        /// Open MOB files.
-        Gauge = "mobFileCacheCount",
-    }
-}
-
-base::absent! {
     /// Writes are rejected at the limits rather than blocked, and there are no garbage collection
     /// pauses.
     pub(super) struct NoBlockedWrites in "RegionServer,sub=Server" {
@@ -321,7 +287,6 @@ pub(super) fn add_to_region_server(bean: &impl Fn(&str) -> Arc<Bean>) {
     let of_server = bean("RegionServer,sub=Server");
     of_server.add(Arc::new(NoTrailersAndPools));
     of_server.add(Arc::new(NoRemoteFiles));
-    of_server.add(Arc::new(NoMobFiles));
     of_server.add(Arc::new(NoBlockedWrites));
     bean("RegionServer,sub=Memory").add(Arc::new(NoTuner));
     bean("RegionServer,sub=Replication").add(Arc::new(NoReplication));

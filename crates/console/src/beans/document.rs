@@ -6,7 +6,7 @@ use std::fmt::Write;
 use ::master::instruments::{AssignmentInstruments, RecoveryInstruments, SnapshotInstruments};
 use base::history::Series;
 use base::metrics::{Declared, Declares, Kind, Unit};
-use engine::instruments::{ServerInstruments, TableLatencies, TableWork};
+use engine::instruments::{MobInstruments, ServerInstruments, TableLatencies, TableWork};
 use fs::measured::{FileInstruments, ReadInstruments};
 use regionserver::clock_jumps::ClockInstruments;
 use regionserver::instruments::{AdminInstruments, RequestInstruments};
@@ -99,6 +99,8 @@ const SHOWN: &[&[Declared]] = &[
     region_server::SecondLevelMetrics::DECLARED,
     region_server::SecondLevelWrites::DECLARED,
     region_server::BlockKindMetrics::DECLARED,
+    region_server::MobFileMetrics::DECLARED,
+    MobInstruments::DECLARED,
     ReadInstruments::DECLARED,
     PauseInstruments::DECLARED,
     ClockInstruments::DECLARED,
@@ -140,7 +142,6 @@ const SHOWN: &[&[Declared]] = &[
 const ABSENT: &[&[Declared]] = &[
     absent::NoTrailersAndPools::DECLARED,
     absent::NoRemoteFiles::DECLARED,
-    absent::NoMobFiles::DECLARED,
     absent::NoBlockedWrites::DECLARED,
     absent::NoHandlers::DECLARED,
     absent::NoTuner::DECLARED,

@@ -132,6 +132,16 @@ base::current_values! {
 }
 
 base::current_values! {
+    /// The cache of open MOB files.
+    pub(super) struct MobFileMetrics in "RegionServer,sub=Server" {
+        /// Percentage of hits in the cache of open MOB files.
+        hit_percent: Gauge<f64> = "mobFileCacheHitPercent" in Percent,
+        /// Open MOB files.
+        files: Gauge<u64> = "mobFileCacheCount",
+    }
+}
+
+base::current_values! {
     /// Writes and faults of the second level of the block cache. 0 if there is none.
     pub(super) struct SecondLevelWrites in "RegionServer,sub=Grampus" {
         /// Blocks written to the second cache tier, without copies.
@@ -304,6 +314,9 @@ pub fn beans(
     of_server.read(move || second_level_metrics(&of.second_level_cache_stats().unwrap_or_default()));
     let of = server.clone();
     of_server.read(move || block_kind_metrics(&of));
+    of_server.add(server.mob_files().instruments().clone());
+    let of = server.clone();
+    of_server.read(move || mob_file_metrics(&of));
     of_server.add(server.instruments().server().clone());
     of_server.add(server.requests().clone());
     of_server.add(identity.files.reads.clone());
@@ -450,6 +463,15 @@ fn second_level_metrics(cache: &ssdcache::Stats) -> SecondLevelMetrics {
         misses: cache.misses.into(),
         hit_ratio: share(cache.hits, lookups).into(),
         miss_ratio: share(cache.misses, lookups).into(),
+    }
+}
+
+fn mob_file_metrics(server: &RegionServer) -> MobFileMetrics {
+    let (files, counts) = (server.mob_files(), server.mob_files().instruments());
+    let (accesses, misses) = (counts.file_accesses.get(), counts.file_misses.get());
+    MobFileMetrics {
+        hit_percent: (share(accesses.saturating_sub(misses), accesses) * 100.0).into(),
+        files: files.len().into(),
     }
 }
 

@@ -55,6 +55,7 @@ pub async fn world(fs: Arc<dyn FileSystem>, env: Env) -> World {
         loader: Arc::new(BlockLoader::new(1 << 20)),
         budget: Arc::new(MemstoreBudget::unlimited()),
         maintenance: Arc::new(NoMaintenance),
+        mob: Arc::default(),
         options: Arc::new(RegionOptions::default()),
         instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         nonces: Arc::default(),

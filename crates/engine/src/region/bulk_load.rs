@@ -26,8 +26,8 @@ use base::env::TaskClass;
 use bytes::Bytes;
 use cell::CellOrder;
 use cell::mutation::Durability;
-use fs::{FilePath, FileReader, FileSystem, Purpose, SyncLevel};
-use hfile::{OpenOptions, Reader};
+use fs::{FilePath, FileReader, FileSystem, IoClass, Purpose, SyncLevel};
+use hfile::{OpenOptions, Reader, Walk};
 use layout::{BulkLoadRecord, LoadedFile};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
@@ -207,22 +207,11 @@ impl Region {
     /// Reads a whole file, and checks the order of its cells.
     async fn verify(&self, reader: &Arc<Reader>) -> Result<()> {
         let order: CellOrder = reader.order();
-        let mut blocks = hfile::Pinned::new(None);
-        let mut cursor = reader.cursor();
+        let mut walk = Walk::new(reader, IoClass::Read, 0);
         let mut last: Option<Vec<u8>> = None;
         loop {
-            match cursor.next(&blocks) {
-                // The cursor holds its current blocks.
-                Ok(()) => blocks.clear(),
-                Err(hfile::Stop::Failed(error)) => return Err(error.into()),
-                Err(hfile::Stop::Miss(miss)) => {
-                    for block in &miss.blocks {
-                        blocks.supply(reader.load(block).await?);
-                    }
-                    continue;
-                }
-            }
-            let Some(cell) = cursor.cell() else { return Ok(()) };
+            walk.next().await?;
+            let Some(cell) = walk.cell() else { return Ok(()) };
             if last.as_ref().is_some_and(|last| order.compare_keys(last, cell.key).is_gt()) {
                 let what = format!("the cells are not in order at row {}", cell.row().escape_ascii());
                 return Err(Error::corrupt(reader.path(), 0, what));

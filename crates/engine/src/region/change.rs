@@ -9,22 +9,19 @@
 //! If a client retries a change with the same nonce, the change is not applied again. The response
 //! is read again, as of the original change.
 
-use std::sync::Arc;
-
 use base::spent::{self, Phase};
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::condition::{Condition, Test};
 use cell::mutation::Mutation;
-use cell::query::{CellSelection, FamilyColumns, Get, Scan};
-use hfile::Block;
+use cell::query::{CellSelection, FamilyColumns, Get, MobReads, Scan};
 
 use crate::error::{Error, Result};
 use crate::nonces::{Claim, ClaimOutcome};
 use crate::region::Region;
 use crate::region::batch::Batch;
 use crate::region::check::{check_cell, check_filter, check_row, check_size};
-use crate::region::write::{Published, WriteAbort};
+use crate::region::write::{Published, Warm, WriteAbort};
 
 /// Maximum number of elements in the filter of a condition.
 const CONDITION_ELEMENTS_MAX: usize = 10_000;
@@ -136,11 +133,11 @@ impl Region {
     }
 
     async fn apply(&self, change: Change<'_>, claim: Claim) -> Result<Changed> {
-        let mut warm = Vec::new();
+        let mut warm = Warm::default();
         let attempt = loop {
             match self.try_change(change, &warm) {
                 Ok(attempt) => break attempt,
-                Err(WriteAbort::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(WriteAbort::Cold(cold)) => self.load(cold, &mut warm).await?,
                 Err(WriteAbort::Failed(error)) => return Err(error),
             }
         };
@@ -166,11 +163,7 @@ impl Region {
     }
 
     /// Evaluates the conditions and publishes, under the row locks.
-    fn try_change(
-        &self,
-        change: Change<'_>,
-        warm: &[Arc<Block>],
-    ) -> std::result::Result<ChangeAttempt, WriteAbort> {
+    fn try_change(&self, change: Change<'_>, warm: &Warm) -> std::result::Result<ChangeAttempt, WriteAbort> {
         let Change { conditions, mutations, of_one_row } = change;
         let _locked = self.rows.lock(change.rows().collect());
         let mut batch = Batch::default();
@@ -199,7 +192,7 @@ impl Region {
     fn evaluate(
         &self,
         condition: &Condition,
-        warm: &[Arc<Block>],
+        warm: &Warm,
     ) -> std::result::Result<ConditionResult, WriteAbort> {
         let found = self.read_published(&condition_read(condition), warm)?;
         let newest = found.cells.first().map(|(cell, _)| cell.view(0));
@@ -306,6 +299,8 @@ enum ConditionResult {
 
 /// The read that a condition needs.
 fn condition_read(condition: &Condition) -> Get {
+    // A filter only determines whether a cell exists.
+    let mob = MobReads { raw: matches!(condition.test, Test::Filter(_)), ..MobReads::default() };
     let (columns, filter) = match &condition.test {
         Test::Column(test) => {
             let qualifiers = Some(vec![test.qualifier.clone()]);
@@ -319,6 +314,7 @@ fn condition_read(condition: &Condition) -> Get {
         time_range: condition.time_range,
         // As in HBase's own reads. Reads by clients load families on demand by default.
         load_families_on_demand: Some(false),
+        mob,
         ..CellSelection::default()
     };
     Get { row: condition.row.clone(), selection: selection.into(), existence_only: false }

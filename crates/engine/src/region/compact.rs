@@ -69,6 +69,7 @@ pub struct SelectedCompaction {
     store: usize,
     files: Vec<Arc<StoreFile>>,
     selection: Selection,
+    by_user: bool,
 }
 
 impl SelectedCompaction {
@@ -85,6 +86,12 @@ impl SelectedCompaction {
     /// Total bytes of the files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len()).sum()
+    }
+
+    /// Whether values in MOB files are written again. As in HBase, only a user's compaction of all
+    /// files does that.
+    fn rewrites_mob(&self) -> bool {
+        self.by_user && self.selection.is_all && self.selection.is_major
     }
 
     /// Whether the compaction is so large that it belongs in the queue of long ones (`long_bytes`).
@@ -187,7 +194,8 @@ impl Region {
         );
         in_progress.files.extend(chosen.iter().cloned());
         in_progress.major_requested &= !selection.is_major;
-        Ok(Some(SelectedCompaction { region: self.clone(), store, files: chosen, selection }))
+        let by_user = request.by_user;
+        Ok(Some(SelectedCompaction { region: self.clone(), store, files: chosen, selection, by_user }))
     }
 
     /// Runs a compaction. Returns the number of files that were merged, or 0 if `throttle` stopped
@@ -232,12 +240,14 @@ impl Region {
                 selected.selection.is_all,
                 &selected.selection.boundaries,
                 replaced,
-            );
+            )
+            .rewriting_mob(selected.rewrites_mob());
             self.write_outputs(at, &source, throttle).await?
         };
         let Some(mut outputs) = written else { return Ok(0) };
         let uncached: Vec<_> = outputs.iter_mut().map(OutputFile::take_uncached).collect();
         let cell_bytes = outputs.iter().map(|output| output.cell_bytes).sum();
+        let _mob_files: Vec<_> = outputs.iter_mut().flat_map(OutputFile::take_mob_files).collect();
         let outputs = self.move_outputs_in(at, outputs).await?;
         self.log_compaction(at, inputs, &outputs).await?;
         self.install_compaction(at, inputs, &outputs)?;
@@ -499,7 +509,7 @@ impl Region {
         Ok(())
     }
 
-    fn retired(&self) -> MutexGuard<'_, Vec<(usize, Arc<StoreFile>)>> {
+    pub(super) fn retired(&self) -> MutexGuard<'_, Vec<(usize, Arc<StoreFile>)>> {
         // Safe after a panic: the list of files is always consistent.
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,18 +7,15 @@
 //!
 //! Source: HBase `HRegion.reckonDeltas`.
 
-use std::sync::Arc;
-
 use cell::mutation::{Mutation, MutationKind};
 use cell::query::{CellSelection, Get};
 use cell::{Cell, CellType, KeyValue, LATEST_TIMESTAMP, tags};
-use hfile::Block;
 
 use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::region::change::columns_of;
 use crate::region::encode::{self, TimestampRule};
-use crate::region::write::WriteAbort;
+use crate::region::write::{Warm, WriteAbort};
 
 impl Region {
     /// The cells that an increment or append writes, in order, each with the index of its store and
@@ -26,7 +23,7 @@ impl Region {
     pub(super) fn compute(
         &self,
         mutation: &Mutation,
-        warm: &[Arc<Block>],
+        warm: &Warm,
     ) -> std::result::Result<Vec<(usize, KeyValue, TimestampRule)>, WriteAbort> {
         let selection = CellSelection {
             columns: columns_of(mutation),

@@ -64,6 +64,15 @@ pub(crate) async fn open_listed(
     }
 }
 
+/// Separates the files that another file of the store lists as its inputs from the others.
+pub(crate) fn partition_replaced(files: Vec<Arc<StoreFile>>) -> (Vec<Arc<StoreFile>>, Vec<Arc<StoreFile>>) {
+    // A bulk loaded file may name files that it replaced in another store.
+    let own = files.iter().filter(|file| !file.is_bulk_loaded());
+    let replaced: Vec<String> =
+        own.flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
+    files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()))
+}
+
 /// Opens the files of a family. Archives the files that another file lists as replaced. Without
 /// `cache`, no blocks are cached.
 ///
@@ -83,12 +92,7 @@ pub(crate) async fn open_files(
     for listed in tracker.load(StoreDir { fs, root, region: info, family }).await? {
         files.push(open_listed(fs, root, cache, info, family, &listed).await?);
     }
-    // A bulk loaded file may name files that it replaced in another store.
-    let own = files.iter().filter(|file| !file.is_bulk_loaded());
-    let replaced: Vec<String> =
-        own.flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
-    let (gone, kept): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()));
+    let (gone, kept) = partition_replaced(files);
     let gone: Vec<&str> = gone.iter().map(|file| file.name()).collect();
     let kept_names: Vec<&str> = kept.iter().map(|file| file.name()).collect();
     if let Some(inventory) = inventory {

@@ -279,6 +279,7 @@ impl Region {
                 }
             }
         }
+        let _mob_files: Vec<_> = outputs.iter_mut().flat_map(OutputFile::take_mob_files).collect();
         let files = self.move_all_in(view.stores.len(), outputs).await?;
         self.install_flush(&files)?;
         for (at, file) in files.iter().enumerate() {

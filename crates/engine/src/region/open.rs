@@ -30,6 +30,7 @@ use crate::caching::Caching;
 use crate::compaction::Settings;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
+use crate::mob::MobResolver;
 use crate::mvcc::Mvcc;
 use crate::region::files::{FileCache, open_files};
 use crate::region::split_policy::SplitPolicy;
@@ -130,6 +131,8 @@ impl Region {
         let site = &services.options.compaction;
         let settings_of = |family| Settings::of(&table, family, site, flush_bytes);
         let compaction_settings = families.iter().map(settings_of).collect();
+        let has_mob = families.iter().any(FamilyDescriptor::is_mob);
+        let mob = has_mob.then(|| Arc::new(MobResolver::new((&services).into(), info.table.clone())));
         let store_counts = families.iter().map(|_| Counts::default()).collect();
         Arc::new_cyclic(|this| Region {
             number: next_number(),
@@ -168,6 +171,8 @@ impl Region {
             flushing: tokio::sync::Mutex::new(None),
             retired: Mutex::default(),
             strays: Mutex::default(),
+            mob,
+            mob_files_in_use: Arc::default(),
             counters: metrics::Counters::default(),
             instruments,
             store_counts,
@@ -328,6 +333,9 @@ async fn prepare_directories(
     families: &[FamilyDescriptor],
 ) -> Result<()> {
     fs.delete(&root.region_tmp_dir(info)).await?;
+    if families.iter().any(FamilyDescriptor::is_mob) {
+        root.remove_unfinished_mob_files(fs, info).await?;
+    }
     for family in families {
         layout::store::check_family(&root.region_dir(info), &family.name)?;
         let dir = root.family_dir(info, &family.name);

@@ -6,6 +6,7 @@ use cell::schema::TableDescriptor;
 
 use crate::caching::Caching;
 use crate::compaction::SiteSettings;
+use crate::mob::MobOptions;
 use crate::region::split_policy::SplitOptions;
 use crate::region::storage_policy::StoragePolicies;
 
@@ -50,6 +51,8 @@ pub struct RegionOptions {
     pub split: SplitOptions,
     /// Which blocks of all families are cached, in addition to the settings of each family.
     pub caching: Caching,
+    /// MOB files.
+    pub mob: MobOptions,
     /// The storage policies of directories on HDFS.
     pub storage: StoragePolicies,
 }
@@ -72,6 +75,7 @@ impl Default for RegionOptions {
             verify_bulk_loads: false,
             split: SplitOptions::default(),
             caching: Caching::default(),
+            mob: MobOptions::default(),
             storage: StoragePolicies::default(),
         }
     }

@@ -17,8 +17,10 @@ use tracing::warn;
 
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
+use crate::mob::FileRefs;
 use crate::region::cache_warming::{UncachedBlock, cache_written};
 use crate::region::compact::{CompactionThrottle, Unthrottled};
+use crate::region::mob_output::{MobFileInUse, MobOutput, StoreOutput};
 use crate::region::{Region, RegionServices, storage_policy};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
@@ -38,6 +40,8 @@ pub(super) struct OutputSource {
     info: StoreInfo,
     // Smallest timestamps of the outputs, ascending; empty for a single output.
     boundaries: Vec<i64>,
+    // Whether the values in MOB files are written again.
+    rewrites_mob: bool,
 }
 
 /// A complete file that is not in its store yet.
@@ -46,6 +50,8 @@ pub(super) struct OutputFile {
     name: String,
     file_id: u64,
     uncached: Vec<UncachedBlock>,
+    // The MOB files that were written with it.
+    mob_files: Vec<MobFileInUse>,
     /// Serialized bytes of its cells.
     pub(super) cell_bytes: u64,
 }
@@ -54,6 +60,12 @@ impl OutputFile {
     /// Takes the blocks that belong in the cache but found no space.
     pub(super) fn take_uncached(&mut self) -> Vec<UncachedBlock> {
         std::mem::take(&mut self.uncached)
+    }
+
+    /// Takes the names of the MOB files that were written with the file. They are in use until the
+    /// result is dropped, which must be after a view has the file.
+    pub(super) fn take_mob_files(&mut self) -> Vec<MobFileInUse> {
+        std::mem::take(&mut self.mob_files)
     }
 }
 
@@ -68,6 +80,7 @@ impl OutputSource {
             retention,
             info,
             boundaries: Vec::new(),
+            rewrites_mob: false,
         }
     }
 
@@ -98,7 +111,35 @@ impl OutputSource {
             retention,
             info,
             boundaries: boundaries.to_vec(),
+            rewrites_mob: false,
         }
+    }
+
+    /// Also writes the values in MOB files again.
+    pub(super) fn rewriting_mob(self, rewrites_mob: bool) -> OutputSource {
+        OutputSource { rewrites_mob, ..self }
+    }
+
+    /// Whether the values in MOB files are written again.
+    pub(super) fn rewrites_mob(&self) -> bool {
+        self.rewrites_mob
+    }
+
+    /// Whether the input is a snapshot.
+    pub(super) fn is_flush(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The properties that all outputs share.
+    pub(super) fn info(&self) -> &StoreInfo {
+        &self.info
+    }
+
+    /// The greatest timestamp in the input, or the smallest possible one if there are no cells.
+    pub(super) fn newest_ms(&self) -> i64 {
+        let of_files = self.files.iter().map(|file| file.reader().info().time_range.max);
+        let in_memory = self.snapshot.iter().filter_map(|memstore| memstore.timestamps());
+        of_files.chain(in_memory.map(|(_, newest)| newest)).max().unwrap_or(i64::MIN)
     }
 
     /// The oldest read point for which the outputs have every visible version, if all versions that
@@ -170,6 +211,8 @@ fn prefer(options: &mut WriterOptions, family: &FamilyDescriptor, wanted: &Prefe
 struct UnfinishedOutput {
     output: OutputFile,
     writer: Writer,
+    // The MOB files to which its cells refer.
+    mob_refs: FileRefs,
 }
 
 impl Region {
@@ -196,13 +239,21 @@ impl Region {
         let mut unfinished = BTreeMap::new();
         let smallest_read_point = self.mvcc.smallest_read_point();
         let readable_since = source.readable_since(smallest_read_point, self.mvcc.read_point());
-        let outcome = match self.write_cells(at, source, smallest_read_point, throttle, &mut unfinished).await
-        {
-            Ok(true) => self.finish_writing(source, readable_since, &mut unfinished).await.map(Some),
+        let mut mob = self.mob_output(at, source);
+        let written =
+            self.write_cells(at, source, smallest_read_point, throttle, &mut unfinished, &mut mob).await;
+        let outcome = match written {
+            Ok(true) => {
+                let finished = self.finish_writing(source, readable_since, &mut unfinished, &mut mob);
+                finished.await.map(Some)
+            }
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
         if !matches!(outcome, Ok(Some(_))) {
+            if let Some(mob) = &mut mob {
+                mob.discard(self).await;
+            }
             for UnfinishedOutput { output, .. } in unfinished.into_values() {
                 self.discard(output).await;
             }
@@ -219,6 +270,7 @@ impl Region {
         smallest_read_point: u64,
         throttle: &dyn CompactionThrottle,
         unfinished: &mut BTreeMap<usize, UnfinishedOutput>,
+        mob: &mut Option<MobOutput>,
     ) -> Result<bool> {
         if source.boundaries.len() < 2 {
             unfinished.insert(0, self.begin_writing(at, source).await?);
@@ -230,9 +282,15 @@ impl Region {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => entry.insert(self.begin_writing(at, source).await?),
             };
-            unfinished.writer.append(&cell).await?;
+            let mut read = (cell.key.len() + cell.value.len()) as u64;
+            match mob {
+                None => unfinished.writer.append(&cell).await?,
+                Some(mob) => {
+                    let (writer, refs) = (&mut unfinished.writer, &mut unfinished.mob_refs);
+                    read += mob.append(self, source, &cell, StoreOutput { writer, refs }).await?;
+                }
+            }
             unfinished.output.cell_bytes += cell.serialized_len() as u64;
-            let read = (cell.key.len() + cell.value.len()) as u64;
             if cells.is_warm() {
                 unfinished.writer.retain_block();
             }
@@ -262,9 +320,10 @@ impl Region {
         let name = layout::store::random_name(&*self.services.env.random);
         let path = self.store_dir(at).join(&name);
         let file_id = self.services.loader.file_id(&path, self.caching(at));
-        let output = OutputFile { store: at, name, file_id, uncached: Vec::new(), cell_bytes: 0 };
+        let (uncached, mob_files) = (Vec::new(), Vec::new());
+        let output = OutputFile { store: at, name, file_id, uncached, mob_files, cell_bytes: 0 };
         match self.create_file(&output, source).await {
-            Ok(writer) => Ok(UnfinishedOutput { output, writer }),
+            Ok(writer) => Ok(UnfinishedOutput { output, writer, mob_refs: FileRefs::default() }),
             Err(error) => {
                 self.discard(output).await;
                 Err(error)
@@ -279,15 +338,24 @@ impl Region {
         source: &OutputSource,
         readable_since: u64,
         unfinished: &mut BTreeMap<usize, UnfinishedOutput>,
+        mob: &mut Option<MobOutput>,
     ) -> Result<Vec<OutputFile>> {
         assert!(!unfinished.is_empty(), "a flush or compaction writes at least one file");
+        let mut mob_files = match mob {
+            Some(mob) => mob.finish(self, source).await?,
+            None => Vec::new(),
+        };
         let mut outputs = Vec::new();
-        while let Some((_, UnfinishedOutput { mut output, mut writer })) = unfinished.pop_first() {
+        while let Some((_, UnfinishedOutput { mut output, mut writer, mob_refs })) = unfinished.pop_first() {
+            output.mob_files.append(&mut mob_files);
             writer.complete_blocks();
             cache_written(&self.services.loader, &mut writer, output.file_id, &mut output.uncached);
             let mut info = StoreInfo { readable_since: Some(readable_since), ..source.info.clone() };
             if !unfinished.is_empty() {
                 info.compacted_files.clear();
+            }
+            if mob.is_some() {
+                mob_refs.put_in(&mut info);
             }
             writer.put_store_info(&info);
             writer.put_plain_rows();
@@ -410,6 +478,8 @@ impl Region {
             true => self.has_tags.load(Ordering::Relaxed),
             false => source.files.iter().any(|file| file.reader().info().includes_tags),
         };
+        // References have tags.
+        options.include_tags |= self.families[output.store].is_mob();
         let fs = &*self.services.fs;
         if !source.files.is_empty() {
             let wanted = fs.preferences(&options.purpose);
@@ -427,7 +497,11 @@ impl Region {
     }
 
     /// The options for writing a file of `family`.
-    fn writer_options(&self, family: &FamilyDescriptor, source: &OutputSource) -> Result<WriterOptions> {
+    pub(super) fn writer_options(
+        &self,
+        family: &FamilyDescriptor,
+        source: &OutputSource,
+    ) -> Result<WriterOptions> {
         let compression = match source.files.is_empty() {
             true => family.compression(),
             false => family.compaction_compression(source.info.is_major),

@@ -15,15 +15,15 @@ use arc_swap::Guard;
 use base::BoxFuture;
 use base::spent::{self, Phase};
 use cell::Cell;
-use cell::query::{CellSelection, FamilyColumns, Get, Scan};
+use cell::query::{CellSelection, FamilyColumns, Get, MobReads, Scan};
 use cell::region::RegionInfo;
-use hfile::{Block, Miss};
 
 use crate::error::{Error, Result};
+use crate::mob::is_reference;
 use crate::mvcc::ReadGuard;
 use crate::region::Region;
 use crate::region::check::check_filter;
-use crate::region::write::WriteAbort;
+use crate::region::write::{Cold, Warm, WriteAbort};
 use crate::scanner::{
     BlockLoader, CellList, FamilyRules, Limits, RegionScanner, RowRead, ScannerParts, Stopped,
     StoreRowLocator, drive,
@@ -100,6 +100,7 @@ impl Region {
             pins_views: false,
             seed: self.services.env.random.next_u64(),
             clock: self.services.env.clock.clone(),
+            mob: self.mob.clone(),
             counts: self.store_counts.clone(),
         }
     }
@@ -199,7 +200,7 @@ impl Region {
         &self,
         cell: &Cell<'_>,
         nth: u32,
-        warm: &[Arc<Block>],
+        warm: &Warm,
     ) -> std::result::Result<Option<i64>, WriteAbort> {
         let found = self.read_published(&newest_versions(cell, nth), warm)?;
         Ok(found.cells.get(nth as usize - 1).map(|(cell, _)| cell.view(0).timestamp()))
@@ -211,11 +212,7 @@ impl Region {
     /// # Errors
     /// [`WriteAbort::Cold`] if a needed block is neither in `warm` nor cached;
     /// [`Error::BadRequest`] for invalid filters.
-    pub(super) fn read_published(
-        &self,
-        get: &Get,
-        warm: &[Arc<Block>],
-    ) -> std::result::Result<CellList, WriteAbort> {
+    pub(super) fn read_published(&self, get: &Get, warm: &Warm) -> std::result::Result<CellList, WriteAbort> {
         let view = self.view.load();
         let mut found = CellList::default();
         let mut plan = self.row_plan(&get.selection);
@@ -224,25 +221,67 @@ impl Region {
         if read.read(&mut plan, &view.stores, &mut found).map_err(Error::from)? {
             self.instruments.count_rows_scanned(1);
             plan.count_reads(&self.store_counts);
-            return Ok(found);
+            return self.with_values(found, get, warm);
         }
         let stores = self.rules.iter().zip(&view.stores);
         let parts = self.scanner_parts(self.mvcc.register_reader(Some(u64::MAX)));
         let mut scanner = RegionScanner::new(stores, &Scan::of(get), parts)?;
-        warm.iter().for_each(|block| scanner.supply(block.clone()));
+        warm.blocks.iter().for_each(|block| scanner.supply(block.clone()));
         while scanner.next(&mut Limits::default(), &mut found)?.stopped != Stopped::Exhausted {}
         self.instruments.count_rows_scanned(1);
-        scanner.failure().map_or(Ok(found), |failure| Err(failure.into()))
+        match scanner.failure() {
+            None => self.with_values(found, get, warm),
+            Some(failure) => Err(failure.into()),
+        }
     }
 
-    /// Loads the blocks of a miss into `warm`. Boxed, so that the futures of writes stay small.
-    pub(super) fn load<'a>(&'a self, miss: Miss, warm: &'a mut Vec<Arc<Block>>) -> BoxFuture<'a, Result<()>> {
+    /// Replaces references to MOB files in `found` by the values in `warm`.
+    ///
+    /// # Errors
+    /// [`WriteAbort::Cold`] if a value is not there.
+    fn with_values(
+        &self,
+        mut found: CellList,
+        get: &Get,
+        warm: &Warm,
+    ) -> std::result::Result<CellList, WriteAbort> {
+        if self.mob.is_none() || get.selection.mob.raw {
+            return Ok(found);
+        }
+        let mut missing = Vec::new();
+        for (cell, seq_id) in &mut found.cells {
+            let view = cell.view(*seq_id);
+            if !is_reference(view.tags) {
+                continue;
+            }
+            match warm.values.iter().find(|(reference, _)| reference == cell) {
+                Some((_, value)) => *cell = value.in_place_of(&view).to_key_value(),
+                None => missing.push((cell.clone(), *seq_id)),
+            }
+        }
+        if missing.is_empty() { Ok(found) } else { Err(WriteAbort::Cold(Cold::Values(missing))) }
+    }
+
+    /// Loads what a write lacks into `warm`. Boxed, so that the futures of writes stay small.
+    pub(super) fn load<'a>(&'a self, cold: Cold, warm: &'a mut Warm) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            for missed in &miss.blocks {
-                let load = self.services.loader.load(missed);
-                let block = spent::timed_wait(Phase::Disk, &*self.services.env.clock, load).await?;
-                BlockLoader::count_read(&block);
-                warm.push(block);
+            match cold {
+                Cold::Blocks(miss) => {
+                    for missed in &miss.blocks {
+                        let load = self.services.loader.load(missed);
+                        let block = spent::timed_wait(Phase::Disk, &*self.services.env.clock, load).await?;
+                        BlockLoader::count_read(&block);
+                        warm.blocks.push(block);
+                    }
+                }
+                Cold::Values(references) => {
+                    let mob = self.mob.as_ref().expect("only regions with MOB files have references");
+                    for (reference, seq_id) in references {
+                        let value = mob.resolve(&reference.view(seq_id), MobReads::default()).await?;
+                        let value = value.expect("a missing value is an error");
+                        warm.values.push((reference, value));
+                    }
+                }
             }
             Ok(())
         })
@@ -255,12 +294,15 @@ fn newest_versions(cell: &Cell<'_>, count: u32) -> Get {
         family: cell.family().to_vec().into(),
         qualifiers: Some(vec![cell.qualifier().to_vec().into()]),
     };
-    let selection = CellSelection { columns: vec![columns], max_versions: count, ..CellSelection::default() };
+    // Only the timestamps are of interest.
+    let mob = MobReads { raw: true, ..MobReads::default() };
+    let selection =
+        CellSelection { columns: vec![columns], max_versions: count, mob, ..CellSelection::default() };
     Get { row: cell.row().to_vec().into(), selection: selection.into(), existence_only: false }
 }
 
 /// A copy of `scan` that is limited to the rows of a region.
-fn limit_to_region(scan: &Scan, info: &RegionInfo) -> Scan {
+pub(crate) fn limit_to_region(scan: &Scan, info: &RegionInfo) -> Scan {
     let mut scan = scan.clone();
     let order = info.table.order();
     let is_before = |left: &[u8], right: &[u8]| order.compare_rows(left, right).is_lt();

@@ -19,6 +19,7 @@ use cell::mutation::{Durability, Mutation};
 use hfile::{Block, Miss, Stop};
 
 use crate::error::{Error, Result};
+use crate::mob::MobValue;
 use crate::region::batch::Batch;
 use crate::region::encode::{Cells, TimestampRule};
 use crate::region::{FlushReason, NewEdit, Region};
@@ -58,16 +59,32 @@ impl PendingBatch {
 
 /// Why nothing was published.
 pub(super) enum WriteAbort {
-    /// Blocks must be loaded first.
-    Cold(Miss),
+    /// Something must be loaded first.
+    Cold(Cold),
     /// The write failed.
     Failed(Error),
+}
+
+/// What a write must load before it is repeated.
+pub(super) enum Cold {
+    /// Blocks of store files.
+    Blocks(Miss),
+    /// The values of these references to MOB files, each with its sequence id.
+    Values(Vec<(KeyValue, u64)>),
+}
+
+/// What was loaded for a write that is repeated.
+#[derive(Default)]
+pub(super) struct Warm {
+    pub(super) blocks: Vec<Arc<Block>>,
+    // References to MOB files, and their values.
+    pub(super) values: Vec<(KeyValue, MobValue)>,
 }
 
 impl From<Stop> for WriteAbort {
     fn from(stop: Stop) -> WriteAbort {
         match stop {
-            Stop::Miss(miss) => WriteAbort::Cold(miss),
+            Stop::Miss(miss) => WriteAbort::Cold(Cold::Blocks(miss)),
             Stop::Failed(error) => WriteAbort::Failed(error.into()),
         }
     }
@@ -189,11 +206,11 @@ impl Region {
         if batch.is_empty() {
             return Ok(None);
         }
-        let mut warm = Vec::new();
+        let mut warm = Warm::default();
         loop {
             match self.try_publish(&mut batch, &warm) {
                 Ok(published) => return Ok(Some(published.seq_id)),
-                Err(WriteAbort::Cold(miss)) => self.load(miss, &mut warm).await?,
+                Err(WriteAbort::Cold(cold)) => self.load(cold, &mut warm).await?,
                 Err(WriteAbort::Failed(error)) => return Err(error),
             }
         }
@@ -206,11 +223,7 @@ impl Region {
 
     /// Locks the rows, reads what the batch depends on, and publishes it. On success the batch is
     /// empty.
-    fn try_publish(
-        &self,
-        batch: &mut Batch,
-        warm: &[Arc<Block>],
-    ) -> std::result::Result<Published, WriteAbort> {
+    fn try_publish(&self, batch: &mut Batch, warm: &Warm) -> std::result::Result<Published, WriteAbort> {
         let _locked = self.rows.lock(batch.rows);
         self.publish_locked(batch, warm)
     }
@@ -219,7 +232,7 @@ impl Region {
     pub(super) fn publish_locked(
         &self,
         batch: &mut Batch,
-        warm: &[Arc<Block>],
+        warm: &Warm,
     ) -> std::result::Result<Published, WriteAbort> {
         let bytes = batch.cells.logged_len();
         if bytes > wal::CELLS_LEN_MAX {
@@ -249,7 +262,7 @@ impl Region {
     /// The newest version may come from a write that is not durable yet. The log preserves the
     /// order of writes, so that write cannot be lost if this batch survives. The caller must hold
     /// the row locks.
-    fn resolve_newest(&self, cells: &mut Cells, warm: &[Arc<Block>]) -> std::result::Result<(), WriteAbort> {
+    fn resolve_newest(&self, cells: &mut Cells, warm: &Warm) -> std::result::Result<(), WriteAbort> {
         if !cells.needs_newest() {
             return Ok(());
         }

@@ -62,11 +62,7 @@ impl FilteredVersions {
         let last_of_row = rules == Match::IncludeAndNextRow;
         let verdict = match filter.filter_cell(cell)? {
             ReturnCode::NextRow => Match::NextRow,
-            ReturnCode::Skip => match rules {
-                Match::IncludeAndNextColumn => Match::NextColumn,
-                Match::IncludeAndNextRow => Match::NextRow,
-                _ => Match::Skip,
-            },
+            ReturnCode::Skip => rules.skipped(),
             ReturnCode::NextCol if last_of_row => Match::NextRow,
             ReturnCode::NextCol => matcher.pass_column(cell),
             ReturnCode::SeekNextUsingHint => return Ok(Verdict::Hint),

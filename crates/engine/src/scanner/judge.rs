@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 use cell::Cell;
-use cell::query::Scan;
+use cell::query::{MobReads, Scan};
 
 use crate::filter::{FilterError, ScanFilter, ValueForm};
+use crate::mob;
 use crate::scanner::filtered::{FilteredVersions, HintTarget, Verdict};
 use crate::scanner::matcher::{Match, Matcher, Versions};
 use crate::scanner::output::Output;
@@ -21,6 +22,8 @@ pub(crate) struct Judge {
     limit: Option<u32>,
     // Cells of the current row that passed.
     passed: u32,
+    // How references to MOB files are returned; `None` if they are like any other cell.
+    mob: Option<MobReads>,
 }
 
 /// The outcome for a cell.
@@ -60,6 +63,7 @@ impl Judge {
             offset: scan.selection.store_offset,
             limit: scan.selection.store_limit,
             passed: 0,
+            mob: rules.reads_mob(scan.selection.mob).then_some(scan.selection.mob),
         }
     }
 
@@ -85,6 +89,9 @@ impl Judge {
         let skipped = CellOutcome::Skipped(cell.key.len());
         if !rules.includes() {
             return Judgement::Decided(skipped, rules);
+        }
+        if self.mob.is_some_and(|mob| mob.references_only) && !mob::is_reference(cell.tags) {
+            return Judgement::Decided(skipped, rules.skipped());
         }
         let (Some(filter), Some(filtered)) = (filter, &mut self.filtered) else {
             return self.apply_limits(rules, cell, output);
@@ -113,10 +120,21 @@ impl Judge {
             true => CellOutcome::Skipped(cell.key.len()),
             false => {
                 output.write(cell);
-                CellOutcome::Written(cell.len_without_tags())
+                CellOutcome::Written(self.len_for_clients(cell))
             }
         };
         Judgement::Decided(outcome, if self.is_full() { Match::NextRow } else { verdict })
+    }
+
+    /// The size of a cell without tags; that of its real value, if it is a reference that will be
+    /// resolved. HBase counts the bytes of the reference.
+    #[inline]
+    fn len_for_clients(&self, cell: &Cell<'_>) -> usize {
+        let len = cell.len_without_tags();
+        match self.mob {
+            Some(mob) if !mob.raw => len - cell.value.len() + mob::value_len(cell),
+            _ => len,
+        }
     }
 
     /// Whether the row has returned its maximum number of cells. As in HBase, this is checked after

@@ -44,6 +44,17 @@ impl Match {
     pub(crate) fn includes(self) -> bool {
         matches!(self, Match::Include | Match::IncludeAndNextColumn | Match::IncludeAndNextRow)
     }
+
+    /// The verdict with the same move that skips the cell.
+    #[inline]
+    pub(crate) fn skipped(self) -> Match {
+        match self {
+            Match::IncludeAndNextColumn => Match::NextColumn,
+            Match::IncludeAndNextRow => Match::NextRow,
+            Match::Include => Match::Skip,
+            skipped => skipped,
+        }
+    }
 }
 
 /// How many versions of a column a read wants.

@@ -7,6 +7,7 @@ use base::metrics::Counts;
 use cell::CellOrder;
 
 use crate::instruments::StoreCounts;
+use crate::mob::MobResolver;
 use crate::mvcc::ReadGuard;
 use crate::scanner::load::BlockLoader;
 
@@ -29,6 +30,8 @@ pub struct ScannerParts {
     pub seed: u64,
     /// Measures waits for blocks, and the time of filters.
     pub clock: Arc<dyn Clock>,
+    /// Resolves references to MOB files; `None` if no family has any.
+    pub(crate) mob: Option<Arc<MobResolver>>,
     /// Counters of reads, for all stores of the region in order of names.
     pub(crate) counts: Arc<[Counts<StoreCounts>]>,
 }

@@ -31,6 +31,7 @@ use hfile::{Block, Miss, Stop};
 
 use crate::error::{Error, Result};
 use crate::instruments::StoreCounts;
+use crate::mob::{Delivery, MobResolver};
 use crate::mvcc::ReadGuard;
 use crate::scanner::blocks::ScannerBlocks;
 use crate::scanner::judge::CellOutcome;
@@ -101,6 +102,8 @@ pub struct RegionScanner {
     slice_left: usize,
     clock_left: usize,
     resting: bool,
+    // Resolves references to MOB files in the results; `None` if they are returned as they are.
+    mob: Option<Arc<MobResolver>>,
     // The scanner must keep its views: newer views may lack versions that it has to return.
     pins_views: bool,
     blocks: ScannerBlocks,
@@ -154,8 +157,19 @@ impl RegionScanner {
         scan: &Scan,
         parts: ScannerParts,
     ) -> Result<RegionScanner> {
-        let ScannerParts { order, guard, now_ms, loader, store_bytes_max, pins_views, clock, counts, seed } =
-            parts;
+        let ScannerParts {
+            order,
+            guard,
+            now_ms,
+            loader,
+            store_bytes_max,
+            pins_views,
+            clock,
+            counts,
+            seed,
+            mob,
+        } = parts;
+        let mut reads_mob = false;
         let mut filter = match scan.selection.filter {
             Some(_) => Some(RowFilter::new(scan, seed, clock.clone())?),
             None => None,
@@ -177,6 +191,12 @@ impl RegionScanner {
                 ReadOrder::OnDemand => &mut on_demand,
                 ReadOrder::Never => continue,
             };
+            reads_mob |= rules.reads_mob(scan.selection.mob);
+            // As in HBase, a read of references returns nothing else of the families after the
+            // first MOB family.
+            let is_after_mob = scan.selection.mob.references_only && reads_mob && !rules.is_mob;
+            let as_mob = is_after_mob.then(|| FamilyRules { is_mob: true, ..rules.clone() });
+            let rules = as_mob.as_ref().unwrap_or(rules);
             let read_point = guard.read_point();
             let store = StoreScanner::new(view.clone(), order, rules, scan, qualifiers, read_point, now_ms);
             stores.push(store.with_index(index));
@@ -185,7 +205,12 @@ impl RegionScanner {
         wanted.append(&mut on_demand);
         let is_row_local = filter.as_ref().is_none_or(|filter| filter.scan.is_row_local());
         Ok(RegionScanner {
-            fast_path_allowed: wanted.len() == 1 && !scan.reversed && !scan.is_single_row() && is_row_local,
+            fast_path_allowed: wanted.len() == 1
+                && !scan.reversed
+                && !scan.is_single_row()
+                && is_row_local
+                && !reads_mob,
+            mob: mob.filter(|_| reads_mob && !scan.selection.mob.raw),
             order,
             scan: scan.clone(),
             now_ms,
@@ -215,6 +240,13 @@ impl RegionScanner {
             counts,
             guard,
         })
+    }
+
+    /// Delivers results with values in place of references to MOB files; `None` if the results need
+    /// nothing of that.
+    pub(crate) fn delivery(&self) -> Option<Delivery> {
+        let resolver = self.mob.clone()?;
+        Some(Delivery::new(resolver, self.scan.selection.mob))
     }
 
     /// Reads all rows on the general path.

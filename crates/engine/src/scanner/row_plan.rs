@@ -52,8 +52,8 @@ impl RowPlan {
         let mut stores = is_simple.then(|| Vec::with_capacity(wanted));
         for (store, rules) in rules.enumerate() {
             let Some(qualifiers) = Qualifiers::of(selection, &rules.family) else { continue };
-            if rules.new_version_behavior {
-                // Cells are judged in write order, which needs a scanner.
+            if rules.new_version_behavior || rules.reads_mob(selection.mob) {
+                // Cells are judged in write order, or values are in MOB files: both need a scanner.
                 stores = None;
             }
             let Some(stores) = &mut stores else { break };

@@ -1,6 +1,7 @@
 //! The retention rules of a family, read from its attributes when the region opens.
 
 use bytes::Bytes;
+use cell::query::MobReads;
 use cell::schema::{FamilyDescriptor, KeepDeletedCells};
 
 /// The retention rules of a family.
@@ -20,6 +21,8 @@ pub struct FamilyRules {
     pub new_version_behavior: bool,
     /// How long a major compaction retains delete markers (`hbase.hstore.time.to.purge.deletes`).
     pub purge_deletes_after_ms: i64,
+    /// Whether large values are in MOB files (`IS_MOB`).
+    pub is_mob: bool,
 }
 
 impl FamilyRules {
@@ -33,7 +36,15 @@ impl FamilyRules {
             keep_deleted: family.keep_deleted_cells(),
             new_version_behavior: family.new_version_behavior(),
             purge_deletes_after_ms: 0,
+            is_mob: family.is_mob(),
         }
+    }
+
+    /// Whether a read treats references to MOB files in a special way: it resolves them, or returns
+    /// nothing else.
+    #[inline]
+    pub(crate) fn reads_mob(&self, reads: MobReads) -> bool {
+        self.is_mob && (!reads.raw || reads.references_only)
     }
 
     /// The oldest timestamp that a read may have to return at `now_ms`. Includes expired versions

@@ -240,6 +240,7 @@ impl TestRegion {
 
     fn scanner_parts(&self, guard: ReadGuard) -> ScannerParts {
         ScannerParts {
+            mob: None,
             order: CellOrder::Plain,
             guard,
             now_ms: NOW_MS,

@@ -130,6 +130,7 @@ pub fn services(env: &Env, fs: Arc<dyn FileSystem>, log: Arc<Log>, options: Regi
         budget: Arc::new(MemstoreBudget::unlimited()),
         nonces: Arc::default(),
         maintenance: Arc::new(NoMaintenance),
+        mob: Arc::default(),
         options: Arc::new(options),
         instruments: Arc::new(engine::instruments::Instruments::begin(env.clock.monotonic())),
         server: None,

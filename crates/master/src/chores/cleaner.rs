@@ -114,7 +114,7 @@ fn ttl(master: &Master, configured: Duration) -> Duration {
 }
 
 /// Whether a procedure is taking or using a snapshot.
-fn uses_snapshots(master: &Master) -> bool {
+pub(super) fn uses_snapshots(master: &Master) -> bool {
     let known = master.procedures().list();
     known.iter().any(|(_, status)| status.progress == Progress::Running && status.work.snapshot().is_some())
 }

@@ -64,6 +64,7 @@ pub(super) async fn act(context: &Context, target: &ChangedTable, reopen: bool) 
     for region in &regions {
         context.tables.archive_families(region, &target.removed).await?;
     }
+    context.tables.archive_mob_families(table, &target.removed).await?;
     Ok(())
 }
 

@@ -4,7 +4,8 @@
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use layout::FileLink;
-use layout::snapshot::Manifest;
+use layout::mob::is_pseudo_region;
+use layout::snapshot::{Manifest, SnapshotRegion};
 use layout::store::StoreFileName;
 use layout::table::LinkedFile;
 use proto::exception::JavaException;
@@ -128,14 +129,8 @@ async fn check_not_expired(context: &Context, snapshot: &str) -> Result<(), Java
 /// The manifest of a snapshot, without regions that are never online.
 async fn manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
     let mut manifest = whole_manifest(context, snapshot).await?;
-    manifest.regions.retain(|region| is_served(&region.info));
+    manifest.regions.retain(SnapshotRegion::is_served);
     Ok(manifest)
-}
-
-/// Whether a region of a snapshot can be online. Replicas and split parents cannot: the daughters
-/// of a split parent use its files.
-fn is_served(region: &RegionInfo) -> bool {
-    !(region.split && region.offline) && region.replica_id == 0
 }
 
 async fn whole_manifest(context: &Context, snapshot: &str) -> Result<Manifest, JavaException> {
@@ -159,7 +154,8 @@ fn renamed(region: &RegionInfo, table: &TableName) -> RegionInfo {
 /// file, the link is a reference.
 fn links(manifest: &Manifest, table: &TableName) -> Result<Vec<LinkedFile>, JavaException> {
     let mut links = Vec::new();
-    for region in manifest.regions.iter().filter(|region| is_served(&region.info)) {
+    let has_files = |region: &&SnapshotRegion| region.is_served() || is_pseudo_region(&region.info);
+    for region in manifest.regions.iter().filter(has_files) {
         for (family, files) in &region.families {
             for file in files {
                 let no_file =

@@ -5,10 +5,13 @@
 //! compacted before the snapshot is written, they are in the archive, from which no file of a
 //! snapshot is removed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use layout::FileLink;
+use layout::mob::pseudo_region;
 use layout::reference::is_reference;
 use layout::snapshot::{Manifest, SnapshotFile, SnapshotRegion};
 use proto::SnapshotDescription;
@@ -69,6 +72,9 @@ pub(super) async fn act(
     if !is_enabled {
         description.r#type = Some(Type::Disabled as i32);
     }
+    // MOB files are listed before and after the store files. A file to which a store file of the
+    // snapshot refers is on one of the lists, even if it is archived in the meantime.
+    let mut mob_files = mob_file_names(context, &descriptor).await?;
     let mut regions = Vec::new();
     for (region, _) in context.assignment.regions_of(table) {
         let families = match is_enabled {
@@ -82,8 +88,44 @@ pub(super) async fn act(
         let families = closed_region_files(context, &descriptor, &parent).await?;
         regions.push(SnapshotRegion { info: parent, families });
     }
+    mob_files.extend(mob_file_names(context, &descriptor).await?);
+    regions.extend(mob_region(context, table, mob_files).await?);
     let manifest = Manifest { table: (*descriptor).clone(), regions };
     tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(file_exception)
+}
+
+/// The names of the MOB files of a table, each with its family.
+async fn mob_file_names(
+    context: &Context,
+    table: &TableDescriptor,
+) -> Result<BTreeSet<(Bytes, String)>, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let mut names = BTreeSet::new();
+    for family in table.families.values().filter(|family| family.is_mob()) {
+        let listed = root.list_mob_files(fs, &table.name, &family.name).await.map_err(file_exception)?;
+        names.extend(listed.into_iter().map(|file| (family.name.clone(), file.name)));
+    }
+    Ok(names)
+}
+
+/// The pseudo region that holds the MOB files of a snapshot; `None` if there are none.
+async fn mob_region(
+    context: &Context,
+    table: &TableName,
+    names: BTreeSet<(Bytes, String)>,
+) -> Result<Option<SnapshotRegion>, JavaException> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let info = pseudo_region(table);
+    let mut by_family: BTreeMap<Bytes, Vec<String>> = BTreeMap::new();
+    names.into_iter().for_each(|(family, name)| by_family.entry(family).or_default().push(name));
+    let mut families = Vec::new();
+    for (family, names) in by_family {
+        let files = with_lengths(context, &info, &family, names).await?;
+        families.push((family, files));
+    }
+    Ok(Some(SnapshotRegion { info, families }))
 }
 
 /// The files of an open region, as its server reports them.
@@ -132,7 +174,7 @@ async fn closed_region_files(
         let listed = root.list_store_files(fs, region, family).await.map_err(file_exception)?;
         let files = listed.into_iter().map(|file| SnapshotFile {
             name: file.path.name().into(),
-            len: file.len,
+            len: Some(file.len),
             reference: file.reference,
         });
         families.push((family.clone(), files.collect()));
@@ -161,7 +203,7 @@ async fn with_lengths(
             ),
             false => None,
         };
-        files.push(SnapshotFile { len: status.len, name, reference });
+        files.push(SnapshotFile { len: Some(status.len), name, reference });
     }
     Ok(files)
 }

@@ -351,6 +351,7 @@ fn reset(error: &engine::Error) -> JavaException {
         engine::Error::NotServing { .. }
         | engine::Error::Log { .. }
         | engine::Error::BadRequest { .. }
+        | engine::Error::MobMissing { .. }
         | engine::Error::Unsupported { .. }
         | engine::Error::RowTooBig { .. } => java_exception(error),
         // A reopened scanner would read the same corrupt block, so the client must not retry for

@@ -42,8 +42,20 @@ async fn drive_until_stopped(
     sink: &mut dyn ResultSink,
 ) -> Result<Progress> {
     let mut left_thread = scanner.is_slow();
+    let mut delivery = scanner.delivery();
     loop {
-        match scanner.next(limits, sink) {
+        let next = match &mut delivery {
+            None => scanner.next(limits, sink),
+            Some(delivery) => {
+                let next = scanner.next(limits, &mut delivery.holding(sink));
+                if next.is_ok() {
+                    // Boxed, so that the futures of other reads stay small.
+                    Box::pin(delivery.deliver(sink)).await?;
+                }
+                next
+            }
+        };
+        match next {
             Ok(Progress { stopped: Stopped::Slice, .. }) => {
                 scanner.count_slice();
                 let may_continue = match sink.memory() {

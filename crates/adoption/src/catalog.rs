@@ -13,7 +13,7 @@ use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use wire::meta::row::parse_table_state;
-use wire::meta::{MetaRow, TableState};
+use wire::meta::{MetaRegionState, MetaRow, TableState};
 
 use crate::offline::OfflineServer;
 use crate::scratch::{copy_tree, list};
@@ -39,6 +39,20 @@ impl Catalog {
     /// The regions of a table, including split parents.
     pub fn regions_of<'a>(&'a self, table: &'a TableName) -> impl Iterator<Item = &'a MetaRow> {
         self.regions.iter().filter(move |row| row.region.table == *table)
+    }
+
+    /// The regions of a table that servers open, without split parents. `hbase:meta` has one,
+    /// although it has no row.
+    pub fn served_regions(&self, table: &TableName) -> Vec<RegionInfo> {
+        let is_parent = |row: &&MetaRow| row.is_split_parent() || row.state == Some(MetaRegionState::Split);
+        let served = self.regions_of(table).filter(|row| !is_parent(row)).map(|row| row.region.clone());
+        served.chain(table.is_meta().then(RegionInfo::meta)).collect()
+    }
+
+    /// Whether a directory of a region of a table has a row: of a region, or of a split parent.
+    pub fn has_dir(&self, table: &TableName, encoded: &str) -> bool {
+        (table.is_meta() && RegionInfo::meta().encoded_name() == encoded)
+            || self.regions_of(table).any(|row| row.region.encoded_name() == encoded)
     }
 
     /// Whether there is a row of this region.

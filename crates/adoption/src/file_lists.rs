@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use base::BoxFuture;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::memory::MemoryFs;
@@ -43,12 +44,38 @@ fn text(value: Option<&bytes::Bytes>) -> Option<&str> {
 ///
 /// # Errors
 /// As [`StoreFileTracker::load`].
-pub async fn load(store: StoreDir<'_>) -> Result<(Vec<ListedFile>, bool)> {
+pub async fn load(store: StoreDir<'_>) -> layout::Result<(Vec<ListedFile>, bool)> {
     let list_dir = store.root.family_dir(store.region, store.family).join(LIST_DIR);
     Ok(match store.fs.stat(&list_dir).await? {
-        Some(_) => (FileListTracker.load(store).await?, true),
+        Some(_) => (FileListTracker::default().load(store).await?, true),
         None => (RenameTracker.load(store).await?, false),
     })
+}
+
+/// Reads stores of any tracker: a store has the files of its list, or all files in its directory if
+/// it has no list.
+pub struct DetectedTracker;
+
+impl StoreFileTracker for DetectedTracker {
+    fn output_dir(&self, store: StoreDir<'_>) -> FilePath {
+        RenameTracker.output_dir(store)
+    }
+
+    fn load<'a>(&'a self, store: StoreDir<'a>) -> BoxFuture<'a, layout::Result<Vec<ListedFile>>> {
+        Box::pin(async move { Ok(load(store).await?.0) })
+    }
+
+    fn commit<'a>(
+        &'a self,
+        store: StoreDir<'a>,
+        _: &'a [&'a str],
+        _: &'a [&'a str],
+        _: u64,
+    ) -> BoxFuture<'a, layout::Result<()>> {
+        let file = store.root.family_dir(store.region, store.family);
+        let error = layout::Error::Unsupported { file, what: "a change by a reader".to_string() };
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 /// Removes all lists below `dir` of a copy in memory, and the files that are not in them.
@@ -93,11 +120,13 @@ pub async fn find(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> 
         .collect())
 }
 
-/// Writes the list of a store: it has all store files in its directory. Replaces an earlier list.
+/// Writes the list of a store, with the names that `tracker` says: it has all store files in its
+/// directory. Replaces an earlier list.
 ///
 /// # Errors
 /// File system errors.
 pub async fn write(
+    tracker: FileListTracker,
     fs: &Arc<dyn FileSystem>,
     root: &RootDir,
     region: &RegionInfo,
@@ -112,7 +141,7 @@ pub async fn write(
     let store = StoreDir { fs: &**fs, root, region, family };
     let files = RenameTracker.load(store).await?;
     let names: Vec<&str> = files.iter().map(|file| file.path.name()).collect();
-    Ok(FileListTracker.commit(store, &names, &[], now_ms).await?)
+    Ok(tracker.commit(store, &names, &[], now_ms).await?)
 }
 
 /// Moves the files of a store that are not in its list to the archive.

@@ -66,7 +66,7 @@ impl Findings {
 }
 
 /// Attributes whose files a server of Grampus cannot read or must not write.
-const UNREADABLE: [&str; 3] = ["ENCRYPTION", "ENCRYPTION_KEY", "IS_MOB"];
+const UNREADABLE: [&str; 2] = ["ENCRYPTION", "ENCRYPTION_KEY"];
 /// Attributes that adoption handles, or that have findings of their own.
 const HANDLED: [&str; 2] = ["hbase.store.file-tracker.impl", "COMPRESSION"];
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn unreadable_features_block_unless_the_table_is_disabled() {
         let name = TableName::parse("t").unwrap();
-        let family = FamilyDescriptor::new(&b"f"[..]).with("IS_MOB", "true").with("COMPRESSION", "LZO");
+        let family = FamilyDescriptor::new(&b"f"[..]).with("ENCRYPTION", "AES").with("COMPRESSION", "LZO");
         let table = TableDescriptor::new(name).with_family(family);
         for (is_disabled, expected) in [(false, Severity::Blocker), (true, Severity::Warning)] {
             let mut findings = Findings::default();

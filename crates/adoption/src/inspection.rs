@@ -9,8 +9,9 @@ use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileSystem};
 use layout::ownership::Owner;
+use layout::store::ListedFile;
 use layout::{RootDir, StoreDir};
-use wire::meta::{MetaRegionState, TableState};
+use wire::meta::TableState;
 
 use crate::catalog::{self, Catalog};
 use crate::finding::{Finding, Findings, Severity, disable_hint, of_descriptor, of_system_table};
@@ -18,8 +19,8 @@ use crate::master_data::{self, MasterContent};
 use crate::owner::Sign;
 use crate::procedure::{Fate, Judged, judge_all};
 use crate::read_only::ReadOnly;
-use crate::scratch::{list, walk};
-use crate::{Progress, Result, file_lists};
+use crate::scratch::list;
+use crate::{Progress, Result, file_lists, recovered, references};
 
 /// HBase's layout version (`HConstants.FILE_SYSTEM_VERSION`).
 const LAYOUT_VERSION: &str = "8";
@@ -370,18 +371,10 @@ impl Inspector<'_> {
         let is_continued = found.procedures.iter().any(|procedure| procedure.continued_table() == Some(name));
         self.check_state(&report, is_continued);
         let dirs = self.root.list_region_dirs(&*self.fs, name).await?;
-        let mut live: Vec<RegionInfo> = catalog
-            .regions_of(name)
-            .filter(|row| !row.is_split_parent() && row.state != Some(MetaRegionState::Split))
-            .map(|row| row.region.clone())
-            .collect();
-        if name.is_meta() {
-            live.push(RegionInfo::meta());
-        }
+        let live = catalog.served_regions(name);
         let removed = found.removed_regions();
         for encoded in &dirs {
-            let is_known = live.iter().any(|region| region.encoded_name() == *encoded)
-                || catalog.regions_of(name).any(|row| row.region.encoded_name() == *encoded)
+            let is_known = catalog.has_dir(name, encoded)
                 || removed.iter().any(|region| region.encoded_name() == *encoded);
             if !is_known {
                 let what =
@@ -433,22 +426,31 @@ impl Inspector<'_> {
                 let is_link = file.target != file.path && file.reference.is_none();
                 report.references += u64::from(file.reference.is_some());
                 report.links += u64::from(is_link);
+                self.reference(region, &file, report).await;
                 if file.target == file.path {
                     report.bytes += file.len;
                     self.store_file(table, &file.path, report, found).await;
                 }
             }
         }
-        let edits = list(&*self.fs, &self.root.recovered_edits_dir(region)).await?;
-        let is_edits = |name: &str| name.trim_start_matches('-').parse::<u64>().is_ok();
-        found.recovered_edits += edits.iter().filter(|entry| is_edits(&entry.name)).count() as u64;
-        let hfiles = self.root.region_dir(region).join("recovered.hfiles");
-        if !walk(&*self.fs, &hfiles).await?.iter().all(|(_, entry)| entry.is_dir) {
+        found.recovered_edits += recovered::count_edits(&*self.fs, self.root, region).await?;
+        if let Some(hfiles) = recovered::hfiles(&*self.fs, self.root, region).await? {
             let what =
                 format!("{hfiles} has edits of a split log (hbase.wal.split.to.hfile), which are not read");
             self.findings.of_table(Severity::Blocker, &table.name, what);
         }
         Ok(())
+    }
+
+    async fn reference(&mut self, region: &RegionInfo, file: &ListedFile, report: &TableReport) {
+        let what = match references::is_at_a_boundary(&*self.fs, self.root, region, file).await {
+            Ok(true) => return,
+            Ok(false) => "the reference does not begin or end at a boundary of regions".to_owned(),
+            Err(error) => format!("the reference cannot be checked: {error}"),
+        };
+        let severity = if report.is_disabled { Severity::Warning } else { Severity::Blocker };
+        let hint = disable_hint(&region.table);
+        self.findings.of_table(severity, &region.table, format!("{}: {what}{hint}", file.path));
     }
 
     async fn store_file(

@@ -8,10 +8,12 @@
 //! * [`procedure`]: the fate of procedures that HBase has not finished;
 //! * [`finding`]: features that stand in the way, or that have no effect here;
 //! * [`file_lists`]: stores whose files are those in a list, and not all in a directory;
+//! * `references`: whether references of regions to files of others are good;
 //! * [`record`](mod@record): what the take-over changed, so that it can be rolled back;
 //! * [`read_only`], [`scratch`]: inspection changes no byte: it replays logs into a copy in memory;
 //! * [`offline`]: opens regions without a server;
-//! * [`report`]: an inspection as text and as JSON.
+//! * [`report`]: an inspection as text and as JSON;
+//! * [`stored`]: the rows of a table in a directory that a running server uses; reads only.
 //!
 //! While Grampus owns the directory, `hbase.version` has another name, so HBase refuses to start
 //! ([`layout::ownership`]). Each step of a take-over or of a release may be repeated: after a crash
@@ -30,9 +32,12 @@ pub mod procedure;
 pub mod progress;
 pub mod read_only;
 pub mod record;
+mod recovered;
+mod references;
 pub mod release;
 pub mod report;
 pub mod scratch;
+pub mod stored;
 pub mod takeover;
 
 pub use inspection::{Inspection, inspect};

@@ -16,6 +16,7 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 
 use crate::Result;
+use crate::scratch::list;
 
 /// The host in the name of this server. No server has this host name.
 const HOST: &str = "grampus-offline";
@@ -23,6 +24,16 @@ const HOST: &str = "grampus-offline";
 const CACHE_BYTES: u64 = 16 << 20;
 /// Memstore size in bytes at which a region is flushed during replay.
 const FLUSH_BYTES: u64 = 64 << 20;
+
+/// A name that no earlier run had: one that was killed has left its logs, and the clock may not
+/// have advanced since.
+async fn new_name(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<ServerName> {
+    let dirs = list(fs, &root.wals_dir()).await?;
+    let names = dirs.iter().filter_map(|dir| ServerName::parse(dir.name.trim_end_matches("-splitting")));
+    let last = names.filter(|name| name.host == HOST).map(|name| name.start_code).max();
+    let start_code = last.map_or(0, |last| last.saturating_add(1)).max(env.clock.now_ms());
+    Ok(ServerName { host: HOST.into(), port: 1, start_code })
+}
 
 /// Opens regions, with one log for all of them.
 pub struct OfflineServer {
@@ -43,7 +54,7 @@ impl OfflineServer {
         root: &RootDir,
         (log_dirs, records): (&[FilePath], &[FilePath]),
     ) -> Result<OfflineServer> {
-        let name = ServerName { host: HOST.into(), port: 1, start_code: env.clock.now_ms() };
+        let name = new_name(env, &**fs, root).await?;
         let logs = (log_dirs, records);
         let recovered =
             RecoveredLogs::scan(fs.clone(), root, logs, name.start_code, OnDamage::Refuse).await?;
@@ -64,6 +75,7 @@ impl OfflineServer {
             budget: Arc::new(MemstoreBudget::unlimited()),
             nonces: Arc::default(),
             maintenance: Arc::new(Chores::new(env.clone())),
+            mob: Arc::default(),
             options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),

@@ -25,8 +25,8 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use fs::FileSystem;
-use layout::RootDir;
 use layout::ownership::{ADOPTION_DIR, Owner, RELEASING};
+use layout::{FileListTracker, RootDir};
 use wire::meta::row::{put_open, put_opening, put_state, put_table_state};
 use wire::meta::{INFO, MetaRegionState, MetaRow, SERVER, SERVER_NAME, START_CODE, TableState, region_row};
 
@@ -73,6 +73,14 @@ impl Version {
     /// Whether the master stores switches in its own region.
     fn has_switches(self) -> bool {
         self >= Version::V2_6
+    }
+
+    /// The form of lists of store files.
+    fn lists(self) -> FileListTracker {
+        match self {
+            Version::V2_5 => FileListTracker::Plain,
+            Version::V2_6 | Version::V3_0 => FileListTracker::Generations,
+        }
     }
 
     /// Whether namespaces are rows of `hbase:meta`.
@@ -158,7 +166,6 @@ impl Releasing<'_> {
         let record = AdoptionRecord::read(fs, root).await?.unwrap_or_default();
         self.check_volumes().await?;
         self.check_procedures().await?;
-        self.check_lists(&record).await?;
         root.begin_release(fs).await?;
         root.fence_from_hbase(fs).await?;
         let server = self.last_server();
@@ -194,26 +201,6 @@ impl Releasing<'_> {
                 return refused(format!(
                     "{name} exists: some files are on other volumes (grampus.tiers), where HBase would not find them; \
                      move them home before the release"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses tables with lists of store files for versions whose lists have another form.
-    async fn check_lists(&self, record: &AdoptionRecord) -> Result<()> {
-        if self.request.version == Version::V2_5 {
-            return Ok(());
-        }
-        for name in self.root.list_tables(&**self.fs).await? {
-            let table = self.root.read_table_descriptor(&**self.fs, &name).await?;
-            let had_lists = record.file_lists.iter().any(|path| {
-                file_lists::table_of(self.root, &self.root.path().join(path))
-                    .is_some_and(|table| table == name)
-            });
-            if had_lists || table.families.values().any(|family| file_lists::needs_list(&table, family)) {
-                return refused(format!(
-                    "table {name} has the store file tracker FILE, whose lists are only written for HBase 2.5"
                 ));
             }
         }
@@ -340,7 +327,10 @@ impl Releasing<'_> {
     async fn write_meta(&mut self, meta: &Region, catalog: &Catalog, last: &ServerName) -> Result<()> {
         let mut rows: Vec<Mutation> = Vec::new();
         for row in &catalog.regions {
-            let state = catalog.tables.get(&row.region.table).copied();
+            let state = match self.reads_namespaces_of(&row.region) {
+                true => Some(TableState::Disabled),
+                false => catalog.tables.get(&row.region.table).copied(),
+            };
             rows.extend(row_for_hbase(row, state, last));
         }
         if self.request.version.has_namespaces_in_meta() {
@@ -381,7 +371,8 @@ impl Releasing<'_> {
             for family in table.families.values() {
                 let is_listed = file_lists::needs_list(&table, family) || had_lists.contains(&table.name);
                 if is_listed {
-                    file_lists::write(fs, root, region, &family.name, self.env.clock.now_ms()).await?;
+                    let (tracker, now_ms) = (self.request.version.lists(), self.env.clock.now_ms());
+                    file_lists::write(tracker, fs, root, region, &family.name, now_ms).await?;
                 }
             }
         }

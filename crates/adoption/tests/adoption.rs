@@ -17,7 +17,7 @@ use fs::{FilePath, FileSystem};
 use layout::ownership::Owner;
 use layout::{BulkLoadRecord, LoadedFile};
 
-use support::{cells, expected_cells, fill, image, request, root, supported_image, tree, unpack};
+use support::{cells, cells_of, expected_cells, fill, image, request, root, tree, unpack, unsupported_image};
 
 const IMAGES: [&str; 2] = ["rootdir-live", "rootdir-clean"];
 
@@ -99,7 +99,7 @@ async fn damage_is_a_finding_or_harmless() {
 
 #[tokio::test]
 async fn an_unsupported_feature_is_refused_by_name() {
-    let (env, fs) = (env(), image("rootdir-live").await);
+    let (env, fs) = (env(), unsupported_image("rootdir-live").await);
     let found = inspect(&env, &shared(&fs), &root(), &Default::default(), &NoProgress).await.unwrap();
     let blockers: Vec<String> = found
         .findings
@@ -108,7 +108,19 @@ async fn an_unsupported_feature_is_refused_by_name() {
         .map(ToString::to_string)
         .collect();
     assert!(!found.is_adoptable() && blockers.len() == 1, "{blockers:?}");
-    assert!(blockers[0].contains("table tmob: IS_MOB => 'true' of family f"), "{blockers:?}");
+    assert!(blockers[0].contains("table tmob: ENCRYPTION => 'AES' of family f"), "{blockers:?}");
+}
+
+#[tokio::test]
+async fn values_in_mob_files_of_hbase_are_read() {
+    for name in IMAGES {
+        let (env, fs) = (env(), image(name).await);
+        adopted_with(&env, &shared(&fs), &Default::default()).await;
+        let lines = cells_of(&env, &fs, |table| table.to_string() == "tmob").await.unwrap();
+        let [large, small] = &lines[..] else { panic!("two cells: {lines:?}") };
+        assert!(large.ends_with(&format!(" val={}", "B".repeat(300))), "{large}");
+        assert!(small.contains("col=f:small") && small.ends_with(" val=s"), "{small}");
+    }
 }
 
 #[tokio::test]
@@ -207,14 +219,16 @@ async fn an_adoption_can_be_killed_anywhere_and_repeated_or_undone() {
 
 #[tokio::test]
 async fn a_released_directory_has_every_cell_in_files() {
-    for (name, version) in [("rootdir-live", Version::V2_5), ("rootdir-clean", Version::V2_5)] {
-        let (env, fs) = (env(), supported_image(name).await);
+    for (name, version) in [("rootdir-live", Version::V2_5), ("rootdir-clean", Version::V2_6)] {
+        let (env, fs) = (env(), image(name).await);
         adopted_with(&env, &shared(&fs), &Request::default()).await;
-        let later = Release { version: Version::V2_6 };
-        let refused = release(&env, &shared(&fs), &root(), later, &NoProgress).await;
-        assert!(matches!(&refused, Err(Error::Refused(reason)) if reason.contains("tfile")), "{refused:?}");
         release(&env, &shared(&fs), &root(), Release { version }, &NoProgress).await.unwrap();
         assert_released(&env, &fs, name).await;
+        let files = tree(&fs).await;
+        let lists: Vec<&str> =
+            files.keys().filter_map(|path| path.split_once("/.filelist/")).map(|list| list.1).collect();
+        let has_generation = |list: &&str| list.starts_with("f1.");
+        assert_eq!(lists.iter().all(has_generation), version >= Version::V2_6, "{lists:?}");
     }
 }
 
@@ -241,7 +255,7 @@ async fn assert_released(env: &Env, fs: &MemoryFs, what: &str) {
 /// already.
 #[tokio::test]
 async fn an_interrupted_bulk_load_is_settled_before_the_release() {
-    let (env, fs) = (env(), supported_image("rootdir-clean").await);
+    let (env, fs) = (env(), image("rootdir-clean").await);
     adopted_with(&env, &shared(&fs), &Request::default()).await;
     let files = tree(&fs).await;
     let is_of_family = |path: &&String| path.starts_with("data/ns1/t1/") && path.contains("/cf2/");
@@ -276,7 +290,7 @@ async fn a_release_refuses_an_unfinished_procedure() {
 async fn a_release_can_be_killed_anywhere_and_repeated() {
     let mut kills = 0;
     for calls in kill_points() {
-        let (env, fs) = (env(), supported_image("rootdir-live").await);
+        let (env, fs) = (env(), image("rootdir-live").await);
         adopted_with(&env, &shared(&fs), &Request::default()).await;
         let request = Release { version: Version::V2_5 };
         let killed = release(&env, &killed_after(&env, &fs, calls), &root(), request, &NoProgress).await;

@@ -22,7 +22,8 @@
 //!   sidecar, if it has one;
 //! * [`part`]: combines vectors with the rows that have cells elsewhere;
 //! * [`merged`]: rows of a scan;
-//! * [`scan`]: runs the plan unit by unit, so that several threads can share a scan.
+//! * [`scan`]: runs the plan unit by unit, so that several threads can share a scan;
+//! * [`scanned`]: the rows of a scanner of store files that no server has open.
 //!
 //! Uses the engine through [`RegionReader`](engine::region::RegionReader) (the region at one read
 //! point), [`CursorBlocks`](engine::scanner::CursorBlocks) (blocks for cursors of files) and
@@ -37,9 +38,11 @@ mod part;
 mod plan;
 mod rows;
 mod scan;
+mod scanned;
 mod sidecar;
 mod stretch;
 mod versions;
 
 pub use plan::{ColumnQuery, Plan, Unit};
 pub use scan::{BatchSink, ColumnScan, ReadStats, ReadUnit, TakenRows};
+pub use scanned::{ScannedBatch, ScannedRows};

@@ -133,7 +133,9 @@ impl ColumnScan {
         };
         let store = store
             .filter(|at| {
-                region.table().order() == CellOrder::Plain && !reader.rules(*at).new_version_behavior
+                let rules = reader.rules(*at);
+                // Store files of a MOB family have references in place of large values.
+                region.table().order() == CellOrder::Plain && !rules.new_version_behavior && !rules.is_mob
             })
             // Stretches contain only the newest versions.
             .filter(|_| versions == 1);
@@ -214,7 +216,8 @@ impl ColumnScan {
         let mut merged = RowCollector::new(&self.query.columns, self.query.versions);
         let mut stats = ReadStats::default();
         loop {
-            let stopped = self.fill(&mut scanner, &mut merged).await?;
+            let deadline = self.check_deadline();
+            let stopped = fill(&mut scanner, &mut merged, Some(&deadline)).await?;
             let found = merged.take()?;
             let (count, next_row) = self.pass_rows(&found, sink).await?;
             stats.merged += count;
@@ -230,19 +233,9 @@ impl ColumnScan {
         }
     }
 
-    /// Reads whole rows until a batch is full, [`CHECK_PERIOD`] has passed, or the rows end.
-    /// Returns which of these happened.
-    async fn fill(&self, scanner: &mut RegionScanner, merged: &mut RowCollector) -> Result<Stopped> {
+    fn check_deadline(&self) -> Deadline {
         let clock = &self.region().env().clock;
-        let deadline = Deadline { clock: clock.clone(), at: clock.monotonic() + CHECK_PERIOD };
-        loop {
-            let mut limits = Limits { deadline: Some(deadline.clone()), ..merged.limits() };
-            let progress = drive(scanner, &mut limits, merged).await?;
-            let has_room = matches!(progress.stopped, Stopped::Rows | Stopped::Bytes) && !merged.is_full();
-            if !progress.mid_row && !has_room {
-                return Ok(progress.stopped);
-            }
-        }
+        Deadline { clock: clock.clone(), at: clock.monotonic() + CHECK_PERIOD }
     }
 
     /// Passes merged rows to the sink until it wants no more. Returns how many, and the row at
@@ -300,5 +293,22 @@ impl ColumnScan {
         columns.sort_by(|left, right| left.family.cmp(&right.family));
         let (time_range, max_versions) = (self.query.time_range, self.query.versions);
         CellSelection { columns, time_range, max_versions, ..CellSelection::default() }
+    }
+}
+
+/// Reads whole rows until a batch is full, the deadline has passed, or the rows end. Returns which
+/// of these happened.
+pub(crate) async fn fill(
+    scanner: &mut RegionScanner,
+    merged: &mut RowCollector,
+    deadline: Option<&Deadline>,
+) -> Result<Stopped> {
+    loop {
+        let mut limits = Limits { deadline: deadline.cloned(), ..merged.limits() };
+        let progress = drive(scanner, &mut limits, merged).await?;
+        let has_room = matches!(progress.stopped, Stopped::Rows | Stopped::Bytes) && !merged.is_full();
+        if !progress.mid_row && !has_room {
+            return Ok(progress.stopped);
+        }
     }
 }

@@ -103,6 +103,28 @@ fn a_file_alone_is_read_by_stretches() {
 }
 
 #[test]
+fn values_in_mob_files_are_read() {
+    run(async {
+        let env = base::testing::env(3);
+        let family = FamilyDescriptor::new("f").with("IS_MOB", "true").with("MOB_THRESHOLD", "20");
+        let table = TableDescriptor::new(TableName::parse("t").unwrap()).with_family(family);
+        let opened = open_table(&env, Arc::new(MemoryFs::new()), options(), &table).await.unwrap();
+        opened.loader.set_cache_bytes(64 << 20);
+        let value = |number: u64| format!("{number}").repeat(if number.is_multiple_of(3) { 40 } else { 1 });
+        let cells =
+            (0..500).map(|number| cell(number, b"f", b"a", LATEST_TIMESTAMP, value(number).as_bytes()));
+        write(&opened, cells.collect()).await;
+        opened.region.flush().await.unwrap();
+        let stats = check(&opened.region, &of_f()).await;
+        assert_eq!((stats.in_vectors, stats.merged), (0, 500), "{stats:?}");
+        let (found, _) = read(&opened.region, &of_f()).await;
+        let is_large = |found: &&Value| matches!(found, Value::Raw(bytes) if bytes.len() == 120);
+        let large = (100..500).filter(|number: &u64| number.is_multiple_of(3)).count();
+        assert_eq!(found.rows.iter().flatten().filter(is_large).count(), large, "values are not references");
+    });
+}
+
+#[test]
 fn newer_cells_are_read() {
     run(async {
         let (opened, env) = opened(2).await;

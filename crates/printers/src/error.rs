@@ -9,6 +9,9 @@ pub enum Error {
     /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] wal::Error),
+    /// The snapshot cannot be read.
+    #[error(transparent)]
+    Layout(#[from] layout::Error),
     /// The file system.
     #[error(transparent)]
     FileSystem(#[from] fs::Error),

@@ -3,11 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "reads the golden files")]
 
+#[path = "../../adoption/tests/support/archive.rs"]
+mod archive;
+
 use std::path::{Path, PathBuf};
 
 use fs::FilePath;
 use fs::memory::MemoryFs;
-use printers::{HFileOptions, HFilePrinter, LogFilter, LogForm, LogPrinter};
+use layout::RootDir;
+use printers::{
+    HFileOptions, HFilePrinter, LogFilter, LogForm, LogPrinter, SnapshotOptions, SnapshotPrinter,
+};
 
 fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -123,4 +129,61 @@ fn a_damaged_file_is_an_error_after_the_part_before_the_damage() {
     let error = run(printer.print(&fs, &FilePath::new("damaged"), "file:PATH")).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
     assert!(!out.is_empty());
+}
+
+/// The names of the golden outputs of snapshots: `plain.files`.
+fn golden_snapshots() -> Vec<String> {
+    let entries = std::fs::read_dir(directory("tests/golden")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter_map(|name| Some(name.strip_prefix("snapshots.")?.strip_suffix(".txt")?.to_string()))
+        .collect()
+}
+
+#[tokio::test]
+async fn snapshots_of_both_layouts_are_printed_as_by_hbase() {
+    let (fs, root) = (archive::image("snapshots").await, RootDir::new(FilePath::root()));
+    let names = golden_snapshots();
+    assert!(names.len() > 20, "{names:?}");
+    for golden in names {
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let mut printer = SnapshotPrinter::new(&fs, &root, &mut out, &mut warnings);
+        match golden.split_once('.') {
+            None => printer.list().await.unwrap(),
+            Some((name, options)) => {
+                let bytes = options == "bytes";
+                let options = SnapshotOptions {
+                    files: options != "info",
+                    statistics: options != "info",
+                    schema: bytes,
+                    bytes,
+                };
+                assert_eq!(printer.print(name, options).await.unwrap(), name != "missing", "{golden}");
+            }
+        }
+        let file = directory("tests/golden").join(format!("snapshots.{golden}.txt"));
+        let expected = std::fs::read_to_string(file).unwrap();
+        // The order of files and snapshots in HBase is random.
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(std::str::from_utf8(&out).unwrap()), sorted(&expected), "{golden}");
+        assert!(warnings.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_corrupt_snapshot_is_listed_as_a_warning() {
+    let (fs, root) = (archive::image("snapshots").await, RootDir::new(FilePath::root()));
+    for file in [".snapshotinfo", "data.manifest"] {
+        fs.put(&FilePath::new(".hbase-snapshot/plain").join(file), b"\xff".to_vec());
+    }
+    let (mut out, mut warnings) = (Vec::new(), Vec::new());
+    let mut printer = SnapshotPrinter::new(&fs, &root, &mut out, &mut warnings);
+    printer.list().await.unwrap();
+    assert!(printer.print("plain", SnapshotOptions::default()).await.is_err());
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 15, "14 others and the titles");
+    assert!(String::from_utf8(warnings).unwrap().contains("skipping snapshot \"plain\": "));
 }

@@ -5,59 +5,18 @@ use std::sync::Arc;
 
 use base::text::to_string_binary;
 use cell::{Cell, CellOrder, KeyBuf, KeyValue, tags};
-use hfile::{BlockSource, Cursor, Pinned, Reader, Stop};
+use fs::IoClass;
+use hfile::{Reader, Walk};
 
 use super::HFileOptions;
 use super::key::format_key;
 use crate::Error;
 
-/// A position among the cells of a file.
-pub(super) struct Position {
-    cursor: Cursor,
-    pinned: Pinned,
-}
-
-/// The first cell of the file, or of a row and the rows after it.
-pub(super) async fn first(file: &Arc<Reader>, row: Option<&[u8]>) -> Result<Position, Error> {
-    let (mut cursor, mut pinned) = (file.cursor(), Pinned::new(None));
-    let key = KeyBuf::first_on_row(row.unwrap_or_default());
-    drive(&mut pinned, |source| cursor.seek(key.as_slice(), source)).await?;
-    Ok(Position { cursor, pinned })
-}
-
-impl Position {
-    /// The cell; `None` after the last one.
-    pub(super) fn cell(&self) -> Option<Cell<'_>> {
-        self.cursor.cell()
-    }
-
-    /// Moves to the next cell.
-    pub(super) async fn next(&mut self) -> Result<(), Error> {
-        let Position { cursor, pinned } = self;
-        drive(pinned, |source| cursor.next(source)).await
-    }
-}
-
-/// Repeats a step until it succeeds, and loads the blocks that it misses.
-pub(super) async fn drive<T>(
-    pinned: &mut Pinned,
-    mut step: impl FnMut(&dyn BlockSource) -> Result<T, Stop>,
-) -> Result<T, Error> {
-    loop {
-        match step(pinned) {
-            Ok(done) => {
-                // A cursor holds its current block itself.
-                pinned.clear();
-                return Ok(done);
-            }
-            Err(Stop::Failed(error)) => return Err(error.into()),
-            Err(Stop::Miss(miss)) => {
-                for block in &miss.blocks {
-                    pinned.supply(block.file.load(block).await?);
-                }
-            }
-        }
-    }
+/// Stands at the first cell of the file, or of a row and the rows after it.
+pub(super) async fn first(file: &Arc<Reader>, row: Option<&[u8]>) -> Result<Walk, Error> {
+    let mut walk = Walk::new(file, IoClass::Read, 0);
+    walk.seek(KeyBuf::first_on_row(row.unwrap_or_default()).as_slice()).await?;
+    Ok(walk)
 }
 
 /// Prints cells, and warns about misplaced ones.

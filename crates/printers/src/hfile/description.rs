@@ -6,9 +6,8 @@ use std::sync::Arc;
 use base::text::to_string_binary;
 use cell::CellOrder;
 use hfile::info::names;
-use hfile::{BloomDescription, Pinned, Reader};
+use hfile::{BloomDescription, Pinned, Reader, Stop};
 
-use super::cells::drive;
 use super::key::{format_key, format_optional};
 use crate::Error;
 
@@ -25,10 +24,25 @@ pub(super) async fn print(out: &mut dyn Write, file: &Arc<Reader>, name: &str) -
     print_reader(out, file, name)?;
     print_trailer(out, file)?;
     print_info(out, file)?;
-    let middle = drive(&mut Pinned::new(None), |source| file.middle_key(source)).await?;
+    let middle = middle_key(file).await?;
     writeln!(out, "Mid-key: {}", format_optional(middle.as_deref()))?;
     print_bloom(out, "Bloom filter:", file.bloom_description())?;
     print_bloom(out, "Delete Family Bloom filter:", file.delete_family_bloom_description())
+}
+
+async fn middle_key(file: &Arc<Reader>) -> Result<Option<Vec<u8>>, Error> {
+    let mut blocks = Pinned::new(None);
+    loop {
+        match file.middle_key(&blocks) {
+            Ok(key) => return Ok(key),
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Miss(miss)) => {
+                for block in &miss.blocks {
+                    blocks.supply(block.file.load(block).await?);
+                }
+            }
+        }
+    }
 }
 
 fn print_reader(out: &mut dyn Write, file: &Reader, name: &str) -> Result<(), Error> {

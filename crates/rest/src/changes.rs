@@ -11,7 +11,8 @@ use crate::gateway::Gateway;
 use crate::media::{CELLS_AND_VALUES, Media};
 use crate::models::cells::{CellModel, CellSet};
 use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result};
-use crate::row_spec::{RowSpec, parse_column};
+use crate::row_spec::RowSpec;
+use cell::query::column_parts as parse_column;
 
 /// Bodies of at least this size are parsed on a separate thread.
 const LARGE_BYTES: usize = 128 << 10;

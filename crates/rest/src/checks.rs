@@ -15,7 +15,8 @@ use crate::gateway::Gateway;
 use crate::media::RESULTS;
 use crate::models::cells::{CellModel, CellSet, RowModel};
 use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result};
-use crate::row_spec::{RowSpec, parse_column};
+use crate::row_spec::RowSpec;
+use cell::query::column_parts as parse_column;
 
 impl Gateway {
     pub(crate) async fn checked_update(

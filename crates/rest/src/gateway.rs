@@ -114,10 +114,15 @@ impl Gateway {
             (Route::ClusterStatus, _) => self.cluster_status(call).await,
             (Route::Tables, _) => self.tables(call).await,
             (Route::Namespaces, _) => self.namespaces(call).await,
-            (Route::NamespaceTables(name), _) => self.namespace_tables(call, &name).await,
+            (Route::NamespaceTables(name), "GET" | "HEAD") => self.namespace_tables(call, &name).await,
             (Route::Namespace(name), "GET" | "HEAD") => self.namespace(call, &name).await,
-            (Route::Namespace(name), "DELETE") => self.delete_namespace(&name).await,
-            (Route::Namespace(name), method) => self.put_namespace(call, name, method == "POST").await,
+            // HBase applies changes of the list of tables to the namespace.
+            (Route::Namespace(name) | Route::NamespaceTables(name), "DELETE") => {
+                self.delete_namespace(&name).await
+            }
+            (Route::Namespace(name) | Route::NamespaceTables(name), method) => {
+                self.put_namespace(call, name, method == "POST").await
+            }
             (Route::Exists(table), _) => self.exists(&table_name(&table)?).await,
             (Route::Regions(table), _) => self.regions(call, table_name(&table)?).await,
             (Route::Schema(table), "GET" | "HEAD") => self.schema(call, &table_name(&table)?).await,

@@ -7,7 +7,7 @@ use proto::exception::class;
 
 use crate::call::Call;
 use crate::gateway::Gateway;
-use crate::media::{CELLS_AND_VALUES, DESCRIPTIONS, Media};
+use crate::media::{CELLS, DESCRIPTIONS, Media};
 use crate::models::Model;
 use crate::models::namespaces::{NamespaceModel, Namespaces};
 use crate::models::tables::TableList;
@@ -39,10 +39,12 @@ impl Gateway {
 
     /// Creates a namespace, or replaces the properties of an existing one.
     pub(crate) async fn put_namespace(&self, call: &Call, name: String, creates: bool) -> Result<Reply> {
-        let media = match call.body.is_empty() {
+        // Another type is refused, as by HBase, even without a body.
+        let stated = match call.body.is_empty() && call.header("content-type").is_none() {
             true => Media::Octets,
-            false => call.body_media(CELLS_AND_VALUES)?,
+            false => call.body_media(CELLS)?,
         };
+        let media = if call.body.is_empty() { Media::Octets } else { stated };
         let properties = NamespaceModel::decode_properties(media, &call.body)?;
         let mut namespace = NamespaceDescriptor::new(&name)
             .map_err(|illegal| Failure::exception(ILLEGAL_ARGUMENT, &illegal.0))?;

@@ -163,12 +163,12 @@ impl Failure {
             (StatusCode::FORBIDDEN, "Forbidden")
         } else if is_missing(error) {
             (StatusCode::NOT_FOUND, "Not found")
-        } else if class_of(error) == ILLEGAL_ARGUMENT {
+        } else if error.java_class() == ILLEGAL_ARGUMENT {
             (StatusCode::BAD_REQUEST, "Bad request")
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "Unavailable")
         };
-        Failure::with_exception(status, line, &class_of(error), &message_of(error))
+        Failure::with_exception(status, line, error.java_class(), &error.java_message())
     }
 
     /// The response. `accept` decides on the form of an error page, which only some methods have.
@@ -193,39 +193,10 @@ pub(crate) fn is_disabled(error: &Error) -> bool {
     matches!(last(error), Error::TableNotEnabled(_)) || error.is_class(class::TABLE_NOT_ENABLED)
 }
 
-/// Whether the cluster refused the call for a reason that a retry does not change.
-pub(crate) fn is_final(error: &Error) -> bool {
-    match last(error) {
-        Error::TableNotFound(_) | Error::TableNotEnabled(_) => true,
-        Error::Remote(exception) => exception.do_not_retry,
-        _ => false,
-    }
-}
-
 fn last(error: &Error) -> &Error {
     match error {
         Error::Exhausted { last: inner, .. } => last(inner),
         other => other,
-    }
-}
-
-fn class_of(error: &Error) -> String {
-    match error {
-        Error::Remote(exception) => exception.class.to_string(),
-        Error::TableNotFound(_) => class::TABLE_NOT_FOUND.name.into(),
-        Error::TableNotEnabled(_) => class::TABLE_NOT_ENABLED.name.into(),
-        Error::NoRegion { .. } => class::NOT_SERVING_REGION.name.into(),
-        Error::Exhausted { .. } => "org.apache.hadoop.hbase.client.RetriesExhaustedException".into(),
-        Error::Connection { .. } => class::CONNECT_EXCEPTION.name.into(),
-        _ => class::IO_EXCEPTION.name.into(),
-    }
-}
-
-fn message_of(error: &Error) -> String {
-    match error {
-        Error::Remote(exception) => exception.message.clone(),
-        Error::TableNotFound(table) | Error::TableNotEnabled(table) => table.to_string(),
-        other => other.to_string(),
     }
 }
 

@@ -108,7 +108,9 @@ impl<'a> Route<'a> {
         match self {
             Route::Scanners(_) => "POST,OPTIONS,PUT",
             Route::Scanner(_) => "DELETE,GET,OPTIONS",
-            Route::Namespace(_) | Route::Schema(_) | Route::Rows(..) => "DELETE,POST,GET,OPTIONS,PUT",
+            Route::Namespace(_) | Route::NamespaceTables(_) | Route::Schema(_) | Route::Rows(..) => {
+                "DELETE,POST,GET,OPTIONS,PUT"
+            }
             _ => "GET,OPTIONS",
         }
     }

@@ -1,7 +1,8 @@
 //! The specification of rows in a path: `row[,end][/column,…[/time[,time]]]`.
 
 use bytes::Bytes;
-use cell::query::{CellSelection, FamilyColumns, TimeRange};
+use cell::query::column_parts as parse_column;
+use cell::query::{CellSelection, FamilyColumns, TimeRange, selected_columns};
 
 use crate::base64::{self, Alphabet};
 use crate::escape;
@@ -143,37 +144,9 @@ fn parse_columns(text: &str, encoding: KeyEncoding) -> Option<Vec<Bytes>> {
         .collect()
 }
 
-/// The parts of a column: the family, and the qualifier if there is a colon.
-pub(crate) fn parse_column(column: &Bytes) -> (Bytes, Option<Bytes>) {
-    match column.iter().position(|byte| *byte == b':') {
-        None => (column.clone(), None),
-        Some(at) => (column.slice(..at), Some(column.slice(at + 1..))),
-    }
-}
-
-/// Columns as a selection. As in HBase, the last entry of a family decides whether the whole
-/// family is selected.
+/// Columns as a selection.
 pub(crate) fn selected(columns: &[Bytes]) -> Vec<FamilyColumns> {
-    let mut families: std::collections::BTreeMap<Bytes, Option<Vec<Bytes>>> = Default::default();
-    for column in columns {
-        match parse_column(column) {
-            (family, None) => {
-                families.insert(family, None);
-            }
-            (family, Some(qualifier)) => {
-                families.entry(family).or_default().get_or_insert_default().push(qualifier);
-            }
-        }
-    }
-    let sorted = |(family, qualifiers): (Bytes, Option<Vec<Bytes>>)| FamilyColumns {
-        family,
-        qualifiers: qualifiers.map(|mut qualifiers| {
-            qualifiers.sort();
-            qualifiers.dedup();
-            qualifiers
-        }),
-    };
-    families.into_iter().map(sorted).collect()
+    selected_columns(columns.iter().map(parse_column))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use proto::exception::class;
 use crate::call::Call;
 use crate::gateway::{Gateway, X_TIMESTAMP};
 use crate::media::{CELLS_AND_VALUES, Media};
-use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result, is_final};
+use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result};
 use crate::row_collector::RowCollector;
 use crate::row_spec::RowSpec;
 
@@ -94,7 +94,7 @@ pub(crate) fn read_failure(error: Error) -> Failure {
     let failure = Failure::of(&error);
     match failure {
         Failure::Text(StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST, _) => failure,
-        _ if is_final(&error) => Failure::not_found(),
+        _ if error.is_final() => Failure::not_found(),
         failure => failure,
     }
 }

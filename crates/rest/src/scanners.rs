@@ -73,9 +73,10 @@ impl Scanners {
         Some(removed)
     }
 
+    /// The scanner with this id, if it has not expired.
     fn find(&self, id: &str, now: Duration) -> Option<Arc<tokio::sync::Mutex<RowScanner>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = open.get_mut(id)?;
+        let entry = open.get_mut(id).filter(|entry| !self.is_expired(entry, now))?;
         entry.used = now;
         Some(entry.scanner.clone())
     }
@@ -87,10 +88,13 @@ impl Scanners {
     /// Removes the scanners that were not used for too long.
     fn expired(&self, now: Duration) -> Vec<Entry> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_expired = |entry: &Entry| now.saturating_sub(entry.used) > self.time;
         let ids: Vec<String> =
-            open.iter().filter(|(_, entry)| is_expired(entry)).map(|(id, _)| id.clone()).collect();
+            open.iter().filter(|(_, entry)| self.is_expired(entry, now)).map(|(id, _)| id.clone()).collect();
         ids.iter().filter_map(|id| open.remove(id)).collect()
+    }
+
+    fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
+        now.saturating_sub(entry.used) > self.time
     }
 }
 
@@ -302,5 +306,6 @@ mod tests {
         assert_eq!((add("d", other, 4), add("e", other, 4)), (Some(0), None), "the total is full");
         assert_eq!(add("f", other, 13), Some(1), "the scanner last used at 2 is expired");
         assert!(scanners.find("a", second(13)).is_none() && scanners.find("c", second(13)).is_some());
+        assert!(scanners.find("d", second(15)).is_none(), "expired, but not removed yet");
     }
 }

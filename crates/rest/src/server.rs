@@ -1,7 +1,7 @@
 //! Connections: receives requests and sends responses.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use base::env::{Env, Listener, TaskClass};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use web::connections::{ConnectionLimits, accept_all};
+use web::connections::{ConnectedClient, ConnectionLimits, accept_all};
+use web::open_connections::ConnectionActivity;
 
 use crate::body::{BodyReader, discard};
 use crate::call::{Call, accept};
@@ -45,11 +46,17 @@ pub async fn serve(env: Env, listener: Box<dyn Listener>, gateway: Arc<Gateway>)
         stall_time: STALL_LIMIT,
         connection_time: CONNECTION_LIMIT,
         header_bytes_max: HEADER_BYTES_MAX,
+        title_case_headers: true,
         class: TaskClass::Connection,
     };
     let hosts = Arc::new(web::HostGuard::new(&gateway.options.hosts));
     let cleaned = gateway.clone();
-    let service_of = move |peer: SocketAddr| Service { gateway: gateway.clone(), hosts: hosts.clone(), peer };
+    let service_of = move |client: ConnectedClient| Service {
+        gateway: gateway.clone(),
+        hosts: hosts.clone(),
+        peer: client.address.ip(),
+        activity: client.activity,
+    };
     let clock = env.clock.clone();
     let accepting = accept_all(env, listener, service_of, limits);
     let cleaning = async {
@@ -66,7 +73,8 @@ pub async fn serve(env: Env, listener: Box<dyn Listener>, gateway: Arc<Gateway>)
 struct Service {
     gateway: Arc<Gateway>,
     hosts: Arc<web::HostGuard>,
-    peer: SocketAddr,
+    peer: IpAddr,
+    activity: Arc<ConnectionActivity>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
@@ -136,7 +144,8 @@ impl Service {
         let run = async {
             let query = query.ok_or(Failure::Page(StatusCode::BAD_REQUEST))?;
             let (body, memory) = self.receive(&route, &headers, body).await?;
-            let peer = self.peer.ip();
+            let _execution = self.activity.execute();
+            let peer = self.peer;
             let mut call = Call { method, path: path.to_owned(), query, headers, body, peer, memory };
             self.gateway.execute(route, &mut call).await
         };

@@ -1,0 +1,201 @@
+//! Calls as bodies of HTTP requests.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::BoxFuture;
+use base::budget::BudgetShare;
+use base::env::Stream;
+use bytes::{Buf, Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use web::HostGuard;
+use web::open_connections::ConnectionActivity;
+
+use crate::gateway::Gateway;
+use crate::server::HEADER_BYTES_MAX;
+
+/// The media type of calls and responses.
+const MEDIA_TYPE: &str = "application/x-thrift";
+/// If a client sends nothing for this long, the request fails.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for a body, in addition to the time that its bytes take at [`BYTES_PER_SECOND_MIN`].
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The slowest accepted transfer of a long body.
+const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
+
+/// The service of one connection.
+#[derive(Clone)]
+pub(crate) struct HttpCalls {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) hosts: Arc<HostGuard>,
+    pub(crate) peer: IpAddr,
+    pub(crate) activity: Arc<ConnectionActivity>,
+}
+
+/// The status of a refused request, and the reason.
+type Refused = (StatusCode, &'static str);
+
+impl hyper::service::Service<Request<Incoming>> for HttpCalls {
+    type Response = Response<HeldBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<HeldBody>, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await.unwrap_or_else(refusal)) })
+    }
+}
+
+impl HttpCalls {
+    async fn respond(&self, request: Request<Incoming>) -> Result<Response<HeldBody>, Refused> {
+        self.check(&request)?;
+        let mut memory = BudgetShare::of(&self.gateway.budget);
+        let message = self.receive(request.into_body(), &mut memory).await?;
+        let _execution = self.activity.execute();
+        let response = self.gateway.respond(message, &mut memory, self.peer, 0).await;
+        let response = response.ok_or((StatusCode::BAD_REQUEST, "the body is no Thrift call"))?;
+        Ok(typed(MEDIA_TYPE, HeldBody { bytes: Some(response.into()), _memory: Some(memory) }))
+    }
+
+    /// Refuses what no Thrift client sends, but pages of other sites in a browser can send.
+    fn check(&self, request: &Request<Incoming>) -> Result<(), Refused> {
+        if !self.hosts.admits(request.headers()) {
+            let reason = "this server does not serve requests for this host name (see grampus.info.hosts)";
+            return Err((StatusCode::MISDIRECTED_REQUEST, reason));
+        }
+        let header_bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+        if request.headers().iter().map(header_bytes).sum::<usize>() > HEADER_BYTES_MAX {
+            return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long"));
+        }
+        // As HBase's HTTP server; its client tests check this.
+        if request.method() == Method::TRACE {
+            return Err((StatusCode::FORBIDDEN, "TRACE is not supported"));
+        }
+        if request.method() != Method::POST {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "calls are sent with POST"));
+        }
+        let media = request.headers().get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let media = media.split(|byte| *byte == b';').next().unwrap_or_default();
+        if !media.trim_ascii().eq_ignore_ascii_case(MEDIA_TYPE.as_bytes()) {
+            let reason = "the header Content-Type must be application/x-thrift";
+            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
+        }
+        Ok(())
+    }
+
+    async fn receive(&self, mut body: Incoming, memory: &mut BudgetShare) -> Result<Bytes, Refused> {
+        let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the message is too long");
+        let too_slow = (StatusCode::REQUEST_TIMEOUT, "the client sends too slowly");
+        let env = &self.gateway.env;
+        let bytes_max = self.gateway.options.request_bytes_max;
+        if body.size_hint().lower() > bytes_max as u64 {
+            return Err(too_large);
+        }
+        let (started, mut received) = (env.clock.monotonic(), BytesMut::new());
+        while let Some(frame) = env.timeout(STALL_LIMIT, body.frame()).await.ok_or(too_slow)? {
+            let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body is incomplete"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if received.len() + data.len() > bytes_max {
+                return Err(too_large);
+            }
+            if !memory.take_large(data.len()) {
+                return Err((StatusCode::SERVICE_UNAVAILABLE, "out of memory for requests; retry"));
+            }
+            received.extend_from_slice(&data);
+            let allowed = TIME_LIMIT + Duration::from_secs(received.len() as u64 / BYTES_PER_SECOND_MIN);
+            if env.clock.monotonic().saturating_sub(started) > allowed {
+                return Err(too_slow);
+            }
+        }
+        Ok(received.freeze())
+    }
+}
+
+fn refusal((status, reason): Refused) -> Response<HeldBody> {
+    let body = HeldBody { bytes: Some(format!("{reason}\n").into()), _memory: None };
+    let mut response = typed("text/plain; charset=utf-8", body);
+    *response.status_mut() = status;
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}
+
+fn typed(media: &'static str, body: HeldBody) -> Response<HeldBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// A response, whose memory is released when the client has received it.
+pub(crate) struct HeldBody {
+    bytes: Option<Bytes>,
+    _memory: Option<BudgetShare>,
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// A stream whose first bytes were read already.
+pub(crate) struct Rewound {
+    pub(crate) read: Bytes,
+    pub(crate) stream: Box<dyn Stream>,
+}
+
+impl AsyncRead for Rewound {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.read.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        let len = self.read.len().min(buffer.remaining());
+        buffer.put_slice(&self.read[..len]);
+        self.read.advance(len);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Rewound {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,226 @@
+//! Scanners that stay open between calls.
+//!
+//! A scanner belongs to this process. HBase numbers its scanners, so that every client can guess
+//! the ids of others. Ids are random here, and valid only for the address of the client that opened
+//! the scanner. The number of scanners is limited, in total and for each client address: a client
+//! that opens too many loses its own least recently used one. Unused scanners are closed.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::budget::HeldBytes;
+use base::env::{Env, TaskClass};
+use client::{Row, Scanner};
+
+use crate::options::ThriftOptions;
+
+/// Memory that an open scanner holds: the rows of one response of a server.
+pub(crate) const SCANNER_BYTES: usize = 256 << 10;
+
+/// The open scanners.
+pub(crate) struct Scanners {
+    open: Mutex<HashMap<i32, Entry>>,
+    max: usize,
+    per_client_max: usize,
+    time: Duration,
+}
+
+struct Entry {
+    scan: SharedScan,
+    owner: IpAddr,
+    /// When it was last used, by the monotonic clock.
+    used: Duration,
+}
+
+pub(crate) type SharedScan = Arc<tokio::sync::Mutex<OpenScan>>;
+
+impl Scanners {
+    pub(crate) fn new(options: &ThriftOptions) -> Scanners {
+        Scanners {
+            open: Mutex::default(),
+            max: options.scanners_max.max(1),
+            per_client_max: options.scanners_per_client_max.clamp(1, options.scanners_max.max(1)),
+            time: options.scanner_time,
+        }
+    }
+
+    /// Adds a scanner. Returns its id and the scanners that it replaces, or `None` if there are too
+    /// many.
+    pub(crate) fn add(&self, owner: IpAddr, scan: OpenScan, env: &Env) -> Option<(i32, Vec<SharedScan>)> {
+        let now = env.clock.monotonic();
+        let mut removed = self.expired(now);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_owner = open.values().filter(|entry| entry.owner == owner).count();
+        if of_owner >= self.per_client_max {
+            let own = open.iter().filter(|(_, entry)| entry.owner == owner);
+            let oldest = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| *id);
+            removed.extend(oldest.and_then(|id| open.remove(&id)).map(|entry| entry.scan));
+        }
+        if open.len() >= self.max {
+            return None;
+        }
+        let id = loop {
+            let id = (env.random.next_u64() >> 33) as i32;
+            if !open.contains_key(&id) {
+                break id;
+            }
+        };
+        open.insert(id, Entry { scan: Arc::new(tokio::sync::Mutex::new(scan)), owner, used: now });
+        Some((id, removed))
+    }
+
+    /// The scanner with this id, if it belongs to the client and has not expired.
+    pub(crate) fn find(&self, id: i32, owner: IpAddr, now: Duration) -> Option<SharedScan> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = open.get_mut(&id).filter(|entry| entry.owner == owner && !self.is_expired(entry, now))?;
+        entry.used = now;
+        Some(entry.scan.clone())
+    }
+
+    pub(crate) fn remove(&self, id: i32, owner: IpAddr) -> Option<SharedScan> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&id).filter(|entry| entry.owner == owner)?;
+        open.remove(&id).map(|entry| entry.scan)
+    }
+
+    /// Removes the scanners that were not used for too long.
+    pub(crate) fn expired(&self, now: Duration) -> Vec<SharedScan> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids: Vec<i32> =
+            open.iter().filter(|(_, entry)| self.is_expired(entry, now)).map(|(id, _)| *id).collect();
+        ids.iter().filter_map(|id| open.remove(id)).map(|entry| entry.scan).collect()
+    }
+
+    fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
+        now.saturating_sub(entry.used) > self.time
+    }
+}
+
+/// A scan that a client reads in parts.
+pub(crate) struct OpenScan {
+    scanner: Option<Scanner>,
+    /// Rows that were read, but did not fit into a response.
+    ready: VecDeque<Row>,
+    /// The form of its rows (Thrift 1).
+    pub(crate) has_sorted_columns: bool,
+    _memory: Option<HeldBytes>,
+}
+
+/// Why the rows of a scanner cannot be returned.
+pub(crate) enum ScanFailure {
+    Client(client::Error),
+    /// They are larger than a response may be. They are returned by the next call.
+    TooLarge,
+}
+
+impl OpenScan {
+    pub(crate) fn new(scanner: Scanner, has_sorted_columns: bool, memory: HeldBytes) -> OpenScan {
+        OpenScan { scanner: Some(scanner), ready: VecDeque::new(), has_sorted_columns, _memory: Some(memory) }
+    }
+
+    /// The next rows, at most `rows_max`; fewer only at the end.
+    pub(crate) async fn next(
+        &mut self,
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> std::result::Result<Vec<Row>, ScanFailure> {
+        let (mut rows, mut bytes) = (VecDeque::new(), 0);
+        while rows.len() < rows_max {
+            let row = match self.ready.pop_front() {
+                Some(row) => row,
+                None => match self.read().await.map_err(ScanFailure::Client)? {
+                    Some(row) => row,
+                    None => break,
+                },
+            };
+            bytes += row_bytes(&row);
+            rows.push_back(row);
+            if bytes > bytes_max {
+                rows.append(&mut self.ready);
+                self.ready = rows;
+                return Err(ScanFailure::TooLarge);
+            }
+        }
+        Ok(rows.into())
+    }
+
+    async fn read(&mut self) -> client::Result<Option<Row>> {
+        let Some(scanner) = &mut self.scanner else { return Ok(None) };
+        let row = scanner.next().await;
+        if !matches!(row, Ok(Some(_))) {
+            self.scanner = None;
+        }
+        row
+    }
+
+    /// Closes the server's scanner.
+    pub(crate) async fn close(&mut self) {
+        if let Some(scanner) = self.scanner.take() {
+            scanner.close().await;
+        }
+    }
+}
+
+/// The size of a row's cells in memory.
+pub(crate) fn row_bytes(row: &Row) -> usize {
+    row.cells.iter().map(|cell| cell.bytes().len() + size_of::<cell::KeyValue>()).sum()
+}
+
+/// Closes scanners, without waiting for it.
+pub(crate) fn close_all(env: &Env, removed: Vec<SharedScan>) {
+    if removed.is_empty() {
+        return;
+    }
+    env.spawn(TaskClass::Connection, async move {
+        for scan in removed {
+            scan.lock().await.close().await;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use client::{Client, ClientOptions, Registry};
+
+    use super::*;
+    use crate::options::Service;
+
+    fn scan(client: &Client) -> OpenScan {
+        let scanner =
+            client.table(cell::schema::TableName::parse("t").unwrap()).scan(cell::query::Scan::default());
+        OpenScan { scanner: Some(scanner), ready: VecDeque::new(), has_sorted_columns: false, _memory: None }
+    }
+
+    #[test]
+    fn scanners_belong_to_their_client_and_are_limited() {
+        let env = base::testing::env(1);
+        let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
+        let options =
+            ThriftOptions { scanners_max: 3, scanners_per_client_max: 2, ..ThriftOptions::new(Service::One) };
+        let scanners = Scanners::new(&options);
+        let (one, other) = (IpAddr::from(Ipv4Addr::new(1, 1, 1, 1)), IpAddr::from(Ipv4Addr::new(2, 2, 2, 2)));
+        let add = |owner| scanners.add(owner, scan(&client), &env).map(|(id, removed)| (id, removed.len()));
+        let second = Duration::from_secs;
+        let (a, b) = (add(one).unwrap(), add(one).unwrap());
+        assert_eq!((a.1, b.1), (0, 0));
+        assert!(a.0 >= 0 && b.0 >= 0 && a.0 != b.0);
+        assert!(scanners.find(a.0, other, second(1)).is_none(), "the id of another client");
+        assert!(scanners.remove(a.0, other).is_none());
+        assert!(scanners.find(a.0, one, second(1)).is_some());
+        let c = add(one).unwrap();
+        assert_eq!(c.1, 1, "the least recently used one of the same client is closed");
+        assert!(scanners.find(b.0, one, second(1)).is_none());
+        let d = add(other).unwrap();
+        assert!(add(other).is_none(), "the total is full");
+        assert!(scanners.expired(second(50)).is_empty());
+        assert!(scanners.find(a.0, one, second(55)).is_some());
+        assert!(scanners.find(d.0, other, second(61)).is_none(), "expired, but not removed yet");
+        assert_eq!(scanners.expired(second(61)).len(), 2, "all but the one that was used");
+        assert!(scanners.find(d.0, other, second(61)).is_none());
+        assert!(scanners.remove(a.0, one).is_some());
+    }
+}

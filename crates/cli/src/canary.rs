@@ -1,7 +1,6 @@
 //! `grampus canary`: probes every part of a cluster and reports failures, as HBase's canary does.
 //!
-//! * `dashes`: HBase's spelling of options; `targets`: names on the command line; `limits`: time
-//!   limits of tables;
+//! * `targets`: names on the command line; `limits`: time limits of tables;
 //! * `plan`: the list of probes; `probe`: one probe; `write_table`: the table for write probes;
 //! * `round`: runs all probes once, a few per server at a time;
 //! * `report`: results; `failure`: exit statuses.
@@ -9,7 +8,6 @@
 //! As in HBase, a failed probe does not stop the others. `-f` decides whether a round with failures
 //! sets the exit status, and whether another round follows.
 
-mod dashes;
 mod failure;
 mod limits;
 mod plan;
@@ -30,7 +28,6 @@ use plan::Plan;
 use report::Report;
 use targets::Targets;
 
-pub use dashes::double_dashed;
 pub use failure::Failure;
 
 /// Default pause between two rounds.

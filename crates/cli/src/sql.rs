@@ -1,4 +1,5 @@
-//! `grampus sql`: SQL over the cluster's tables.
+//! `grampus sql`: SQL over the cluster's tables; `grampus export` and `grampus import`: their rows
+//! in files.
 //!
 //! A separate binary, `grampus-sql`, implements it (`sql/` in the repository). Its dependencies are
 //! larger than the server, so it has its own build. This process replaces itself with that binary
@@ -23,11 +24,33 @@ pub struct SqlArguments {
     pub arguments: Vec<OsString>,
 }
 
+/// What `grampus-sql` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlCommand {
+    /// A shell, a script, or a port for PostgreSQL's clients.
+    Sql,
+    /// Rows of a table to files.
+    Export,
+    /// Rows of files to a table.
+    Import,
+}
+
+impl SqlCommand {
+    /// Its name as the first argument of `grampus-sql`.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            SqlCommand::Sql => None,
+            SqlCommand::Export => Some("export"),
+            SqlCommand::Import => Some("import"),
+        }
+    }
+}
+
 /// Replaces this process with `grampus-sql`.
 ///
 /// # Errors
 /// A one-line message for the user: the binary is missing, or cannot be started.
-pub fn sql(arguments: &SqlArguments) -> Result<(), String> {
+pub fn sql(command: SqlCommand, arguments: &SqlArguments) -> Result<(), String> {
     let own = std::env::current_exe().unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let binary = find(own.parent(), &path).ok_or_else(|| {
@@ -38,7 +61,7 @@ pub fn sql(arguments: &SqlArguments) -> Result<(), String> {
         )
     })?;
     // `exec` returns only if it fails.
-    let error = Command::new(&binary).args(&arguments.arguments).exec();
+    let error = Command::new(&binary).args(command.name()).args(&arguments.arguments).exec();
     Err(format!("cannot start {}: {error}", binary.display()))
 }
 

@@ -6,12 +6,12 @@
 mod namespaces;
 mod procedures;
 mod regions;
+mod replication;
 mod schema;
 mod servers;
 mod snapshots;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use cell::EndKey;
@@ -29,9 +29,6 @@ use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Reaction, Result};
 use crate::locations::{Location, Position};
 use crate::retry::{Retry, backoff};
-
-/// Maximum pause between two polls for a procedure.
-const POLL_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Administration of a cluster. Cheap to clone.
 #[derive(Clone)]
@@ -75,6 +72,8 @@ pub struct ServerStatus {
     pub max_heap_mb: u32,
     /// Its regions, as in the protobuf message.
     pub regions: Vec<proto::RegionLoad>,
+    /// Its queues of replication, as in the protobuf message.
+    pub replication_sources: Vec<proto::ReplicationLoadSource>,
 }
 
 impl Admin {
@@ -284,6 +283,25 @@ impl Admin {
         .await
     }
 
+    /// Requests compaction of one region, of all files if `major`. Does not wait for it. If the
+    /// region was split, its daughters are compacted.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn compact_region(&self, region: &RegionInfo, major: bool) -> Result<()> {
+        let mut retry = Retry::new(self.client.env(), self.client.options());
+        let location = self.locate_opened(&region.table, region.start_key.clone(), &mut retry).await?;
+        let end_key = region.end_key.clone();
+        self.at_region_and_daughters(location, end_key, "CompactRegion", &|region| {
+            proto::CompactRegionRequest {
+                region: convert::region_specifier(region),
+                major: Some(major),
+                family: None,
+            }
+        })
+        .await
+    }
+
     /// Calls the server of each region of a table. Regions that move during the call are located
     /// again.
     async fn at_regions<M: Message>(
@@ -297,20 +315,22 @@ impl Admin {
             return Err(Error::TableNotEnabled(table.clone()));
         }
         for location in regions {
-            self.at_region_and_daughters(location, method, &request).await?;
+            let end_key = location.region.end_key.clone();
+            self.at_region_and_daughters(location, end_key, method, &request).await?;
         }
         Ok(())
     }
 
-    /// Calls the server of a region. If the region was split in the meantime, calls the servers of
-    /// its daughters.
+    /// Calls the server of a region that ended at `end_key`. If the region was split in the
+    /// meantime, calls the servers of its daughters.
     async fn at_region_and_daughters<M: Message>(
         &self,
         mut location: Arc<Location>,
+        end_key: Bytes,
         method: &'static str,
         request: &impl Fn(&RegionInfo) -> M,
     ) -> Result<()> {
-        let (table, end_key) = (location.region.table.clone(), location.region.end_key.clone());
+        let table = location.region.table.clone();
         loop {
             // The responses to these calls contain no data.
             let (region, _): (RegionInfo, proto::EmptyMsg) =
@@ -464,7 +484,7 @@ impl Admin {
             // Start with a tenth of HBase's pause: operations on small tables take only
             // milliseconds.
             let pause = options.pause / 10 * backoff(region);
-            env.clock.sleep(pause.min(POLL_PAUSE_MAX)).await;
+            env.clock.sleep(pause.min(options.procedure_poll_max)).await;
         }
         Err(Error::ProcedureTimedOut(proc_id))
     }
@@ -493,6 +513,7 @@ impl ClusterStatus {
                 used_heap_mb: load.used_heap_mb(),
                 max_heap_mb: load.max_heap_mb(),
                 regions: load.region_loads,
+                replication_sources: load.repl_load_source,
             })
         };
         Ok(ClusterStatus {

@@ -155,8 +155,9 @@ async fn retry_failed(
 /// Sends one Multi to one server; returns the outcome of each action.
 async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcomes {
     let mut cells = CellBlock::new();
-    let region_action =
-        regions.iter().map(|(location, indexes)| region_action(location, indexes, actions, &mut cells));
+    let region_action = regions
+        .iter()
+        .map(|(location, indexes)| region_action(client, location, indexes, actions, &mut cells));
     let request = MultiRequest { region_action: region_action.collect(), ..MultiRequest::default() };
     let first = &regions.first().expect("each server has at least one region").0;
     let priority = if first.region.table.is_system() { crate::connections::HIGH_PRIORITY } else { 0 };
@@ -178,6 +179,7 @@ async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcome
 }
 
 fn region_action(
+    client: &Client,
     location: &Location,
     indexes: &[usize],
     actions: &[Action],
@@ -193,7 +195,11 @@ fn region_action(
             },
             Action::Mutate(mutation) => proto::Action {
                 index: position,
-                mutation: Some(convert::to_proto::mutation_in_block(mutation, cells.tail())),
+                mutation: Some(convert::to_proto::mutation_in_block_of(
+                    client.codec(),
+                    mutation,
+                    cells.tail(),
+                )),
                 ..Default::default()
             },
         }

@@ -55,7 +55,7 @@ impl Table {
         mutation: &Mutation,
     ) -> Result<(MutateResponse, Bytes)> {
         let mut cells = CellBlock::new();
-        let message = convert::to_proto::mutation_in_block(mutation, cells.tail());
+        let message = convert::to_proto::mutation_in_block_of(self.client().codec(), mutation, cells.tail());
         let condition = condition.map(convert::to_proto::condition);
         let nonce_group = (mutation.nonce.1 != 0).then_some(mutation.nonce.0);
         let request = |location: &Location| MutateRequest {
@@ -72,10 +72,10 @@ impl Table {
     /// # Panics
     /// If there are no mutations.
     async fn change_row(&self, condition: Option<&Condition>, mutations: &[Mutation]) -> Result<bool> {
-        let mut cells = CellBlock::new();
+        let (mut cells, codec) = (CellBlock::new(), self.client().codec());
         let action = |(place, mutation): (usize, &Mutation)| proto::Action {
             index: Some(place as u32),
-            mutation: Some(convert::to_proto::mutation_in_block(mutation, cells.tail())),
+            mutation: Some(convert::to_proto::mutation_in_block_of(codec, mutation, cells.tail())),
             ..proto::Action::default()
         };
         let action: Vec<_> = mutations.iter().enumerate().map(action).collect();

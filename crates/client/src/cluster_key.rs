@@ -34,6 +34,29 @@ impl ClusterKey {
         servers.join(",")
     }
 
+    /// The ZooKeeper servers, host and port.
+    pub fn servers(&self) -> &[(String, u16)] {
+        &self.servers
+    }
+
+    /// The parent of the cluster's znodes.
+    pub fn parent(&self) -> &str {
+        &self.parent
+    }
+
+    /// The key as HBase's replication peers state it: `host,host:port:/parent`, or
+    /// `host:port,host:port:/parent` if the ports differ.
+    pub fn peer_key(&self) -> String {
+        let (first, rest) = self.servers.split_first().expect("a key has a server");
+        match rest.iter().all(|(_, port)| *port == first.1) {
+            true => {
+                let hosts: Vec<&str> = self.servers.iter().map(|(host, _)| host.as_str()).collect();
+                format!("{}:{}:{}", hosts.join(","), first.1, self.parent)
+            }
+            false => format!("{}:{}", self.quorum(), self.parent),
+        }
+    }
+
     /// The registry of the cluster.
     pub fn registry(&self) -> Registry {
         Registry::zookeeper(&self.quorum(), &self.parent)
@@ -83,6 +106,14 @@ mod tests {
         check("a,b:/other/x", "a:2181,b:2181", "/other/x");
         assert!("a:x".parse::<ClusterKey>().unwrap_err().contains("invalid port x"));
         assert!(" ,".parse::<ClusterKey>().unwrap_err().contains("no ZooKeeper server"));
+    }
+
+    #[test]
+    fn peers_state_a_common_port_once() {
+        let check = |text: &str, peer: &str| assert_eq!(text.parse::<ClusterKey>().unwrap().peer_key(), peer);
+        check("a:7", "a:7:/hbase");
+        check("a,b:7:/other", "a,b:7:/other");
+        check("a:6,b:7", "a:6,b:7:/hbase");
     }
 
     #[test]

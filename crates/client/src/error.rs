@@ -102,6 +102,39 @@ impl Error {
         }
     }
 
+    /// The Java class of the exception that HBase's client throws for this error.
+    pub fn java_class(&self) -> &str {
+        match self {
+            Error::Remote(exception) => &exception.class,
+            Error::TableNotFound(_) => class::TABLE_NOT_FOUND.name,
+            Error::TableNotEnabled(_) => class::TABLE_NOT_ENABLED.name,
+            Error::NoRegion { .. } => class::NOT_SERVING_REGION.name,
+            Error::Exhausted { .. } => class::RETRIES_EXHAUSTED.name,
+            Error::Connection { .. } => class::CONNECT_EXCEPTION.name,
+            _ => class::IO_EXCEPTION.name,
+        }
+    }
+
+    /// The message of that exception.
+    pub fn java_message(&self) -> String {
+        match self {
+            Error::Remote(exception) => exception.message.clone(),
+            Error::TableNotFound(table) => table.to_string(),
+            Error::TableNotEnabled(table) => format!("{table} is disabled."),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the cluster refused the call for a reason that a retry does not change.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Error::Exhausted { last, .. } => last.is_final(),
+            Error::TableNotFound(_) | Error::TableNotEnabled(_) => true,
+            Error::Remote(exception) => exception.do_not_retry,
+            _ => false,
+        }
+    }
+
     /// Whether the server returned an exception of this class.
     pub fn is_class(&self, java_class: proto::exception::JavaClass) -> bool {
         match self {

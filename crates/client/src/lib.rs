@@ -68,6 +68,8 @@ pub struct ClientOptions {
     pub operation_timeout: Duration,
     /// Timeout of a master procedure (`hbase.client.sync.wait.timeout.msec`).
     pub procedure_timeout: Duration,
+    /// Maximum pause between two polls for a master procedure.
+    pub procedure_poll_max: Duration,
     /// Maximum number of retries (`hbase.client.retries.number`).
     pub retries_max: u32,
     /// Unit of the pauses between attempts (`hbase.client.pause`).
@@ -79,6 +81,9 @@ pub struct ClientOptions {
     pub scan_bytes_max: u64,
     /// Task class of the connections. If all callers run in one class, use the same one.
     pub class: TaskClass,
+    /// Whether scans and batches transfer the tags of cells, such as a cell's own time to live.
+    /// HBase's servers send them only to clients that request this codec.
+    pub with_tags: bool,
 }
 
 impl Default for ClientOptions {
@@ -88,11 +93,13 @@ impl Default for ClientOptions {
             rpc_timeout: Duration::from_secs(60),
             operation_timeout: Duration::from_secs(1200),
             procedure_timeout: Duration::from_secs(600),
+            procedure_poll_max: Duration::from_secs(2),
             retries_max: 15,
             pause: Duration::from_millis(100),
             overloaded_pause: Duration::from_millis(100),
             scan_bytes_max: 2 << 20,
             class: TaskClass::Service,
+            with_tags: false,
         }
     }
 }
@@ -114,7 +121,9 @@ struct Shared {
 impl Client {
     /// Creates a client without connecting.
     pub fn new(env: Env, registry: Registry, options: ClientOptions) -> Client {
-        let connect = ConnectOptions { class: options.class, ..ConnectOptions::for_user(&options.user) };
+        let codec = if options.with_tags { rpc::Codec::KeyValueWithTags } else { rpc::Codec::KeyValue };
+        let connect =
+            ConnectOptions { class: options.class, codec, ..ConnectOptions::for_user(&options.user) };
         let connections = Connections::with_options(env.clone(), connect, options.rpc_timeout);
         Client {
             shared: Arc::new(Shared { env, options, registry, connections, locations: Locations::default() }),
@@ -148,6 +157,14 @@ impl Client {
     fn nonce(&self) -> (u64, u64) {
         // 0 means no nonce.
         (self.env().random.next_u64().max(1), self.env().random.next_u64().max(1))
+    }
+
+    /// The codec of cells in scans and batches.
+    fn codec(&self) -> cell::codec::Codec {
+        match self.options().with_tags {
+            true => cell::codec::Codec::KeyValueWithTags,
+            false => cell::codec::Codec::KeyValue,
+        }
     }
 
     fn env(&self) -> &Env {

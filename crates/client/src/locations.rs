@@ -144,6 +144,14 @@ impl Locations {
 }
 
 impl Client {
+    /// Forgets the cached locations of a table.
+    pub(crate) fn forget_locations(&self, table: &TableName) {
+        match table.is_meta() {
+            true => drop(self.shared.locations.meta().take()),
+            false => self.shared.locations.forget_table(table),
+        }
+    }
+
     /// The location of the region at `position`, from the cache or from `hbase:meta`.
     pub(crate) async fn locate(&self, table: &TableName, position: &Position) -> Result<Arc<Location>> {
         let locations = &self.shared.locations;

@@ -36,8 +36,13 @@ impl Row {
 pub(crate) struct Cells(CellBlockReader);
 
 impl Cells {
+    /// The cells without their tags.
     pub(crate) fn of(block: Bytes) -> Cells {
-        Cells(Codec::KeyValue.read(block))
+        Cells::in_codec(Codec::KeyValue, block)
+    }
+
+    pub(crate) fn in_codec(codec: Codec, block: Bytes) -> Cells {
+        Cells(codec.read(block))
     }
 
     /// The next `count` cells of the block.

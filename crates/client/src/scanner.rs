@@ -208,7 +208,7 @@ impl Scanner {
     }
 
     fn take_rows(&mut self, response: &ScanResponse, cells: Bytes) -> Result<()> {
-        let mut cells = Cells::of(cells);
+        let mut cells = Cells::in_codec(self.client.codec(), cells);
         for (at, count) in response.cells_per_result.iter().enumerate() {
             let partial = response.partial_flag_per_result.get(at).copied().unwrap_or(false);
             let row = Row { cells: cells.take(*count as usize)? };

@@ -220,6 +220,24 @@ impl Table {
         Scanner::new(self.client.clone(), self.name.clone(), scan, options)
     }
 
+    /// The region that contains `row`, and its server: from the cache unless `reload`.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`] and others.
+    pub async fn location(&self, row: &Bytes, reload: bool) -> Result<Arc<Location>> {
+        if reload {
+            self.client.forget_locations(&self.name);
+        }
+        let mut retry = Retry::new(self.client.env(), self.client.options());
+        let position = Position::At(row.clone());
+        loop {
+            match self.client.locate(&self.name, &position).await {
+                Ok(location) => return Ok(location),
+                Err(error) => retry.pause(error).await?,
+            }
+        }
+    }
+
     /// The table's regions and their locations in order, from `hbase:meta`. Regions without a
     /// server are omitted. The locations are cached for later calls.
     ///

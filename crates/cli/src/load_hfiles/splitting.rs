@@ -4,14 +4,12 @@ use base::env::Env;
 use bytes::Bytes;
 use cell::schema::{BloomType, Compression, FamilyDescriptor};
 use fs::{FilePath, FileSystem, IoClass};
-use hfile::{OpenOptions, Pinned, Reader, Stop, Writer, WriterOptions};
+use hfile::{OpenOptions, Reader, Walk, Writer, WriterOptions};
 
 use super::discovery::{FoundFile, describe};
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 20;
-/// Number of blocks in memory after which those that were read are released.
-const BLOCKS_MAX: usize = 256;
 /// The entries of the file info that parts inherit.
 const INHERITED: [&[u8]; 4] = [
     b"BULKLOAD_TIMESTAMP",
@@ -52,21 +50,10 @@ async fn write_parts(
     let mut ends = ends.iter().filter(|end| !end.is_empty()).peekable();
     let mut paths = Vec::new();
     let mut writer: Option<Writer> = None;
-    let (mut blocks, mut cursor) = (Pinned::new(None), reader.cursor());
+    let mut walk = Walk::new(&reader, IoClass::Compaction, READ_BYTES);
     loop {
-        match cursor.next(&blocks) {
-            Ok(()) if blocks.len() > BLOCKS_MAX => blocks.clear(),
-            Ok(()) => {}
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Miss(miss)) => {
-                for block in &miss.blocks {
-                    let loaded = reader.load_range(IoClass::Compaction, block, READ_BYTES).await?;
-                    loaded.into_iter().for_each(|loaded| blocks.supply(loaded.block));
-                }
-                continue;
-            }
-        }
-        let Some(cell) = cursor.cell() else { break };
+        walk.next().await?;
+        let Some(cell) = walk.cell() else { break };
         // The end of the current part, if the row is after it.
         let mut is_after = false;
         while ends.next_if(|end| cell.row() >= &end[..]).is_some() {

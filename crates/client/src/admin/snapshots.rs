@@ -4,7 +4,7 @@ use cell::schema::TableName;
 use proto::SnapshotDescription;
 use proto::snapshot_description::Type;
 
-use super::{Admin, POLL_PAUSE_MAX, malformed};
+use super::{Admin, malformed};
 use crate::error::{Error, Result};
 use crate::retry::backoff;
 
@@ -44,7 +44,7 @@ impl Admin {
             if env.clock.monotonic() >= deadline {
                 break;
             }
-            env.clock.sleep((options.pause * backoff(asked)).min(POLL_PAUSE_MAX)).await;
+            env.clock.sleep((options.pause * backoff(asked)).min(options.procedure_poll_max)).await;
         }
         Err(Error::SnapshotTimedOut(name))
     }

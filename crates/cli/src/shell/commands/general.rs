@@ -183,6 +183,7 @@ mod tests {
             used_heap_mb: 1,
             max_heap_mb: 2,
             regions: Vec::new(),
+            replication_sources: Vec::new(),
         };
         let status = ClusterStatus {
             version: "2.6.0".into(),

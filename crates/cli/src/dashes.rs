@@ -1,9 +1,9 @@
-//! The spelling of options in HBase's canary: long names after a single dash.
+//! The spelling of options in HBase's tools: long names after a single dash.
 
 use std::ffi::OsString;
 
-/// Long options in HBase's scripts, and their names here.
-const NAMES: [(&str, &str); 17] = [
+/// Long options of HBase's canary, and their names here.
+const CANARY: &[(&str, &str)] = &[
     ("-help", "--help"),
     ("-regionserver", "--regionserver"),
     ("-allRegions", "--all-regions"),
@@ -24,16 +24,30 @@ const NAMES: [(&str, &str); 17] = [
     ("-fail", "--fail"),
 ];
 
-/// Rewrites HBase's options of `canary` from one dash to two. The arguments begin with the name of
-/// the process. Arguments of other commands are unchanged.
+/// Long options of HBase's `SnapshotInfo`.
+const SNAPSHOT: &[(&str, &str)] = &[
+    ("-help", "--help"),
+    ("-snapshot", "--snapshot"),
+    ("-remote-dir", "--remote-dir"),
+    ("-list-snapshots", "--list-snapshots"),
+    ("-files", "--files"),
+    ("-stats", "--stats"),
+    ("-schema", "--schema"),
+    ("-size-in-bytes", "--size-in-bytes"),
+];
+
+/// Rewrites HBase's options of `canary` and `snapshot` from one dash to two. The arguments begin
+/// with the name of the process. Arguments of other commands are unchanged.
 pub fn double_dashed(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    if arguments.get(1).is_none_or(|command| command != "canary") {
-        return arguments;
-    }
+    let names = match arguments.get(1).and_then(|command| command.to_str()) {
+        Some("canary") => CANARY,
+        Some("snapshot") => SNAPSHOT,
+        _ => return arguments,
+    };
     let options = arguments.iter_mut().skip(2).take_while(|argument| *argument != "--");
     for argument in options {
-        if let Some((_, name)) = NAMES.iter().find(|(one_dash, _)| argument == one_dash) {
+        if let Some((_, name)) = names.iter().find(|(one_dash, _)| argument == one_dash) {
             *argument = OsString::from(name);
         }
     }
@@ -48,6 +62,15 @@ mod tests {
         let words = double_dashed(line.split(' ').map(OsString::from));
         let words: Vec<String> = words.into_iter().map(|word| word.into_string().unwrap()).collect();
         assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn long_options_of_snapshots_may_have_one_dash() {
+        check(
+            "grampus snapshot -remote-dir d -snapshot s -files -size-in-bytes --stats",
+            "grampus snapshot --remote-dir d --snapshot s --files --size-in-bytes --stats",
+        );
+        check("grampus snapshot -list-snapshots -t", "grampus snapshot --list-snapshots -t");
     }
 
     #[test]

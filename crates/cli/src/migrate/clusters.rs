@@ -1,0 +1,46 @@
+//! The clients of the two clusters.
+
+use base::env::Env;
+use client::{Client, ClientOptions, ClusterKey};
+use std::time::Duration;
+
+/// Retries of an operation. A step should survive the restart of a server.
+const RETRIES: u32 = 40;
+/// Unit of the pauses between attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum pause between two polls for a procedure. Small, because during the switch clients wait
+/// for its end.
+const POLL_MAX: Duration = Duration::from_millis(10);
+
+/// HBase, from which tables move, and Grampus.
+pub(super) struct Clusters {
+    pub(super) source: Client,
+    pub(super) target: Client,
+    pub(super) from: ClusterKey,
+    pub(super) to: ClusterKey,
+}
+
+impl Clusters {
+    /// Does not connect yet.
+    pub(super) fn new(env: &Env, from: &ClusterKey, to: &ClusterKey) -> Clusters {
+        let options = ClientOptions {
+            retries_max: RETRIES,
+            pause: PAUSE,
+            procedure_poll_max: POLL_MAX,
+            with_tags: true,
+            ..ClientOptions::default()
+        };
+        let client = |key: &ClusterKey| Client::new(env.clone(), key.registry(), options.clone());
+        Clusters { source: client(from), target: client(to), from: from.clone(), to: to.clone() }
+    }
+
+    /// Describes a failure of HBase.
+    pub(super) fn at_source(&self, error: &client::Error) -> String {
+        format!("HBase at {}: {error}", self.from.quorum())
+    }
+
+    /// Describes a failure of Grampus.
+    pub(super) fn at_target(&self, error: &client::Error) -> String {
+        format!("Grampus at {}: {error}", self.to.quorum())
+    }
+}

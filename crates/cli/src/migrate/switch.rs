@@ -1,0 +1,178 @@
+//! `grampus migrate switch`: the writers move from HBase to Grampus.
+//!
+//! The tables of HBase are disabled, so that HBase refuses writes from then on. Then the
+//! replication queues show when Grampus has all edits, and clients may write to Grampus. Before
+//! that, an increment or a conditional change could read an old value in Grampus.
+
+use std::time::Duration;
+
+use base::env::Env;
+use cell::schema::TableDescriptor;
+use futures_util::future::{try_join, try_join_all};
+use proto::replication_state::State;
+
+use super::SwitchArguments;
+use super::clusters::Clusters;
+use super::lag;
+use super::queues::Queues;
+use super::record::{Phase, Record};
+use super::writes;
+
+/// Time between two reads of the queues. Clients wait for the result.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Switches over. If Grampus does not get all edits in time, the tables of HBase become writable
+/// again.
+///
+/// # Errors
+/// Why the switch was not made.
+pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(), String> {
+    let (mut record, clusters) = super::resume(env, &arguments.migration)?;
+    match record.phase {
+        Phase::Copied | Phase::Switching => {}
+        Phase::Started => return Err("the tables are not copied yet: run `grampus migrate copy`".into()),
+        // The last run may have been interrupted before this.
+        Phase::Switched => return finish(&clusters, &record).await,
+    }
+    prepare(env, &clusters, &mut record, arguments).await?;
+    let begun = env.clock.monotonic();
+    let done = async {
+        if !arguments.writers_stopped {
+            writes::stop(&clusters, &record).await?;
+        }
+        let refused = env.clock.monotonic();
+        drain(env, &clusters, &record.peer, Duration::from_secs(u64::from(arguments.timeout))).await?;
+        Ok::<_, String>((refused, env.clock.monotonic()))
+    };
+    let (refused, drained) = match done.await {
+        Ok(times) => times,
+        Err(reason) => {
+            writes::make_writable(&clusters, &mut record).await?;
+            return Err(format!("{reason}. HBase has all edits, and its tables are as before the switch"));
+        }
+    };
+    println!("Grampus has all edits: direct the clients to {}", clusters.to.quorum());
+    let ms = |from: Duration, to: Duration| (to - from).as_millis();
+    println!(
+        "{} ms since the switch began: {} ms until HBase refused all writes, {} ms until Grampus had the last edit",
+        ms(begun, drained),
+        ms(begun, refused),
+        ms(refused, drained)
+    );
+    record.phase = Phase::Switched;
+    record.save()?;
+    finish(&clusters, &record).await
+}
+
+/// Does what is possible while HBase still accepts writes: little is left to flush and to send.
+async fn prepare(
+    env: &Env,
+    clusters: &Clusters,
+    record: &mut Record,
+    arguments: &SwitchArguments,
+) -> Result<(), String> {
+    check_peer(clusters, record, arguments.max_lag).await?;
+    if arguments.writers_stopped {
+        return Ok(());
+    }
+    let tables = describe(clusters, record).await?;
+    // An interrupted switch has stopped the writes already.
+    if record.phase == Phase::Copied {
+        writes::flush(env, clusters, &tables).await?;
+        let begun = env.clock.monotonic();
+        let sent = drain(env, clusters, &record.peer, Duration::from_secs(u64::from(arguments.max_lag)));
+        sent.await.map_err(|reason| {
+            format!("{reason}, so writes would be refused for longer: wait, or raise --max-lag")
+        })?;
+        let took = env.clock.monotonic() - begun;
+        println!("HBase sends its edits within {} ms", took.as_millis());
+    }
+    writes::mark(record, &tables)
+}
+
+/// Lets clients read the tables of HBase, and removes the peer. Grampus has all edits.
+async fn finish(clusters: &Clusters, record: &Record) -> Result<(), String> {
+    writes::make_readable(clusters, record).await?;
+    remove_peer(clusters, record).await
+}
+
+/// Removes the peer, if HBase still has it. Grampus has all edits.
+async fn remove_peer(clusters: &Clusters, record: &Record) -> Result<(), String> {
+    let (admin, peer) = (clusters.source.admin(), &record.peer);
+    let peers = admin.list_peers().await.map_err(|error| clusters.at_source(&error))?;
+    if peers.iter().any(|description| description.id == *peer) {
+        admin.remove_peer(peer).await.map_err(|error| clusters.at_source(&error))?;
+        println!("removed the peer {peer} from HBase");
+    }
+    println!("the migration is complete");
+    Ok(())
+}
+
+/// Makes the tables of HBase writable again after an interrupted switch.
+///
+/// # Errors
+/// HBase's, or that the switch was completed.
+pub(super) async fn abort(env: &Env, arguments: &SwitchArguments) -> Result<(), String> {
+    let (mut record, clusters) = super::resume(env, &arguments.migration)?;
+    if record.phase == Phase::Switched {
+        return Err("the switch was completed: HBase lacks what was written to Grampus since".into());
+    }
+    writes::make_writable(&clusters, &mut record).await?;
+    println!("the tables of HBase are writable. The peer {} still sends edits", record.peer);
+    Ok(())
+}
+
+/// The peer must be enabled, and HBase nearly done.
+async fn check_peer(clusters: &Clusters, record: &Record, max_lag_s: u32) -> Result<(), String> {
+    let admin = clusters.source.admin();
+    let peers = admin.list_peers().await.map_err(|error| clusters.at_source(&error))?;
+    let peer = &record.peer;
+    match peers.iter().find(|description| description.id == *peer).map(|own| own.state.state()) {
+        Some(State::Enabled) => {}
+        Some(State::Disabled) => {
+            return Err(format!("the peer {peer} of HBase is disabled: enable it in HBase's shell"));
+        }
+        None => return Err(format!("HBase has no peer {peer}: the migration must be repeated")),
+    }
+    let status = admin.cluster_status().await.map_err(|error| clusters.at_source(&error))?;
+    let lag_ms = lag::largest_ms(&lag::of_servers(&status.servers, peer));
+    match lag_ms > u64::from(max_lag_s) * 1000 {
+        true => Err(format!(
+            "HBase's lag is {:.1} s, so writes would be refused for that time: wait, or raise --max-lag",
+            lag_ms as f64 / 1000.0
+        )),
+        false => Ok(()),
+    }
+}
+
+async fn describe(clusters: &Clusters, record: &Record) -> Result<Vec<TableDescriptor>, String> {
+    let admin = clusters.source.admin();
+    let described = record.tables.keys().map(|name| admin.describe(name));
+    try_join_all(described).await.map_err(|error| clusters.at_source(&error))
+}
+
+/// Waits until Grampus has all edits that HBase's logs have now.
+async fn drain(env: &Env, clusters: &Clusters, peer: &str, limit: Duration) -> Result<(), String> {
+    let deadline = env.clock.monotonic() + limit;
+    let admin = clusters.source.admin();
+    let status = async { admin.cluster_status().await.map_err(|error| clusters.at_source(&error)) };
+    // A new session each time: an idle one expires, and closing the regions can take long.
+    let (mut queues, status) = try_join(Queues::connect(env, &clusters.from, peer), status).await?;
+    let pending = queues.logs().await?;
+    if pending.is_empty() {
+        return Err("HBase has no replication queue of the peer in ZooKeeper".to_owned());
+    }
+    let rolls = status.servers.iter().map(|server| admin.roll_logs(&server.server));
+    try_join_all(rolls).await.map_err(|error| clusters.at_source(&error))?;
+    loop {
+        let left = queues.count_left(&pending).await?;
+        if left == 0 {
+            queues.close().await;
+            return Ok(());
+        }
+        if env.clock.monotonic() >= deadline {
+            return Err(format!("HBase has not sent {left} logs within {} s", limit.as_secs()));
+        }
+        env.clock.sleep(POLL).await;
+    }
+}

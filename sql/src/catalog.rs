@@ -91,6 +91,19 @@ impl Catalog {
         self.cached().tables.get(name).map(|table| table.declaration().clone())
     }
 
+    /// A declared table. Call [`refresh`](Self::refresh) before.
+    ///
+    /// # Errors
+    /// A message, if there is none.
+    pub fn find(&self, name: &str) -> Result<Arc<GrampusTable>> {
+        self.cached().tables.get(name).cloned().ok_or_else(|| {
+            plan_datafusion_err!(
+                "table '{name}' is not declared; SHOW TABLES in grampus sql lists declared tables, and CREATE EXTERNAL \
+                 TABLE declares the types of a table's columns"
+            )
+        })
+    }
+
     /// Executes `CREATE EXTERNAL TABLE .. STORED AS GRAMPUS`.
     ///
     /// # Errors

@@ -12,12 +12,13 @@ use columnar::{Aggregator, Batch, Column, ColumnLocation, Merger, Partial, Vecto
 use datafusion::error::{DataFusionError, Result};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
-use proto::grampus::{self as message, AggregateRequest, Rows, SelectRequest, SelectResponse};
+use proto::grampus::{AggregateRequest, Rows, SelectRequest, SelectResponse};
 use wire::convert::columns::request::{self, RowQuery};
-use wire::convert::columns::{state, value_message};
+use wire::convert::columns::state;
 
 use crate::declaration::Declaration;
 use crate::source::{ProgressCallback, RequestUpdater, Source};
+use crate::stored::vector_message;
 use crate::system_table::Declarations;
 
 /// The cells of a row by family and qualifier.
@@ -73,27 +74,9 @@ impl FakeCluster {
         Batch { len, columns: &columns, rows: None }.select(query.predicate.as_ref(), &mut selected);
         selected.truncate(request.limit.unwrap_or(u64::MAX).min(1 << 40) as usize);
         let vector =
-            request.give.iter().map(|at| selected_vector(&columns[*at as usize], &selected)).collect();
+            request.give.iter().map(|at| vector_message(&columns[*at as usize], &selected)).collect();
         Ok(SelectResponse { rows: Some(selected.len() as u64), vector, ..Default::default() })
     }
-}
-
-fn selected_vector(column: &Vector, rows: &[u32]) -> message::Vector {
-    let mut vector = message::Vector::default();
-    let mut present = vec![0_u8; rows.len().div_ceil(8)];
-    for (at, row) in rows.iter().enumerate() {
-        let value = value_message(&column.get(*row as usize));
-        let has = column.has(*row as usize);
-        present[at / 8] |= u8::from(has) << (at % 8);
-        match column.values() {
-            columnar::Values::Whole(_) => vector.whole.push(value.whole.unwrap_or(0)),
-            columnar::Values::Real(_) => vector.real.push(value.real.unwrap_or(0.0)),
-            columnar::Values::Decimal(_) => vector.decimal.push(value.decimal.unwrap_or_default()),
-            columnar::Values::Raw(_) => vector.raw.push(value.raw.unwrap_or_default()),
-        }
-    }
-    vector.present = Some(present.into());
-    vector
 }
 
 /// The source, shared with the test that checks it.

@@ -23,6 +23,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_postgres::{DfSessionService, Parser};
 use futures_util::Sink;
+use os::service_manager;
 use pgwire::api::auth::StartupHandler;
 use pgwire::api::auth::noop::NoopStartupHandler;
 use pgwire::api::cancel::{CancelHandler, DefaultCancelHandler};
@@ -54,6 +55,7 @@ pub async fn serve(engine: Engine, env: &Env, address: SocketAddr) -> Result<(),
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let local = listener.local_addr().map_err(failed)?;
     println!("grampus-sql listens on {local}: psql -h {} -p {}", local.ip(), local.port());
+    service_manager::send_state(service_manager::READY);
     let connections = Arc::new(ConnectionManager::new());
     loop {
         let (socket, peer) = match listener.accept().await {

@@ -19,17 +19,25 @@ use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
 use crate::catalog::{Catalog, SCHEMA};
-use crate::statements::read_only_error;
 use crate::yielding::YieldingJoins;
 
 /// The database's name.
 pub const DATABASE: &str = "grampus";
 
+/// The origin of statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// The shell. Its user may write files of this machine by COPY.
+    User,
+    /// Clients that connect to it.
+    Clients,
+}
+
 /// The context in which statements run.
 ///
 /// # Errors
 /// DataFusion's, if the configuration fails.
-pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<SessionContext> {
+pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize, sender: Sender) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema(DATABASE, SCHEMA)
         .with_create_default_catalog_and_schema(false)
@@ -42,14 +50,15 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize) -> Result<Sessio
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(PushAggregates));
     rules.push(Arc::new(YieldingJoins));
-    let state = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_physical_optimizer_rules(rules)
-        .with_analyzer_rule(Arc::new(RejectCopy))
-        .build();
-    let context = SessionContext::new_with_state(state);
+        .with_physical_optimizer_rules(rules);
+    if sender == Sender::Clients {
+        state = state.with_analyzer_rule(Arc::new(RejectCopy));
+    }
+    let context = SessionContext::new_with_state(state.build());
     let database = MemoryCatalogProvider::new();
     database.register_schema(SCHEMA, Arc::clone(catalog) as _)?;
     context.register_catalog(DATABASE, Arc::new(database));
@@ -77,19 +86,21 @@ impl CatalogProvider for FixedCatalog {
     }
 }
 
-/// Rejects COPY, which would write files, from every client. Tables reject changes themselves.
+/// Rejects COPY, which would write files of this machine. Tables reject changes themselves.
 #[derive(Debug)]
 struct RejectCopy;
 
 impl AnalyzerRule for RejectCopy {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         match plan.exists(|part| Ok(matches!(part, LogicalPlan::Copy(_))))? {
-            true => Err(read_only_error("COPY")),
+            true => Err(DataFusionError::Plan(
+                "COPY is only possible in the shell of grampus sql, not through its port".to_owned(),
+            )),
             false => Ok(plan),
         }
     }
 
     fn name(&self) -> &str {
-        "grampus_only_reads"
+        "grampus_writes_no_files"
     }
 }

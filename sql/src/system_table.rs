@@ -64,8 +64,7 @@ impl std::fmt::Debug for SystemTable {
 impl SystemTable {
     /// The declarations of a cluster.
     pub fn new(client: Client, env: Env) -> SystemTable {
-        let name = TableName::new(NAMESPACE, TABLE).expect("the name is valid");
-        SystemTable { client, env, name }
+        SystemTable { client, env, name: name() }
     }
 
     /// Creates the table if it does not exist.
@@ -82,6 +81,32 @@ impl SystemTable {
             .with_family(family(COLUMNS));
         unless(admin.create_table(&table, &[]).await, class::TABLE_EXISTS)
     }
+
+    /// Writes the declarations to store files, where an export without a server finds them. They
+    /// are durable already, so an error does not matter.
+    async fn flush(&self) {
+        let _ = self.client.admin().flush(&self.name).await;
+    }
+}
+
+/// The name of the table.
+pub fn name() -> TableName {
+    TableName::new(NAMESPACE, TABLE).expect("the name is valid")
+}
+
+/// The declarations in rows of the table `name`, and messages about unreadable ones.
+pub fn read_all(name: &TableName, rows: &[Row]) -> (Vec<Declaration>, Vec<String>) {
+    let (mut declarations, mut unreadable) = (Vec::new(), Vec::new());
+    for row in rows {
+        match read(row) {
+            Ok(declaration) => declarations.push(declaration),
+            Err(error) => {
+                let row = row.key().escape_ascii();
+                unreadable.push(format!("skipping {row}: row {row} of {name}: {error}"));
+            }
+        }
+    }
+    (declarations, unreadable)
 }
 
 /// Treats the error `known` as success: another client was first.
@@ -100,27 +125,20 @@ impl Declarations for SystemTable {
             Err(Error::TableNotFound(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let (mut declarations, mut unreadable) = (Vec::new(), Vec::new());
-        for row in rows {
-            match read(&row) {
-                Ok(declaration) => declarations.push(declaration),
-                Err(error) => {
-                    let name = row.key().escape_ascii();
-                    unreadable.push(format!("skipping {name}: row {name} of {}: {error}", self.name));
-                }
-            }
-        }
-        Ok((declarations, unreadable))
+        Ok(read_all(&self.name, &rows))
     }
 
     async fn store(&self, declaration: &Declaration) -> client::Result<()> {
         self.create().await?;
-        self.client.table(self.name.clone()).mutate(&written(declaration)).await
+        self.client.table(self.name.clone()).mutate(&written(declaration)).await?;
+        self.flush().await;
+        Ok(())
     }
 
     async fn remove(&self, name: &str) -> client::Result<()> {
         let row = Bytes::copy_from_slice(name.as_bytes());
         self.client.table(self.name.clone()).mutate(&Mutation::delete(row, Vec::new())).await?;
+        self.flush().await;
         self.env.clock.sleep(AFTER_DELETE).await;
         Ok(())
     }

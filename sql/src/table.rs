@@ -22,6 +22,8 @@ use crate::source::Source;
 /// A declared table.
 pub struct GrampusTable {
     declared: Arc<Declared>,
+    /// The only ranges of rows that it shows, unless it shows all rows.
+    ranges: Option<Vec<RowRange>>,
 }
 
 impl fmt::Debug for GrampusTable {
@@ -34,7 +36,22 @@ impl GrampusTable {
     /// The table of a declaration.
     pub fn new(declaration: Declaration, source: Arc<dyn Source>) -> GrampusTable {
         let schema = Arc::new(declaration.schema());
-        GrampusTable { declared: Arc::new(Declared { declaration, schema, source }) }
+        GrampusTable { declared: Arc::new(Declared { declaration, schema, source }), ranges: None }
+    }
+
+    /// The same table with only the rows of one range.
+    pub fn within(&self, range: RowRange) -> GrampusTable {
+        GrampusTable { declared: Arc::clone(&self.declared), ranges: Some(vec![range]) }
+    }
+
+    /// The ranges of row keys that are its regions.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn region_ranges(&self) -> Result<Vec<RowRange>> {
+        let all = [RowRange::default()];
+        let regions = self.declared.source.regions(&self.declaration().table, &all).await?;
+        Ok(regions.concat())
     }
 
     /// The table's declaration.
@@ -90,7 +107,10 @@ impl TableProvider for GrampusTable {
         let parts = predicate::select_fitting(parts);
         let predicate = predicate::all(parts.iter().flat_map(predicate::conjuncts).cloned().collect());
         let all = || vec![RowRange::default()];
-        let ranges = predicate.as_ref().map_or_else(all, |one| range::row_ranges(one, declaration));
+        let ranges = match &self.ranges {
+            Some(ranges) => ranges.clone(),
+            None => predicate.as_ref().map_or_else(all, |one| range::row_ranges(one, declaration)),
+        };
         let regions = self.declared.source.regions(&declaration.table, &ranges).await?;
         let selection = RowSelection { table: Arc::clone(&self.declared), predicate, ranges, regions };
         let columns = projection.cloned().unwrap_or_else(|| (0..declaration.columns.len()).collect());

@@ -16,7 +16,7 @@ use datafusion::datasource::MemTable;
 
 use crate::catalog::Catalog;
 use crate::fake_cluster::{Cells, FakeCluster, Shared};
-use crate::session;
+use crate::session::{self, Sender};
 use crate::statements::{Engine, Outcome, user_message};
 
 /// Number of rows in the table.
@@ -101,7 +101,7 @@ fn in_memory(records: &[Record]) -> MemTable {
 }
 
 /// An engine over the records in four regions, with the same rows in memory as `memory.public.t`.
-async fn engine() -> (Engine, Arc<FakeCluster>) {
+pub(crate) async fn engine() -> (Engine, Arc<FakeCluster>) {
     let records = records();
     let rows = records.iter().map(|record| (Bytes::from(record.0.clone()), cells(record))).collect();
     let splits = ["050", "120|m", "200"].map(Bytes::from).to_vec();
@@ -109,7 +109,7 @@ async fn engine() -> (Engine, Arc<FakeCluster>) {
     let shared = Shared(Arc::clone(&cluster));
     let env = base::testing::env(7);
     let catalog = Arc::new(Catalog::new(Arc::new(shared.clone()), Arc::new(shared), env));
-    let context = session::context(&catalog, 64 << 20).unwrap();
+    let context = session::context(&catalog, 64 << 20, Sender::User).unwrap();
     let memory = MemoryCatalogProvider::new();
     let schema = MemorySchemaProvider::new();
     schema.register_table("t".into(), Arc::new(in_memory(&records))).unwrap();
@@ -440,8 +440,6 @@ async fn unsupported_statements_are_rejected_with_alternatives() {
         ("CREATE EXTERNAL TABLE u (a INT) STORED AS HBASE LOCATION 't'", "STORED AS GRAMPUS"),
         ("CREATE EXTERNAL TABLE other.u (a INT) STORED AS GRAMPUS LOCATION 't'", "in the schema public"),
         ("DROP TABLE u", "not declared"),
-        ("COPY t TO '/nowhere/t.csv'", "only reads"),
-        ("EXPLAIN ANALYZE COPY (SELECT 1) TO '/nowhere/t.csv'", "only reads"),
         ("DROP SCHEMA public CASCADE", "only reads"),
         ("CREATE SCHEMA s", "only reads"),
         ("CREATE DATABASE d", "only reads"),
@@ -452,6 +450,46 @@ async fn unsupported_statements_are_rejected_with_alternatives() {
     ] {
         let error = run(&engine, sql).await.expect_err(sql);
         assert!(error.contains(expected), "{sql}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods, reason = "files of the user's, not of the store's")]
+async fn the_user_can_copy_rows_to_files() {
+    let (engine, _) = engine().await;
+    let dir = std::env::temp_dir().join(format!("grampus-copy-{}", std::process::id()));
+    for format in ["parquet", "csv", "json", "arrow"] {
+        let place = dir.join(format);
+        let copy = format!("COPY (SELECT * FROM t) TO '{}/' STORED AS {format}", place.display());
+        let count = run(&engine, &copy).await.unwrap();
+        assert_eq!(texts(&count), [ROWS.to_string()], "{format}");
+        let read = match format {
+            "parquet" => {
+                engine.context.read_parquet(place.to_str().unwrap(), Default::default()).await.unwrap()
+            }
+            "csv" => engine.context.read_csv(place.to_str().unwrap(), Default::default()).await.unwrap(),
+            "arrow" => engine.context.read_arrow(place.to_str().unwrap(), Default::default()).await.unwrap(),
+            _ => engine.context.read_json(place.to_str().unwrap(), Default::default()).await.unwrap(),
+        };
+        assert_eq!(read.count().await.unwrap(), ROWS as usize, "{format}");
+    }
+    // Parquet keeps the types.
+    let file = dir.join("one.parquet");
+    run(&engine, &format!("COPY t TO '{}'", file.display())).await.unwrap();
+    let back = engine.context.read_parquet(file.to_str().unwrap(), Default::default()).await.unwrap();
+    let direct = run(&engine, "SELECT * FROM t").await.unwrap();
+    assert_eq!(texts(&back.collect().await.unwrap()), texts(&direct));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_cannot_write_files() {
+    let (engine, _) = engine().await;
+    let context = session::context(&engine.catalog, 64 << 20, Sender::Clients).unwrap();
+    let engine = Engine { context, ..engine };
+    for sql in ["COPY t TO '/nowhere/t.csv'", "EXPLAIN ANALYZE COPY (SELECT 1) TO '/nowhere/t.csv'"] {
+        let error = run(&engine, sql).await.expect_err(sql);
+        assert!(error.contains("only possible in the shell"), "{sql}: {error}");
     }
 }
 
@@ -490,7 +528,7 @@ async fn settings_are_of_one_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_beyond_the_memory_end_the_query() {
     let (engine, _) = engine().await;
-    let context = session::context(&engine.catalog, 4096).unwrap();
+    let context = session::context(&engine.catalog, 4096, Sender::User).unwrap();
     let engine = Engine { context, ..engine };
     let error = run(&engine, "SELECT id, count(*) FROM t GROUP BY id").await.unwrap_err();
     assert!(error.contains("--memory"), "{error}");

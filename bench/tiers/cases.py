@@ -85,6 +85,10 @@ def long_apart(fast, fast_model, **study):
     return Case(f"{fast}+hdd, long", f"log and files up to 4 flushes on {fast}, longer on hdd", tiers, slow="hdd", fast=fast, **study)
 
 
+# Three tiers: a server with all classes of disks.
+THREE_TIERS = Case("ram+ssd+hdd", "log in ram, flushes on ssd, compacted on hdd",
+                   (Tier("ram", None, "log"), Tier("ssd", SSD, "flush"), Tier("hdd", HDD4, "minor,major,mob")), slow="hdd", fast="ram")
+
 # Throughputs of the study: with 50 GB, RAM 406,577, SSD 320,616 and HDD 250,034 rows/s. With 1 TB,
 # SSD 325,148 and HDD 242,801, and RAM 415,318 (extrapolated). The ratio of a mix to its fast tier is
 # computed from these and from the ratio to its slow tier.
@@ -97,4 +101,5 @@ CASES = (
     long_apart("ssd", SSD, study_to_slow=1.36, study_to_fast=1.02, study_latency=0.35),
     compacted_apart("ssd", SSD),
     compacted_apart("ram", None),
+    THREE_TIERS,
 )

@@ -429,13 +429,15 @@ class Grampus(Cluster):
 
 
 class HBase(Cluster):
-    """A cluster of HBase 2.5.10: on `hdfs`, an `hdfs.Started`, or on the local file system. There
-    a killed process loses nothing that it flushed, because the kernel has it."""
+    """A cluster of HBase: on `hdfs`, an `hdfs.Started`, or on the local file system. There a killed
+    process loses nothing that it flushed, because the kernel has it. `version` is one of
+    javatools.SERVER_VERSIONS."""
 
     patience_s = HBASE_START_PATIENCE_S
 
-    def __init__(self, heap="512m", hdfs=None, root_name="hbase", **how):
+    def __init__(self, heap="512m", hdfs=None, root_name="hbase", version="2.5", **how):
         super().__init__("hbase", **how)
+        self._version = version
         self._heap = heap
         self._hdfs = hdfs
         self._root_name = root_name
@@ -474,7 +476,7 @@ class HBase(Cluster):
                               core={"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"})
         main = "master.HMaster" if role == "master" else "regionserver.HRegionServer"
         return [java(), *SERVER_OPENS, "-XX:+UseG1GC", f"-Xms{self._heap}", f"-Xmx{self._heap}", "-XX:-UsePerfData",
-                "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False)}",
+                "-Djava.net.preferIPv4Stack=true", "-cp", f"{conf}:{hbase_class_path(tests=False, version=self._version)}",
                 f"org.apache.hadoop.hbase.{main}", "start"]
 
 

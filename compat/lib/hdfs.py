@@ -4,6 +4,7 @@ It is a context manager. Its processes, `nn0`, `dn0` and so on, can be killed, s
 resumed by name. Data and logs are in a fresh directory below compat/target/hdfs-runs, which is kept
 if something fails. Only processes that were started here are ended.
 """
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,8 @@ import urllib.request
 from cluster import Member, Members
 from javatools import COMPAT, SERVER_OPENS, TARGET, java, maven, write_site
 
+# Free space without which runs with many killed writers fail.
+FREE_BYTES_WANTED = 32 << 30
 HOST = "127.0.0.1"
 SERVICE = "ns"
 START_PATIENCE_S = 90
@@ -31,6 +34,8 @@ SATISFIER_SETTINGS = {
     "dfs.storage.policy.satisfier.self.retry.timeout.millis": 10_000,
     "dfs.storage.policy.satisfier.datanode.cache.refresh.interval.ms": 1000,
 }
+# The file that fills a disk.
+FILLER = "filler"
 # Maximum heap of each process.
 HEAP = "256m"
 LOGGING = """log4j.rootLogger=INFO,console
@@ -65,10 +70,13 @@ class Hdfs(Members):
     """The processes of an HDFS; `settings` are further settings of hdfs-site.xml.
 
     With `storage_types`, such as SSD and DISK, each DataNode has a directory of each type. With
-    `satisfier`, the process `sps` moves replicas to where storage policies say.
+    `satisfier`, the process `sps` moves replicas to where storage policies say. With a `network`, each
+    DataNode has its own address there, and can be slowed. With `disk_mib`, each DataNode has a disk of
+    this size in memory, which can be filled; the script needs a mount namespace of its own.
     """
 
-    def __init__(self, datanodes=3, ha=False, settings=None, storage_types=(), satisfier=False):
+    def __init__(self, datanodes=3, ha=False, settings=None, storage_types=(), satisfier=False, network=None,
+                 disk_mib=None):
         self.namenodes = ["nn0", "nn1"] if ha else ["nn0"]
         self.active = "nn0"
         self.datanodes = [f"dn{index}" for index in range(datanodes)]
@@ -77,12 +85,18 @@ class Hdfs(Members):
         self._daemon_settings = SATISFIER_SETTINGS if satisfier else {}
         self._storage_types = storage_types
         self._satisfier = ["sps"] if satisfier else []
+        self._network = network
+        self._host = network.router if network else HOST
+        self._disk_mib = disk_mib
         self._keeps = False
 
     def __enter__(self):
         self._class_path = jars()
         parent = os.path.join(TARGET, "hdfs-runs")
         os.makedirs(parent, exist_ok=True)
+        if self._disk_mib is None and shutil.disk_usage(parent).free < FREE_BYTES_WANTED:
+            print(f"less than {FREE_BYTES_WANTED >> 30} GiB are free in {parent}: the NameNode counts a whole block for every file that "
+                  "is being written, and may refuse new files", flush=True)
         self.directory = tempfile.mkdtemp(prefix="run.", dir=parent)
         try:
             self._start_all()
@@ -123,6 +137,27 @@ class Hdfs(Members):
         self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "--forceactive", standby, text="Y\n")
         self.active = standby
 
+    def slow(self, name):
+        """Slows the connection of a DataNode to and from all others."""
+        self._network.slow(name)
+
+    def fast(self, name):
+        """Ends the slowness."""
+        self._network.fast(name)
+
+    def fill(self, name):
+        """Fills the disk of a DataNode."""
+        part = bytes(16 << 20)
+        with open(os.path.join(self._disk(name), FILLER), "wb", buffering=0) as filler:
+            # The last part fits only partly, and then no byte does.
+            with contextlib.suppress(OSError):
+                while True:
+                    filler.write(part)
+
+    def empty(self, name):
+        """Frees the disk of a DataNode that was filled."""
+        os.remove(os.path.join(self._disk(name), FILLER))
+
     def fsck(self, path):
         """The report of `hdfs fsck`."""
         return self._tool(HDFS + "tools.DFSck", path, "-files", "-blocks", "-openforwrite")
@@ -148,6 +183,10 @@ class Hdfs(Members):
     def set_storage_policy(self, path, policy):
         self._tool(HDFS + "tools.StoragePolicyAdmin", "-setStoragePolicy", "-path", path, "-policy", policy)
 
+    def admin(self, *command):
+        """The output of a command of `hdfs dfsadmin`, such as -safemode."""
+        return self._tool(HDFS + "tools.DFSAdmin", *command)
+
     def files(self, *command):
         """The output of a command of `hdfs dfs`, such as -cp."""
         return self._tool("org.apache.hadoop.fs.FsShell", *command)
@@ -165,6 +204,11 @@ class Hdfs(Members):
         self._keeps = True
 
     def _start_all(self):
+        if self._disk_mib:
+            for name in self.datanodes:
+                os.makedirs(self._disk(name))
+                options = f"size={self._disk_mib}m"
+                subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self._disk(name)], check=True)
         self._configure()
         self._tool(NAMENODE, "-format", "-nonInteractive", conf="nn0")
         self.start("nn0")
@@ -174,14 +218,14 @@ class Hdfs(Members):
             self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "nn0")
         for name in self.datanodes:
             self.start(name)
-        self._tool(HDFS + "tools.DFSAdmin", "-safemode", "wait")
+        self.admin("-safemode", "wait")
         for name in self._satisfier:
             self.start(name)
 
     def _configure(self):
         namenode_ports = {name: free_ports(2) for name in self.namenodes}
-        rpc = {name: f"{HOST}:{ports[0]}" for name, ports in namenode_ports.items()}
-        http = {name: f"{HOST}:{ports[1]}" for name, ports in namenode_ports.items()}
+        rpc = {name: f"{self._host}:{ports[0]}" for name, ports in namenode_ports.items()}
+        http = {name: f"{self._host}:{ports[1]}" for name, ports in namenode_ports.items()}
         if len(self.namenodes) > 1:
             self.url = f"hdfs://{SERVICE}"
             self._service = {"dfs.nameservices": SERVICE, f"dfs.ha.namenodes.{SERVICE}": ",".join(self.namenodes)}
@@ -231,19 +275,24 @@ class Hdfs(Members):
             })
         if name in self.datanodes:
             data, web, ipc = free_ports(3)
+            host = self._network.address(self._network.add(name)) if self._network else HOST
             settings.update({
                 "dfs.datanode.data.dir": self._data_directories(name),
-                "dfs.datanode.address": f"{HOST}:{data}",
-                "dfs.datanode.http.address": f"{HOST}:{web}",
-                "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
-                "dfs.datanode.hostname": "localhost",
+                "dfs.datanode.address": f"{host}:{data}",
+                "dfs.datanode.http.address": f"{host}:{web}",
+                "dfs.datanode.ipc.address": f"{host}:{ipc}",
+                "dfs.datanode.hostname": name if self._network else "localhost",
             })
         settings.update({**self._daemon_settings, **self._settings})
         write_site(os.path.join(conf, "hdfs-site.xml"), settings)
 
     def _data_directories(self, name):
-        blocks = f"file://{self.directory}/{name}.blocks"
+        blocks = f"file://{self._disk(name)}/{name}.blocks"
         return ",".join(f"[{kind}]{blocks}.{kind.lower()}" for kind in self._storage_types) or blocks
+
+    def _disk(self, name):
+        """Where the blocks of a DataNode are."""
+        return os.path.join(self.directory, f"{name}.disk") if self._disk_mib else self.directory
 
     def _conf(self, name):
         return os.path.join(self.directory, "conf", name)
@@ -254,7 +303,10 @@ class Hdfs(Members):
                 "-cp", f"{self._conf(conf)}:{self._class_path}"]
 
     def _add(self, name, main_class):
-        self.members[name] = Member(name, self.directory, HOST, [*self._java(name, HEAP), main_class])
+        apart = self._network and name in self.datanodes
+        prefix = self._network.prefix(name) if apart else ()
+        host = name if apart else HOST
+        self.members[name] = Member(name, self.directory, host, [*self._java(name, HEAP), main_class], prefix)
 
     def _tool(self, *command, conf="client", text=None):
         done = subprocess.run([*self._java(conf, "128m"), *command], capture_output=True, text=True, input=text)
@@ -273,6 +325,8 @@ class Hdfs(Members):
     def _stop_all(self):
         for member in reversed(self.members.values()):
             member.stop()
+        for name in self.datanodes if self._disk_mib else []:
+            subprocess.run(["umount", self._disk(name)], check=False)
         if self._keeps:
             print(f"logs and data are kept in {self.directory}")
         else:

@@ -78,8 +78,9 @@ def _maven(directory, output, arguments):
         pass
 
 
-# The artifacts of HBase's servers, by the version of releases.
-SERVER_VERSIONS = {"2.5": "2.5.10-hadoop3", "2.6": "2.6.1-hadoop3", "3.0": "3.0.0-beta-1"}
+# The artifacts of HBase's servers, by the version of releases. For 3.0, the newest of which Maven Central
+# has all modules of the servers.
+SERVER_VERSIONS = {"2.5": "2.5.10-hadoop3", "2.6": "2.6.1-hadoop3", "3.0": "3.0.0-alpha-4"}
 
 
 def hbase_class_path(tests=True, version="2.5"):
@@ -88,7 +89,8 @@ def hbase_class_path(tests=True, version="2.5"):
     name = "hbase" if version == "2.5" else f"hbase-{version}"
     output = os.path.join(TARGET, name)
     chosen = [] if version == "2.5" else [f"-Dhbase.version={SERVER_VERSIONS[version]}", f"-Dhbase.output={name}",
-                                              "-Dhbase.excluded=**/FileCheck.java"]
+                                              "-Dhbase.excluded=**/FileCheck.java",
+                                              *(["-Dhbase.server.only"] if version == "3.0" else [])]
     maven(os.path.join(COMPAT, "hbase"), output, *chosen)
     if tests:
         return f"{output}/classes:{output}/lib/*"

@@ -2,7 +2,7 @@
 
 A script calls `isolate` first. It then runs again in a fresh network and mount namespace, where
 each process of a cluster gets its own network namespace and address, connected by a bridge. All of
-it vanishes when the script and its processes end. Needs root and the tool `ip`.
+it vanishes when the script and its processes end. Needs root and the tools `ip` and `tc`.
 """
 import os
 import shutil
@@ -14,25 +14,32 @@ MARK = "COMPAT_ISOLATED"
 BRIDGE = "bridge"
 SUBNET = "10.213.0"
 ROUTER = 1
+# The bandwidth of a slowed process, each way, and how many bytes pass at once.
+SLOW, SLOW_BURST = "400kbit", "16kb"
 
 
 def is_possible():
     """Whether this user may make network namespaces."""
-    return bool(shutil.which("ip") and shutil.which("nsenter")) and subprocess.run(
+    return all(map(shutil.which, ("ip", "tc", "nsenter"))) and subprocess.run(
         ["unshare", "--net", "--mount", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def isolate():
     """Runs the script again in its own namespaces, unless it already runs there."""
-    if not os.environ.get(MARK):
+    if not is_isolated():
         os.execvpe("unshare", ["unshare", "--net", "--mount", sys.executable, *sys.argv], {**os.environ, MARK: "1"})
+
+
+def is_isolated():
+    """Whether this is the script's run in its own namespaces."""
+    return bool(os.environ.get(MARK))
 
 
 class Network:
     """A bridge in the script's own namespaces, and a namespace per process."""
 
     def __init__(self):
-        assert os.environ.get(MARK), "isolate() precedes a network"
+        assert is_isolated(), "isolate() precedes a network"
         self._addresses = {}
         os.makedirs("/run/netns", exist_ok=True)
         for command in ("mount -t tmpfs none /run/netns", "ip link set lo up", f"ip link add {BRIDGE} type bridge",
@@ -63,6 +70,11 @@ class Network:
     def address(self, name):
         return self._addresses[name]
 
+    @property
+    def router(self):
+        """The address of processes that have no namespace of their own."""
+        return f"{SUBNET}.{ROUTER}"
+
     def prefix(self, name):
         """The words before a command that runs in the namespace of a process."""
         return ["nsenter", f"--net=/run/netns/{name}"]
@@ -77,6 +89,17 @@ class Network:
         for other in others:
             for here, there in ((name, other), (other, name)):
                 _run(f"ip -n {here} route replace blackhole {self._addresses[there]}/32")
+
+    def slow(self, name):
+        """Limits the bandwidth of a process. Packets wait for up to two seconds, then they are lost."""
+        limit = f"root tbf rate {SLOW} burst {SLOW_BURST} latency 2s"
+        _run(f"tc qdisc add dev {name}-out {limit}")
+        _run(f"tc -n {name} qdisc add dev {name}-in {limit}")
+
+    def fast(self, name):
+        """Ends the limit."""
+        _run(f"tc qdisc del dev {name}-out root")
+        _run(f"tc -n {name} qdisc del dev {name}-in root")
 
     def heal(self, name):
         """Ends the partitions of a process."""

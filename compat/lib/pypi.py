@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 from javatools import TARGET, die
@@ -22,6 +23,19 @@ def module_path(package):
         pip_install(home, package)
         done(home, package)
     return glob.glob(os.path.join(home, "lib", "python*", "site-packages"))
+
+
+def source(package):
+    """The directory of a package's source archive, which has its tests."""
+    home = os.path.join(TARGET, package.replace("==", "-") + ".source")
+    if not has(home, package):
+        pip_install(home)
+        pip(home, "download", "--no-deps", "--no-binary", ":all:", "--dest", home, package)
+        for archive in glob.glob(os.path.join(home, "*.tar.gz")):
+            with tarfile.open(archive) as files:
+                files.extractall(home, filter="data")
+        done(home, package)
+    return os.path.join(home, package.replace("==", "-"))
 
 
 def psql():

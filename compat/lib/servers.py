@@ -115,7 +115,7 @@ def grampus(binary, directory, port_offset=0, patience_s=30, settings=None, wait
         command += ["--set", f"{name}={value}"]
     server = _spawn("Grampus", directory, endpoint, command)
     if wait:
-        _wait(server, patience_s, lambda: all(_answers(port) for port in endpoint.ports()))
+        _wait(server, patience_s, lambda: all(answers(port) for port in endpoint.ports()))
     return server
 
 
@@ -168,7 +168,7 @@ def _log_has(server, phrase):
         return phrase in log.read()
 
 
-def _answers(port):
+def answers(port):
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -177,12 +177,12 @@ def _answers(port):
 def free_offset(first):
     """The first port offset of `first`, `first` + 100, ... whose ports are all free."""
     for offset in range(first, first + 2000, 100):
-        if not any(_answers(port) for port in Endpoint(port_offset=offset).ports()):
+        if not any(answers(port) for port in Endpoint(port_offset=offset).ports()):
             return offset
     return die(f"no free ports at offsets {first} to {first + 2000}")
 
 
 def _refuse_taken(ports):
-    taken = [port for port in ports if _answers(port)]
+    taken = [port for port in ports if answers(port)]
     if taken:
         die(f"port {taken[0]} is taken by another server; choose another --port-offset")

@@ -36,6 +36,7 @@ public final class Main {
     DEFAULT.put("scans", new Scans());
     DEFAULT.put("storage", new Storage());
     DEFAULT.put("compactions", new Compactions());
+    DEFAULT.put("mob", new Mob());
     DEFAULT.put("codecs", new Codecs());
     DEFAULT.put("atomics", new Atomics());
     DEFAULT.put("filters", new Filters());

@@ -10,6 +10,7 @@ mod licences;
 mod optimized;
 mod planted;
 mod sql;
+mod static_build;
 mod steps;
 mod toolchain;
 
@@ -22,6 +23,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   fuzz       runs every fuzz target for a minute; or:  fuzz [--seconds N] [TARGET...]
   optimized  profile-guided (PGO) build after a minute of load: target/optimized/grampus; with --uncounted one that
              has no metrics, for bench/counting
+  static     binaries that need no libraries, linked with musl: target/static; with --debug, from a debug build
   sim        simulates a cluster under faults, in release mode on all cores:  sim [--seeds FROM..TO] [--step-kills]
   planted    plants faults of the product, each of which the simulation must find:  planted [--seeds N] [--only NAME]
   licences   checks that the licences of all dependencies are compatible with Apache-2.0";
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some("check") => steps::check(),
         Some("fuzz") => fuzz(&rest),
         Some("optimized") => optimized::build(&rest),
+        Some("static") => static_build::build(&rest),
         Some("sim") => simulate(&rest),
         Some("planted") => planted::run(&rest),
         Some("licences") => licences::check(),

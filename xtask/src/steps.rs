@@ -26,7 +26,23 @@ pub fn test() -> Result<(), String> {
         &["compat/run", "--grampus", "target/debug/grampus"],
     )?;
     step("the coordination interface over ZooKeeper", &["compat/zookeeper/run"])?;
+    // The tests of all crates built the example.
+    step(
+        "a reader of the directory of a running server",
+        &["compat/directory/run", "--grampus", "target/debug/grampus"],
+    )?;
     sql::test()?;
+    step(
+        "installed files, and the package",
+        &[
+            "compat/packages/run",
+            "--files",
+            "--grampus",
+            "target/debug/grampus",
+            "--sql",
+            "target/sql/debug/grampus-sql",
+        ],
+    )?;
     // The last steps, because they build target/debug/grampus with other features. The features are
     // those of the workspace, so that only the server and the sinks are built again.
     let with_otlp = "cargo test --workspace --features server/otlp --locked";

@@ -39,6 +39,14 @@ pub const PYTHON: Tool = Tool {
     install: "apt-get install python3",
 };
 
+/// The C compiler for static binaries.
+pub const MUSL: Tool = Tool {
+    program: "musl-gcc",
+    probe: &["--version"],
+    purpose: "compiles and links static binaries",
+    install: "apt-get install musl-tools",
+};
+
 /// The environment for PyPI's packages: a part of Python that Debian has in a separate package.
 pub const VENV: Tool = Tool {
     program: "python3",

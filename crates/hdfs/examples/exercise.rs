@@ -2,10 +2,10 @@
 //!
 //!   exercise URL KEY=VALUE... -- SUITE
 //!
-//! Suites: `contract`; `commits COUNT visible|disk`; `faults kill|freeze RUNS COMMITS`;
-//! `stores kill|freeze RUNS`; `zombies RUNS`; `failover COMMITS`. The program requests faults by
-//! lines `DO ACTION NODE` on its standard output, and reads a line of its standard input when one
-//! is done. It ends with code 0 if all checks passed.
+//! Suites: `contract`; `commits COUNT visible|disk`; `faults kill|freeze|fill|slow RUNS COMMITS`;
+//! `stores kill|freeze RUNS`; `zombies RUNS`; `failover COMMITS`; `safe-mode`; `quota`. The program
+//! requests faults by lines `DO ACTION NODE` on its standard output, and reads a line of its
+//! standard input when one is done. It ends with code 0 if all checks passed.
 
 #![allow(clippy::unwrap_used, reason = "a check of this program fails by a panic")]
 
@@ -52,6 +52,8 @@ async fn run(env: Env, options: HdfsOptions, suite: &[String]) {
         "stores" => stores(&env, options, &suite[1], number(2)).await,
         "zombies" => zombies(&env, &fs, &options, number(1)).await,
         "failover" => failover(&env, &fs, number(1)).await,
+        "safe-mode" => safe_mode(&env, &fs).await,
+        "quota" => quota(&env, &fs).await,
         other => panic!("unknown suite {other}"),
     }
 }
@@ -327,6 +329,17 @@ async fn commits(env: &Env, fs: &HdfsFileSystem, count: usize, level: &str) {
     Times(times).print("new log with its first commit to disk");
 }
 
+/// The action that ends a fault.
+fn end_of(fault: &str) -> &'static str {
+    match fault {
+        "kill" => "start",
+        "freeze" => "resume",
+        "fill" => "empty",
+        "slow" => "fast",
+        other => panic!("unknown fault {other}"),
+    }
+}
+
 async fn faults(env: &Env, options: &HdfsOptions, kind: &str, runs: usize, commits: usize) {
     let (mut stalls, mut reads) = (Vec::new(), Vec::new());
     let data = content(3, 3_000_000);
@@ -350,13 +363,14 @@ async fn faults(env: &Env, options: &HdfsOptions, kind: &str, runs: usize, commi
         for index in 0..20 {
             longest = longest.max(logs.commit(&content(index, 100)).await);
         }
-        // A busy NameNode may have chosen other DataNodes for the log.
-        let had_effect = !logs.old.is_empty();
+        // A busy NameNode may have chosen other DataNodes for the log. A slow DataNode may be fast
+        // enough.
+        let had_effect = kind == "slow" || !logs.old.is_empty();
         let began = env.clock.monotonic();
         assert!(reader.read_at(0, data.len()).await.unwrap() == data);
         reads.push(env.clock.monotonic() - began);
         fs.delete(&path("data")).await.unwrap();
-        request(if kind == "kill" { "start" } else { "resume" }, node);
+        request(end_of(kind), node);
         await_done();
         let began = env.clock.monotonic();
         logs.verify().await;
@@ -407,7 +421,7 @@ async fn stores(env: &Env, mut options: HdfsOptions, kind: &str, runs: usize) {
         assert!(read_all(fs, &file).await == bytes, "run {run}: the bytes are those that were written");
         println!("{kind} run {run}: longest operation {} ms", longest.as_millis());
         times.push(longest);
-        request(if kind == "kill" { "start" } else { "resume" }, node);
+        request(end_of(kind), node);
         await_done();
         assert!(read_all(fs, &file).await == bytes, "run {run}: an old replica is not read");
     }
@@ -473,4 +487,62 @@ async fn failover(env: &Env, fs: &HdfsFileSystem, commits: usize) {
     await_done();
     assert!(logs.old.is_empty(), "no log failed");
     logs.verify().await;
+}
+
+/// Changes wait while the NameNode is in safe mode, and reads and open logs do not.
+async fn safe_mode(env: &Env, fs: &HdfsFileSystem) {
+    const WAIT: Duration = Duration::from_secs(3);
+    let data = content(1, 3_000_000);
+    write(fs, &path("data"), &data).await;
+    let mut logs = Logs::start(env, fs, "safe-mode", SyncLevel::Disk).await;
+    logs.commit(&content(2, 1000)).await;
+    request("enter-safe-mode", 0);
+    await_done();
+    assert!(read_all(fs, &path("data")).await == data, "a file is readable");
+    let mut times = Vec::new();
+    for index in 0..100 {
+        times.push(logs.commit(&content(index, 1000)).await);
+    }
+    Times(times).print("commits to an open log in safe mode");
+    let late = path("late");
+    let mut creation = std::pin::pin!(fs.create(&late, AccessPattern::Log));
+    assert!(env.timeout(WAIT, &mut creation).await.is_none(), "a new log waits");
+    request("leave-safe-mode", 0);
+    await_done();
+    let began = env.clock.monotonic();
+    let created = env.timeout(WAIT * 5, &mut creation).await.expect("the new log waits no longer");
+    println!("new log {} ms after the end of safe mode", (env.clock.monotonic() - began).as_millis());
+    created.expect("a new log").close().await.unwrap();
+    fs.delete(&late).await.unwrap();
+    logs.verify().await;
+    fs.delete(&path("data")).await.unwrap();
+}
+
+/// A quota refuses new data, not reads and deletes; without it, writes continue.
+async fn quota(env: &Env, fs: &HdfsFileSystem) {
+    fs.delete(&path("limited")).await.unwrap();
+    fs.make_dirs(&path("limited")).await.unwrap();
+    let data = content(1, 3_000_000);
+    write(fs, &path("limited/old"), &data).await;
+    request("set-quota", 0);
+    await_done();
+    let refused = append(fs, &path("limited/new"), &data).await;
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    assert!(read_all(fs, &path("limited/old")).await == data, "a file is readable");
+    fs.delete(&path("limited/new")).await.unwrap();
+    let mut logs = Logs::start(env, fs, "elsewhere", SyncLevel::Visible).await;
+    logs.commit(&data).await;
+    logs.verify().await;
+    request("clear-quota", 0);
+    await_done();
+    append(fs, &path("limited/new"), &data).await.expect("there is no quota");
+    assert!(read_all(fs, &path("limited/new")).await == data);
+    fs.delete(&path("limited")).await.unwrap();
+}
+
+async fn append(fs: &HdfsFileSystem, path: &FilePath, bytes: &Bytes) -> fs::Result<()> {
+    let mut file = fs.create(path, AccessPattern::Data).await?;
+    file.append(bytes.clone()).await?;
+    file.sync(SyncLevel::Disk).await?;
+    file.close().await
 }

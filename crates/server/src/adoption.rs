@@ -1,73 +1,24 @@
 //! `grampus adopt` and `grampus release`: take over a root directory of HBase, and hand it back.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ::adoption::inspection::Request;
 use ::adoption::owner::{self, Sign};
-use ::adoption::{Error, Inspection, Progress, Release, Version};
-use base::config::{Config, RootUri};
-use base::env::Env;
+use ::adoption::{Inspection, Release, Version};
 use cell::schema::TableName;
-use cli::StageBar;
-use fs::{FilePath, FileSystem};
-use layout::RootDir;
 use layout::ownership::Owner;
-use os::Runtimes;
 
-use crate::arguments::{AdoptArguments, ReleaseArguments, ServerArguments};
-use crate::data::{lock_alone, open_files};
-use crate::lock::DirectoryLock;
-use crate::standalone::load_config;
+use crate::arguments::{AdoptArguments, ReleaseArguments};
+use crate::directory::{Bar, Directory, Failure, REFUSED, exit_code, run};
 
-/// The exit code if something in the directory prevents the operation.
-const REFUSED: u8 = 3;
 /// The exit code if a living HBase may use the directory.
 const OWNED: u8 = 4;
 
-/// Shows progress on the terminal.
-#[derive(Default)]
-struct Bar(StageBar);
-
-impl Progress for Bar {
-    fn begin(&self, stage: &str, total: u64) {
-        self.0.begin(stage, total);
-    }
-
-    fn advance(&self, units: u64) {
-        self.0.advance(units);
-    }
-}
-
-/// Why a command failed.
-enum Failure {
-    /// Something failed.
-    Failed(String),
-    /// The directory is not in a state in which this is possible.
-    Refused(String),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        match error {
-            Error::Refused(reason) => Failure::Refused(reason),
-            error => Failure::Failed(error.to_string()),
-        }
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Failure {
-        Failure::Failed(message)
-    }
-}
-
 /// Runs `grampus adopt`.
 pub fn adopt(arguments: &AdoptArguments) -> ExitCode {
-    exit_code(run(&arguments.dir, &arguments.place.config, &arguments.place.overrides, async |directory| {
+    exit_code(run(&arguments.dir, &arguments.place, async |directory| {
         match (arguments.undo, arguments.check) {
             (true, _) => undo(&directory).await,
             (false, true) => check(&directory, arguments).await,
@@ -78,77 +29,10 @@ pub fn adopt(arguments: &AdoptArguments) -> ExitCode {
 
 /// Runs `grampus release`.
 pub fn release(arguments: &ReleaseArguments) -> ExitCode {
-    exit_code(run(&arguments.dir, &arguments.place.config, &arguments.place.overrides, async |directory| {
-        hand_back(&directory, arguments).await
-    }))
-}
-
-fn exit_code(outcome: Result<u8, Failure>) -> ExitCode {
-    let (message, code) = match outcome {
-        Ok(code) => return ExitCode::from(code),
-        Err(Failure::Failed(message)) => (message, 1),
-        Err(Failure::Refused(reason)) => (reason, REFUSED),
-    };
-    eprintln!("grampus: {message}");
-    ExitCode::from(code)
-}
-
-/// The directory of a command.
-struct Directory {
-    env: Env,
-    config: Config,
-    fs: Arc<dyn FileSystem>,
-    root: RootDir,
-    shown: String,
-}
-
-/// Opens the file system of a directory, and runs a command.
-fn run(
-    dir: &str,
-    config: &Option<std::path::PathBuf>,
-    overrides: &[String],
-    command: impl AsyncFnOnce(Directory) -> Result<u8, Failure>,
-) -> Result<u8, Failure> {
-    let arguments = ServerArguments {
-        data: Some(dir.into()),
-        config: config.clone(),
-        overrides: overrides.to_vec(),
-        ..ServerArguments::default()
-    };
-    let config = load_config(&arguments)?;
-    let runtimes = Runtimes::start(1, 1).map_err(|error| format!("cannot start threads: {error}"))?;
-    os::raise_open_files();
-    let env = os::env(Arc::new(runtimes));
-    os::block_on(async {
-        if config.wal_dir.is_some() {
-            let reason =
-                "hbase.wal.dir is set: directories whose logs are elsewhere cannot be adopted or released";
-            return Err(Failure::Refused(reason.into()));
-        }
-        let fs = open_files(&env, &config).await?;
-        let (root, shown) = (RootDir::new(FilePath::root()), config.root.to_string());
-        command(Directory { env, config, fs, root, shown }).await
-    })
+    exit_code(run(&arguments.dir, &arguments.place, async |directory| hand_back(&directory, arguments).await))
 }
 
 impl Directory {
-    /// The directory of this machine, if it is one.
-    fn local(&self) -> Option<&Path> {
-        match &self.config.root {
-            RootUri::Local(dir) => Some(dir),
-            RootUri::Other { .. } => None,
-        }
-    }
-
-    /// Locks a local directory, so that no server of Grampus uses it. HDFS has no such lock.
-    fn lock(&self) -> Result<Option<DirectoryLock>, Failure> {
-        self.local().map(|dir| lock_alone(dir, &self.root)).transpose().map_err(Failure::Refused)
-    }
-
-    async fn owner(&self) -> Result<Owner, Failure> {
-        Ok(self.root.owner(&*self.fs).await.map_err(Error::from)?)
-    }
-
     /// Inspects the directory, and finds signs of a living HBase.
     async fn inspect(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Inspection, Failure> {
         let request = Request { disabled: tables(&arguments.disable)? };

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub use migration::{AdoptArguments, ReleaseArguments};
-pub use printers::{HFileArguments, WalArguments};
+pub use migration::{AdoptArguments, FsckArguments, PlaceArguments, ReleaseArguments};
+pub use printers::{HFileArguments, SnapshotArguments, WalArguments};
 
 /// A wide-column database that is compatible with Apache HBase
 ///
@@ -42,6 +42,10 @@ pub enum Command {
     Shell(cli::ShellArguments),
     /// Run SQL queries or serve PostgreSQL clients (requires grampus-sql, a separate build)
     Sql(cli::SqlArguments),
+    /// Write a table's rows to Parquet, Arrow, CSV or JSON files (requires grampus-sql)
+    Export(cli::SqlArguments),
+    /// Write the rows of Parquet, Arrow, CSV or JSON files to a table (requires grampus-sql)
+    Import(cli::SqlArguments),
     /// Benchmark a Grampus or HBase server
     Bench(cli::BenchArguments),
     /// Monitor tables, regions, servers and users (like `hbase hbtop`)
@@ -51,11 +55,21 @@ pub enum Command {
     /// Load HFiles from a directory into a table (like `hbase completebulkload`)
     #[command(name = "load-hfiles")]
     LoadHfiles(cli::LoadHfilesArguments),
+    /// Compare all cells of two tables, also of different clusters (exit status 0 if they are
+    /// equal, 1 if not, 2 on failure)
+    Diff(cli::DiffArguments),
+    /// Move tables from a running HBase to a running Grampus while clients write
+    #[command(subcommand)]
+    Migrate(cli::MigrateStep),
     /// Probe every region, region server or ZooKeeper server and report failures (like `hbase
     /// canary`)
     Canary(cli::CanaryArguments),
     /// Serve HBase's REST API for a cluster of Grampus or HBase (like `hbase rest`)
     Rest(crate::rest::RestArguments),
+    /// Serve HBase's Thrift 1 for a cluster of Grampus or HBase (like `hbase thrift`)
+    Thrift(crate::thrift::ThriftArguments),
+    /// Serve HBase's Thrift 2 for a cluster of Grampus or HBase (like `hbase thrift2`)
+    Thrift2(crate::thrift::ThriftArguments),
     /// Check whether the server with this configuration is serving (exit status 0 if it is)
     Health(ServerArguments),
     /// Find and repair faults in regions, hbase:meta and the master's own region
@@ -66,13 +80,21 @@ pub enum Command {
     HFile(HFileArguments),
     /// Print the edits of a log (like `hbase wal`)
     Wal(WalArguments),
+    /// List the snapshots in a root directory, or print one (like `hbase snapshot info`)
+    Snapshot(SnapshotArguments),
     /// Take over a root directory of HBase: check it, adopt it, or undo the adoption
     Adopt(AdoptArguments),
     /// Hand a root directory back to HBase; the server must be stopped
     Release(ReleaseArguments),
+    /// Check a root directory of Grampus or HBase while no server runs: tables, regions, all cells
+    /// of store files, MOB files, snapshots, logs
+    Fsck(FsckArguments),
     /// Wait for the end of another process of this machine, and report it to ZooKeeper
     #[command(name = "exit-reporter", hide = true)]
     ExitReporter(ExitReporterArguments),
+    /// Write man pages and completions for bash, zsh and fish
+    #[command(name = "generate", hide = true)]
+    Generate(GenerateArguments),
     /// Print the version
     Version,
 }
@@ -116,6 +138,13 @@ pub struct ExitReporterArguments {
     /// Session timeout in milliseconds; after this time, a report is useless
     #[arg(long, value_name = "MS")]
     pub session_ms: u64,
+}
+
+/// Where man pages and completions are written.
+#[derive(Debug, Args)]
+pub struct GenerateArguments {
+    /// Directory, created if it is missing
+    pub dir: PathBuf,
 }
 
 /// Options that select and configure a server.

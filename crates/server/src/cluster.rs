@@ -9,6 +9,7 @@
 //! * [`exit_reporter`]: reports the end of a process before its session expires.
 //!
 //! The crate `roles` has what does not depend on options, signals and pages.
+#![deny(clippy::print_stdout, reason = "ends the server when the reader of its output has gone")]
 
 pub mod exit_reporter;
 pub mod master;

@@ -100,7 +100,7 @@ async fn live_servers_of_cluster(env: &Env, config: &Config) -> Result<Vec<proto
 }
 
 /// The address at which a server that listens on `address` is reachable from this machine.
-fn reachable(address: IpAddr) -> IpAddr {
+pub(crate) fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

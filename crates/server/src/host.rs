@@ -20,6 +20,7 @@ use rpc::{ServerOptions, Service};
 use zk::Coordinator;
 use zk::names::Names;
 
+use crate::logging;
 use crate::settings::{Limits, slow_log_options};
 use crate::sinks::Sinks;
 
@@ -160,6 +161,6 @@ pub(crate) fn port_of(listener: Option<&dyn Listener>) -> u16 {
 /// acknowledged writes are on disk, and are replayed later. If the process continued, it could
 /// acknowledge writes that are not durable.
 pub(crate) fn end_process(why: &str) {
-    eprintln!("grampus: exiting: {why}");
+    logging::print_fatal(&format!("exiting: {why}"));
     std::process::exit(1);
 }

@@ -9,10 +9,15 @@
 //! * [`allocator`]: the memory allocator;
 //! * [`limits`]: checks the system's limits at start;
 //! * [`rest`]: HBase's REST API, in a server or as `grampus rest`;
+//! * [`thrift`]: HBase's Thrift services, in a server or as `grampus thrift` and `grampus thrift2`;
 //! * [`repair`]: repairs the data directory of a server that cannot start;
 //! * [`adoption`](mod@adoption): takes over a root directory of HBase, and hands it back;
-//! * [`health`]: checks the health of a running server; [`notify`]: notifies the service manager;
-//! * [`printers`]: prints the contents of HFiles and logs;
+//! * [`fsck`](mod@fsck): checks a root directory; [`directory`]: the directory of these commands;
+//! * [`health`]: checks the health of a running server; [`watchdog`]: reports to the service
+//!   manager that the server responds;
+//! * [`logging`]: where log lines go; [`generate`]: man pages and completions;
+//! * [`output`]: lines on the standard output of a running server;
+//! * [`printers`]: prints the contents of HFiles, logs and snapshots;
 //! * [`sinks`]: where metrics are sent.
 //!
 //! Metrics and status pages are in the crate `console`.
@@ -24,13 +29,17 @@ mod arguments;
 mod cluster;
 mod data;
 mod direct;
+mod directory;
 mod foreign_files;
+mod fsck;
+mod generate;
 mod hdfs;
 mod health;
 mod host;
 mod limits;
 mod lock;
-mod notify;
+mod logging;
+mod output;
 mod printers;
 mod repair;
 mod rest;
@@ -39,7 +48,9 @@ mod settings;
 mod signals;
 mod sinks;
 mod standalone;
+mod thrift;
 mod tiers;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -51,9 +62,13 @@ use cli::OnlineRepair;
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
+/// Exit codes of `grampus diff`.
+const DIFFERENT: u8 = 1;
+const NOT_COMPARED: u8 = 2;
+
 fn main() -> ExitCode {
     allocator::set_up();
-    let arguments = match Arguments::try_parse_from(cli::canary::double_dashed(std::env::args_os())) {
+    let arguments = match Arguments::try_parse_from(cli::double_dashed(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => return refused(&error),
     };
@@ -62,19 +77,28 @@ fn main() -> ExitCode {
         Command::Master(server) => cluster::master::run(&server),
         Command::RegionServer(server) => cluster::region_server::run(&server),
         Command::Shell(shell) => run_shell(&shell),
-        Command::Sql(sql) => cli::sql(&sql),
+        Command::Sql(sql) => cli::sql(cli::SqlCommand::Sql, &sql),
+        Command::Export(export) => cli::sql(cli::SqlCommand::Export, &export),
+        Command::Import(import) => cli::sql(cli::SqlCommand::Import, &import),
         Command::Bench(bench) => run_bench(&bench),
         Command::Top(top) => run_top(&top),
         Command::Tiers(tiers) => run_tiers(&tiers),
         Command::LoadHfiles(load) => run_load_hfiles(&load),
+        Command::Diff(diff) => return run_diff(&diff),
+        Command::Migrate(step) => return run_migrate(&step),
         Command::Canary(canary) => return run_canary(&canary),
         Command::Health(server) => health::run(&server),
         Command::Repair(repair) => run_repair(&repair),
         Command::HFile(hfile) => printers::hfile(&hfile),
         Command::Wal(wal) => printers::wal(&wal),
+        Command::Snapshot(arguments) => return printers::snapshot(&arguments),
         Command::Adopt(arguments) => return adoption::adopt(&arguments),
         Command::Release(arguments) => return adoption::release(&arguments),
+        Command::Fsck(arguments) => return fsck::fsck(&arguments),
         Command::Rest(arguments) => rest::run(&arguments),
+        Command::Thrift(arguments) => thrift::run(&arguments, ::thrift::Service::One),
+        Command::Thrift2(arguments) => thrift::run(&arguments, ::thrift::Service::Two),
+        Command::Generate(target) => generate::run(&target),
         Command::ExitReporter(parent) => cluster::exit_reporter::run(&parent),
         Command::Version => {
             println!("grampus {}", env!("CARGO_PKG_VERSION"));
@@ -84,7 +108,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("grampus: {message}");
+            logging::print_fatal(&message);
             ExitCode::FAILURE
         }
     }
@@ -135,6 +159,31 @@ fn run_load_hfiles(arguments: &cli::LoadHfilesArguments) -> Result<(), String> {
     let env = os::env(std::sync::Arc::new(runtimes));
     let local = foreign_files::whole_machine().map_err(|error| error.to_string())?;
     os::block_on(cli::load_hfiles(env, local, arguments))
+}
+
+/// The exit codes are those of `diff`.
+fn run_migrate(step: &cli::MigrateStep) -> ExitCode {
+    exit_code(|env| os::block_on(cli::migrate(env, step)))
+}
+
+/// The exit codes are those of the tool `diff`.
+fn run_diff(arguments: &cli::DiffArguments) -> ExitCode {
+    exit_code(|env| os::block_on(cli::diff(env, arguments)))
+}
+
+/// Runs a command that may find differences.
+fn exit_code(command: impl FnOnce(base::env::Env) -> Result<bool, String>) -> ExitCode {
+    let compared = os::Runtimes::start(1, 1)
+        .map_err(|error| format!("cannot start threads: {error}"))
+        .and_then(|runtimes| command(os::env(std::sync::Arc::new(runtimes))));
+    match compared {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(DIFFERENT),
+        Err(message) => {
+            eprintln!("grampus: {message}");
+            ExitCode::from(NOT_COMPARED)
+        }
+    }
 }
 
 fn run_repair(repair: &Repair) -> Result<(), String> {

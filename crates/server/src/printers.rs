@@ -1,16 +1,20 @@
-//! `grampus hfile` and `grampus wal`: print files that no server needs to serve.
+//! `grampus hfile`, `grampus wal` and `grampus snapshot`: print files without a server.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use base::pool::Pool;
 use base::text::from_string_binary;
 use fs::FilePath;
 use fs::local::LocalFs;
-use printers::{Error, HFileOptions, HFilePrinter, LogFilter, LogForm, LogPrinter};
+use printers::{
+    Error, HFileOptions, HFilePrinter, LogFilter, LogForm, LogPrinter, SnapshotOptions, SnapshotPrinter,
+};
 
-use crate::arguments::{HFileArguments, WalArguments};
+use crate::arguments::{HFileArguments, SnapshotArguments, WalArguments};
+use crate::directory::{self, Directory, Failure};
 
 /// Threads that read files.
 const READERS: usize = 1;
@@ -73,6 +77,44 @@ pub fn wal(arguments: &WalArguments) -> Result<(), String> {
         Ok::<(), String>(())
     })?;
     out.flush().map_err(|error| error.to_string())
+}
+
+/// Prints snapshots.
+pub fn snapshot(arguments: &SnapshotArguments) -> ExitCode {
+    let dir = arguments.dir.as_ref().or(arguments.remote_dir.as_ref()).map_or("", String::as_str);
+    let print = async |directory| print_snapshots(&directory, arguments).await;
+    directory::exit_code(match local_path(dir) {
+        Some(path) if !path.is_dir() => Err(Failure::Failed(format!("{dir}: not a directory"))),
+        _ => directory::run(dir, &arguments.place, print),
+    })
+}
+
+async fn print_snapshots(directory: &Directory, arguments: &SnapshotArguments) -> Result<u8, Failure> {
+    let (mut out, mut warnings) = (BufWriter::new(io::stdout().lock()), io::stderr());
+    let mut printer = SnapshotPrinter::new(&*directory.fs, &directory.root, &mut out, &mut warnings);
+    let options = SnapshotOptions {
+        files: arguments.files,
+        statistics: arguments.stats,
+        schema: arguments.schema,
+        bytes: arguments.size_in_bytes,
+    };
+    let printed = match &arguments.snapshot {
+        Some(name) if !arguments.list_snapshots => match printer.print(name, options).await {
+            Ok(false) => return Err(Failure::Failed(format!("Snapshot '{name}' not found!"))),
+            printed => printed.map(|_| ()),
+        },
+        _ => printer.list().await,
+    };
+    printed.and_then(|()| Ok(out.flush()?)).map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(0)
+}
+
+/// The path of a local directory; `None` for a URI of another file system.
+fn local_path(dir: &str) -> Option<PathBuf> {
+    match dir.strip_prefix("file:") {
+        Some(path) => Some(Path::new("/").join(path.trim_start_matches('/'))),
+        None => (!dir.contains("://")).then(|| dir.into()),
+    }
 }
 
 fn bytes(text: &str) -> Vec<u8> {

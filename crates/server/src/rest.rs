@@ -1,5 +1,6 @@
 //! HBase's REST API: in a server, if its port is configured, and `grampus rest`, a gateway to any
 //! cluster.
+#![deny(clippy::print_stdout, reason = "ends the server when the reader of its output has gone")]
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use base::config::Config;
 use base::env::{Env, Listener, TaskClass};
 use clap::Args;
 use client::{Client, ClientOptions, ClusterKey, Registry};
+use os::service_manager;
 use rest::{CsrfOptions, Gateway, RestOptions};
 use zk::Coordinator;
 use zk::names::Names;
@@ -17,7 +19,7 @@ use zk::names::Names;
 use crate::address::machine_name;
 use crate::arguments::ServerArguments;
 use crate::host::listen;
-use crate::notify;
+use crate::output::print_line;
 use crate::signals::Stop;
 use crate::standalone::Process;
 
@@ -92,16 +94,18 @@ async fn serve_cluster(process: Process, cluster: &ClusterKey) -> Result<(), Str
     let stop = Stop::new();
     start(&env, &config, open_files_max, cluster.registry(), listener)?;
     let signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
-    println!("grampus rest {} is ready", env!("CARGO_PKG_VERSION"));
-    println!("  REST       http://{address}/");
-    println!("  ZooKeeper  {}", cluster.quorum());
+    print_line!("grampus rest {} is ready", env!("CARGO_PKG_VERSION"));
+    print_line!("  REST       http://{address}/");
+    print_line!("  ZooKeeper  {}", cluster.quorum());
     if !address.ip().is_loopback() {
-        println!("  WARNING: no authentication; every client that can reach this port can read and write.");
+        print_line!(
+            "  WARNING: no authentication; every client that can reach this port can read and write."
+        );
     }
-    notify::send_state(notify::READY);
+    service_manager::send_state(service_manager::READY);
     let reason = signal.wait().await;
-    notify::send_state(notify::STOPPING);
-    println!("stopping ({reason})");
+    service_manager::send_state(service_manager::STOPPING);
+    print_line!("stopping ({reason})");
     Ok(())
 }
 
@@ -159,9 +163,6 @@ fn start(
 fn options(config: &Config, open_files_max: u64) -> Result<RestOptions, String> {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let memory = config.memory_parts(base::memory::limit_bytes()).requests / 4;
-    let mut hosts = config.page_hosts();
-    hosts.extend([&config.master_host, &config.region_server_host].into_iter().flatten().cloned());
-    hosts.push(machine_name());
     Ok(RestOptions {
         read_only: config.rest_read_only,
         requests_max: config.rest_requests_max as usize,
@@ -177,8 +178,16 @@ fn options(config: &Config, open_files_max: u64) -> Result<RestOptions, String> 
         response_bytes_max: bytes(config.rest_response_bytes_max.min(memory / 4 * 3)),
         memory_bytes: bytes(memory),
         connections_max: config.rest_connections_max_of(open_files_max) as usize,
-        hosts,
+        hosts: hosts(config),
     })
+}
+
+/// The host names that requests to a gateway may use.
+pub(crate) fn hosts(config: &Config) -> Vec<String> {
+    let mut hosts = config.page_hosts();
+    hosts.extend([&config.master_host, &config.region_server_host].into_iter().flatten().cloned());
+    hosts.push(machine_name());
+    hosts
 }
 
 fn csrf(config: &Config) -> Result<Option<CsrfOptions>, String> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::classes::RateLimiter;
-use base::config::{Config, MemoryParts};
+use base::config::{Config, MemoryParts, MobCompactionKind};
 use engine::compaction::settings::WindowSettings;
 use engine::compaction::{Policy, Settings, SiteSettings};
 use engine::recovery::OnDamage;
@@ -141,6 +141,17 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
                 evict_on_close: config.evict_on_close,
                 ..engine::caching::Caching::default()
             },
+            mob: engine::mob::MobOptions {
+                compaction: match config.mob_compaction {
+                    MobCompactionKind::Full => engine::mob::MobCompaction::Full,
+                    MobCompactionKind::Optimized => {
+                        engine::mob::MobCompaction::Optimized(config.mob_compaction_file_bytes_max)
+                    }
+                },
+                open_files_max: config.mob_open_files_max as usize,
+                cleaner_period: Duration::from_millis(config.mob_cleaner_period_ms),
+                min_age: Duration::from_millis(config.mob_min_age_ms),
+            },
             storage: storage_policies(config),
             ..engine::region::RegionOptions::default()
         },
@@ -231,6 +242,8 @@ pub(crate) fn chore_options(config: &Config, disk: &Disk) -> ChoreOptions {
         balancer_period: Duration::from_millis(config.balancer_period_ms),
         cleaner_period: Duration::from_millis(config.cleaner_period_ms),
         snapshot_period: Duration::from_millis(config.snapshot_cleaner_period_ms),
+        mob_period: Duration::from_millis(config.mob_cleaner_period_ms),
+        mob_min_age: Duration::from_millis(config.mob_min_age_ms),
         file_ttl: Duration::from_millis(config.archived_file_ttl_ms),
         log_ttl: Duration::from_millis(config.old_log_ttl_ms),
         space: disk.space.clone(),

@@ -3,8 +3,8 @@
 //! The options, ports and data directory are checked before anything is changed. An error message
 //! is a single line. Then the two roles, master and region server, start concurrently. Clients may
 //! connect while regions are being opened.
+#![deny(clippy::print_stdout, reason = "ends the server when the reader of its output has gone")]
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +13,13 @@ use std::time::Duration;
 use base::config::{Config, RootUri, Sources};
 use base::env::{Env, Listener};
 use cell::region::ServerName;
-use console::{Identity, LogLineCounter, Peers};
+use console::{Identity, Peers};
 use engine::recovery::other_servers_log_dirs;
 use master::store::MasterStore;
 use master::{Master, MasterParts};
-use os::Runtimes;
+use os::{Runtimes, service_manager};
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use tracing::{info, warn};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 use zk::Coordinator;
 use zk::coordinator::{Mode, publish};
 use zk::memory::MemoryCoordinator;
@@ -32,13 +30,16 @@ use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::direct::Direct;
 use crate::host::{Host, end_process, listen, pages_url, port_of};
-use crate::notify;
+use crate::logging;
+use crate::output::print_line;
 use crate::rest;
 use crate::second_level_cache;
 use crate::settings::{Limits, chore_options, on_damage, region_server_options};
 use crate::signals::Stop;
 use crate::sinks::{RoleMetrics, Sinks};
+use crate::thrift::{self, ThriftListener};
 use crate::tiers;
+use crate::watchdog::{Probe, Watchdog};
 
 /// If no write finishes for this long during a stop, the disk does not respond. The process then
 /// exits without completing the stop.
@@ -72,6 +73,7 @@ fn check_not_distributed(config: &Config) -> Result<(), String> {
 /// A process that runs roles: its options and threads.
 pub(crate) struct Process {
     pub(crate) env: Env,
+    pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) config: Config,
     pub(crate) sinks: Sinks,
     pub(crate) open_files_max: u64,
@@ -85,7 +87,7 @@ impl Process {
     pub(crate) fn start(arguments: &ServerArguments) -> Result<Process, String> {
         let config = load_config(arguments)?;
         let sinks = Sinks::load(&config, arguments.config.as_deref())?;
-        start_logging();
+        logging::start(&config)?;
         for warning in config.warnings() {
             warn!("{warning}");
         }
@@ -94,7 +96,8 @@ impl Process {
         let open_files_max = crate::limits::check(&config, cores)?;
         let runtimes = Runtimes::start(cores, cores.div_ceil(2))
             .map_err(|error| format!("cannot start threads: {error}"))?;
-        Ok(Process { env: os::env(Arc::new(runtimes)), config, sinks, open_files_max })
+        let runtimes = Arc::new(runtimes);
+        Ok(Process { env: os::env(runtimes.clone()), runtimes, config, sinks, open_files_max })
     }
 }
 
@@ -125,6 +128,7 @@ pub fn load_config(arguments: &ServerArguments) -> Result<Config, String> {
             "hbase.regionserver.info.bindAddress",
             "hbase.zookeeper.property.clientPortAddress",
             "hbase.rest.host",
+            "hbase.regionserver.thrift.ipaddress",
         ] {
             set(key, bind.to_string());
         }
@@ -151,16 +155,6 @@ fn require_site_file(dir: &Path) -> Result<(), String> {
     }
 }
 
-fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMPUS_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    tracing_subscriber::registry().with(filter).with(lines).with(LogLineCounter).init();
-}
-
 /// The listening sockets of a server, all bound before anything is changed.
 struct Listeners {
     master: Box<dyn Listener>,
@@ -169,6 +163,7 @@ struct Listeners {
     master_pages: Option<Box<dyn Listener>>,
     region_server_pages: Option<Box<dyn Listener>>,
     rest: Option<Box<dyn Listener>>,
+    thrift: Vec<ThriftListener>,
 }
 
 impl Listeners {
@@ -203,12 +198,13 @@ impl Listeners {
                 None => None,
             },
             rest: rest::bind(env, config).await?,
+            thrift: thrift::bind(env, config).await?,
         })
     }
 }
 
 async fn serve(process: Process) -> Result<(), String> {
-    let Process { env, config, sinks, open_files_max } = process;
+    let Process { env, runtimes, config, sinks, open_files_max } = process;
     let started = env.clock.monotonic();
     let limits = Limits::from_config(&config, open_files_max);
     let mut listeners = Listeners::bind(&env, &config).await?;
@@ -221,16 +217,25 @@ async fn serve(process: Process) -> Result<(), String> {
     let node = Node::start(&env, &config, &limits, &data, &listeners, &stop).await?;
     let addresses = Addresses::from_listeners(&listeners);
     let rest_listener = listeners.rest.take();
+    let thrift_listeners = std::mem::take(&mut listeners.thrift);
     let (servers, roles) = node.serve(&env, &config, &limits, listeners, &sinks);
     sinks.start(&env, roles);
     node.initialize().await?;
     rest::serve(&env, &config, open_files_max, (&node.coordinator, &node.names), rest_listener)?;
+    thrift::serve(&env, &config, open_files_max, (&node.coordinator, &node.names), thrift_listeners);
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     announce(&addresses, &limits, &config.root, env.clock.monotonic() - started);
-    notify::send_state(notify::READY);
+    service_manager::send_state(service_manager::READY);
+    let probes = vec![
+        Probe::Master(addresses.master),
+        Probe::RegionServer(addresses.region_server),
+        Probe::Meta(addresses.region_server),
+    ];
+    let watchdog = Watchdog::start(&env, runtimes, probes);
     let reason = stop_signal.wait().await;
-    notify::send_state(notify::STOPPING);
-    println!("stopping ({reason}): flushing memstores");
+    watchdog.enter_stop();
+    service_manager::send_state(service_manager::STOPPING);
+    print_line!("stopping ({reason}): flushing memstores");
     let finished_writes = || data.instruments.files.write_time.micros().count();
     let stopped = async {
         for server in servers {
@@ -444,6 +449,8 @@ struct Addresses {
     master_pages: Option<SocketAddr>,
     region_server_pages: Option<SocketAddr>,
     rest: Option<SocketAddr>,
+    /// The names of the Thrift services, and their addresses.
+    thrift: Vec<(&'static str, SocketAddr)>,
 }
 
 impl Addresses {
@@ -457,6 +464,7 @@ impl Addresses {
             master_pages: page(&listeners.master_pages),
             region_server_pages: page(&listeners.region_server_pages),
             rest: page(&listeners.rest),
+            thrift: listeners.thrift.iter().map(ThriftListener::name_and_address).collect(),
         }
     }
 }
@@ -465,20 +473,27 @@ fn announce(addresses: &Addresses, limits: &Limits, root: &RootUri, took: Durati
     let page = |address: Option<SocketAddr>| {
         address.map_or(String::new(), |address| format!("page http://{address}/"))
     };
-    println!("grampus {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
-    println!("  data       {root} (every acknowledged write is on disk)");
-    println!("  memory     {}", limits.memory);
-    println!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
-    println!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
-    println!("  ZooKeeper  {:<22} (for clients that connect through ZooKeeper)", addresses.zookeeper);
+    print_line!("grampus {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
+    print_line!("  data       {root} (every acknowledged write is on disk)");
+    print_line!("  memory     {}", limits.memory);
+    print_line!("  master     {:<22} {}", addresses.master, page(addresses.master_pages));
+    print_line!("  regions    {:<22} {}", addresses.region_server, page(addresses.region_server_pages));
+    print_line!("  ZooKeeper  {:<22} (for clients that connect through ZooKeeper)", addresses.zookeeper);
     if let Some(rest) = addresses.rest {
-        println!("  REST       http://{rest}/");
+        print_line!("  REST       http://{rest}/");
     }
+    for (name, address) in &addresses.thrift {
+        print_line!("  {name}   {address}");
+    }
+    let thrift = addresses.thrift.iter().map(|(_, address)| Some(*address));
     if [Some(addresses.region_server), addresses.rest]
-        .iter()
+        .into_iter()
+        .chain(thrift)
         .flatten()
         .any(|address| !address.ip().is_loopback())
     {
-        println!("  WARNING: no authentication; every client that can reach these ports can read and write.");
+        print_line!(
+            "  WARNING: no authentication; every client that can reach these ports can read and write."
+        );
     }
 }

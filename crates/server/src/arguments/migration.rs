@@ -1,4 +1,4 @@
-//! Options of `grampus adopt` and `grampus release`.
+//! Options of `grampus adopt`, `grampus release` and `grampus fsck`.
 
 use std::path::PathBuf;
 
@@ -53,6 +53,26 @@ pub struct ReleaseArguments {
     /// Version of HBase that will start on the directory: 2.5, 2.6 or 3.0
     #[arg(long, value_name = "VERSION")]
     pub to: String,
+    /// Where the options come from.
+    #[command(flatten)]
+    pub place: PlaceArguments,
+}
+
+/// Options of `fsck`.
+///
+/// Exit status: 0 nothing is wrong; 1 failure; 2 usage error; 3 the directory cannot be checked; 4
+/// something is wrong.
+#[derive(Debug, Args)]
+pub struct FsckArguments {
+    /// Root directory of Grampus or HBase: a local directory, or hdfs://HOST:PORT/PATH
+    #[arg(value_name = "DIR")]
+    pub dir: String,
+    /// Read only the trailers, the file info and the index roots of store files, not their cells
+    #[arg(long)]
+    pub quick: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     /// Where the options come from.
     #[command(flatten)]
     pub place: PlaceArguments,

@@ -1,6 +1,8 @@
-//! Options of `grampus hfile` and `grampus wal`.
+//! Options of `grampus hfile`, `grampus wal` and `grampus snapshot`.
 
 use clap::Args;
+
+use super::PlaceArguments;
 
 /// Options of `grampus hfile`: those of HBase's `HFilePrettyPrinter`.
 #[derive(Debug, Args)]
@@ -83,4 +85,40 @@ pub struct WalArguments {
     /// Logs to print: paths or file: URIs
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
+}
+
+/// Options of `grampus snapshot`: those of HBase's `SnapshotInfo`, which may be written with one
+/// dash.
+///
+/// Exit status: 0 success; 1 failure, or there is no such snapshot; 2 usage error.
+#[derive(Debug, Args)]
+pub struct SnapshotArguments {
+    /// Root directory of Grampus or HBase, or target of an ExportSnapshot: a local directory, or
+    /// hdfs://HOST:PORT/PATH
+    #[arg(value_name = "DIR", required_unless_present = "remote_dir")]
+    pub dir: Option<String>,
+    /// The same as DIR
+    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
+    pub remote_dir: Option<String>,
+    /// List all snapshots; the default without --snapshot
+    #[arg(long)]
+    pub list_snapshots: bool,
+    /// Print this snapshot
+    #[arg(long, value_name = "NAME")]
+    pub snapshot: Option<String>,
+    /// Print the size and state of each file
+    #[arg(long, requires = "snapshot")]
+    pub files: bool,
+    /// Print the number and size of the files, and how much is shared with the table
+    #[arg(long, requires = "snapshot")]
+    pub stats: bool,
+    /// Print the attributes of the table
+    #[arg(long, requires = "snapshot")]
+    pub schema: bool,
+    /// Print sizes in bytes
+    #[arg(long, requires = "snapshot")]
+    pub size_in_bytes: bool,
+    /// Where the options come from.
+    #[command(flatten)]
+    pub place: PlaceArguments,
 }

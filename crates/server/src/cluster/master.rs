@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::env::Listener;
 use cell::region::ServerName;
 use console::{Identity, Peers, StandbyPages};
+use os::service_manager;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::{Candidate, MasterOptions, Member, SeenMaster};
 use rpc::Service;
@@ -16,10 +17,11 @@ use super::session;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
-use crate::notify;
+use crate::output::print_line;
 use crate::settings::{Limits, chore_options, on_damage};
 use crate::signals::Stop;
 use crate::standalone::Process;
+use crate::watchdog::{Probe, Watchdog};
 
 /// Runs a master until a stop is requested.
 ///
@@ -31,7 +33,7 @@ pub fn run(arguments: &ServerArguments) -> Result<(), String> {
 }
 
 async fn serve(process: Process) -> Result<(), String> {
-    let Process { env, config, sinks, open_files_max } = process;
+    let Process { env, runtimes, config, sinks, open_files_max } = process;
     let limits = Limits::from_config(&config, open_files_max);
     let listener = listen(&env, config.master_address, config.master_port, "hbase.master.port").await?;
     let page_listener = match config.master_info_port {
@@ -39,6 +41,7 @@ async fn serve(process: Process) -> Result<(), String> {
         None => None,
     };
     let name = server_name(&env, config.master_host.as_deref(), &*listener);
+    let address = listener.local_addr();
     let info_port = port_of(page_listener.as_deref());
     let names = session::names(&config);
     let ensemble = session::open(&env, &config).await?;
@@ -87,12 +90,14 @@ async fn serve(process: Process) -> Result<(), String> {
     let rpc = host.rpc_server("Master", &name.host, services, None);
     rpc.serve(listener);
 
-    println!("grampus {} master {name} waits for its election", env!("CARGO_PKG_VERSION"));
-    notify::send_state(notify::READY);
+    print_line!("grampus {} master {name} waits for its election", env!("CARGO_PKG_VERSION"));
+    service_manager::send_state(service_manager::READY);
+    let watchdog = Watchdog::start(&env, runtimes, vec![Probe::Master(address)]);
     let elected = tokio::select! {
         elected = candidate.win() => elected,
         reason = &mut stop_reason => {
-            println!("stopping ({reason})");
+            watchdog.enter_stop();
+            print_line!("stopping ({reason})");
             candidate.resign().await;
             ensemble.close().await;
             return Ok(());
@@ -123,21 +128,22 @@ async fn serve(process: Process) -> Result<(), String> {
         initialized = running.master().initialize() => Some(initialized),
         // Without region servers, the initialization does not end.
         reason = &mut stop_reason => {
-            println!("stopping ({reason})");
+            print_line!("stopping ({reason})");
             None
         }
     };
     if let Some(initialized) = initialized {
         initialized.map_err(|error| format!("cannot start: {error}"))?;
         let took = env.clock.monotonic() - started;
-        println!(
+        print_line!(
             "grampus {} master {name} is active after {} ms",
             env!("CARGO_PKG_VERSION"),
             took.as_millis()
         );
-        println!("stopping ({})", stop_reason.await);
+        print_line!("stopping ({})", stop_reason.await);
     }
-    notify::send_state(notify::STOPPING);
+    watchdog.enter_stop();
+    service_manager::send_state(service_manager::STOPPING);
     rpc.stop().await;
     let closed = running.close().await;
     candidate.resign().await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::env::{Env, Listener};
 use cell::region::ServerName;
 use console::{Identity, Peers};
+use os::service_manager;
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use roles::Member;
 use roles::member::wait_for_cluster;
@@ -19,10 +20,11 @@ use crate::address::advertised_host;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
-use crate::notify;
+use crate::output::print_line;
 use crate::settings::{Limits, region_server_options};
 use crate::signals::Stop;
 use crate::standalone::Process;
+use crate::watchdog::{Probe, Watchdog};
 
 /// Runs a region server until a stop is requested.
 ///
@@ -34,7 +36,7 @@ pub fn run(arguments: &ServerArguments) -> Result<(), String> {
 }
 
 async fn serve(process: Process) -> Result<(), String> {
-    let Process { env, config, sinks, open_files_max } = process;
+    let Process { env, runtimes, config, sinks, open_files_max } = process;
     let started = env.clock.monotonic();
     let limits = Limits::from_config(&config, open_files_max);
     let (address, port) = (config.region_server_address, config.region_server_port);
@@ -47,6 +49,7 @@ async fn serve(process: Process) -> Result<(), String> {
         None => None,
     };
     let rest_listener = crate::rest::bind(&env, &config).await?;
+    let thrift_listeners = crate::thrift::bind(&env, &config).await?;
     let name = server_name(&env, config.region_server_host.as_deref(), &*listener);
     let names = session::names(&config);
     let ensemble = session::open(&env, &config).await?;
@@ -115,23 +118,27 @@ async fn serve(process: Process) -> Result<(), String> {
         accepts_internal_calls: true,
     };
     let rpc = host.region_server_rpc(&server);
+    let own_address = listener.local_addr();
     rpc.serve(listener);
     let metrics = host.serve_region_server_pages(&server, &rpc, page_listener);
     drop(host);
     server.report_fatal_errors_to(master.clone());
     server.join(master);
     crate::rest::serve(&env, &config, open_files_max, (&coordinator, &names), rest_listener)?;
+    crate::thrift::serve(&env, &config, open_files_max, (&coordinator, &names), thrift_listeners);
     sinks.start(&env, vec![("RegionServer", metrics)]);
     let on_shutdown = stop.clone();
     stop_with_cluster(&env, coordinator, &names, Arc::new(move |why| on_shutdown.request(why)));
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
-    println!("grampus {} region server {name} is ready after {} ms", env!("CARGO_PKG_VERSION"), {
+    print_line!("grampus {} region server {name} is ready after {} ms", env!("CARGO_PKG_VERSION"), {
         (env.clock.monotonic() - started).as_millis()
     });
-    notify::send_state(notify::READY);
+    service_manager::send_state(service_manager::READY);
+    let watchdog = Watchdog::start(&env, runtimes, vec![Probe::RegionServer(own_address)]);
     let reason = stop_signal.wait().await;
-    notify::send_state(notify::STOPPING);
-    println!("stopping ({reason}): flushing memstores");
+    watchdog.enter_stop();
+    service_manager::send_state(service_manager::STOPPING);
+    print_line!("stopping ({reason}): flushing memstores");
     server.flush_while_serving().await;
     let stopped = server.stop().await;
     rpc.stop().await;

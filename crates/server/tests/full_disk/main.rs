@@ -6,6 +6,8 @@
 //! acknowledged write may be missing: not while the disk is full, not after `kill -9` and a start
 //! on the full disk, and not when there is space again. Writes must resume without a restart.
 //!
+//! If the full disk is a tier and the next tier has space, no write is refused at all.
+//!
 //! The tests mount file systems, which needs privileges. Without them the tests print a note and
 //! pass. Environment variables:
 //!
@@ -25,6 +27,7 @@ mod network;
 mod server;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use base::env::{Env, TaskClass};
@@ -43,6 +46,10 @@ use crate::server::Server;
 const POINTS: u64 = 3;
 /// A disk that memstores, logs and flushed files fill quickly.
 const MIB: u64 = 64;
+/// A root directory that is also a tier: half of it is kept, and is enough for a reserve and logs.
+const ROOT_MIB: u64 = 192;
+/// Rows of about 15 KB: with their log, 210 MB.
+const ROWS_BEYOND_TIER: u64 = 7_000;
 /// Maximum time between freeing space and a successful write.
 const RESUMES_WITHIN: Duration = Duration::from_secs(15);
 const SETTINGS: [&str; 3] = [
@@ -65,6 +72,9 @@ struct World {
     env: Env,
     choices: RandomChoices,
     disk: Disk,
+    /// The server's root directory.
+    data: PathBuf,
+    settings: Vec<String>,
     ledger: Ledger,
     reads: Vec<Duration>,
     refusals: u64,
@@ -107,8 +117,26 @@ struct Clients {
 }
 
 impl World {
+    /// A world whose server has everything on `disk`.
+    fn new(env: Env, disk: Disk) -> World {
+        World {
+            choices: RandomChoices::new(number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1)),
+            env,
+            data: disk.join("data"),
+            disk,
+            settings: SETTINGS.map(str::to_owned).to_vec(),
+            ledger: Ledger::default(),
+            reads: Vec::new(),
+            refusals: 0,
+            deletes: 0,
+            restarts: 0,
+            resumed: Duration::ZERO,
+        }
+    }
+
     async fn start(&self) -> (Server, Clients) {
-        let mut server = Server::start(&self.disk.join("data"), &self.disk.outside("log"), &SETTINGS);
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        let mut server = Server::start(&self.data, &self.disk.outside("log"), &settings);
         let zookeeper = server.ready(&self.env).await;
         let (writer, reader) = (connect(&self.env, &zookeeper, 1), connect(&self.env, &zookeeper, 8));
         (server, Clients { writer, reader })
@@ -182,9 +210,46 @@ impl World {
         }
     }
 
+    fn use_tiers(&mut self, tiers: &str) {
+        self.settings.push(format!("grampus.tiers={tiers}"));
+        // A split would refuse a write for a moment.
+        let policy = "org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy";
+        self.settings.push(format!("hbase.regionserver.region.split.policy={policy}"));
+    }
+
+    /// Writes more than the first tier holds, with a kill on the way. No write may be refused. At
+    /// the end the server is killed.
+    async fn write_beyond_first_tier(&mut self, filled_by_other_program: bool) {
+        let (mut server, mut clients) = self.start().await;
+        let table = TableDescriptor::new(table_name()).with_family(FamilyDescriptor::new("f"));
+        clients.reader.admin().create_table(&table, &[]).await.unwrap();
+        let mut table = clients.writer.table(table_name());
+        for nth in 0..ROWS_BEYOND_TIER {
+            if filled_by_other_program && nth == ROWS_BEYOND_TIER / 3 {
+                self.disk.fill(0);
+            }
+            if nth == ROWS_BEYOND_TIER * 2 / 3 {
+                server.kill();
+                (server, clients) = self.start().await;
+                table = clients.writer.table(table_name());
+                self.check(&table, "after a start with a full tier").await;
+            }
+            assert!(self.put(&table).await, "write {nth} was refused; {}", server.log_tail());
+        }
+        self.check(&table, "while the tier is full").await;
+        self.read(&table).await;
+        server.kill();
+    }
+
+    async fn start_and_check(&self, when: &str) {
+        let (mut server, clients) = self.start().await;
+        self.check(&clients.reader.table(table_name()), when).await;
+        server.kill();
+    }
+
     /// Fills the disk once and checks the consequences.
     async fn cycle(&mut self) {
-        let _ = std::fs::remove_dir_all(self.disk.join("data"));
+        let _ = std::fs::remove_dir_all(&self.data);
         self.ledger = Ledger::default();
         let (mut server, mut clients) = self.start().await;
         let admin = clients.reader.admin();
@@ -234,32 +299,20 @@ impl World {
         self.resumed = self.resumed.max(begun.elapsed());
         self.check(&reads, "when there is room again").await;
         server.kill();
-        let (mut server, clients) = self.start().await;
-        self.check(&clients.reader.table(table_name()), "after the last start").await;
-        server.kill();
+        self.start_and_check("after the last start").await;
     }
 }
 
+/// Mounts a small file system, or prints why it cannot.
+fn mount(name: &str, kind: Kind, mib: u64) -> Option<Disk> {
+    let mounted = Disk::mount(name, kind, mib);
+    mounted.inspect_err(|reason| println!("skipped: a file system cannot be mounted here ({reason})")).ok()
+}
+
 fn full_disks(kind: Kind, points: u64) {
-    let disk = match Disk::mount("full", kind, MIB) {
-        Ok(disk) => disk,
-        Err(reason) => {
-            println!("skipped: a file system cannot be mounted here ({reason})");
-            return;
-        }
-    };
+    let Some(disk) = mount("full", kind, MIB) else { return };
     on_a_runtime(async |env| {
-        let mut world = World {
-            choices: RandomChoices::new(number_of("GRAMPUS_FULL_DISK_SEED").unwrap_or(1)),
-            env,
-            disk,
-            ledger: Ledger::default(),
-            reads: Vec::new(),
-            refusals: 0,
-            deletes: 0,
-            restarts: 0,
-            resumed: Duration::ZERO,
-        };
+        let mut world = World::new(env, disk);
         let begun = Instant::now();
         for point in 0..points {
             world.cycle().await;
@@ -295,4 +348,46 @@ fn no_acknowledged_write_is_lost_on_a_full_ext4() {
         Some(points) => full_disks(Kind::Ext4, points),
         None => println!("skipped: runs with GRAMPUS_FULL_DISK_POINTS only"),
     }
+}
+
+/// The first tier is a real disk that fills up, by the server's writes and by another program's.
+#[test]
+fn writes_continue_on_the_next_tier_when_one_is_full() {
+    let Some(disk) = mount("tier", Kind::Tmpfs, MIB) else { return };
+    on_a_runtime(async |env| {
+        let (fast, slow) = (disk.join("fast"), disk.outside("slow"));
+        let mut world = World::new(env, disk);
+        world.data = world.disk.outside("data");
+        world.use_tiers(&format!("fast ssd {}; slow hdd {}", fast.display(), slow.display()));
+        world.write_beyond_first_tier(true).await;
+        assert!(size_of(&fast) > 0 && size_of(&slow) > MIB << 20, "the data is on both tiers");
+        world.disk.free_all();
+        world.start_and_check("after the last start").await;
+    });
+}
+
+/// The first tier is also the root directory, which keeps space for names.
+#[test]
+fn writes_continue_on_the_next_tier_when_the_root_is_full() {
+    let Some(disk) = mount("root", Kind::Tmpfs, ROOT_MIB) else { return };
+    on_a_runtime(async |env| {
+        let slow = disk.outside("slow");
+        let mut world = World::new(env, disk);
+        world.use_tiers(&format!("fast ssd root; slow hdd {}", slow.display()));
+        world.write_beyond_first_tier(false).await;
+        assert!(size_of(&world.data) > 16 << 20, "the root directory has data too");
+        assert!(size_of(&slow) > MIB << 20, "most data is on the next tier");
+        world.start_and_check("after the last start").await;
+    });
+}
+
+/// The size of all files below a directory, in bytes.
+fn size_of(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            found if found.is_dir() => size_of(&entry.path()),
+            found => found.len(),
+        })
+        .sum()
 }

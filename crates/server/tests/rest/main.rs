@@ -113,6 +113,23 @@ fn a_gateway_serves_another_process() {
     assert_eq!(failed.status, 200, "the gateway survives the end of the cluster");
 }
 
+/// HBase's `RemoteHTable` compares names of headers exactly.
+#[test]
+fn names_of_headers_are_written_as_by_hbase() {
+    let dir = TempDir::new();
+    let (_server, port) = serve(&dir, &[]);
+    let mut connection = Connection::open(port);
+    create_table(&mut connection);
+    assert_eq!(put(&mut connection, "r", b"value"), 200);
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let head = "GET /t/r/f:a HTTP/1.1\r\nHost: localhost\r\nAccept: application/octet-stream\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let lines: Vec<String> = BufReader::new(stream).lines().map_while(Result::ok).collect();
+    for name in ["X-Timestamp: ", "Content-Type: "] {
+        assert!(lines.iter().any(|line| line.starts_with(name)), "{name} in {lines:?}");
+    }
+}
+
 #[test]
 fn the_examples_of_the_documentation_work() {
     let dir = TempDir::new();
@@ -252,6 +269,24 @@ fn slow_clients_and_many_scanners_do_not_affect_others() {
     let open = ids.iter().filter(|id| honest.get(&format!("/t/{id}")).status == 200).count();
     assert_eq!(open, 5);
     drop(slow);
+}
+
+#[test]
+fn silent_connections_make_room_for_new_ones() {
+    let dir = TempDir::new();
+    let (_server, port) = serve(&dir, &["grampus.rest.connections.max=20"]);
+    let mut honest = Connection::open(port);
+    create_table(&mut honest);
+    let mut silent: Vec<Connection> = Vec::new();
+    for _ in 0..60 {
+        let mut connection = Connection::open(port);
+        connection.send(b"GET /t/r HTTP/1.1\r\nHost: loc");
+        silent.push(connection);
+        assert_eq!(put(&mut honest, "r", b"v"), 200, "the active connection stays");
+    }
+    assert_eq!(Connection::open(port).get("/t/r").status, 200, "a new client is served");
+    // All but 18 made room for others.
+    assert!(silent[..42].iter_mut().all(Connection::is_closed));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use tracing::{error, info, warn};
 use crate::entry::CELLS_LEN_MAX;
 use crate::group_delay::GroupDelay;
 use crate::header::Previous;
-use crate::housekeeper::Job;
+use crate::housekeeper::{self, Job};
 use crate::key::KEY_LEN_MAX;
 use crate::mark::Salt;
 use crate::name::LogName;
@@ -503,7 +503,8 @@ fn is_full(error: &fs::Error) -> bool {
     matches!(error, fs::Error::NoSpace { .. })
 }
 
-/// Creates the next file. An error includes the file's path, because the file may exist.
+/// Creates the next file. Leaves full disks while another disk has space. An error includes the
+/// file's path, because the file may exist.
 async fn create(
     env: &Env,
     fs: &dyn FileSystem,
@@ -511,12 +512,20 @@ async fn create(
     file_number: &mut u64,
     previous: Previous,
 ) -> std::result::Result<Segment, (FilePath, fs::Error)> {
-    let number = env.clock.now_ms().max(*file_number + 1);
-    *file_number = number;
-    let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
-    let path = options.dir.join(&name.to_string());
-    let mut salt = Salt([0; 8]);
-    env.random.fill(&mut salt.0);
-    let made = Segment::create(fs, &path, salt, number, previous, env.clock.monotonic()).await;
-    made.map_err(|error| (path, error))
+    loop {
+        let number = env.clock.now_ms().max(*file_number + 1);
+        *file_number = number;
+        let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
+        let path = options.dir.join(&name.to_string());
+        let mut salt = Salt([0; 8]);
+        env.random.fill(&mut salt.0);
+        let created = Segment::create(fs, &path, salt, number, previous, env.clock.monotonic()).await;
+        match created {
+            Err(fs::Error::VolumeFull { .. }) => {
+                info!(%path, "the disk of a new log file is full; creating it on another one");
+                housekeeper::discard(fs, &path).await;
+            }
+            other => return other.map_err(|error| (path, error)),
+        }
+    }
 }

@@ -61,11 +61,7 @@ impl Housekeeper {
                     self.archive(unneeded).await;
                 }
                 Job::Archive(paths) => self.archive(paths).await,
-                Job::Discard(path) => {
-                    if let Err(error) = self.fs.delete(&path).await {
-                        warn!(%path, %error, "cannot remove a log that was only partly created");
-                    }
-                }
+                Job::Discard(path) => discard(&*self.fs, &path).await,
                 Job::MoveTo(path, dir) => drop(self.destinations.insert(path, dir)),
                 Job::Record => self.record_logs().await,
                 // The caller may have stopped waiting.
@@ -144,5 +140,13 @@ impl Housekeeper {
             self.fs.sync_dir(&parent.parent()).await?;
         }
         Ok(())
+    }
+}
+
+/// Removes a log that was only partly created. If that fails, the log has no entries, and recovery
+/// skips it.
+pub(crate) async fn discard(fs: &dyn FileSystem, path: &FilePath) {
+    if let Err(error) = fs.delete(path).await {
+        warn!(%path, %error, "cannot remove a log that was only partly created");
     }
 }

@@ -240,6 +240,29 @@ async fn any_number_of_full_disks_costs_no_edit() {
     assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 1);
 }
 
+/// The first file may be on a full disk too, and so may its replacement.
+#[tokio::test(start_paused = true)]
+async fn a_log_is_created_on_another_disk_if_its_disk_is_full() {
+    for operation in [Operation::Append, Operation::Sync] {
+        let env = testing::env(5);
+        let memory = MemoryFs::new();
+        let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        disk.add(Rule::new(Fault::VolumeFull).on(operation).times(3));
+        let (log, fatal) = start(&env, Arc::new(disk.clone()), options()).await;
+        assert_eq!(disk.faults(), 3);
+        disk.add(Rule::new(Fault::VolumeFull).on(operation).times(3));
+        log.roll().await.unwrap();
+        assert_eq!((disk.faults(), fatal.count()), (6, 0));
+        let acks = Acks::new();
+        log.append(edit(&region_name(1), 1, b"value", &acks));
+        acks.wait(1).await;
+        log.close().await;
+        assert_eq!(acks.committed(), [1]);
+        let paths = logs(&memory, "WALs/s").await;
+        assert_eq!(paths.len(), 1, "no file of a full disk remains: {paths:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_zeros_are_written_before_a_long_group() {
     let env = testing::env(5);

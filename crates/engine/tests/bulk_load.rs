@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::common::camera::{Camera, SkippedSyncs};
+use crate::common::model::VisibleCell;
+use crate::common::world::{
+    Opened, below, difference, open, open_regions, options, region_info, run, scan, table,
+};
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
 use bytes::Bytes;
@@ -15,9 +18,6 @@ use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::schema::{BlockEncoding, Compression};
 use cell::{CellOrder, KeyValue};
-use common::camera::{Camera, SkippedSyncs};
-use common::model::VisibleCell;
-use common::world::{Opened, below, difference, open, open_regions, options, region_info, run, scan, table};
 use engine::region::{BulkFile, BulkLoad, BulkSource, CompactionKind, MovableFile, RegionOptions};
 use engine::{Error, Opening, Region, RegionServices};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};

@@ -3,16 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{Opened, open_table, options, run};
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::query::Get;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use common::world::{Opened, open_table, options, run};
 use engine::Region;
 use engine::caching::Caching;
 use engine::region::{CompactionKind, RegionOptions};

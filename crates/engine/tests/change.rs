@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::world::{Opened, open, options, run, scan};
 use base::env::{Env, TaskClass};
 use cell::cell::CellType;
 use cell::condition::{ColumnTest, Condition, Test};
@@ -15,7 +14,6 @@ use cell::filter::{CompareOp, Filter};
 use cell::mutation::{Durability, Mutation};
 use cell::query::TimeRange;
 use cell::{KeyValue, LATEST_TIMESTAMP, tags};
-use common::world::{Opened, open, options, run, scan};
 use engine::region::{Changed, RegionOptions};
 use engine::{Error, Region};
 use fs::memory::MemoryFs;

@@ -9,12 +9,13 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::camera::{Camera, SkippedSyncs};
+use crate::common::model::{Model, VisibleCell};
+use crate::common::world::{Opened, below, difference, open_table, options, region_info, run, scan, table};
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
 use bytes::Bytes;
@@ -22,9 +23,6 @@ use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use common::camera::{Camera, SkippedSyncs};
-use common::model::{Model, VisibleCell};
-use common::world::{Opened, below, difference, open_table, options, region_info, run, scan, table};
 use engine::Region;
 use engine::region::{CompactionKind, RegionOptions};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};

@@ -3,17 +3,15 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{open_table, options, region_info, run, scan};
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get};
 use cell::schema::{BloomType, Compression, FamilyDescriptor, TableDescriptor, TableName};
-use common::world::{open_table, options, region_info, run, scan};
 use engine::Region;
 use engine::region::CompactionKind;
 use fs::memory::MemoryFs;

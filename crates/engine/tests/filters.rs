@@ -6,10 +6,9 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{Opened, open_table, options, run};
 use bytes::Bytes;
 use cell::cell::CellType;
 use cell::filter::{
@@ -20,7 +19,6 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{Cell, KeyValue};
-use common::world::{Opened, open_table, options, run};
 use engine::Error;
 use fs::memory::MemoryFs;
 

@@ -4,18 +4,16 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::world::{open, options, region_info, run, scan, services, table};
 use base::env::Env;
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
-use common::world::{open, options, region_info, run, scan, services, table};
 use engine::budget::MemstoreBudget;
 use engine::region::CompactionKind;
 use engine::replay::NoEntries;

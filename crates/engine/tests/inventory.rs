@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{Opened, open, options, region_info, run, scan, table};
 use base::env::Env;
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
-use common::world::{Opened, open, options, region_info, run, scan, table};
 use engine::region::CompactionKind;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;

@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{Opened, open_table, options, run};
 use bytes::Bytes;
 use cell::cell::CellType;
 use cell::filter::Filter;
@@ -14,7 +13,6 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{Cell, KeyValue};
-use common::world::{Opened, open_table, options, run};
 use engine::Region;
 use engine::scanner::{CellList, Limits, ResultEnd, ResultSink, drive};
 use fs::FileSystem;

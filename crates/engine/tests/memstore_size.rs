@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::world::{open, options, run};
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::world::{open, options, run};
 use engine::region::{CompactionKind, RegionOptions};
 use fs::memory::MemoryFs;
 

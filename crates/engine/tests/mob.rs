@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::world::{Opened, open_table, options, region_info, run};
 use base::env::Env;
 use cell::cell::CellType;
 use cell::condition::{ColumnTest, Condition, Test};
@@ -16,7 +15,6 @@ use cell::query::{CellSelection, Get, MobReads, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, tags};
-use common::world::{Opened, open_table, options, region_info, run};
 use engine::Region;
 use engine::mob::{FileRefs, MobCompaction, MobOptions, MobReference, is_reference};
 use engine::region::{CompactionKind, RegionOptions};

@@ -6,19 +6,20 @@
 //! the total number of steps, `GRAMPUS_MODEL_SEED` the seed. Example of a long run:
 //!
 //! ```text
-//! GRAMPUS_MODEL_STEPS=1000000 GRAMPUS_MODEL_SEED=1 cargo test -p engine --test model
+//! GRAMPUS_MODEL_STEPS=1000000 GRAMPUS_MODEL_SEED=1 cargo test -p engine model::
 //! ```
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
 #[path = "../../analytics/tests/common/columns.rs"]
 mod columns;
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::model::{Model, ModelCell, VisibleCell};
+use crate::common::rules::{ModelRead, in_order};
+use crate::common::world::{self, Opened, difference, open_table, options, visible_cell};
 use base::env::Env;
 use bytes::Bytes;
 use cell::cell::CellType;
@@ -28,9 +29,6 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, FamilyColumns, Get, Scan, TimeRange};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::model::{Model, ModelCell, VisibleCell};
-use common::rules::{ModelRead, in_order};
-use common::world::{self, Opened, difference, open_table, options, visible_cell};
 use engine::compaction::{SelectionRequest, Settings, SiteSettings};
 use engine::region::{RegionOptions, Unthrottled};
 use fs::memory::MemoryFs;

@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::common::model::VisibleCell;
+use crate::common::world::{Opened, open, open_table, options, region_info, run, scan, table};
 use base::BoxFuture;
 use base::env::{Clock, Env};
 use bytes::Bytes;
@@ -16,8 +16,6 @@ use cell::cell::CellType;
 use cell::mutation::{Durability, Mutation};
 use cell::query::{CellSelection, Get, MultiGet, Scan};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::model::VisibleCell;
-use common::world::{Opened, open, open_table, options, region_info, run, scan, table};
 use engine::region::{CompactionKind, Flushed, RegionOptions, RegionState};
 use engine::scanner::{CellList, Limits, drive};
 use engine::{Error, Region};
@@ -110,7 +108,7 @@ fn rows_of_other_regions_are_rejected() {
         let opened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
         let mut info = region_info();
         (info.start_key, info.end_key) = ("c".into(), "g".into());
-        let services = common::world::services(&env, Arc::new(memory), opened.log.clone(), options());
+        let services = crate::common::world::services(&env, Arc::new(memory), opened.log.clone(), options());
         let entries = Box::new(engine::replay::NoEntries);
         let opening = engine::Opening { info, table: Arc::new(table()), entries };
         let region = Region::open(services, opening).await.unwrap();
@@ -547,7 +545,7 @@ fn requests_are_executed_by_the_chores() {
         let (env, memory) = (base::testing::env(7), MemoryFs::new());
         let first = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
         let options = RegionOptions { flush_bytes: 16 << 10, ..options() };
-        let mut services = common::world::services(&env, Arc::new(memory), first.log.clone(), options);
+        let mut services = crate::common::world::services(&env, Arc::new(memory), first.log.clone(), options);
         services.maintenance = Arc::new(engine::chores::Chores::new(env.clone()));
         let mut info = region_info();
         info.region_id += 1;

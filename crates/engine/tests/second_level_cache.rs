@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::world::{Regions, open_regions, options, region_info};
 use base::env::Env;
 use base::testing;
 use cell::KeyValue;
@@ -14,7 +13,6 @@ use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use common::world::{Regions, open_regions, options, region_info};
 use engine::region::CompactionKind;
 use engine::replay::NoEntries;
 use engine::scanner::BlockLoader;

@@ -4,10 +4,12 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::model::{Model, VisibleCell};
+use crate::common::world::{
+    Regions, below, difference, open_regions, options, region_info, run, scan, table, visible_cell,
+};
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
 use bytes::Bytes;
@@ -17,10 +19,6 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get, Scan};
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use common::model::{Model, VisibleCell};
-use common::world::{
-    Regions, below, difference, open_regions, options, region_info, run, scan, table, visible_cell,
-};
 use engine::region::{CompactionKind, RegionOptions, SplitOptions};
 use engine::replay::NoEntries;
 use engine::scanner::{CellList, Limits, Stopped, drive};

@@ -7,16 +7,14 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A panic is how a test fails; vectors are read from disk.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::model::VisibleCell;
+use crate::common::world::{open_regions, options, run, scan};
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use common::model::VisibleCell;
-use common::world::{open_regions, options, run, scan};
 use engine::region::CompactionKind;
 use engine::split;
 use fs::FilePath;

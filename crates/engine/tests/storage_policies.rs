@@ -3,20 +3,18 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::world::{Opened, open_table, options, region_info};
 use base::BoxFuture;
 use base::env::Env;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::world::{Opened, open_table, options, region_info};
 use engine::region::{CompactionKind, RegionOptions, StoragePolicies};
 use fs::{FilePath, FileSystem, PolicyCounts};
 use hdfs::simulated::{

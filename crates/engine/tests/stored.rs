@@ -2,18 +2,18 @@
 
 #![allow(clippy::unwrap_used)] // A panic is how a test fails.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::common::world::{
+    Opened, below, open, open_table, options, region_info, run, scan, table, visible_cell,
+};
 use base::env::Env;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use cell::query::{CellSelection, Scan};
 use cell::schema::FamilyDescriptor;
 use cell::{KeyValue, LATEST_TIMESTAMP};
-use common::world::{Opened, below, open, open_table, options, region_info, run, scan, table, visible_cell};
 use engine::region::CompactionKind;
 use engine::scanner::BlockLoader;
 use engine::stored::{StoredRegion, StoredRegions};

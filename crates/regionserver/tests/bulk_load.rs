@@ -1,8 +1,7 @@
 //! The calls of a bulk load: staging directories, answers, and loops of replicated loads.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::{World, run};
 use bytes::{Bytes, BytesMut};
 use cell::cell::CellType;
 use cell::{KeyValue, query};
@@ -11,7 +10,6 @@ use hfile::{Writer, WriterOptions};
 use prost::Message;
 use proto::bulk_load_h_file_request::FamilyPath;
 use proto::exception::class;
-use world::{World, run};
 
 async fn write_file(world: &World, path: &str, row: &str) {
     let path = FilePath::new(path);

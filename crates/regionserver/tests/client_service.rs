@@ -1,14 +1,12 @@
 //! `ClientService` behaves the same for a caller in the process and for one across the network.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::{World, run};
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use proto::exception::class;
 use regionserver::LocalCaller;
 use wire::service::{CellRequest, ClientService, Remote};
-use world::{World, run};
 
 fn put(region: &proto::RegionSpecifier, row: &'static str) -> CellRequest<proto::MutateRequest> {
     let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v");

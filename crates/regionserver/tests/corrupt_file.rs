@@ -1,8 +1,8 @@
 //! A store file with a corrupt block: only reads of that block fail, and the error names the file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::cells::{RawCell, block, mutation_by_block};
+use crate::world::{World, run};
 use bytes::Bytes;
 use cell::mutation::MutationKind;
 use cell::region::RegionInfo;
@@ -13,8 +13,6 @@ use layout::RootDir;
 use prost::Message;
 use proto::exception::JavaException;
 use rpc::Codec;
-use world::cells::{RawCell, block, mutation_by_block};
-use world::{World, run};
 
 const DO_NOT_RETRY: &str = "org.apache.hadoop.hbase.DoNotRetryIOException";
 const CORRUPT: &str = "org.apache.hadoop.hbase.io.hfile.CorruptHFileException";
@@ -109,7 +107,7 @@ fn compactions_do_not_change_a_corrupt_file() {
             put(&world, "r0001", format!("{round}").as_bytes()).await;
             region.flush().await.unwrap();
         }
-        world.env.clock.sleep(world::SECOND * 60).await;
+        world.env.clock.sleep(crate::world::SECOND * 60).await;
         let files = store_files(&world).await;
         assert!(files.contains(&file) && files.len() < 6, "{files:?}");
         assert_eq!(region.stores_to_compact(), [""; 0]);

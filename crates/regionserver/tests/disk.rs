@@ -2,10 +2,9 @@
 //! that ends in bounded time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{World, run};
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::cell::CellType;
@@ -13,7 +12,6 @@ use cell::mutation::Mutation;
 use engine::Error;
 use fs::faulty::{Fault, Operation, Rule};
 use regionserver::errors::java_exception;
-use world::{World, run};
 
 /// Longer than the server takes to detect the fault.
 const DETECTED_WITHIN: Duration = Duration::from_secs(3);

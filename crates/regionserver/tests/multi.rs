@@ -1,10 +1,9 @@
 //! Batches of actions: valid ones in an encoding that HBase's clients do not use, and long ones.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{World, run};
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::region::RegionInfo;
 use cell::schema::TableName;
@@ -13,7 +12,6 @@ use fs::faulty::Operation;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use proto::mutation_proto::MutationType;
-use world::{World, run};
 
 /// Encodes a length-delimited field.
 fn field(number: u32, bytes: &[u8]) -> Vec<u8> {

@@ -2,10 +2,10 @@
 //! all other rows must stay readable.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::sync::Arc;
 
+use crate::world::cells::{RawCell, block, condition_that_holds, mutation_by_block, mutation_by_message};
+use crate::world::{World, run};
 use bytes::Bytes;
 use cell::mutation::MutationKind;
 use cell::region::{RegionInfo, ServerName};
@@ -18,8 +18,6 @@ use layout::RootDir;
 use prost::Message;
 use proto::exception::JavaException;
 use rpc::Codec;
-use world::cells::{RawCell, block, condition_that_holds, mutation_by_block, mutation_by_message};
-use world::{World, run};
 
 const KINDS: [MutationKind; 4] =
     [MutationKind::Put, MutationKind::Delete, MutationKind::Increment, MutationKind::Append];
@@ -316,7 +314,7 @@ fn an_unreadable_cell_is_refused_with_the_reason() {
         }
         let whole_row = proto::MutationProto {
             row: Some("r".into()),
-            mutate_type: Some(world::cells::mutation_type(MutationKind::Delete)),
+            mutate_type: Some(crate::world::cells::mutation_type(MutationKind::Delete)),
             timestamp: Some((-5_i64).cast_unsigned()),
             ..Default::default()
         };

@@ -1,15 +1,13 @@
 //! Which logs a starting server takes over: those of dead servers, and no others.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::sync::Arc;
 
+use crate::world::{World, run, server_name, start_server};
 use cell::schema::FamilyDescriptor;
 use engine::recovery::other_servers_log_dirs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
-use world::{World, run, server_name, start_server};
 
 /// Names and sizes of the files in the log directory of a server.
 async fn logs(fs: &dyn FileSystem, dir: &FilePath) -> Vec<(String, u64)> {

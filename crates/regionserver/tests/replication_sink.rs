@@ -1,8 +1,7 @@
 //! `ReplicateWALEntry`: entries of another cluster's log are applied as that cluster applied them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::{World, run};
 use bytes::{Bytes, BytesMut};
 use cell::KeyValue;
 use cell::cell::CellType;
@@ -11,7 +10,6 @@ use cell::query::{CellSelection, Scan};
 use fs::{FilePath, FileSystem};
 use proto::exception::{JavaException, class};
 use regionserver::replication_sink;
-use world::{World, run};
 
 /// The id of the source.
 const SOURCE: proto::Uuid = proto::Uuid { least_sig_bits: 7, most_sig_bits: 9 };

@@ -1,13 +1,11 @@
 //! Repeated, reordered and late calls of a scanner get the same responses as from HBase 2.5.10.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::{World, run};
 use bytes::Bytes;
 use prost::Message;
 use proto::{Scan, ScanRequest, ScanResponse};
 use rpc::Codec;
-use world::{World, run};
 
 const OUT_OF_ORDER: &str = "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException";
 const UNKNOWN: &str = "org.apache.hadoop.hbase.UnknownScannerException";

@@ -1,18 +1,16 @@
 //! Writers while the disk of the files is slower than they are.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::world::{World, run};
 use base::env::TaskClass;
 use cell::cell::{CellType, KeyValue};
 use cell::mutation::Mutation;
 use cell::schema::FamilyDescriptor;
 use fs::faulty::{Fault, Operation, Rule};
 use fs::memory::MemoryFs;
-use world::{World, run};
 
 /// Bytes of each value.
 const VALUE_BYTES: usize = 16 << 10;

@@ -2,15 +2,13 @@
 //! blocks or the log.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{SECOND, World, run};
 use fs::faulty::{Fault, Operation, Rule};
 use regionserver::Admin;
 use regionserver::slow_log::CallPhase;
 use wire::service::AdminService;
-use world::{SECOND, World, run};
 
 fn is_about(time: Duration, expected: Duration) -> bool {
     time >= expected && time < expected + SECOND / 10

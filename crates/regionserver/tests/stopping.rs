@@ -1,13 +1,11 @@
 //! A region server that is stopped while the master orders it to close and open regions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
-
+use crate::world::{SECOND, World, run};
 use cell::region::RegionInfo;
 use fs::faulty::Operation;
 use regionserver::Admin;
 use wire::service::AdminService;
-use world::{SECOND, World, run};
 
 fn close_order(info: &RegionInfo, id: i64) -> proto::ExecuteProceduresRequest {
     let close = proto::CloseRegionRequest {

@@ -1,5 +1,4 @@
 //! A region server with one region, on a disk that can be slow or faulty, and a connection to it.
-#![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod cells;
 

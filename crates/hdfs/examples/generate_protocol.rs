@@ -1,4 +1,4 @@
-//! Regenerates the checked-in code from `proto/*.proto`: `cargo run -p hdfs --example generate`.
+//! Regenerates the checked-in code from `proto/*.proto`: `cargo run -p hdfs --example generate_protocol`.
 
 #[path = "../generate/mod.rs"]
 mod generate;

@@ -1,4 +1,5 @@
-//! Regenerates the checked-in code from `proto/*.proto`: `cargo run -p hdfs --example generate_protocol`.
+//! Regenerates the checked-in code from `proto/*.proto`:
+//! `cargo run -p hdfs --example generate_protocol`.
 
 #[path = "../generate/mod.rs"]
 mod generate;

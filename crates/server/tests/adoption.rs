@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Server, TempDir, grampus, run, text};
+use common::{Server, TempDir, free_offset, grampus, run, text};
 
 /// The exit code if something in the directory prevents the operation.
 const REFUSED: i32 = 3;
@@ -66,7 +66,8 @@ fn a_directory_is_checked_adopted_served_and_released() {
     let data = image(&dir);
     let before = tree(&data);
     // A server does not start on it, and names the command to use.
-    let refused = run(grampus().args(["start", "--port-offset", "9000", "--data"]).arg(&data));
+    let offset = free_offset().to_string();
+    let refused = run(grampus().args(["start", "--port-offset", &offset, "--data"]).arg(&data));
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("grampus adopt"), "{}", text(&refused.stderr));
     let shown = adopt(&data, &["--check"], 0);

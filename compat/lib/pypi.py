@@ -14,6 +14,8 @@ from javatools import TARGET, die
 # the same for all versions of Python.
 POSTGRES = "pgserver==0.1.4"
 WHEEL_PYTHON = "3.12"
+# The client for Thrift 1.
+HAPPYBASE = "happybase==1.3.0"
 
 
 def module_path(package):

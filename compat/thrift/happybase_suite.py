@@ -6,7 +6,6 @@ import sys
 
 import pypi
 
-HAPPYBASE = "happybase==1.3.0"
 PYTEST = "pytest==8.3.5"
 # The tests of pools start threads that contend for connections, and take some seconds.
 PATIENCE_S = 600
@@ -32,13 +31,13 @@ def runs_example(port):
     with open(PAGE, encoding="utf-8") as page:
         example = page.read().split("```python\n")[1].split("```")[0]
     example = example.replace('"localhost", 9090', f'"127.0.0.1", {port}')
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(pypi.module_path(HAPPYBASE))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(pypi.module_path(pypi.HAPPYBASE))}
     return subprocess.run([sys.executable, "-c", example], env=environment, timeout=PATIENCE_S).returncode == 0
 
 
 def _results(port, transport, compat):
-    source = pypi.source(HAPPYBASE)
-    path = [HERE, *pypi.module_path(HAPPYBASE), *pypi.module_path(PYTEST)]
+    source = pypi.source(pypi.HAPPYBASE)
+    path = [HERE, *pypi.module_path(pypi.HAPPYBASE), *pypi.module_path(PYTEST)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HAPPYBASE_HOST": "127.0.0.1", "HAPPYBASE_PORT": str(port),
                    "HAPPYBASE_COMPAT": compat, "HAPPYBASE_TRANSPORT": transport}
     found, tests = {}, ["tests"]

@@ -1,8 +1,6 @@
 //! Bulk loads: which files are accepted, how their cells are ordered among others, and that a crash
 //! leaves all files of a load or none.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,8 +1,6 @@
 //! The content of the block cache after reads, flushes, compactions, opens, and closes, for
 //! different family settings.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{Opened, open_table, options, run};

@@ -1,8 +1,6 @@
 //! Changes of a row that depend on its content, one behavior per test: increments, appends,
 //! conditional changes, nonces.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 use std::time::Duration;
 

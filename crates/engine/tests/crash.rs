@@ -7,8 +7,6 @@
 //! its content is checked. The next run begins with one of the pictures. `GRAMPUS_CRASH_IMAGES` is
 //! the number of pictures to check.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

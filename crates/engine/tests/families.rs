@@ -1,8 +1,6 @@
 //! Flush and compaction write files as the family's attributes require, and reads work with all of
 //! them.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{open_table, options, region_info, run, scan};

@@ -4,8 +4,6 @@
 //! depend on more than single cells, they are what HBase 2.5.10 returned for the same query and
 //! rows.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{Opened, open_table, options, run};

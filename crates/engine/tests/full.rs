@@ -2,8 +2,6 @@
 //! Acknowledged writes are visible, even after a crash. Refused writes are not. No write is
 //! partially visible. Everything continues when there is space again.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Missing store files are detected when a region opens, can be accepted by an operator, and are
 //! not confused with files that HBase archived.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{Opened, open, options, region_info, run, scan, table};

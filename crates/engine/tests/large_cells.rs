@@ -1,8 +1,6 @@
 //! Large values, which a sink may retain without copying: which values are offered, and that
 //! results are the same.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{Opened, open_table, options, run};

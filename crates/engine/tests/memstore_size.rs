@@ -1,7 +1,5 @@
 //! How many bytes a memstore of a given size causes to be written.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{open, options, run};

@@ -1,7 +1,5 @@
 //! MOB files: what flushes, compactions and reads do with large values.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 use std::time::Duration;
 

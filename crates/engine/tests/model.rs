@@ -9,8 +9,6 @@
 //! GRAMPUS_MODEL_STEPS=1000000 GRAMPUS_MODEL_SEED=1 cargo test -p engine model::
 //! ```
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 #[path = "../../analytics/tests/common/columns.rs"]
 mod columns;
 use std::collections::BTreeSet;

@@ -1,7 +1,5 @@
 //! What reads count per store: where the cells of rows were, and lookups in Bloom filters.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::world::{Opened, open_table, options, run};

@@ -1,8 +1,6 @@
 //! Tests of a region's public interface, one behavior per test: which requests are refused and why,
 //! which timestamps cells get, disk failures, and the files in the directory.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Reads that the second level of the block cache serves.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,8 +2,6 @@
 //! references, with links, and with their own files. After a power loss at any call, the change can
 //! be repeated.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::sync::Arc;
 
 use crate::common::model::{Model, VisibleCell};

@@ -1,8 +1,6 @@
 //! Storage policies of a region's directories, on the model of HDFS: where the replicas of files
 //! are after flushes, compactions, archiving, and a change of a policy.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Store files that are read while a region writes, flushes, compacts and archives them.
 
-#![allow(clippy::unwrap_used)] // A panic is how a test fails.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

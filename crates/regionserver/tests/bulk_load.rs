@@ -1,5 +1,4 @@
 //! The calls of a bulk load: staging directories, answers, and loops of replicated loads.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::{World, run};
 use bytes::{Bytes, BytesMut};

@@ -1,5 +1,4 @@
 //! `ClientService` behaves the same for a caller in the process and for one across the network.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::{World, run};
 use bytes::{BufMut, Bytes, BytesMut};

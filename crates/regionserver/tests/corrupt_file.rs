@@ -1,5 +1,4 @@
 //! A store file with a corrupt block: only reads of that block fail, and the error names the file.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::cells::{RawCell, block, mutation_by_block};
 use crate::world::{World, run};

@@ -1,6 +1,5 @@
 //! A region server with a full, lost or failing disk: refused writes, reported errors, and a stop
 //! that ends in bounded time.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

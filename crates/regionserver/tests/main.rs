@@ -1,6 +1,7 @@
 //! The tests of a region server without a network.
 //!
 //! One program, because each further one would compile the generic code of its dependencies again.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bulk_load;
 mod client_service;

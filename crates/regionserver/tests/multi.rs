@@ -1,5 +1,4 @@
 //! Batches of actions: valid ones in an encoding that HBase's clients do not use, and long ones.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Cells with fields at and beyond the limits of their ranges. Whatever the response to them is,
 //! all other rows must stay readable.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

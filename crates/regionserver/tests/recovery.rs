@@ -1,5 +1,4 @@
 //! Which logs a starting server takes over: those of dead servers, and no others.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

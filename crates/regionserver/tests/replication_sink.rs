@@ -1,5 +1,4 @@
 //! `ReplicateWALEntry`: entries of another cluster's log are applied as that cluster applied them.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::{World, run};
 use bytes::{Bytes, BytesMut};

@@ -1,5 +1,4 @@
 //! Repeated, reordered and late calls of a scanner get the same responses as from HBase 2.5.10.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::{World, run};
 use bytes::Bytes;

@@ -1,5 +1,4 @@
 //! The scheduler on a file system that fails: a failed flush is retried without a new request.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Writers while the disk of the files is slower than they are.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Calls of a server with a slow disk are in the slow log, with the phase that they waited for:
 //! blocks or the log.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! A region server that is stopped while the master orders it to close and open regions.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::world::{SECOND, World, run};
 use cell::region::RegionInfo;

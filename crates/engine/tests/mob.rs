@@ -123,7 +123,8 @@ impl World {
         for file in files {
             let reader =
                 hfile::Reader::open(&self.fs, &file.path, 1, hfile::OpenOptions::default()).await.unwrap();
-            lists.push(FileRefs::of(reader.info()).unwrap().expect("every store file has a list"));
+            lists
+                .push(FileRefs::of(&file.path, reader.info()).unwrap().expect("every store file has a list"));
         }
         lists
     }
@@ -385,6 +386,56 @@ fn a_missing_value_is_an_error_unless_an_empty_one_is_requested() {
         // A file that is found later is used.
         world.fs.put(&path, content);
         assert_eq!(world.values().await[0], large(1));
+    });
+}
+
+/// A client that sends tags can send a cell that looks like a reference.
+#[test]
+fn a_malformed_reference_of_a_client_stays_and_stops_no_flush() {
+    run(async {
+        let world = World::new().await;
+        let reference_tag = [0, 1, 5];
+        let cell =
+            KeyValue::with_tags(b"a", b"f", b"q", 10, CellType::Put, b"\0\0\0\x01../x", &reference_tag);
+        world.write(Mutation::put("a", vec![cell])).await;
+        world.put("b", 10, &large(2)).await;
+        world.region().flush().await.unwrap();
+        world.compact(CompactionKind::Major).await;
+        let raw = MobReads { raw: true, ..MobReads::default() };
+        let cells = world.scan(raw).await.unwrap().cells;
+        assert_eq!(cells[0].0.view(0).value, b"\0\0\0\x01../x");
+        let empty = MobReads { empty_if_missing: true, ..MobReads::default() };
+        let list = world.scan(empty).await.unwrap();
+        assert_eq!(list.cells[1].0.view(0).value, large(2));
+        let error = world.scan(MobReads::default()).await.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("a/f:q/10 of table t: the reference is malformed"), "{error}");
+    });
+}
+
+#[test]
+fn a_test_for_existence_reads_no_mob_file() {
+    run(async {
+        let world = World::flushed().await;
+        let path = root().mob_family_dir(&region_info().table, b"f").join(&world.mob_files().await[0]);
+        world.fs.delete(&path).await.unwrap();
+        let world = world.reopened(&table_with("100"), options()).await;
+        let get = |existence_only| Get { row: "a".into(), selection: Arc::default(), existence_only };
+        assert_eq!(world.region().get(&get(true)).await.unwrap().cells.len(), 1);
+        assert!(world.region().get(&get(false)).await.is_err());
+    });
+}
+
+#[test]
+fn only_flushes_that_write_a_mob_file_are_counted() {
+    run(async {
+        let world = World::new().await;
+        let count = || world.opened.mob.instruments().flushes.get();
+        world.put("a", 10, SMALL).await;
+        world.region().flush().await.unwrap();
+        assert_eq!(count(), 0);
+        world.put("b", 10, &large(2)).await;
+        world.region().flush().await.unwrap();
+        assert_eq!(count(), 1);
     });
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct MobFile {
 
 impl ReadFile {
     fn add_listed_mob_files(&mut self, path: &FilePath, info: &hfile::FileInfo) {
-        match FileRefs::of(info) {
+        match FileRefs::of(path, info) {
             // A file without a list: of a family without MOB files, or of an old version of HBase.
             Ok(None) => {}
             Ok(Some(refs)) => {
@@ -72,7 +72,7 @@ impl ReadFile {
                     }
                 }
             }
-            Err(error) => self.problems.push(format!("{path}: {error}")),
+            Err(error) => self.problems.push(error.to_string()),
         }
     }
 

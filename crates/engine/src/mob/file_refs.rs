@@ -85,14 +85,15 @@ impl FileRefs {
     /// bulk load has no references.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a malformed list.
-    pub fn of(info: &FileInfo) -> Result<Option<FileRefs>> {
+    /// [`Error::corrupt`] for a malformed list; `path` is that of the store file.
+    pub fn of(path: &FilePath, info: &FileInfo) -> Result<Option<FileRefs>> {
         match info.get(names::MOB_FILE_REFS) {
             Some(list) => match FileRefs::decode(list) {
                 Some(refs) => Ok(Some(refs)),
-                None => Err(Error::Unsupported {
-                    what: format!("list of MOB files {:?}", list.escape_ascii().to_string()),
-                }),
+                None => {
+                    let what = format!("has a malformed list of MOB files: {}", list.escape_ascii());
+                    Err(Error::corrupt(path, 0, what))
+                }
             },
             None if info.get(names::BULK_LOAD_SOURCE_TASK).is_some() => Ok(Some(FileRefs::default())),
             None => Ok(None),
@@ -107,7 +108,7 @@ impl FileRefs {
     pub fn of_all<'a>(files: impl IntoIterator<Item = &'a StoreFile>) -> Result<Option<FileRefs>> {
         let mut refs = FileRefs::default();
         for file in files {
-            match FileRefs::of(file.reader().info())? {
+            match FileRefs::of(file.path(), file.reader().info())? {
                 Some(listed) => refs.extend(listed),
                 None => return Ok(None),
             }
@@ -128,7 +129,7 @@ impl FileRefs {
 /// As [`Reader::open`] and [`FileRefs::of`].
 pub async fn listed_in(fs: &dyn FileSystem, path: &FilePath) -> Result<Option<FileRefs>> {
     let reader = Reader::open(fs, path, next_file_id(), OpenOptions::default()).await?;
-    FileRefs::of(reader.info())
+    FileRefs::of(path, reader.info())
 }
 
 #[cfg(test)]

@@ -44,16 +44,22 @@ pub(crate) fn value_len(cell: &Cell<'_>) -> usize {
 }
 
 impl<'a> MobReference<'a> {
-    /// Parses a cell that [is a reference](is_reference); `None` if it is malformed.
+    /// Parses a cell that [is a reference](is_reference); `None` if it is malformed. A client that
+    /// sends tags can send such a cell, so the file's name must not leave the directory of MOB files.
     pub fn parse(cell: &Cell<'a>) -> Option<MobReference<'a>> {
         let (len, file) = cell.value.split_first_chunk::<LENGTH_LEN>()?;
         // Java's int: a negative length is invalid.
         let len = u32::try_from(i32::from_be_bytes(*len)).ok()?;
-        let file = str::from_utf8(file).ok().filter(|name| !name.is_empty())?;
+        let file = str::from_utf8(file).ok().filter(|name| is_file_name(name))?;
         let owner = tags::iter(cell.tags).find(|tag| tag.kind == MOB_TABLE_NAME)?;
         let owner = TableName::parse(str::from_utf8(owner.value).ok()?).ok()?;
         Some(MobReference { len, file, owner })
     }
+}
+
+/// Whether a MOB file can have the name. `/` and `,` separate names in the list of a store file.
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', ',', '\0'])
 }
 
 /// Writes references to the MOB files of one table.
@@ -122,6 +128,11 @@ mod tests {
             (b"\0\0\0\x01", owner),
             (b"\xff\0\0\0f", owner),
             (b"\0\0\0\x01\xff", owner),
+            (b"\0\0\0\x01../f", owner),
+            (b"\0\0\0\x01..", owner),
+            (b"\0\0\0\x01.f", owner),
+            (b"\0\0\0\x01f,g", owner),
+            (b"\0\0\0\x01f\0", owner),
             (b"\0\0\0\x01f", b"\0\x01\x05"),
             (b"\0\0\0\x01f", b"\0\x01\x05\0\x02\x06/"),
         ] {

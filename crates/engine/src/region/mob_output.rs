@@ -135,7 +135,7 @@ impl MobOutput {
     /// Returns the bytes of values that were read or written in MOB files.
     ///
     /// # Errors
-    /// Of a reference that cannot be resolved or parsed, and of the file system.
+    /// Of a reference that cannot be resolved, and of the file system.
     pub(super) async fn append(
         &mut self,
         region: &Region,
@@ -170,8 +170,9 @@ impl MobOutput {
         store: StoreOutput<'_>,
     ) -> Result<u64> {
         let Some(reference) = MobReference::parse(cell) else {
-            let what = format!("malformed reference to a MOB file: {cell:?}");
-            return Err(Error::MobMissing { what });
+            // A client wrote it. It stays, so that the flush of all other cells does not fail.
+            store.writer.append(cell).await?;
+            return Ok(0);
         };
         let stays = match self.rewrites {
             None => true,
@@ -288,7 +289,7 @@ impl MobOutput {
         let counts = region.services.mob.instruments();
         let Moved { to_mob, from_mob } = self.moved;
         if source.is_flush() {
-            counts.flushes.increment();
+            counts.flushes.add(u64::from(to_mob.0 > 0));
             counts.flushed_cells.add(to_mob.0);
             counts.flushed_bytes.add(to_mob.1);
         } else {

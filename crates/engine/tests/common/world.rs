@@ -11,6 +11,7 @@ use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use engine::budget::MemstoreBudget;
 use engine::compaction::{Settings, SiteSettings};
+use engine::mob::MobFiles;
 use engine::region::{NoMaintenance, RegionOptions};
 use engine::scanner::BlockLoader;
 use engine::{Opening, Region, RegionServices};
@@ -25,6 +26,7 @@ pub struct Opened {
     pub region: Arc<Region>,
     pub log: Arc<Log>,
     pub loader: Arc<BlockLoader>,
+    pub mob: Arc<MobFiles>,
     /// Set when the log has failed permanently.
     pub dead: Arc<AtomicBool>,
 }
@@ -63,7 +65,7 @@ pub async fn open_table(
     root.write_region_info(&*fs, &region_info()).await.map_err(|error| format!("opening: {error}"))?;
     let Regions { mut regions, log, services, dead } =
         open_regions(env, fs, options, table, &[region_info()]).await?;
-    Ok(Opened { region: regions.remove(0), log, loader: services.loader, dead })
+    Ok(Opened { region: regions.remove(0), log, loader: services.loader, mob: services.mob, dead })
 }
 
 /// Open regions of one table and their environment.

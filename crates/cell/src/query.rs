@@ -281,11 +281,14 @@ impl Default for Scan {
 impl Scan {
     /// The scan that is equivalent to a Get.
     pub fn of(get: &Get) -> Scan {
+        let mut selection = CellSelection::clone(&get.selection);
+        // The answer contains no value, so none is read from a MOB file.
+        selection.mob.raw |= get.existence_only;
         Scan {
             start_row: get.row.clone(),
             stop_row: get.row.clone(),
             include_stop_row: true,
-            selection: CellSelection::clone(&get.selection),
+            selection,
             ..Scan::default()
         }
     }

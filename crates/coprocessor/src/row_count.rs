@@ -22,6 +22,8 @@ const RESPONSE: &str = "org.apache.hadoop.hbase.coprocessor.example.generated.Ex
 /// Handles a call of the service.
 pub(crate) async fn call(region: &Arc<Region>, call: Call<'_>) -> Result<Response> {
     let mut scan = Scan::default();
+    // No value is read from a MOB file, because only cells are counted.
+    scan.selection.mob.raw = true;
     match &call.call.method_name[..] {
         // One cell of each row is sufficient.
         "getRowCount" => scan.selection.filter = Some(Filter::FirstKeyOnly.into()),

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use base::calendar::CalendarTime;
 use base::env::Random;
 use cell::region::RegionInfo;
-use cell::schema::TableName;
+use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileStatus, FileSystem};
 
 use crate::archive::{move_all, move_files};
@@ -219,7 +219,7 @@ impl RootDir {
     ///
     /// # Errors
     /// File system errors; another call can finish the move.
-    pub(crate) async fn archive_mob_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+    pub async fn archive_mob_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let dir = self.mob_table_dir(table);
         if fs.stat(&dir).await?.is_none() {
             return Ok(());
@@ -231,6 +231,26 @@ impl RootDir {
         }
         fs.delete(&dir).await?;
         Ok(fs.sync_dir(&dir.parent()).await?)
+    }
+
+    /// Moves the MOB files of the families that the table does not have to the archive, and removes
+    /// their directories.
+    ///
+    /// # Errors
+    /// File system errors; another call can finish the move.
+    pub(crate) async fn archive_mob_files_of_other_families(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+    ) -> Result<()> {
+        let kept: HashSet<&str> = table.families.keys().map(|family| dir_name(family)).collect();
+        let region_dir = self.mob_table_dir(&table.name).join(&pseudo_region(&table.name).encoded_name());
+        for entry in file::list(fs, &region_dir).await? {
+            if entry.is_dir && !kept.contains(&*entry.name) {
+                self.archive_mob_family(fs, &table.name, entry.name.as_bytes()).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Creates the links of a clone or a restored table to MOB files, each after its back

@@ -136,7 +136,9 @@ impl RootDir {
             file::write(fs, &staged, Bytes::new()).await?;
             fs.sync_dir(&staged.parent()).await?;
         }
-        // MOB files stay: the cleaner archives those that the restored table does not need.
+        // The cleaner archives the MOB files that the restored table does not need, but it looks at
+        // the families of the table only.
+        self.archive_mob_files_of_other_families(fs, table).await?;
         self.archive_regions(fs, &table.name).await?;
         self.publish_table(fs, &table.name).await
     }

@@ -156,13 +156,15 @@ impl Tables {
         self.root.archive_table(&*self.fs, table).await.map_err(file_exception)
     }
 
-    /// Removes the files of a table that have not been renamed from their temporary name yet.
+    /// Removes the files of a table that have not been renamed from their temporary name yet, and
+    /// its links to MOB files, which a clone has before.
     ///
     /// # Errors
     /// The file system's error.
     pub async fn delete_staged(&self, table: &TableName) -> Answer<()> {
         let staged = self.root.staged_table_dir(table);
-        self.fs.delete(&staged).await.map_err(|error| file_exception(error.into()))
+        self.fs.delete(&staged).await.map_err(|error| file_exception(error.into()))?;
+        self.root.archive_mob_table(&*self.fs, table).await.map_err(file_exception)
     }
 
     /// Reads a table's descriptor from its directory into memory, and returns whether there is one.

@@ -2,14 +2,16 @@
 //! clones to MOB files.
 //!
 //! Region servers clean the MOB files of their open regions. The files here may be referenced by
-//! any region of the table, so all store files of the table are read. If one of them lacks the list
-//! of its MOB files, or moves in the meantime, nothing is archived.
+//! any region of the table, so all store files of the table are read. Nothing is archived if one of
+//! them lacks the list of its MOB files, if the directory of a region lacks its `.regioninfo`, or if
+//! the regions change in the meantime.
 //!
 //! Source: HBase `MobFileCleanerChore`, `MobFileCleanupUtil`.
 
 use std::collections::HashSet;
 
-use cell::schema::{TableDescriptor, TableName};
+use cell::region::RegionInfo;
+use cell::schema::TableDescriptor;
 use engine::mob::FileRefs;
 use fs::FileStatus;
 use layout::mob::{region_of, target_of};
@@ -54,7 +56,15 @@ async fn clean(master: &Master, table: &TableDescriptor, family: &[u8]) -> Resul
     if candidates.is_empty() {
         return Ok(0);
     }
-    let Some(refs) = references(master, &table.name, family).await? else {
+    let infos = root.list_regions(fs, &table.name).await?;
+    if infos.iter().map(RegionInfo::encoded_name).collect::<HashSet<_>>() != regions {
+        warn!(
+            table = %table.name,
+            "cannot clean MOB files: the directory of a region has no .regioninfo, or the regions have changed"
+        );
+        return Ok(0);
+    }
+    let Some(refs) = references(master, &infos, family).await? else {
         warn!(
             table = %table.name, family = %family.escape_ascii(),
             "cannot clean MOB files: a store file does not list those that it needs; a major compaction adds the list"
@@ -88,16 +98,16 @@ fn now_minus_age(master: &Master) -> u64 {
     master.context().env.clock.now_ms().saturating_sub(age_ms)
 }
 
-/// The MOB files that store files of the table list; `None` if one of them has no list.
+/// The MOB files that store files of the regions list; `None` if one of them has no list.
 async fn references(
     master: &Master,
-    table: &TableName,
+    regions: &[RegionInfo],
     family: &[u8],
 ) -> Result<Option<FileRefs>, engine::Error> {
     let (fs, root) = (master.context().tables.fs(), master.context().tables.root());
     let mut refs = FileRefs::default();
-    for region in root.list_regions(fs, table).await? {
-        for file in root.list_store_files(fs, &region, family).await? {
+    for region in regions {
+        for file in root.list_store_files(fs, region, family).await? {
             match engine::mob::listed_in(fs, &file.target).await? {
                 Some(listed) => refs.extend(listed),
                 None => return Ok(None),

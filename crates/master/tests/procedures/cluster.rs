@@ -174,7 +174,7 @@ impl Cluster {
             cluster_id: "c".into(),
             quotas_enabled: options.has_quotas,
             on_stop: Arc::new(|_| ()),
-            chores: ChoreOptions::default(),
+            chores: chores(),
         });
         server.register(status(&master)).await.map_err(text)?;
         master.initialize().await.map_err(text)?;
@@ -216,7 +216,7 @@ impl Cluster {
             cluster_id: "c".into(),
             quotas_enabled: false,
             on_stop: Arc::new(|_| ()),
-            chores: ChoreOptions::default(),
+            chores: chores(),
         })
     }
 
@@ -357,6 +357,15 @@ fn status(master: &Arc<Master>) -> Arc<dyn RegionServerStatusService> {
     match crate::CALLS {
         Calls::Direct => master.clone(),
         Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
+    }
+}
+
+/// The cleaner of MOB files runs often, so that its test is short.
+fn chores() -> ChoreOptions {
+    ChoreOptions {
+        mob_period: Duration::from_secs(600),
+        mob_min_age: Duration::from_secs(60),
+        ..ChoreOptions::default()
     }
 }
 

@@ -16,6 +16,7 @@ mod decommission;
 mod failures;
 mod integrity;
 mod limits;
+mod mob;
 mod namespaces;
 mod power;
 mod snapshots;

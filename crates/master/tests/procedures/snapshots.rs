@@ -23,13 +23,13 @@ fn described(snapshot: &str, table: &TableName) -> proto::SnapshotDescription {
     }
 }
 
-async fn take(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
+pub async fn take(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
     let request =
         proto::SnapshotRequest { snapshot: described(snapshot, table), ..proto::SnapshotRequest::default() };
     Ok(cluster.master.snapshot(request).await?.proc_id.map(|id| u64::try_from(id).unwrap()))
 }
 
-async fn restore(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
+pub async fn restore(cluster: &Cluster, snapshot: &str, table: &TableName) -> Answer<Option<u64>> {
     let request = proto::RestoreSnapshotRequest {
         snapshot: described(snapshot, table),
         ..proto::RestoreSnapshotRequest::default()
@@ -48,7 +48,7 @@ async fn list(cluster: &Cluster) -> Vec<String> {
     answer.snapshots.into_iter().map(|snapshot| snapshot.name).collect()
 }
 
-fn cloned() -> TableName {
+pub fn cloned() -> TableName {
     TableName::parse("clone").unwrap()
 }
 

@@ -37,7 +37,7 @@ async fn merge(cluster: &Cluster, regions: &[RegionInfo]) -> Answer<Option<u64>>
 }
 
 /// Runs the janitor until no parents remain.
-async fn run_janitor(cluster: &Cluster) {
+pub async fn run_janitor(cluster: &Cluster) {
     for _ in 0..1000 {
         for region in cluster.regions(&name()) {
             region.compact(None, engine::region::CompactionKind::Major).await.unwrap();

@@ -17,6 +17,8 @@ mod failures;
 mod integrity;
 #[path = "../procedures/limits.rs"]
 mod limits;
+#[path = "../procedures/mob.rs"]
+mod mob;
 #[path = "../procedures/namespaces.rs"]
 mod namespaces;
 #[path = "../procedures/power.rs"]

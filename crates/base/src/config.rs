@@ -235,9 +235,9 @@ impl Config {
         let master_info = self.master_info_port.map(&shifted).transpose()?;
         let region_server_info = self.region_server_info_port.map(&shifted).transpose()?;
         let rest = self.rest_port.map(&shifted).transpose()?;
-        let (thrift, thrift2) = (self.thrift_port.map(&shifted), self.thrift2_port.map(&shifted));
-        (self.thrift_port, self.thrift2_port) = (thrift.transpose()?, thrift2.transpose()?);
-        self.rest_port = rest;
+        let thrift = self.thrift_port.map(&shifted).transpose()?;
+        let thrift2 = self.thrift2_port.map(&shifted).transpose()?;
+        (self.rest_port, self.thrift_port, self.thrift2_port) = (rest, thrift, thrift2);
         (self.master_port, self.region_server_port, self.zookeeper_port) = (master, region_server, zookeeper);
         (self.master_info_port, self.region_server_info_port) = (master_info, region_server_info);
         Ok(())

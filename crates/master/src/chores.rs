@@ -169,9 +169,7 @@ pub(crate) fn start(master: &Arc<Master>) {
             }
         })
     });
-    if !mob_period.is_zero() {
-        every(master, mob_period, |master| Box::pin(async move { mob::run(&master).await }));
-    }
+    every(master, mob_period, |master| Box::pin(async move { mob::run(&master).await }));
     every(master, snapshot_period, |master| {
         Box::pin(async move {
             if master.context().switches.is_snapshot_cleanup_on() {

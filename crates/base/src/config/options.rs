@@ -472,7 +472,7 @@ options! {
         /// Larger: more disk space is used.
         archived_file_ttl_ms: u64 = "hbase.master.hfilecleaner.ttl", "300000", millis;
         /// Interval between searches for MOB files to which no cell refers. They are archived.
-        mob_cleaner_period_ms: u64 = "hbase.master.mob.cleaner.period", "86400", seconds;
+        mob_cleaner_period_ms: u64 = "hbase.master.mob.cleaner.period", "86400", chore_seconds;
         /// Minimum age of such a MOB file.
         mob_min_age_ms: u64 = "hbase.mob.min.age.archive", "3600000", millis;
         /// Minimum time for which a log is retained after it is no longer needed. A restart resets

@@ -82,6 +82,11 @@ forms! {
             let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
             plain.or_else(|| millis_in(text)).filter(|millis| PERIOD_MS.contains(millis))
         };
+    chore_seconds: u64 = "seconds, at least 1, such as `3600`, or with a unit: `1 h`, `7 d`",
+        |text| {
+            let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
+            plain.or_else(|| millis_in(text)).filter(|millis| *millis >= 1000)
+        };
     hour_or_off: Option<u8> = "an hour from 0 to 23; -1: none",
         |text| optional(text, OFF, |text| text.parse().ok().filter(|hour| *hour < 24));
     count: u32 = "a whole number, at least 1", count_in;

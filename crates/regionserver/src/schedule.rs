@@ -32,8 +32,10 @@ use crate::schedule::compactions::{CompactionOptions, Compactions};
 
 /// Maximum number of concurrent flushes (`hbase.hstore.flusher.count`).
 const CONCURRENT_FLUSHES_MAX: usize = 2;
-/// The pause before a failed flush is retried. A full disk may have free space by then.
-const FLUSH_RETRY_PERIOD: Duration = Duration::from_secs(5);
+/// The shortest and longest pause before a failed flush is retried. It doubles after each failure.
+/// The first ones are short, because writers may wait for the flush, and a full disk may soon have
+/// free space.
+const FLUSH_RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Runs the flushes and compactions that regions request.
 pub struct Schedule {
@@ -216,24 +218,37 @@ impl Schedule {
         let region = region.clone();
         self.active_flushes.fetch_add(1, Relaxed);
         self.env.spawn(TaskClass::Background, async move {
-            let slot = this.flush_slots.acquire().await;
-            let flushed = this.flush_one(&region, reason).await;
-            drop(slot);
-            this.active_flushes.fetch_sub(1, Relaxed);
-            if flushed {
-                this.end_flush(&region);
-            }
-            if this.budget.is_above_low_mark() {
-                this.request_flush(&region, FlushReason::Pressure);
-            }
-            if !flushed {
-                this.env.clock.sleep(FLUSH_RETRY_PERIOD).await;
-                this.end_flush(&region);
-                if this.is_online(&region) {
-                    this.request_flush(&region, FlushReason::Retry);
+            let (mut pause, pause_max) = FLUSH_RETRY_PAUSES;
+            let mut flushed = this.flush_in_slot(&region, reason).await;
+            while !flushed {
+                this.flush_largest_under_pressure(&region);
+                this.env.clock.sleep(pause).await;
+                pause = (pause * 2).min(pause_max);
+                if !this.is_online(&region) {
+                    break;
                 }
+                this.active_flushes.fetch_add(1, Relaxed);
+                flushed = this.flush_in_slot(&region, FlushReason::Retry).await;
             }
+            this.end_flush(&region);
+            this.flush_largest_under_pressure(&region);
         });
+    }
+
+    /// Flushes a region once fewer than the maximum number of flushes run. Returns whether it
+    /// succeeded. The flush counts as active from the request to the end of this call.
+    async fn flush_in_slot(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
+        let slot = self.flush_slots.acquire().await;
+        let flushed = self.flush_one(region, reason).await;
+        drop(slot);
+        self.active_flushes.fetch_sub(1, Relaxed);
+        flushed
+    }
+
+    fn flush_largest_under_pressure(&self, region: &Arc<Region>) {
+        if self.budget.is_above_low_mark() {
+            self.request_flush(region, FlushReason::Pressure);
+        }
     }
 
     /// Forgets a flush, so that the region can be flushed again.

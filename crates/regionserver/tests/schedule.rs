@@ -121,6 +121,18 @@ fn a_failed_flush_is_retried() {
 }
 
 #[test]
+fn a_flush_that_fails_once_is_retried_after_a_short_pause() {
+    run(async {
+        let world = world().await;
+        world.put("a").await;
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default").times(1));
+        world.schedule.request_flush(&world.region, FlushReason::Size);
+        world.env.clock.sleep(Duration::from_millis(500)).await;
+        assert_eq!((world.unflushed_bytes(), world.schedule.flushes()), (0, 0));
+    });
+}
+
+#[test]
 fn flushes_that_fail_keep_no_other_region_from_being_flushed() {
     run(async {
         let world = world().await;

@@ -69,9 +69,9 @@ mod tests {
 
     fn check(listener: &UnixDatagram, socket: &OsStr) {
         send(socket, READY).unwrap();
-        let mut told = [0; 100];
-        let len = listener.recv(&mut told).unwrap();
-        assert_eq!(&told[..len], READY.as_bytes());
+        let mut message = [0; 100];
+        let len = listener.recv(&mut message).unwrap();
+        assert_eq!(&message[..len], READY.as_bytes());
     }
 
     #[test]

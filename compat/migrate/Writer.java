@@ -27,9 +27,10 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * The clients of a migration: `begin SOURCE ROWS` creates and fills the tables; `write SOURCE STOP
- * SEED` changes them until the file STOP exists; `move SOURCE SINK READY SECONDS` writes to the
- * source until it refuses, then to the sink, and prints the times. Another thread writes to the sink
- * as soon as the file READY exists;
+ * SEED` changes them until the file STOP exists; `move SOURCE SINK READY SECONDS SWITCH` writes to
+ * the source until it refuses, then to the sink, and prints the times. Another thread writes to the
+ * sink as soon as the file READY exists. The number SWITCH makes the keys unique: a key of an
+ * earlier switch is in the sink already, and would hide that a write was lost;
  * `reload SOURCE` lets the servers read their configuration files again.
  * A cluster is the port of its ZooKeeper.
  */
@@ -48,7 +49,8 @@ public final class Writer {
     switch (arguments[0]) {
       case "begin" -> begin(arguments[1], Integer.parseInt(arguments[2]));
       case "write" -> write(arguments[1], Path.of(arguments[2]), Long.parseLong(arguments[3]));
-      case "move" -> move(arguments[1], arguments[2], Path.of(arguments[3]), Integer.parseInt(arguments[4]));
+      case "move" -> move(arguments[1], arguments[2], Path.of(arguments[3]), Integer.parseInt(arguments[4]),
+          "%04d".formatted(Integer.parseInt(arguments[5])));
       case "reload" -> reload(arguments[1]);
       default -> throw new IllegalArgumentException(arguments[0]);
     }
@@ -199,19 +201,21 @@ public final class Writer {
     return Bytes.toBytes(FAMILIES.get(random.nextInt(FAMILIES.size())));
   }
 
-  private static void move(String source, String sink, Path ready, int seconds) throws Exception {
+  private static void move(String source, String sink, Path ready, int seconds, String switchNumber) throws Exception {
+    String before = "before" + switchNumber;
+    String after = "after" + switchNumber;
     try (Connection from = ConnectionFactory.createConnection(conf(source));
         Connection to = ConnectionFactory.createConnection(conf(sink));
         Table left = from.getTable(PLAIN); Table right = to.getTable(PLAIN)) {
       // Locates the region, as a client does that is prepared for the switch.
       right.get(new Get(Bytes.toBytes(MOVED)));
-      CompletableFuture<Long> first = CompletableFuture.supplyAsync(() -> firstWrite(right, ready));
+      CompletableFuture<Long> first = CompletableFuture.supplyAsync(() -> firstWrite(right, after, ready));
       long acknowledged = 0;
       long refused;
       long number = 0;
       while (true) {
         try {
-          left.put(moved("before", number));
+          left.put(moved(before, number));
           acknowledged = System.nanoTime();
           if (number++ == 0) {
             System.out.println("writing");
@@ -223,29 +227,29 @@ public final class Writer {
         Thread.sleep(1);
       }
       long accepted = first.join();
-      right.put(moved("after", 1));
+      right.put(moved(after, 1));
       long moved = System.nanoTime();
       long end = moved + seconds * 1_000_000_000L;
-      long after = 2;
+      long next = 2;
       while (System.nanoTime() < end) {
-        right.put(moved("after", after++));
+        right.put(moved(after, next++));
       }
       // The last acknowledged write before the switch must be in the sink.
-      boolean isThere = right.exists(new Get(row("before", number - 1)));
+      boolean isThere = right.exists(new Get(row(before, number - 1)));
       System.out.println("no writes for " + millis(acknowledged, accepted) + " ms; a client that retried: refused after "
           + millis(acknowledged, refused) + " ms, next acknowledged write after " + millis(acknowledged, moved) + " ms; "
-          + number + " writes before, " + after + " after; the last one before is " + (isThere ? "there" : "MISSING"));
+          + number + " writes before, " + next + " after; the last one before is " + (isThere ? "there" : "MISSING"));
       System.exit(isThere ? 0 : 1);
     }
   }
 
   /** Writes to the sink when it is ready, and returns when that was acknowledged. */
-  private static long firstWrite(Table right, Path ready) {
+  private static long firstWrite(Table right, String after, Path ready) {
     try {
       while (!Files.exists(ready)) {
         Thread.sleep(1);
       }
-      right.put(moved("after", 0));
+      right.put(moved(after, 0));
       return System.nanoTime();
     } catch (Exception failure) {
       throw new IllegalStateException(failure);

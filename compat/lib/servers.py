@@ -152,11 +152,19 @@ def _spawn(name, directory, endpoint, command):
 
 
 def _wait(server, patience_s, ready):
+    try:
+        _wait_until(server, patience_s, ready)
+    except BaseException:
+        # Also if a signal ends the script: its caller does not have the server yet.
+        server.stop()
+        raise
+
+
+def _wait_until(server, patience_s, ready):
     end = time.monotonic() + patience_s
     while not ready():
         if not server.running() or time.monotonic() > end:
             why = "ended" if not server.running() else f"was not ready after {patience_s} s"
-            server.stop()
             with open(server.log, errors="replace") as log:
                 tail = "".join(log.readlines()[-15:])
             die(f"{server.name} {why}; the end of {server.log}:\n{tail}")

@@ -106,7 +106,7 @@ class Gateways:
         for server in (ours, hbase):
             print(f"{server.name}: filling", flush=True)
             self._generator.load(server, self._table)
-        offset = ours.endpoint.zookeeper - 2181
+        offset = ours.endpoint.port_offset
         targets = []
         for api, kind in KINDS.items():
             targets.append(Target("grampus", api, kind.port + offset, (ours.server.pid,)))

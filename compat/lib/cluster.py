@@ -126,6 +126,8 @@ class ClusterEndpoint(Endpoint):
 
     def __init__(self, zookeepers, masters, region_servers, pages, master_pages):
         super().__init__(zookeepers[0][0])
+        # Each port is chosen separately.
+        self.port_offset = None
         self.zookeepers, self.masters, self.region_servers = zookeepers, masters, region_servers
         # The first of each kind, for clients that know one server.
         self.zookeeper = zookeepers[0][1]

@@ -50,7 +50,7 @@ def started(kind, hbase, heap="512m"):
     """A gateway to `hbase`, a server of the module subject."""
     output = os.path.join(javatools.TARGET, kind.output)
     javatools.maven(os.path.join(javatools.COMPAT, kind.project), output)
-    port = kind.port + hbase.endpoint.zookeeper - 2181
+    port = kind.port + hbase.endpoint.port_offset
     settings = {"hbase.zookeeper.quorum": "127.0.0.1", "hbase.client.retries.number": 3, kind.port_key: port,
                 "hbase.zookeeper.property.clientPort": hbase.endpoint.zookeeper, **dict(kind.settings)}
     directory = os.path.join(hbase.directory, kind.name)

@@ -153,6 +153,8 @@ class Endpoint:
 
     def __init__(self, host="127.0.0.1", port_offset=0):
         self.host = host
+        # Added to the default port of every service, also of the gateways.
+        self.port_offset = port_offset
         self.zookeeper = 2181 + port_offset
         self.master = 16000 + port_offset
         self.region_server = 16020 + port_offset

@@ -9,19 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Server, TempDir, free_offset, grampus, run, text};
+use common::{Server, TempDir, free_offset, grampus, run, text, unpack};
 
 /// The exit code if something in the directory prevents the operation.
 const REFUSED: i32 = 3;
 /// The exit code if a living HBase may use the directory.
 const OWNED: i32 = 4;
-
-fn image(dir: &TempDir) -> PathBuf {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors/rootdir-live.tar.gz");
-    let unpacked = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(dir.join("")).status().unwrap();
-    assert!(unpacked.success());
-    dir.join("rootdir-live")
-}
 
 /// Runs a command on a directory. Returns its output.
 fn command(name: &str, data: &Path, arguments: &[&str], code: i32) -> String {
@@ -63,7 +56,7 @@ fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn a_directory_is_checked_adopted_served_and_released() {
     let dir = TempDir::new();
-    let data = image(&dir);
+    let data = unpack(&dir, "rootdir-live");
     let before = tree(&data);
     // A server does not start on it, and names the command to use.
     let offset = free_offset().to_string();
@@ -130,7 +123,7 @@ fn a_directory_is_checked_adopted_served_and_released() {
 #[test]
 fn signs_of_a_living_hbase_are_found() {
     let dir = TempDir::new();
-    let data = image(&dir);
+    let data = unpack(&dir, "rootdir-live");
     let logs = fs::read_dir(data.join("WALs")).unwrap().next().unwrap().unwrap().path();
     let log = fs::read_dir(logs).unwrap().next().unwrap().unwrap().path();
     let open = fs::OpenOptions::new().append(true).open(log).unwrap();

@@ -13,11 +13,11 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Server, TempDir, grampus, run, text};
+use common::{Server, TempDir, grampus, run, text, unpack};
 
 const ROUNDS: u32 = 2;
 /// Kills of each command in a round.
@@ -29,13 +29,6 @@ const RELEASED: &str = "one of HBase already";
 /// The signal of `kill -9`.
 const SIGKILL: i32 = 9;
 const TABLES: [&str; 4] = ["ns1:t1", "t1clone", "tfile", "tmob"];
-
-fn image(dir: &TempDir) -> PathBuf {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors/rootdir-live.tar.gz");
-    let unpacked = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(dir.join("")).status().unwrap();
-    assert!(unpacked.success());
-    dir.join("rootdir-live")
-}
 
 /// A command on a directory.
 struct Offline<'a> {
@@ -125,7 +118,7 @@ fn put(server: &Server, row: &str) {
 /// times of adoption and release.
 fn undisturbed() -> (Vec<String>, Duration, Duration) {
     let dir = TempDir::new();
-    let data = image(&dir);
+    let data = unpack(&dir, "rootdir-live");
     let adopt = Offline { name: "adopt", data: &data, arguments: &["--ignore-owner"] };
     let release = Offline { name: "release", data: &data, arguments: &["--to", "2.5"] };
     let adoption_time = adopt.complete(ADOPTED);
@@ -146,7 +139,7 @@ fn killed_adoptions_and_releases_are_repeated_without_loss() {
     let mut kills = 0;
     for round in 0..rounds {
         let dir = TempDir::new();
-        let data = image(&dir);
+        let data = unpack(&dir, "rootdir-live");
         let adopt = Offline { name: "adopt", data: &data, arguments: &["--ignore-owner"] };
         let undo = Offline { name: "adopt", data: &data, arguments: &["--undo"] };
         let release = Offline { name: "release", data: &data, arguments: &["--to", "2.5"] };

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{Server, TempDir, grampus, run, text};
+use common::{Server, TempDir, grampus, run, text, unpack};
 
 const PAGE: &str = "../../docs/migration.md";
 /// The first words of commands that need no other system.
@@ -85,10 +85,7 @@ fn serve(dir: &TempDir, command: &str) {
 #[test]
 fn the_commands_of_the_page_work_in_their_order() {
     let dir = TempDir::new();
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors/rootdir-live.tar.gz");
-    let unpacked = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(dir.join("")).status().unwrap();
-    assert!(unpacked.success());
-    fs::rename(dir.join("rootdir-live"), dir.join("hbase")).unwrap();
+    fs::rename(unpack(&dir, "rootdir-live"), dir.join("hbase")).unwrap();
 
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
     let commands = commands(&page);

@@ -5,17 +5,10 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::{Server, TempDir, grampus, run, text};
-
-fn image(dir: &TempDir) -> PathBuf {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors/snapshots.tar.gz");
-    let unpacked = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(dir.join("")).status().unwrap();
-    assert!(unpacked.success());
-    dir.join("snapshots")
-}
+use common::{Server, TempDir, grampus, run, text, unpack};
 
 /// Runs `grampus snapshot`. Returns what it printed to both outputs.
 fn snapshot(arguments: &[&str], code: i32) -> (String, String) {
@@ -28,7 +21,7 @@ fn snapshot(arguments: &[&str], code: i32) -> (String, String) {
 #[test]
 fn snapshots_of_a_directory_are_listed_and_printed_with_the_options_of_hbase() {
     let dir = TempDir::new();
-    let root = image(&dir);
+    let root = unpack(&dir, "snapshots");
     let path = root.to_str().unwrap();
     let (list, _) = snapshot(&[path], 0);
     assert!(
@@ -65,7 +58,7 @@ fn copy_snapshots(root: &Path, data: &Path) {
 #[test]
 fn tables_are_cloned_and_restored_from_directories_of_layout_version_1() {
     let dir = TempDir::new();
-    let (root, data) = (image(&dir), dir.join("data"));
+    let (root, data) = (unpack(&dir, "snapshots"), dir.join("data"));
     assert!(Server::start(&data).stop().success());
     copy_snapshots(&root, &data);
     let server = Server::start(&data);

@@ -7,10 +7,10 @@
 #![allow(clippy::disallowed_methods, reason = "tests of processes use the real machine directly")]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -50,6 +50,16 @@ impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Unpacks a root directory that HBase wrote, a test vector of the crate `adoption`. Returns its path
+/// in `dir`.
+pub fn unpack(dir: &TempDir, name: &str) -> PathBuf {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors");
+    let mut tar = Command::new("tar");
+    tar.arg("xzf").arg(vectors.join(format!("{name}.tar.gz"))).arg("-C").arg(dir.join(""));
+    assert!(tar.status().unwrap().success(), "{name}");
+    dir.join(name)
 }
 
 /// The binary, with no configuration in its environment.
@@ -240,6 +250,33 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A running gateway, for example `grampus rest`; ended when dropped.
+///
+/// Its output stays open: a process that prints to a closed pipe ends.
+pub struct Gateway(Child, BufReader<ChildStdout>);
+
+impl Gateway {
+    /// Starts a gateway on a free port, and waits for the line with `mark`, which ends with the port.
+    pub fn start(command: &str, arguments: &[&str], mark: &str) -> (Gateway, u16) {
+        let mut process = grampus();
+        process.arg(command).args(["--port", "0"]).args(arguments);
+        process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = process.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let line = output.by_ref().lines().map_while(Result::ok).find(|line| line.contains(mark));
+        let line = line.unwrap();
+        let port = line.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+        (Gateway(child, output), port)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -10,10 +10,10 @@ mod transcript;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Server, TempDir, grampus, run, text};
+use common::{Gateway, Server, TempDir, run, text};
 use http::Connection;
 
 const PORT: u16 = 8080;
@@ -64,29 +64,9 @@ fn a_server_serves_the_api_only_if_its_port_is_set() {
     assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(), "nothing listens on port {port}");
 }
 
-/// A running `grampus rest`; ended when dropped.
-struct Rest(Child);
-
-impl Rest {
-    fn start(arguments: &[&str]) -> (Rest, u16) {
-        let mut command = grampus();
-        command.arg("rest").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let address = output
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| line.split_once("http://").map(|(_, url)| url.to_owned()));
-        let port = address.unwrap().trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
-        (Rest(child), port)
-    }
-}
-
-impl Drop for Rest {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts `grampus rest`. Returns it and its port.
+fn gateway(arguments: &[&str]) -> (Gateway, u16) {
+    Gateway::start("rest", arguments, "http://")
 }
 
 #[test]
@@ -94,11 +74,11 @@ fn a_gateway_serves_another_process() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let zookeeper = server.zookeeper();
-    let (_gateway, port) = Rest::start(&["--zookeeper", &zookeeper, "--port", "0"]);
+    let (_gateway, port) = gateway(&["--zookeeper", &zookeeper]);
     let mut connection = Connection::open(port);
     create_table(&mut connection);
     assert_eq!(put(&mut connection, "r", b"value"), 200);
-    let (_reader, reader_port) = Rest::start(&["--zookeeper", &zookeeper, "--port", "0", "--readonly"]);
+    let (_reader, reader_port) = gateway(&["--zookeeper", &zookeeper, "--readonly"]);
     let mut reader = Connection::open(reader_port);
     assert_eq!(
         reader.request("GET", "/t/r/f:a", &[("Accept", "application/octet-stream")], b"").body,

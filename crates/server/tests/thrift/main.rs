@@ -8,12 +8,11 @@ mod common;
 mod transcript;
 mod wire;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Server, TempDir, grampus, text};
+use common::{Gateway, Server, TempDir, text};
 use serde_json::json;
 use wire::{Argument, Connection, Transport, call};
 
@@ -95,33 +94,9 @@ fn a_server_serves_thrift_only_if_its_port_is_set() {
     }
 }
 
-/// A running `grampus thrift` or `grampus thrift2`; ended when dropped.
-///
-/// Its output stays open: a process that prints to a closed pipe ends.
-struct Gateway(Child, #[allow(dead_code, reason = "closed when dropped")] BufReader<ChildStdout>);
-
-impl Gateway {
-    fn start(command: &str, arguments: &[&str]) -> (Gateway, u16) {
-        let mut process = grampus();
-        process
-            .arg(command)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = process.spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let line = output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("  Thrift "));
-        let port = line.unwrap().rsplit(':').next().unwrap().parse().unwrap();
-        (Gateway(child, output), port)
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts `grampus thrift` or `grampus thrift2`. Returns it and its port.
+fn gateway(command: &str, arguments: &[&str]) -> (Gateway, u16) {
+    Gateway::start(command, arguments, "  Thrift ")
 }
 
 #[test]
@@ -129,11 +104,11 @@ fn gateways_serve_another_process() {
     let dir = TempDir::new();
     let server = Server::start(&dir.join("data"));
     let zookeeper = server.zookeeper();
-    let (_one, port) = Gateway::start("thrift", &["--zookeeper", &zookeeper, "--port", "0"]);
+    let (_one, port) = gateway("thrift", &["--zookeeper", &zookeeper]);
     let mut one = Connection::open(port, Transport::Framed);
     assert_eq!(one.call(&create_table()).unwrap(), json!({"reply": {}}));
     assert_eq!(one.call(&put("r", "value")).unwrap(), json!({"reply": {}}));
-    let (_two, port) = Gateway::start("thrift2", &["--zookeeper", &zookeeper, "--port", "0", "--readonly"]);
+    let (_two, port) = gateway("thrift2", &["--zookeeper", &zookeeper, "--readonly"]);
     let mut two = Connection::open(port, Transport::Unframed);
     let row = || vec![(1, Argument::Text("r"))];
     let read = call("get", &[(1, Argument::Text("t")), (2, Argument::Struct(row()))]);

@@ -1,3 +1,4 @@
+import compat.hbase.RandomEdits;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -11,16 +12,11 @@ import org.apache.hadoop.hbase.KeepDeletedCells;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
-import org.apache.hadoop.hbase.client.Append;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
-import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Get;
-import org.apache.hadoop.hbase.client.Increment;
 import org.apache.hadoop.hbase.client.Put;
-import org.apache.hadoop.hbase.client.Row;
-import org.apache.hadoop.hbase.client.RowMutations;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -39,7 +35,7 @@ public final class Writer {
   private static final List<TableName> KEPT = List.of(TableName.valueOf("one"), TableName.valueOf("deep:two"));
   /** An ordinary table. */
   private static final TableName PLAIN = TableName.valueOf("plain");
-  private static final List<String> FAMILIES = List.of("f", "g");
+  private static final int ROWS_PER_DIGIT = 500;
   private static final byte[] FAMILY = Bytes.toBytes("f");
   /** Rows that only the last step writes. They sort after all others. */
   private static final String MOVED = "z";
@@ -81,10 +77,11 @@ public final class Writer {
       admin.createTable(descriptor(PLAIN, false), splits);
       Random random = new Random(0);
       for (TableName name : List.of(KEPT.get(0), KEPT.get(1), PLAIN)) {
+        RandomEdits edits = new RandomEdits(random, ROWS_PER_DIGIT, !name.equals(PLAIN));
         try (Table table = connection.getTable(name)) {
           List<Put> puts = new ArrayList<>();
           for (int at = 0; at < rows; at++) {
-            Put put = put(random, row(random), name.equals(PLAIN));
+            Put put = edits.put();
             if (at % 10 == 0) {
               // Their time to live is in tags. It ends before the tables are compared.
               put.setTTL(CELL_TTL_MS);
@@ -96,7 +93,7 @@ public final class Writer {
             }
           }
           for (int at = 0; at < rows / 20; at++) {
-            change(table, random, name.equals(PLAIN));
+            edits.apply(table);
           }
         }
         admin.flush(name);
@@ -106,7 +103,7 @@ public final class Writer {
 
   private static org.apache.hadoop.hbase.client.TableDescriptor descriptor(TableName name, boolean keeps) {
     TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name);
-    for (String family : FAMILIES) {
+    for (String family : RandomEdits.FAMILIES) {
       ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(family));
       if (keeps) {
         builder.setMaxVersions(Integer.MAX_VALUE).setKeepDeletedCells(KeepDeletedCells.TRUE);
@@ -124,7 +121,7 @@ public final class Writer {
       while (!Files.exists(stop)) {
         TableName name = tables.get(random.nextInt(tables.size()));
         try (Table table = connection.getTable(name)) {
-          change(table, random, name.equals(PLAIN));
+          new RandomEdits(random, ROWS_PER_DIGIT, !name.equals(PLAIN)).apply(table);
           if (count++ == 0) {
             System.out.println("writing");
           }
@@ -132,73 +129,6 @@ public final class Writer {
       }
     }
     System.out.println(count + " changes");
-  }
-
-  /**
-   * One change. In the ordinary table, which cells exist must not depend on compactions: there are no
-   * explicit timestamps, and no deletes of single versions.
-   */
-  private static void change(Table table, Random random, boolean isPlain) throws Exception {
-    byte[] row = row(random);
-    switch (random.nextInt(8)) {
-      case 0 -> table.delete(delete(random, row, isPlain));
-      case 1 -> table.increment(new Increment(row).addColumn(family(random), Bytes.toBytes("n"), 1));
-      case 2 -> table.append(new Append(row).addColumn(family(random), Bytes.toBytes("s"), Bytes.toBytes("x")));
-      case 3 -> {
-        if (!isPlain) {
-          table.mutateRow(RowMutations.of(List.of(put(random, row, false), delete(random, row, false))));
-        }
-      }
-      case 4 -> {
-        List<Row> batch = new ArrayList<>();
-        for (int at = 0; at < 20; at++) {
-          batch.add(put(random, row(random), isPlain));
-        }
-        table.batch(batch, new Object[batch.size()]);
-      }
-      default -> table.put(put(random, row, isPlain));
-    }
-  }
-
-  private static Put put(Random random, byte[] row, boolean isPlain) {
-    Put put = new Put(row);
-    for (String family : FAMILIES) {
-      byte[] value = new byte[random.nextInt(30)];
-      random.nextBytes(value);
-      byte[] qualifier = Bytes.toBytes("q" + random.nextInt(4));
-      if (isPlain || random.nextBoolean()) {
-        put.addColumn(Bytes.toBytes(family), qualifier, value);
-      } else {
-        // Few timestamps, so that later puts replace earlier ones with the same timestamp.
-        put.addColumn(Bytes.toBytes(family), qualifier, 1 + random.nextInt(100), value);
-      }
-    }
-    return put;
-  }
-
-  private static Delete delete(Random random, byte[] row, boolean isPlain) {
-    Delete delete = new Delete(row);
-    byte[] family = family(random);
-    byte[] qualifier = Bytes.toBytes("q" + random.nextInt(4));
-    if (isPlain) {
-      return random.nextBoolean() ? delete.addColumns(family, qualifier) : delete.addFamily(family);
-    }
-    long timestamp = 1 + random.nextInt(100);
-    return switch (random.nextInt(5)) {
-      case 0 -> delete.addColumn(family, qualifier, timestamp);
-      case 1 -> delete.addColumns(family, qualifier, timestamp);
-      case 2 -> delete.addFamily(family, timestamp);
-      case 3 -> delete.addFamilyVersion(family, timestamp);
-      default -> delete.addColumns(family, qualifier);
-    };
-  }
-
-  private static byte[] row(Random random) {
-    return Bytes.toBytes("r" + random.nextInt(10) + random.nextInt(500));
-  }
-
-  private static byte[] family(Random random) {
-    return Bytes.toBytes(FAMILIES.get(random.nextInt(FAMILIES.size())));
   }
 
   private static void move(String source, String sink, Path ready, int seconds, String switchNumber) throws Exception {

@@ -1,8 +1,7 @@
+import compat.hbase.RandomEdits;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.ThreadLocalRandom;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -13,17 +12,11 @@ import org.apache.hadoop.hbase.KeepDeletedCells;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
-import org.apache.hadoop.hbase.client.Append;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
-import org.apache.hadoop.hbase.client.Delete;
-import org.apache.hadoop.hbase.client.Increment;
-import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
-import org.apache.hadoop.hbase.client.Row;
-import org.apache.hadoop.hbase.client.RowMutations;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
@@ -41,7 +34,6 @@ import org.apache.hadoop.hbase.util.Bytes;
  */
 public final class Peers {
   private static final List<TableName> TABLES = List.of(TableName.valueOf("one"), TableName.valueOf("two"));
-  private static final List<String> FAMILIES = List.of("f", "g");
   private static final TableName LOADED = TableName.valueOf("loaded");
 
   public static void main(String[] arguments) throws Exception {
@@ -81,7 +73,7 @@ public final class Peers {
 
   private static TableDescriptorBuilder descriptor(TableName name) {
     TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name);
-    for (String family : FAMILIES) {
+    for (String family : RandomEdits.FAMILIES) {
       table.setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(family)).setScope(1)
           .setMaxVersions(Integer.MAX_VALUE).setKeepDeletedCells(KeepDeletedCells.TRUE).build());
     }
@@ -93,16 +85,17 @@ public final class Peers {
     Configuration conf = conf(port);
     conf.setInt("hbase.client.retries.number", 100);
     Random random = new Random(seed);
+    RandomEdits edits = new RandomEdits(random, 50, true);
     long count = 0;
     try (Connection connection = ConnectionFactory.createConnection(conf)) {
       // The first change takes long, because the client reads the locations of regions.
       try (Table table = connection.getTable(TABLES.get(0))) {
-        change(table, random);
+        edits.apply(table);
       }
       long end = System.nanoTime() + seconds * 1_000_000_000L;
       while (System.nanoTime() < end) {
         try (Table table = connection.getTable(TABLES.get(random.nextInt(TABLES.size())))) {
-          change(table, random);
+          edits.apply(table);
           count++;
         }
       }
@@ -110,70 +103,11 @@ public final class Peers {
     System.out.println(count + " changes");
   }
 
-  private static void change(Table table, Random random) throws Exception {
-    byte[] row = row(random);
-    switch (random.nextInt(8)) {
-      case 0 -> table.delete(delete(random, row));
-      case 1 -> table.increment(new Increment(row).addColumn(family(random), Bytes.toBytes("n"), 1));
-      case 2 -> table.append(new Append(row).addColumn(family(random), Bytes.toBytes("s"), Bytes.toBytes("x")));
-      case 3 -> table.mutateRow(RowMutations.of(List.of(put(random, row), delete(random, row))));
-      case 4 -> {
-        List<Row> batch = new ArrayList<>();
-        for (int at = 0; at < 20; at++) {
-          batch.add(random.nextInt(4) == 0 ? delete(random, row(random)) : put(random, row(random)));
-        }
-        table.batch(batch, new Object[batch.size()]);
-      }
-      default -> table.put(put(random, row));
-    }
-  }
-
-  private static Put put(Random random, byte[] row) {
-    Put put = new Put(row);
-    for (String family : FAMILIES) {
-      byte[] value = new byte[random.nextInt(30)];
-      random.nextBytes(value);
-      byte[] qualifier = Bytes.toBytes("q" + random.nextInt(4));
-      if (random.nextBoolean()) {
-        put.addColumn(Bytes.toBytes(family), qualifier, value);
-      } else {
-        // Few timestamps, so that later puts replace earlier ones.
-        put.addColumn(Bytes.toBytes(family), qualifier, 1 + random.nextInt(100), value);
-      }
-    }
-    if (random.nextInt(10) == 0) {
-      put.setTTL(1_000_000_000L);
-    }
-    return put;
-  }
-
-  private static Delete delete(Random random, byte[] row) {
-    Delete delete = new Delete(row);
-    byte[] family = family(random);
-    byte[] qualifier = Bytes.toBytes("q" + random.nextInt(4));
-    long timestamp = 1 + random.nextInt(100);
-    return switch (random.nextInt(5)) {
-      case 0 -> delete.addColumn(family, qualifier, timestamp);
-      case 1 -> delete.addColumns(family, qualifier, timestamp);
-      case 2 -> delete.addFamily(family, timestamp);
-      case 3 -> delete.addFamilyVersion(family, timestamp);
-      default -> delete.addColumns(family, qualifier);
-    };
-  }
-
-  private static byte[] row(Random random) {
-    return Bytes.toBytes("r" + random.nextInt(10) + random.nextInt(50));
-  }
-
-  private static byte[] family(Random random) {
-    return Bytes.toBytes(FAMILIES.get(random.nextInt(FAMILIES.size())));
-  }
-
   /** A bulk load in the source. */
   private static void load(String port, String directory) throws Exception {
     Configuration conf = conf(port);
     FileSystem local = FileSystem.getLocal(conf);
-    for (String family : FAMILIES) {
+    for (String family : RandomEdits.FAMILIES) {
       Path path = new Path("file://" + directory + "/" + family + "/a");
       local.mkdirs(path.getParent());
       HFile.Writer writer = HFile.getWriterFactory(conf, new CacheConfig(conf)).withPath(local, path)

@@ -2,9 +2,13 @@
 //   java -cp CONF:LIBS Snapshots.java
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
+import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
@@ -20,6 +24,7 @@ public class Snapshots {
   // The version of a description whose snapshot is a tree of directories (SnapshotManifestV1).
   static final int TREE = 0;
   static final int MANIFEST = 2;
+  static final int PATIENCE_S = 60;
   static Connection connection;
   static Admin admin;
 
@@ -27,7 +32,7 @@ public class Snapshots {
     connection = ConnectionFactory.createConnection(HBaseConfiguration.create());
     admin = connection.getAdmin();
     admin.splitSwitch(true, true);
-    admin.compactionSwitch(false, java.util.List.of());
+    admin.compactionSwitch(false, List.of());
     admin.createNamespace(NamespaceDescriptor.create("ns").build());
     plain();
     split();
@@ -52,13 +57,11 @@ public class Snapshots {
     take("plain_v1", name, TREE, 0);
     put(name, "second", 20, "a");
     admin.flush(name);
-    admin.compactionSwitch(true, java.util.List.of());
+    admin.compactionSwitch(true, List.of());
     admin.majorCompact(name, bytes("a"));
-    while (admin.getCompactionState(name) != org.apache.hadoop.hbase.client.CompactionState.NONE || Thread.currentThread().isInterrupted()) {
-      Thread.sleep(100);
-    }
-    Thread.sleep(3000);
-    admin.compactionSwitch(false, java.util.List.of());
+    // One file of each family in each region.
+    await("compaction of " + name, () -> storeFiles(name).equals(List.of(2, 2)));
+    admin.compactionSwitch(false, List.of());
     // A region that closes archives its compacted files.
     admin.disableTable(name);
     take("disabled", name, MANIFEST, 0);
@@ -73,10 +76,7 @@ public class Snapshots {
     put(name, "value", 30, "f");
     admin.flush(name);
     admin.split(name, bytes("row15"));
-    while (admin.getRegions(name).size() < 2) {
-      Thread.sleep(100);
-    }
-    Thread.sleep(1000);
+    await("split of " + name, () -> admin.getRegions(name).size() == 2 && admin.isTableAvailable(name));
     take("split", name, MANIFEST, 0);
     take("split_v1", name, TREE, 0);
   }
@@ -103,6 +103,25 @@ public class Snapshots {
       admin.flush(name);
       take(kind, name, MANIFEST, 0);
       take(kind + "_v1", name, TREE, 0);
+    }
+  }
+
+  /** The number of store files of each region. */
+  static List<Integer> storeFiles(TableName name) throws Exception {
+    List<Integer> files = new ArrayList<>();
+    for (ServerName server : admin.getRegionServers()) {
+      admin.getRegionMetrics(server, name).forEach(region -> files.add(region.getStoreFileCount()));
+    }
+    return files;
+  }
+
+  static void await(String what, Callable<Boolean> condition) throws Exception {
+    long deadline = System.nanoTime() + PATIENCE_S * 1_000_000_000L;
+    while (!condition.call()) {
+      if (System.nanoTime() > deadline) {
+        throw new IllegalStateException(what + " takes more than " + PATIENCE_S + " s");
+      }
+      Thread.sleep(100);
     }
   }
 

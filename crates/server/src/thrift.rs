@@ -193,7 +193,8 @@ fn options(config: &Config, open_files_max: u64, service: Service) -> ThriftOpti
         idle_time: Duration::from_millis(config.thrift_idle_ms),
         frame_bytes_max: bytes((u64::from(config.thrift_frame_mib_max) << 20).min(message_bytes_max)),
         request_bytes_max: bytes(config.thrift_request_bytes_max.min(message_bytes_max)),
-        response_bytes_max: bytes(config.thrift_response_bytes_max.min(message_bytes_max)),
+        // The cells of a response exist twice: as they were read, and encoded.
+        response_bytes_max: bytes(config.thrift_response_bytes_max.min(message_bytes_max / 2)),
         memory_bytes: bytes(memory),
         scanners_max: config.thrift_scanners_max as usize,
         scanners_per_client_max: config.thrift_scanners_per_client_max as usize,

@@ -19,7 +19,7 @@ use crate::message::MessageHeader;
 use crate::options::{Service, ThriftOptions};
 use crate::protocol::Protocol;
 use crate::reader::Reader;
-use crate::scanners::{self, OpenScan, SCANNER_BYTES, ScanFailure, Scanners};
+use crate::scanners::{self, OpenScan, ScanFailure, Scanners};
 use crate::{one, two};
 
 /// Time limit for waiting until a call may be executed.
@@ -120,8 +120,7 @@ impl Gateway {
         has_sorted_columns: bool,
     ) -> Result<i32> {
         let busy = || Failure::io("too many scanners; close some, or retry", true);
-        let memory = self.budget.hold(SCANNER_BYTES).ok_or_else(busy)?;
-        let scan = OpenScan::new(scanner, has_sorted_columns, memory);
+        let scan = OpenScan::new(scanner, has_sorted_columns, &self.budget).ok_or_else(busy)?;
         let (id, removed) = self.scanners.add(peer, scan, &self.env).ok_or_else(busy)?;
         scanners::close_all(&self.env, removed);
         Ok(id)
@@ -140,14 +139,14 @@ impl Gateway {
         };
         let mut scan = scan.lock().await;
         let rows_max = usize::try_from(rows_max).unwrap_or(0);
-        match scan.next(rows_max, self.options.response_bytes_max).await {
+        match scan.next(call, rows_max, self.options.response_bytes_max).await {
             Ok(rows) => {
-                call.take_memory(rows.iter().map(scanners::row_bytes).sum())?;
                 // A long read must not make the scanner expire.
                 self.scanners.find(id, call.peer, self.env.clock.monotonic());
                 Ok(Some((rows, scan.has_sorted_columns)))
             }
             Err(ScanFailure::TooLarge) => Err(self.too_large("request fewer rows")),
+            Err(ScanFailure::NoMemory(failure)) => Err(failure),
             Err(ScanFailure::Client(error)) => {
                 // A further call must not look like the end of the scan.
                 self.scanners.remove(id, call.peer);

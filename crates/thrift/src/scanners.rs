@@ -10,14 +10,16 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::budget::HeldBytes;
+use base::budget::{Budget, BudgetShare};
 use base::env::{Env, TaskClass};
 use client::{Row, Scanner};
 
+use crate::call::Call;
+use crate::failure::Failure;
 use crate::options::ThriftOptions;
 
-/// Memory that an open scanner holds: the rows of one response of a server.
-pub(crate) const SCANNER_BYTES: usize = 256 << 10;
+/// Memory that an open scanner holds for the rows of one response of a region server.
+const SCANNER_BYTES: usize = 256 << 10;
 
 /// The open scanners.
 pub(crate) struct Scanners {
@@ -105,45 +107,66 @@ pub(crate) struct OpenScan {
     ready: VecDeque<Row>,
     /// The form of its rows (Thrift 1).
     pub(crate) has_sorted_columns: bool,
-    _memory: Option<HeldBytes>,
+    /// The memory of the rows: [`SCANNER_BYTES`] for those in `scanner`, and the size of `ready`.
+    memory: BudgetShare,
 }
 
-/// Why the rows of a scanner cannot be returned.
+/// Why a call gets no rows of a scanner. The next call returns them, except after an error of the
+/// client.
 pub(crate) enum ScanFailure {
     Client(client::Error),
-    /// They are larger than a response may be. They are returned by the next call.
+    /// The rows are larger than a response may be.
     TooLarge,
+    /// There is no memory for the response.
+    NoMemory(Failure),
 }
 
 impl OpenScan {
-    pub(crate) fn new(scanner: Scanner, has_sorted_columns: bool, memory: HeldBytes) -> OpenScan {
-        OpenScan { scanner: Some(scanner), ready: VecDeque::new(), has_sorted_columns, _memory: Some(memory) }
+    /// An open scan, or `None` if there is no memory for it.
+    pub(crate) fn new(scanner: Scanner, has_sorted_columns: bool, budget: &Arc<Budget>) -> Option<OpenScan> {
+        let mut memory = BudgetShare::of(budget);
+        let is_admitted = memory.take_large(SCANNER_BYTES);
+        let (scanner, ready) = (Some(scanner), VecDeque::new());
+        is_admitted.then_some(OpenScan { scanner, ready, has_sorted_columns, memory })
     }
 
-    /// The next rows, at most `rows_max`; fewer only at the end.
+    /// The next rows, at most `rows_max`; fewer only at the end. Takes their memory from `call`.
     pub(crate) async fn next(
         &mut self,
+        call: &mut Call<'_>,
         rows_max: usize,
         bytes_max: usize,
-    ) -> std::result::Result<Vec<Row>, ScanFailure> {
-        let (mut rows, mut bytes) = (VecDeque::new(), 0);
+    ) -> Result<Vec<Row>, ScanFailure> {
+        let (mut rows, mut bytes) = (Vec::new(), 0);
         while rows.len() < rows_max {
-            let row = match self.ready.pop_front() {
-                Some(row) => row,
-                None => match self.read().await.map_err(ScanFailure::Client)? {
-                    Some(row) => row,
-                    None => break,
-                },
+            let Some(row) = self.next_row().await.map_err(ScanFailure::Client)? else { break };
+            let size = row_bytes(&row);
+            bytes += size;
+            rows.push(row);
+            let admitted = match bytes > bytes_max {
+                true => Err(ScanFailure::TooLarge),
+                false => call.take_memory(size).map_err(ScanFailure::NoMemory),
             };
-            bytes += row_bytes(&row);
-            rows.push_back(row);
-            if bytes > bytes_max {
-                rows.append(&mut self.ready);
-                self.ready = rows;
-                return Err(ScanFailure::TooLarge);
+            if let Err(failure) = admitted {
+                self.put_back(rows);
+                return Err(failure);
             }
         }
-        Ok(rows.into())
+        Ok(rows)
+    }
+
+    async fn next_row(&mut self) -> client::Result<Option<Row>> {
+        let Some(row) = self.ready.pop_front() else { return self.read().await };
+        self.memory.release(row_bytes(&row));
+        Ok(Some(row))
+    }
+
+    /// Makes `rows` the next ones again.
+    fn put_back(&mut self, rows: Vec<Row>) {
+        self.memory.force(rows.iter().map(row_bytes).sum());
+        for row in rows.into_iter().rev() {
+            self.ready.push_front(row);
+        }
     }
 
     async fn read(&mut self) -> client::Result<Option<Row>> {
@@ -184,15 +207,62 @@ pub(crate) fn close_all(env: &Env, removed: Vec<SharedScan>) {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use bytes::Bytes;
+    use cell::{CellType, KeyValue};
     use client::{Client, ClientOptions, Registry};
 
     use super::*;
+    use crate::message::MessageHeader;
     use crate::options::Service;
+    use crate::protocol::Protocol;
+    use crate::reader::Reader;
 
     fn scan(client: &Client) -> OpenScan {
         let scanner =
             client.table(cell::schema::TableName::parse("t").unwrap()).scan(cell::query::Scan::default());
-        OpenScan { scanner: Some(scanner), ready: VecDeque::new(), has_sorted_columns: false, _memory: None }
+        OpenScan::new(scanner, false, &Budget::new(SCANNER_BYTES * 2)).unwrap()
+    }
+
+    fn row(key: &str) -> Row {
+        let value = vec![0; 100 << 10];
+        Row { cells: vec![KeyValue::new(key.as_bytes(), b"f", b"q", 1, CellType::Put, &value)] }
+    }
+
+    /// A call that takes its memory from `memory`.
+    fn call(memory: &mut BudgetShare) -> Call<'_> {
+        let header = MessageHeader { name: "scannerGetList".into(), sequence: 1 };
+        let reader = Reader::new(Protocol::Binary, Bytes::new(), memory);
+        Call { reader, header, peer: IpAddr::from(Ipv4Addr::LOCALHOST), reserved: 0 }
+    }
+
+    #[tokio::test]
+    async fn rows_that_do_not_fit_into_a_response_are_returned_by_the_next_call() {
+        let budget = Budget::new(4 << 20);
+        let mut scan = OpenScan {
+            scanner: None,
+            ready: VecDeque::new(),
+            has_sorted_columns: false,
+            memory: BudgetShare::of(&budget),
+        };
+        let rows = vec![row("a"), row("b"), row("c")];
+        let bytes = rows.iter().map(row_bytes).sum();
+        scan.put_back(rows.clone());
+        let mut other_calls = BudgetShare::of(&budget);
+        assert!(other_calls.take_large((3 << 20) - bytes - 2 * row_bytes(&rows[0])));
+        let refused = scan.next(&mut call(&mut BudgetShare::of(&budget)), 3, bytes).await;
+        assert!(matches!(refused, Err(ScanFailure::NoMemory(_))), "there is memory for one row");
+        drop(other_calls);
+        let refused = scan.next(&mut call(&mut BudgetShare::of(&budget)), 3, bytes - 1).await;
+        assert!(matches!(refused, Err(ScanFailure::TooLarge)));
+        assert!(budget.used() >= bytes, "the scanner holds the rows");
+        let mut read = Vec::new();
+        for rows_max in [1, 3, 1] {
+            let next = scan.next(&mut call(&mut BudgetShare::of(&budget)), rows_max, bytes).await;
+            read.extend(next.unwrap_or_else(|_| panic!("no rows")));
+        }
+        assert_eq!(read, rows);
+        drop(scan);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Gateway {
             return Err(Failure::line(StatusCode::NOT_MODIFIED, &format!("{word} return empty.")));
         }
         let mut rows = self.collector(media);
-        rows.add(&changed.cells)?;
+        rows.add_changed(&changed.cells);
         Ok(rows.reply())
     }
 }

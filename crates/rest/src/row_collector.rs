@@ -43,6 +43,14 @@ impl RowCollector {
         }
     }
 
+    /// Adds the row of a change that was applied, whatever its size. The client would apply the
+    /// change again after an error.
+    pub(crate) fn add_changed(&mut self, cells: &[KeyValue]) {
+        let before = self.writer.len();
+        self.writer.row(cells);
+        self.memory.force(self.writer.len() - before);
+    }
+
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.writer.rows()

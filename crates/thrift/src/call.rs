@@ -34,6 +34,12 @@ impl Call<'_> {
         Ok(self.reader.take_memory(bytes.saturating_mul(2))?)
     }
 
+    /// As [`take_memory`](Self::take_memory), even if there is none. A change that was applied must
+    /// not be reported as failed: the client would apply it again.
+    pub(crate) fn force_memory(&mut self, bytes: usize) {
+        self.reader.force_memory(bytes.saturating_mul(2));
+    }
+
     /// The response with a result.
     pub(crate) fn reply<T: Encode>(&self, result: &T) -> Vec<u8> {
         self.header.reply(self.reader.protocol(), self.reserved, |writer| result.encode_field(0, writer))

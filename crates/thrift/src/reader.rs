@@ -119,6 +119,11 @@ impl<'a> Reader<'a> {
         if self.memory.take_large(bytes) { Ok(()) } else { Err(Fault::NoMemory) }
     }
 
+    /// Takes memory, even if there is none.
+    pub(crate) fn force_memory(&mut self, bytes: usize) {
+        self.memory.force(bytes);
+    }
+
     /// Begins a struct; returns what [`end_struct`](Self::end_struct) needs.
     pub(crate) fn begin_struct(&mut self) -> i16 {
         std::mem::take(&mut self.field)

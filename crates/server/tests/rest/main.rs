@@ -285,3 +285,17 @@ fn foreign_hosts_and_forged_requests_are_refused() {
     );
     assert_eq!(connection.request("OPTIONS", "/", &[], b"").status, 403);
 }
+
+#[test]
+fn an_applied_change_succeeds_if_its_response_is_large() {
+    let dir = TempDir::new();
+    let (_server, port) = serve(&dir, &["grampus.rest.response.bytes.max=100"]);
+    let mut connection = Connection::open(port);
+    create_table(&mut connection);
+    assert_eq!(put(&mut connection, "r", &[b'v'; 200]), 200);
+    // Row `r`, column `f:a`, value `1`.
+    let cells = br#"{"Row":[{"key":"cg==","Cell":[{"column":"Zjph","$":"MQ=="}]}]}"#;
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    let appended = connection.request("PUT", "/t/r?check=append&rr=true", &headers, cells);
+    assert_eq!((appended.status, appended.body.len() > 200), (200, true), "{}", appended.text());
+}

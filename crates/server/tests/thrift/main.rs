@@ -288,3 +288,28 @@ fn responses_are_limited_in_size() {
     }
     assert_eq!(count, rows.len());
 }
+
+#[test]
+fn an_applied_change_succeeds_without_memory_for_its_response() {
+    let dir = TempDir::new();
+    // A Thrift service then has 4 MiB, of which large requests and responses may use 3 MiB.
+    let server = serve(&dir, &["hbase.ipc.server.max.callqueue.size=16 MiB"]);
+    let mut one = Connection::open(PORT + server.offset, Transport::Unframed);
+    let mut two = Connection::open(PORT2 + server.offset, Transport::Unframed);
+    one.call(&create_table()).unwrap();
+    let value: &'static str = "v".repeat(1_600_000).leak();
+    assert_eq!(one.call(&put("r", value)).unwrap(), json!({"reply": {}}));
+    let columns = [(3, Argument::Texts(&["f:a"])), (4, Argument::Texts(&["1"]))];
+    let append = [[(1, Argument::Text("t")), (2, Argument::Text("r"))], columns].concat();
+    let appended = one.call(&call("append", &[(1, Argument::Struct(append))])).unwrap();
+    assert!(value_of(&appended).ends_with("v1"));
+    let column = vec![(1, Argument::Text("f")), (2, Argument::Text("a")), (3, Argument::Text("2"))];
+    let append = vec![(1, Argument::Text("r")), (2, Argument::Structs(vec![column]))];
+    let append = call("append", &[(1, Argument::Text("t")), (2, Argument::Struct(append))]);
+    let appended = two.call(&append).unwrap();
+    let appended = appended.pointer("/reply/0/2/0/3").and_then(|value| value.as_str());
+    assert!(appended.is_some_and(|value| value.ends_with("v12")));
+    let read = one.call(&get("r")).unwrap();
+    let message = read.pointer("/reply/1/1").and_then(|message| message.as_str());
+    assert!(message.is_some_and(|message| message.contains("larger than")), "the response is too large");
+}

@@ -172,7 +172,7 @@ impl Gateway {
         }
         let table = self.client.table(table_name(&append.table)?);
         let row = table.read_modify_write(change.finish()).await?;
-        call.take_memory(crate::scanners::row_bytes(&row))?;
+        call.force_memory(crate::scanners::row_bytes(&row));
         Ok(call.reply(&CellResults(&row)))
     }
 

@@ -140,7 +140,7 @@ impl Gateway {
             return Err(Failure::Internal);
         }
         let row = self.client.table(table_name(table)?).read_modify_write(change.finish()).await?;
-        call.take_memory(crate::scanners::row_bytes(&row))?;
+        call.force_memory(crate::scanners::row_bytes(&row));
         Ok(row)
     }
 }

@@ -192,12 +192,13 @@ impl Gateway {
             let outcomes = table.batch(gets.by_ref().take(ROWS_AT_ONCE).collect()).await;
             for row in completed(outcomes)? {
                 let size = scanners::row_bytes(&row);
-                call.take_memory(size)?;
                 bytes += size;
+                // Before memory is taken: a retry would not help.
+                if bytes > self.options.response_bytes_max {
+                    return Err(self.too_large("request fewer rows or columns"));
+                }
+                call.take_memory(size)?;
                 rows.push(row);
-            }
-            if bytes > self.options.response_bytes_max {
-                return Err(self.too_large("request fewer rows or columns"));
             }
         }
         Ok(rows)
@@ -218,10 +219,10 @@ impl Gateway {
     ) -> Result<Row> {
         let row = table.get(get).await?;
         let bytes = scanners::row_bytes(&row);
-        call.take_memory(bytes)?;
         if bytes > self.options.response_bytes_max {
             return Err(self.too_large("request fewer columns"));
         }
+        call.take_memory(bytes)?;
         Ok(row)
     }
 }

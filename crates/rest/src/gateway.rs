@@ -131,7 +131,7 @@ impl Gateway {
                 self.put_schema(call, table_name(&table)?, method == "POST").await
             }
             (Route::Scanners(table), _) => self.open_scanner(call, table_name(&table)?),
-            (Route::Scanner(id), "DELETE") => self.close_scanner(&id).await,
+            (Route::Scanner(id), "DELETE") => self.close_scanner(&id),
             (Route::Scanner(id), _) => self.next_of_scanner(call, &id).await,
             (Route::MultiGet(table, columns), _) => self.multi_get(call, table_name(&table)?, &columns).await,
             (Route::Scan(table, prefix), _) => self.scan(call, table_name(&table)?, &prefix).await,

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::env::TaskClass;
+use base::env::{Env, TaskClass};
 use cell::KeyValue;
 use cell::query::Scan;
 use cell::schema::TableName;
@@ -55,22 +55,24 @@ impl Scanners {
         }
     }
 
-    /// Adds a scanner. Returns the scanners that it replaces, or `None` if there are too many.
-    fn add(&self, id: String, owner: IpAddr, scanner: RowScanner, now: Duration) -> Option<Vec<Entry>> {
-        let mut removed = self.expired(now);
+    /// Adds a scanner, instead of the least recently used one of a client that has too many. Returns
+    /// whether it was added: there may be too many in total.
+    fn add(&self, id: String, owner: IpAddr, scanner: RowScanner, now: Duration) -> bool {
+        self.remove_expired(now);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let of_owner = open.values().filter(|entry| entry.owner == owner).count();
         if of_owner >= self.per_client_max {
             let own = open.iter().filter(|(_, entry)| entry.owner == owner);
-            let oldest = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone());
-            removed.extend(oldest.and_then(|id| open.remove(&id)));
+            if let Some(oldest) = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone()) {
+                open.remove(&oldest);
+            }
         }
         if open.len() >= self.max {
-            return None;
+            return false;
         }
         let scanner = Arc::new(tokio::sync::Mutex::new(scanner));
         open.insert(id, Entry { scanner, owner, used: now });
-        Some(removed)
+        true
     }
 
     /// The scanner with this id, if it has not expired.
@@ -81,16 +83,15 @@ impl Scanners {
         Some(entry.scanner.clone())
     }
 
-    fn remove(&self, id: &str) -> Option<Entry> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    /// Removes a scanner; returns whether there was one.
+    fn remove(&self, id: &str) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id).is_some()
     }
 
     /// Removes the scanners that were not used for too long.
-    fn expired(&self, now: Duration) -> Vec<Entry> {
+    fn remove_expired(&self, now: Duration) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let ids: Vec<String> =
-            open.iter().filter(|(_, entry)| self.is_expired(entry, now)).map(|(id, _)| id.clone()).collect();
-        ids.iter().filter_map(|id| open.remove(id)).collect()
+        open.retain(|_, entry| !self.is_expired(entry, now));
     }
 
     fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
@@ -98,8 +99,10 @@ impl Scanners {
     }
 }
 
-/// A scan, cell by cell. It is opened by the first read.
+/// A scan, cell by cell. It is opened by the first read. When dropped, the scanner of the region
+/// server is closed.
 struct RowScanner {
+    env: Env,
     table: Table,
     scan: Scan,
     options: ScanOptions,
@@ -139,6 +142,14 @@ impl RowScanner {
     }
 }
 
+impl Drop for RowScanner {
+    fn drop(&mut self) {
+        if let Some(scanner) = self.open.take() {
+            self.env.spawn(TaskClass::Connection, scanner.close());
+        }
+    }
+}
+
 impl Gateway {
     pub(crate) fn open_scanner(&self, call: &Call, table: TableName) -> Result<Reply> {
         let media = call.body_media(CELLS)?;
@@ -154,6 +165,7 @@ impl Gateway {
         }
         let caching = model.caching.unwrap_or(ScanOptions::default().caching);
         let scanner = RowScanner {
+            env: self.env.clone(),
             table: self.client.table(table),
             scan,
             options: ScanOptions { caching, limit: model.limit.unwrap_or(0) },
@@ -164,36 +176,22 @@ impl Gateway {
         };
         let random = &self.env.random;
         let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
-        let replaced = self.scanners.add(id.clone(), call.peer, scanner, self.env.clock.monotonic());
-        let too_many = || Failure::line(StatusCode::SERVICE_UNAVAILABLE, "Unavailable: too many scanners");
-        self.close_all(replaced.ok_or_else(too_many)?);
+        if !self.scanners.add(id.clone(), call.peer, scanner, self.env.clock.monotonic()) {
+            return Err(Failure::line(StatusCode::SERVICE_UNAVAILABLE, "Unavailable: too many scanners"));
+        }
         Ok(Reply::created(&format!("{}/{id}", call.url().trim_end_matches('/'))))
     }
 
-    pub(crate) async fn close_scanner(&self, id: &str) -> Result<Reply> {
-        let entry = self.scanners.remove(id).ok_or_else(Failure::not_found)?;
-        self.close_all(vec![entry]);
-        Ok(Reply::empty(StatusCode::OK))
+    pub(crate) fn close_scanner(&self, id: &str) -> Result<Reply> {
+        match self.scanners.remove(id) {
+            true => Ok(Reply::empty(StatusCode::OK)),
+            false => Err(Failure::not_found()),
+        }
     }
 
     /// Closes scanners that were not used for too long.
     pub(crate) fn close_expired_scanners(&self) {
-        self.close_all(self.scanners.expired(self.env.clock.monotonic()));
-    }
-
-    /// Closes the servers' scanners, without waiting for it.
-    fn close_all(&self, removed: Vec<Entry>) {
-        if removed.is_empty() {
-            return;
-        }
-        self.env.spawn(TaskClass::Connection, async move {
-            for entry in removed {
-                let open = entry.scanner.lock().await.open.take();
-                if let Some(scanner) = open {
-                    scanner.close().await;
-                }
-            }
-        });
+        self.scanners.remove_expired(self.env.clock.monotonic());
     }
 
     /// The next cells of a scanner.
@@ -274,6 +272,7 @@ mod tests {
 
     fn scanner(client: &Client) -> RowScanner {
         RowScanner {
+            env: base::testing::env(1),
             table: client.table(TableName::parse("t").unwrap()),
             scan: Scan::default(),
             options: ScanOptions::default(),
@@ -296,15 +295,13 @@ mod tests {
         };
         let (scanners, second) = (Scanners::new(&options), Duration::from_secs);
         let (one, other) = (IpAddr::from(Ipv4Addr::new(1, 1, 1, 1)), IpAddr::from(Ipv4Addr::new(2, 2, 2, 2)));
-        let add = |id: &str, owner, at| {
-            scanners.add(id.into(), owner, scanner(&client), second(at)).map(|removed| removed.len())
-        };
-        assert_eq!((add("a", one, 0), add("b", one, 1)), (Some(0), Some(0)));
+        let add = |id: &str, owner, at| scanners.add(id.into(), owner, scanner(&client), second(at));
+        assert!(add("a", one, 0) && add("b", one, 1));
         assert!(scanners.find("a", second(2)).is_some());
-        assert_eq!(add("c", one, 3), Some(1), "the least recently used one of the same client");
-        assert!(scanners.find("b", second(3)).is_none());
-        assert_eq!((add("d", other, 4), add("e", other, 4)), (Some(0), None), "the total is full");
-        assert_eq!(add("f", other, 13), Some(1), "the scanner last used at 2 is expired");
+        assert!(add("c", one, 3));
+        assert!(scanners.find("b", second(3)).is_none(), "the least recently used one of the same client");
+        assert!(add("d", other, 4) && !add("e", other, 4), "the total is full");
+        assert!(add("f", other, 13), "the scanner last used at 2 is expired");
         assert!(scanners.find("a", second(13)).is_none() && scanners.find("c", second(13)).is_some());
         assert!(scanners.find("d", second(15)).is_none(), "expired, but not removed yet");
     }

@@ -120,10 +120,9 @@ impl Gateway {
         has_sorted_columns: bool,
     ) -> Result<i32> {
         let busy = || Failure::io("too many scanners; close some, or retry", true);
-        let scan = OpenScan::new(scanner, has_sorted_columns, &self.budget).ok_or_else(busy)?;
-        let (id, removed) = self.scanners.add(peer, scan, &self.env).ok_or_else(busy)?;
-        scanners::close_all(&self.env, removed);
-        Ok(id)
+        let scan =
+            OpenScan::new(&self.env, scanner, has_sorted_columns, &self.budget).ok_or_else(busy)?;
+        self.scanners.add(peer, scan, &self.env).ok_or_else(busy)
     }
 
     /// The next rows of a scanner, and whether its columns are sorted; `None` if there is no such
@@ -162,15 +161,12 @@ impl Gateway {
 
     /// Closes a scanner; returns whether there was one.
     pub(crate) fn close_scanner(&self, id: i32, peer: IpAddr) -> bool {
-        let removed = self.scanners.remove(id, peer);
-        let found = removed.is_some();
-        scanners::close_all(&self.env, removed.into_iter().collect());
-        found
+        self.scanners.remove(id, peer)
     }
 
     /// Closes scanners that were not used for too long.
     pub(crate) fn close_expired_scanners(&self) {
-        scanners::close_all(&self.env, self.scanners.expired(self.env.clock.monotonic()));
+        self.scanners.remove_expired(self.env.clock.monotonic());
     }
 
     /// Reads rows; some may be empty. The order is that of `gets`.

@@ -48,17 +48,18 @@ impl Scanners {
         }
     }
 
-    /// Adds a scanner. Returns its id and the scanners that it replaces, or `None` if there are too
-    /// many.
-    pub(crate) fn add(&self, owner: IpAddr, scan: OpenScan, env: &Env) -> Option<(i32, Vec<SharedScan>)> {
+    /// Adds a scanner, instead of the least recently used one of a client that has too many. Returns
+    /// its id, or `None` if there are too many in total.
+    pub(crate) fn add(&self, owner: IpAddr, scan: OpenScan, env: &Env) -> Option<i32> {
         let now = env.clock.monotonic();
-        let mut removed = self.expired(now);
+        self.remove_expired(now);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let of_owner = open.values().filter(|entry| entry.owner == owner).count();
         if of_owner >= self.per_client_max {
             let own = open.iter().filter(|(_, entry)| entry.owner == owner);
-            let oldest = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| *id);
-            removed.extend(oldest.and_then(|id| open.remove(&id)).map(|entry| entry.scan));
+            if let Some(oldest) = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| *id) {
+                open.remove(&oldest);
+            }
         }
         if open.len() >= self.max {
             return None;
@@ -70,7 +71,7 @@ impl Scanners {
             }
         };
         open.insert(id, Entry { scan: Arc::new(tokio::sync::Mutex::new(scan)), owner, used: now });
-        Some((id, removed))
+        Some(id)
     }
 
     /// The scanner with this id, if it belongs to the client and has not expired.
@@ -81,18 +82,17 @@ impl Scanners {
         Some(entry.scan.clone())
     }
 
-    pub(crate) fn remove(&self, id: i32, owner: IpAddr) -> Option<SharedScan> {
+    /// Removes a scanner; returns whether there was one.
+    pub(crate) fn remove(&self, id: i32, owner: IpAddr) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&id).filter(|entry| entry.owner == owner)?;
-        open.remove(&id).map(|entry| entry.scan)
+        let is_owned = open.get(&id).is_some_and(|entry| entry.owner == owner);
+        is_owned && open.remove(&id).is_some()
     }
 
     /// Removes the scanners that were not used for too long.
-    pub(crate) fn expired(&self, now: Duration) -> Vec<SharedScan> {
+    pub(crate) fn remove_expired(&self, now: Duration) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let ids: Vec<i32> =
-            open.iter().filter(|(_, entry)| self.is_expired(entry, now)).map(|(id, _)| *id).collect();
-        ids.iter().filter_map(|id| open.remove(id)).map(|entry| entry.scan).collect()
+        open.retain(|_, entry| !self.is_expired(entry, now));
     }
 
     fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
@@ -100,8 +100,9 @@ impl Scanners {
     }
 }
 
-/// A scan that a client reads in parts.
+/// A scan that a client reads in parts. When dropped, the scanner of the region server is closed.
 pub(crate) struct OpenScan {
+    env: Env,
     scanner: Option<Scanner>,
     /// Rows that were read, but did not fit into a response.
     ready: VecDeque<Row>,
@@ -123,11 +124,15 @@ pub(crate) enum ScanFailure {
 
 impl OpenScan {
     /// An open scan, or `None` if there is no memory for it.
-    pub(crate) fn new(scanner: Scanner, has_sorted_columns: bool, budget: &Arc<Budget>) -> Option<OpenScan> {
-        let mut memory = BudgetShare::of(budget);
-        let is_admitted = memory.take_large(SCANNER_BYTES);
-        let (scanner, ready) = (Some(scanner), VecDeque::new());
-        is_admitted.then_some(OpenScan { scanner, ready, has_sorted_columns, memory })
+    pub(crate) fn new(
+        env: &Env,
+        scanner: Scanner,
+        has_sorted_columns: bool,
+        budget: &Arc<Budget>,
+    ) -> Option<OpenScan> {
+        let (env, scanner, ready) = (env.clone(), Some(scanner), VecDeque::new());
+        let mut scan = OpenScan { env, scanner, ready, has_sorted_columns, memory: BudgetShare::of(budget) };
+        scan.memory.take_large(SCANNER_BYTES).then_some(scan)
     }
 
     /// The next rows, at most `rows_max`; fewer only at the end. Takes their memory from `call`.
@@ -177,11 +182,12 @@ impl OpenScan {
         }
         row
     }
+}
 
-    /// Closes the server's scanner.
-    pub(crate) async fn close(&mut self) {
+impl Drop for OpenScan {
+    fn drop(&mut self) {
         if let Some(scanner) = self.scanner.take() {
-            scanner.close().await;
+            self.env.spawn(TaskClass::Connection, scanner.close());
         }
     }
 }
@@ -191,25 +197,17 @@ pub(crate) fn row_bytes(row: &Row) -> usize {
     row.cells.iter().map(|cell| cell.bytes().len() + size_of::<cell::KeyValue>()).sum()
 }
 
-/// Closes scanners, without waiting for it.
-pub(crate) fn close_all(env: &Env, removed: Vec<SharedScan>) {
-    if removed.is_empty() {
-        return;
-    }
-    env.spawn(TaskClass::Connection, async move {
-        for scan in removed {
-            scan.lock().await.close().await;
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use base::env::{MakeTask, Spawner};
+    use base::testing::TestSpawner;
     use bytes::Bytes;
     use cell::{CellType, KeyValue};
     use client::{Client, ClientOptions, Registry};
+    use tokio::task::JoinHandle;
 
     use super::*;
     use crate::message::MessageHeader;
@@ -217,10 +215,10 @@ mod tests {
     use crate::protocol::Protocol;
     use crate::reader::Reader;
 
-    fn scan(client: &Client) -> OpenScan {
+    fn scan(env: &Env, client: &Client) -> OpenScan {
         let scanner =
             client.table(cell::schema::TableName::parse("t").unwrap()).scan(cell::query::Scan::default());
-        OpenScan::new(scanner, false, &Budget::new(SCANNER_BYTES * 2)).unwrap()
+        OpenScan::new(env, scanner, false, &Budget::new(SCANNER_BYTES * 2)).unwrap()
     }
 
     fn row(key: &str) -> Row {
@@ -239,6 +237,7 @@ mod tests {
     async fn rows_that_do_not_fit_into_a_response_are_returned_by_the_next_call() {
         let budget = Budget::new(4 << 20);
         let mut scan = OpenScan {
+            env: base::testing::env(1),
             scanner: None,
             ready: VecDeque::new(),
             has_sorted_columns: false,
@@ -265,32 +264,52 @@ mod tests {
         assert_eq!(budget.used(), 0);
     }
 
-    #[test]
-    fn scanners_belong_to_their_client_and_are_limited() {
-        let env = base::testing::env(1);
+    /// Runs tasks and counts them. Each closes a scanner here.
+    #[derive(Default)]
+    struct CountingSpawner {
+        spawner: TestSpawner,
+        count: AtomicUsize,
+    }
+
+    impl Spawner for CountingSpawner {
+        fn spawn_with(&self, class: TaskClass, make: MakeTask) -> JoinHandle<()> {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            self.spawner.spawn_with(class, make)
+        }
+    }
+
+    #[tokio::test]
+    async fn scanners_belong_to_their_client_and_are_limited() {
+        let spawner = Arc::new(CountingSpawner::default());
+        let env = Env { spawner: spawner.clone(), ..base::testing::env(1) };
         let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
         let options =
             ThriftOptions { scanners_max: 3, scanners_per_client_max: 2, ..ThriftOptions::new(Service::One) };
         let scanners = Scanners::new(&options);
         let (one, other) = (IpAddr::from(Ipv4Addr::new(1, 1, 1, 1)), IpAddr::from(Ipv4Addr::new(2, 2, 2, 2)));
-        let add = |owner| scanners.add(owner, scan(&client), &env).map(|(id, removed)| (id, removed.len()));
+        let add = |owner| scanners.add(owner, scan(&env, &client), &env);
+        let closed = || spawner.count.load(Ordering::Relaxed);
         let second = Duration::from_secs;
         let (a, b) = (add(one).unwrap(), add(one).unwrap());
-        assert_eq!((a.1, b.1), (0, 0));
-        assert!(a.0 >= 0 && b.0 >= 0 && a.0 != b.0);
-        assert!(scanners.find(a.0, other, second(1)).is_none(), "the id of another client");
-        assert!(scanners.remove(a.0, other).is_none());
-        assert!(scanners.find(a.0, one, second(1)).is_some());
-        let c = add(one).unwrap();
-        assert_eq!(c.1, 1, "the least recently used one of the same client is closed");
-        assert!(scanners.find(b.0, one, second(1)).is_none());
+        assert!(a >= 0 && b >= 0 && a != b);
+        assert!(scanners.find(a, other, second(1)).is_none(), "the id of another client");
+        assert!(!scanners.remove(a, other));
+        assert!(scanners.find(a, one, second(1)).is_some());
+        assert_eq!(closed(), 0);
+        add(one).unwrap();
+        assert_eq!(closed(), 1, "the least recently used one of the same client is closed");
+        assert!(scanners.find(b, one, second(1)).is_none());
         let d = add(other).unwrap();
         assert!(add(other).is_none(), "the total is full");
-        assert!(scanners.expired(second(50)).is_empty());
-        assert!(scanners.find(a.0, one, second(55)).is_some());
-        assert!(scanners.find(d.0, other, second(61)).is_none(), "expired, but not removed yet");
-        assert_eq!(scanners.expired(second(61)).len(), 2, "all but the one that was used");
-        assert!(scanners.find(d.0, other, second(61)).is_none());
-        assert!(scanners.remove(a.0, one).is_some());
+        assert_eq!(closed(), 2, "the one that was refused is closed");
+        scanners.remove_expired(second(50));
+        assert_eq!(closed(), 2);
+        assert!(scanners.find(a, one, second(55)).is_some());
+        assert!(scanners.find(d, other, second(61)).is_none(), "expired, but not removed yet");
+        scanners.remove_expired(second(61));
+        assert_eq!(closed(), 4, "all but the one that was used");
+        assert!(scanners.find(d, other, second(61)).is_none());
+        assert!(scanners.remove(a, one));
+        assert_eq!(closed(), 5);
     }
 }

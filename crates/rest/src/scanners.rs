@@ -45,6 +45,13 @@ struct Entry {
     used: Duration,
 }
 
+impl Entry {
+    /// Whether a request uses the scanner.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.scanner) > 1
+    }
+}
+
 impl Scanners {
     pub(crate) fn new(options: &RestOptions) -> Scanners {
         Scanners {
@@ -63,7 +70,8 @@ impl Scanners {
         let of_owner = open.values().filter(|entry| entry.owner == owner).count();
         if of_owner >= self.per_client_max {
             let own = open.iter().filter(|(_, entry)| entry.owner == owner);
-            if let Some(oldest) = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone()) {
+            let oldest = own.min_by_key(|(_, entry)| (entry.is_in_use(), entry.used));
+            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                 open.remove(&oldest);
             }
         }
@@ -75,12 +83,21 @@ impl Scanners {
         true
     }
 
-    /// The scanner with this id, if it has not expired.
+    /// The scanner with this id, if it has not expired. It does not expire while the caller uses
+    /// it. [`end_use`](Self::end_use) must follow.
     fn find(&self, id: &str, now: Duration) -> Option<Arc<tokio::sync::Mutex<RowScanner>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = open.get_mut(id).filter(|entry| !self.is_expired(entry, now))?;
         entry.used = now;
         Some(entry.scanner.clone())
+    }
+
+    /// Starts the idle time of a scanner.
+    fn end_use(&self, id: &str, now: Duration) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = open.get_mut(id) {
+            entry.used = now;
+        }
     }
 
     /// Removes a scanner; returns whether there was one.
@@ -95,7 +112,7 @@ impl Scanners {
     }
 
     fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
-        now.saturating_sub(entry.used) > self.time
+        !entry.is_in_use() && now.saturating_sub(entry.used) > self.time
     }
 }
 
@@ -199,22 +216,37 @@ impl Gateway {
         let media = call.response_media(CELLS_AND_VALUES)?;
         let rows_max: Option<i32> = call.number("n", StatusCode::NOT_FOUND)?;
         let cells_max: Option<i32> = call.number("c", StatusCode::NOT_FOUND)?;
+        let rows_max = rows_max.and_then(|max| usize::try_from(max).ok()).filter(|max| *max > 0);
+        let cells_max = cells_max.and_then(|max| u64::try_from(max).ok()).filter(|max| *max > 0);
         let scanner = self.scanners.find(id, self.env.clock.monotonic()).ok_or_else(Failure::not_found)?;
         let mut scanner = scanner.lock().await;
-        if media == Media::Octets {
-            return match self.next_cell(&mut scanner, id).await? {
-                Some(cell) => Ok(value_of(&cell)),
-                None => Ok(Reply::empty(StatusCode::NO_CONTENT)),
-            };
+        let reply = match media {
+            Media::Octets => self.next_value(&mut scanner, id).await,
+            _ => self.next_cells(&mut scanner, id, media, (rows_max, cells_max)).await,
+        };
+        self.scanners.end_use(id, self.env.clock.monotonic());
+        reply
+    }
+
+    async fn next_value(&self, scanner: &mut RowScanner, id: &str) -> Result<Reply> {
+        match self.next_cell(scanner, id).await? {
+            Some(cell) => Ok(value_of(&cell)),
+            None => Ok(Reply::empty(StatusCode::NO_CONTENT)),
         }
-        let cells_max =
-            cells_max.and_then(|max| u64::try_from(max).ok()).filter(|max| *max > 0).unwrap_or(scanner.batch);
-        let rows_max =
-            rows_max.and_then(|max| usize::try_from(max).ok()).filter(|max| *max > 0).unwrap_or(usize::MAX);
+    }
+
+    async fn next_cells(
+        &self,
+        scanner: &mut RowScanner,
+        id: &str,
+        media: Media,
+        (rows_max, cells_max): (Option<usize>, Option<u64>),
+    ) -> Result<Reply> {
+        let (rows_max, cells_max) = (rows_max.unwrap_or(usize::MAX), cells_max.unwrap_or(scanner.batch));
         let (mut rows, mut row, mut bytes) = (self.collector(media), Vec::<KeyValue>::new(), 0);
         let mut count = 0;
         while count < cells_max && bytes < RESPONSE_BYTES.min(self.options.response_bytes_max / 2) {
-            let Some(cell) = self.next_cell(&mut scanner, id).await? else { break };
+            let Some(cell) = self.next_cell(scanner, id).await? else { break };
             if row.last().is_some_and(|last| last.view(0).row() != cell.view(0).row()) {
                 if rows.rows() + 1 == rows_max {
                     scanner.cells.push_front(cell);
@@ -304,5 +336,28 @@ mod tests {
         assert!(add("f", other, 13), "the scanner last used at 2 is expired");
         assert!(scanners.find("a", second(13)).is_none() && scanners.find("c", second(13)).is_some());
         assert!(scanners.find("d", second(15)).is_none(), "expired, but not removed yet");
+    }
+
+    #[test]
+    fn the_idle_time_of_a_scanner_starts_at_the_end_of_a_request() {
+        let client = Client::new(base::testing::env(1), Registry::rpc(""), ClientOptions::default());
+        let options = RestOptions {
+            scanners_per_client_max: 2,
+            scanner_time: Duration::from_secs(10),
+            ..Default::default()
+        };
+        let (scanners, second) = (Scanners::new(&options), Duration::from_secs);
+        let owner = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let add = |id: &str, at| assert!(scanners.add(id.into(), owner, scanner(&client), second(at)));
+        add("busy", 0);
+        let in_use = scanners.find("busy", second(1));
+        add("idle", 2);
+        add("new", 3);
+        assert!(scanners.find("idle", second(3)).is_none(), "the one in use is not replaced");
+        scanners.remove_expired(second(100));
+        scanners.end_use("busy", second(100));
+        drop(in_use);
+        assert!(scanners.find("busy", second(110)).is_some());
+        assert!(scanners.find("busy", second(121)).is_none());
     }
 }

@@ -138,19 +138,21 @@ impl Gateway {
         };
         let mut scan = scan.lock().await;
         let rows_max = usize::try_from(rows_max).unwrap_or(0);
-        match scan.next(call, rows_max, self.options.response_bytes_max).await {
-            Ok(rows) => {
-                // A long read must not make the scanner expire.
-                self.scanners.find(id, call.peer, self.env.clock.monotonic());
-                Ok(Some((rows, scan.has_sorted_columns)))
-            }
-            Err(ScanFailure::TooLarge) => Err(self.too_large("request fewer rows")),
-            Err(ScanFailure::NoMemory(failure)) => Err(failure),
-            Err(ScanFailure::Client(error)) => {
-                // A further call must not look like the end of the scan.
-                self.scanners.remove(id, call.peer);
-                Err(error.into())
-            }
+        let rows = scan.next(call, rows_max, self.options.response_bytes_max).await;
+        self.scanners.end_use(id, self.env.clock.monotonic());
+        if matches!(rows, Err(ScanFailure::Client(_))) {
+            // A further call must not look like the end of the scan.
+            self.scanners.remove(id, call.peer);
+        }
+        let rows = rows.map_err(|failure| self.failure_of(failure))?;
+        Ok(Some((rows, scan.has_sorted_columns)))
+    }
+
+    fn failure_of(&self, failure: ScanFailure) -> Failure {
+        match failure {
+            ScanFailure::Client(error) => error.into(),
+            ScanFailure::TooLarge => self.too_large("request fewer rows"),
+            ScanFailure::NoMemory(failure) => failure,
         }
     }
 

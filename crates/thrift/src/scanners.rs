@@ -36,6 +36,13 @@ struct Entry {
     used: Duration,
 }
 
+impl Entry {
+    /// Whether a call uses the scanner.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.scan) > 1
+    }
+}
+
 pub(crate) type SharedScan = Arc<tokio::sync::Mutex<OpenScan>>;
 
 impl Scanners {
@@ -57,7 +64,8 @@ impl Scanners {
         let of_owner = open.values().filter(|entry| entry.owner == owner).count();
         if of_owner >= self.per_client_max {
             let own = open.iter().filter(|(_, entry)| entry.owner == owner);
-            if let Some(oldest) = own.min_by_key(|(_, entry)| entry.used).map(|(id, _)| *id) {
+            let oldest = own.min_by_key(|(_, entry)| (entry.is_in_use(), entry.used));
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
                 open.remove(&oldest);
             }
         }
@@ -74,12 +82,21 @@ impl Scanners {
         Some(id)
     }
 
-    /// The scanner with this id, if it belongs to the client and has not expired.
+    /// The scanner with this id, if it belongs to the client and has not expired. It does not expire
+    /// while the caller uses it. [`end_use`](Self::end_use) must follow.
     pub(crate) fn find(&self, id: i32, owner: IpAddr, now: Duration) -> Option<SharedScan> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = open.get_mut(&id).filter(|entry| entry.owner == owner && !self.is_expired(entry, now))?;
         entry.used = now;
         Some(entry.scan.clone())
+    }
+
+    /// Starts the idle time of a scanner.
+    pub(crate) fn end_use(&self, id: i32, now: Duration) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = open.get_mut(&id) {
+            entry.used = now;
+        }
     }
 
     /// Removes a scanner; returns whether there was one.
@@ -96,7 +113,7 @@ impl Scanners {
     }
 
     fn is_expired(&self, entry: &Entry, now: Duration) -> bool {
-        now.saturating_sub(entry.used) > self.time
+        !entry.is_in_use() && now.saturating_sub(entry.used) > self.time
     }
 }
 
@@ -311,5 +328,25 @@ mod tests {
         assert!(scanners.find(d, other, second(61)).is_none());
         assert!(scanners.remove(a, one));
         assert_eq!(closed(), 5);
+    }
+
+    #[tokio::test]
+    async fn the_idle_time_of_a_scanner_starts_at_the_end_of_a_call() {
+        let env = base::testing::env(1);
+        let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
+        let options = ThriftOptions { scanners_per_client_max: 2, ..ThriftOptions::new(Service::One) };
+        let scanners = Scanners::new(&options);
+        let owner = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let add = || scanners.add(owner, scan(&env, &client), &env).unwrap();
+        let (busy, idle, second) = (add(), add(), Duration::from_secs);
+        let in_use = scanners.find(busy, owner, second(0));
+        assert!(scanners.find(idle, owner, second(1)).is_some());
+        add();
+        assert!(scanners.find(idle, owner, second(1)).is_none(), "the one in use is not replaced");
+        scanners.remove_expired(second(1000));
+        scanners.end_use(busy, second(1000));
+        drop(in_use);
+        assert!(scanners.find(busy, owner, second(1060)).is_some());
+        assert!(scanners.find(busy, owner, second(1121)).is_none());
     }
 }

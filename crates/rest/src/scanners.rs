@@ -26,6 +26,7 @@ use crate::models::cells::column_of;
 use crate::models::scanner::ScannerModel;
 use crate::options::RestOptions;
 use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result, is_disabled, is_missing};
+use crate::row_collector::RowCollector;
 
 /// Bytes of cells after which a response without a limit ends; the next request continues.
 const RESPONSE_BYTES: usize = 4 << 20;
@@ -153,6 +154,13 @@ impl RowScanner {
         }
     }
 
+    /// Makes `cells` the next ones again.
+    fn put_back(&mut self, cells: Vec<KeyValue>) {
+        for cell in cells.into_iter().rev() {
+            self.cells.push_front(cell);
+        }
+    }
+
     fn end(&mut self) {
         self.has_ended = true;
         self.open = None;
@@ -164,6 +172,40 @@ impl Drop for RowScanner {
         if let Some(scanner) = self.open.take() {
             self.env.spawn(TaskClass::Connection, scanner.close());
         }
+    }
+}
+
+/// The cells of one response, whose complete rows are encoded. If the response fails, the scanner
+/// takes the cells back.
+struct CellBatch {
+    rows: RowCollector,
+    cells: Vec<KeyValue>,
+    /// Where the last row begins in `cells`.
+    row_start: usize,
+    bytes: usize,
+}
+
+impl CellBatch {
+    fn new(rows: RowCollector) -> CellBatch {
+        CellBatch { rows, cells: Vec::new(), row_start: 0, bytes: 0 }
+    }
+
+    /// Whether the last row ends before `cell`.
+    fn ends_before(&self, cell: &KeyValue) -> bool {
+        self.cells.last().is_some_and(|last| last.view(0).row() != cell.view(0).row())
+    }
+
+    fn push(&mut self, cell: KeyValue) -> Result<()> {
+        let (ends_row, row_end) = (self.ends_before(&cell), self.cells.len());
+        self.bytes += cell.bytes().len();
+        self.cells.push(cell);
+        if ends_row { self.end_row(row_end) } else { Ok(()) }
+    }
+
+    /// Encodes the last row, which ends at `row_end` in `cells`.
+    fn end_row(&mut self, row_end: usize) -> Result<()> {
+        let row = &self.cells[std::mem::replace(&mut self.row_start, row_end)..row_end];
+        if row.is_empty() { Ok(()) } else { self.rows.add(row) }
     }
 }
 
@@ -242,28 +284,36 @@ impl Gateway {
         media: Media,
         (rows_max, cells_max): (Option<usize>, Option<u64>),
     ) -> Result<Reply> {
-        let (rows_max, cells_max) = (rows_max.unwrap_or(usize::MAX), cells_max.unwrap_or(scanner.batch));
-        let (mut rows, mut row, mut bytes) = (self.collector(media), Vec::<KeyValue>::new(), 0);
-        let mut count = 0;
-        while count < cells_max && bytes < RESPONSE_BYTES.min(self.options.response_bytes_max / 2) {
-            let Some(cell) = self.next_cell(scanner, id).await? else { break };
-            if row.last().is_some_and(|last| last.view(0).row() != cell.view(0).row()) {
-                if rows.rows() + 1 == rows_max {
-                    scanner.cells.push_front(cell);
-                    break;
-                }
-                rows.add(&row)?;
-                row.clear();
+        let mut batch = CellBatch::new(self.collector(media));
+        match self.fill(&mut batch, scanner, id, (rows_max, cells_max)).await {
+            Ok(()) if batch.cells.is_empty() => Ok(Reply::empty(StatusCode::NO_CONTENT)),
+            Ok(()) => Ok(batch.rows.reply().uncached()),
+            Err(failure) => {
+                scanner.put_back(batch.cells);
+                Err(failure)
             }
-            bytes += cell.bytes().len();
-            row.push(cell);
-            count += 1;
         }
-        if count == 0 {
-            return Ok(Reply::empty(StatusCode::NO_CONTENT));
+    }
+
+    /// Reads cells until the response has enough.
+    async fn fill(
+        &self,
+        batch: &mut CellBatch,
+        scanner: &mut RowScanner,
+        id: &str,
+        (rows_max, cells_max): (Option<usize>, Option<u64>),
+    ) -> Result<()> {
+        let (rows_max, cells_max) = (rows_max.unwrap_or(usize::MAX), cells_max.unwrap_or(scanner.batch));
+        let bytes_max = RESPONSE_BYTES.min(self.options.response_bytes_max / 2);
+        while (batch.cells.len() as u64) < cells_max && batch.bytes < bytes_max {
+            let Some(cell) = self.next_cell(scanner, id).await? else { break };
+            if batch.ends_before(&cell) && batch.rows.rows() + 1 == rows_max {
+                scanner.cells.push_front(cell);
+                break;
+            }
+            batch.push(cell)?;
         }
-        rows.add(&row)?;
-        Ok(rows.reply().uncached())
+        batch.end_row(batch.cells.len())
     }
 
     async fn next_cell(&self, scanner: &mut RowScanner, id: &str) -> Result<Option<KeyValue>> {
@@ -298,9 +348,11 @@ fn value_of(cell: &KeyValue) -> Reply {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use cell::CellType;
     use client::{Client, ClientOptions, Registry};
 
     use super::*;
+    use crate::reply::Content;
 
     fn scanner(client: &Client) -> RowScanner {
         RowScanner {
@@ -359,5 +411,26 @@ mod tests {
         drop(in_use);
         assert!(scanners.find("busy", second(110)).is_some());
         assert!(scanners.find("busy", second(121)).is_none());
+    }
+
+    #[tokio::test]
+    async fn cells_of_a_failed_response_are_returned_by_the_next_request() {
+        let env = base::testing::env(1);
+        let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
+        let options = RestOptions { response_bytes_max: 200, ..RestOptions::default() };
+        let gateway = Gateway::new(env, client.clone(), options);
+        let cell = |row: &str| KeyValue::new(row.as_bytes(), b"f", b"q", 1, CellType::Put, b"v");
+        let mut scanner = scanner(&client);
+        (scanner.batch, scanner.has_ended) = (u64::MAX, true);
+        scanner.cells = ["a", "b", "c", "d"].map(cell).into();
+        let refused = gateway.next_cells(&mut scanner, "id", Media::Json, (None, None)).await;
+        let too_large = |failure| matches!(failure, Failure::Text(StatusCode::PAYLOAD_TOO_LARGE, _));
+        assert!(refused.err().is_some_and(too_large));
+        for row in ["a", "b", "c", "d"] {
+            let reply = gateway.next_cells(&mut scanner, "id", Media::Json, (None, Some(1))).await;
+            let Ok(Reply { content: Content::Whole(body), .. }) = reply else { panic!("no cell of {row}") };
+            let key = format!("\"key\":\"{}\"", base64::encode(row.as_bytes()));
+            assert!(String::from_utf8_lossy(&body).contains(&key), "{body:?}");
+        }
     }
 }

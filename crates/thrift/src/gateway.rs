@@ -119,10 +119,25 @@ impl Gateway {
         scanner: client::Scanner,
         has_sorted_columns: bool,
     ) -> Result<i32> {
-        let busy = || Failure::io("too many scanners; close some, or retry", true);
-        let scan =
-            OpenScan::new(&self.env, scanner, has_sorted_columns, &self.budget).ok_or_else(busy)?;
-        self.scanners.add(peer, scan, &self.env).ok_or_else(busy)
+        let scan = self.new_scan(scanner, has_sorted_columns)?;
+        self.scanners.add(peer, scan, &self.env).ok_or_else(too_many_scanners)
+    }
+
+    fn new_scan(&self, scanner: client::Scanner, has_sorted_columns: bool) -> Result<OpenScan> {
+        let scan = OpenScan::new(&self.env, scanner, has_sorted_columns, &self.budget);
+        scan.ok_or_else(too_many_scanners)
+    }
+
+    /// The first rows of a scan that ends with the call.
+    pub(crate) async fn first_rows(
+        &self,
+        call: &mut Call<'_>,
+        scanner: client::Scanner,
+        rows_max: i32,
+    ) -> Result<Vec<Row>> {
+        let mut scan = self.new_scan(scanner, false)?;
+        let rows = scan.next(call, row_count(rows_max), self.options.response_bytes_max).await;
+        rows.map_err(|failure| self.failure_of(failure))
     }
 
     /// The next rows of a scanner, and whether its columns are sorted; `None` if there is no such
@@ -137,8 +152,7 @@ impl Gateway {
             return Ok(None);
         };
         let mut scan = scan.lock().await;
-        let rows_max = usize::try_from(rows_max).unwrap_or(0);
-        let rows = scan.next(call, rows_max, self.options.response_bytes_max).await;
+        let rows = scan.next(call, row_count(rows_max), self.options.response_bytes_max).await;
         self.scanners.end_use(id, self.env.clock.monotonic());
         if matches!(rows, Err(ScanFailure::Client(_))) {
             // A further call must not look like the end of the scan.
@@ -223,6 +237,15 @@ impl Gateway {
         call.take_memory(bytes)?;
         Ok(row)
     }
+}
+
+fn too_many_scanners() -> Failure {
+    Failure::io("too many scanners; close some, or retry", true)
+}
+
+/// A maximum number of rows; none if it is negative.
+fn row_count(count: i32) -> usize {
+    usize::try_from(count).unwrap_or(0)
 }
 
 /// The rows of a batch that has succeeded.

@@ -313,3 +313,21 @@ fn an_applied_change_succeeds_without_memory_for_its_response() {
     let message = read.pointer("/reply/1/1").and_then(|message| message.as_str());
     assert!(message.is_some_and(|message| message.contains("larger than")), "the response is too large");
 }
+
+#[test]
+fn rows_of_a_scan_in_one_call_do_not_need_an_open_scanner() {
+    let dir = TempDir::new();
+    let server = serve(&dir, &["grampus.thrift.scanners.per.client.max=1"]);
+    let mut one = Connection::open(PORT + server.offset, Transport::Unframed);
+    one.call(&create_table()).unwrap();
+    one.call(&put("r", "value")).unwrap();
+    let mut two = Connection::open(PORT2 + server.offset, Transport::Unframed);
+    let scan = || [(1, Argument::Text("t")), (2, Argument::Struct(Vec::new()))];
+    let opened = two.call(&call("openScanner", &scan())).unwrap();
+    let id = opened.pointer("/reply/0").and_then(|id| id.as_i64()).unwrap() as i32;
+    let results = [&scan()[..], &[(3, Argument::I32(10))]].concat();
+    let rows = two.call(&call("getScannerResults", &results)).unwrap();
+    assert_eq!(rows.pointer("/reply/0/0/1"), Some(&json!("r")), "{rows}");
+    let next = two.call(&call("getScannerRows", &[(1, Argument::I32(id)), (2, Argument::I32(10))])).unwrap();
+    assert_eq!(next.pointer("/reply/0/0/1"), Some(&json!("r")), "the client's scanner is still open: {next}");
+}

@@ -41,11 +41,7 @@ impl Gateway {
         scan: TScan,
         rows_max: i32,
     ) -> Result<Vec<u8>> {
-        let id = self.open(call.peer, table, scan)?;
-        let rows = self.next_rows(call, id, rows_max).await;
-        self.close_scanner(id, call.peer);
-        let busy = || Failure::io("too many scanners; retry", true);
-        let (rows, _) = rows?.ok_or_else(busy)?;
+        let rows = self.first_rows(call, self.scanner_of(table, scan)?, rows_max).await?;
         Ok(call.reply(&RowResults(&rows)))
     }
 }

@@ -18,6 +18,9 @@ use crate::reply::{Failure, ILLEGAL_ARGUMENT, Reply, Result};
 use crate::row_spec::RowSpec;
 use cell::query::column_parts as parse_column;
 
+/// Maximum bytes of a value that an error message repeats.
+const SHOWN_BYTES_MAX: usize = 100;
+
 impl Gateway {
     pub(crate) async fn checked_update(
         &self,
@@ -168,7 +171,8 @@ fn changed_cell(key: &[u8], column: &Bytes, value: &Bytes, kind: MutationKind) -
     }
     let amount = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
     let amount = amount.ok_or_else(|| {
-        let message = format!("For input string: \"{}\"", value.escape_ascii());
+        let start = &value[..value.len().min(SHOWN_BYTES_MAX)];
+        let message = format!("For input string: \"{}\"", start.escape_ascii());
         Failure::exception("java.lang.NumberFormatException", &message)
     })?;
     Ok(new(&amount.to_be_bytes()))

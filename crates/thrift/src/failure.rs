@@ -10,6 +10,9 @@ use crate::writer::Writer;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
+/// Maximum bytes of a client's name or row key that an error message repeats.
+const EXCERPT_BYTES_MAX: usize = 100;
+
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
@@ -104,7 +107,8 @@ impl Failure {
     }
 
     /// The exception that clients see if the method does not declare one.
-    pub(crate) fn exception(&self, method: &str) -> ApplicationException {
+    pub(crate) fn exception(&self, method: &[u8]) -> ApplicationException {
+        let method = excerpt(method);
         let (kind, message) = match self {
             Failure::UnknownMethod => {
                 (ApplicationException::UNKNOWN_METHOD, format!("Invalid method name: '{method}'"))
@@ -113,6 +117,14 @@ impl Failure {
             _ => (ApplicationException::INTERNAL_ERROR, format!("Internal error processing {method}")),
         };
         ApplicationException::new(kind, message)
+    }
+}
+
+/// The start of a client's name or row key, for an error message.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    match bytes.get(..EXCERPT_BYTES_MAX) {
+        Some(start) if bytes.len() > EXCERPT_BYTES_MAX => format!("{}...", start.escape_ascii()),
+        _ => bytes.escape_ascii().to_string(),
     }
 }
 
@@ -132,5 +144,19 @@ impl From<Error> for Failure {
             _ => message,
         };
         Failure::Io { class, message, can_retry: !error.is_final() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_repeat_only_the_start_of_long_names() {
+        assert_eq!(excerpt(b"row\xff"), "row\\xff");
+        assert_eq!(excerpt(&[b'a'; 100]), "a".repeat(100));
+        let exception = Failure::UnknownMethod.exception(&[b'a'; 1 << 20]);
+        let message = format!("Invalid method name: '{}...'", "a".repeat(100));
+        assert_eq!(exception.message, Some(message));
     }
 }

@@ -67,13 +67,14 @@ impl Gateway {
         let mut reader = Reader::new(protocol, message, memory);
         let header = MessageHeader::decode(&mut reader).ok()?;
         let mut call = Call { reader, peer, header: header.clone(), reserved };
-        let name = String::from_utf8_lossy(&header.name).into_owned();
+        // No method has an empty name.
+        let name = std::str::from_utf8(&header.name).unwrap_or("");
         let (declared, style) = match self.options.service {
-            Service::One => (one::declared(&name), MessageStyle::Class),
-            Service::Two => (two::declared(&name), MessageStyle::Plain),
+            Service::One => (one::declared(name), MessageStyle::Class),
+            Service::Two => (two::declared(name), MessageStyle::Plain),
         };
         let (result, declared) = match declared {
-            Some(declared) => (self.execute(&name, &mut call).await, declared),
+            Some(declared) => (self.execute(name, &mut call).await, declared),
             None => (Err(Failure::UnknownMethod), crate::failure::Declared::Nothing),
         };
         let failure = match result {
@@ -86,7 +87,7 @@ impl Gateway {
         });
         match undeclared {
             None => Some(response),
-            Some(failure) => Some(header.exception(protocol, reserved, &failure.exception(&name))),
+            Some(failure) => Some(header.exception(protocol, reserved, &failure.exception(&header.name))),
         }
     }
 

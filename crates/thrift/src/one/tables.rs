@@ -10,7 +10,7 @@ use proto::exception::class;
 use wire::meta::MetaRow;
 
 use super::types::{Family, RegionInfo};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, excerpt};
 use crate::gateway::Gateway;
 use crate::mutations::table_name;
 
@@ -106,7 +106,7 @@ impl Gateway {
 
     /// The region of a row of `hbase:meta`, or of the last one before it.
     pub(super) async fn region_info(&self, row: Bytes) -> Result<RegionInfo> {
-        let name = row.escape_ascii().to_string();
+        let name = excerpt(&row);
         let info = FamilyColumns { family: "info".into(), qualifiers: None };
         let selection = CellSelection { columns: vec![info], ..CellSelection::default() };
         let scan = Scan { start_row: row, reversed: true, selection, ..Scan::default() };
@@ -139,13 +139,13 @@ fn region_info(region: &cell::region::RegionInfo, server: Option<(String, u16)>)
 /// The descriptor of a new family.
 fn descriptor(family: &Family) -> Result<FamilyDescriptor> {
     let compression = Compression::of_name(&family.compression).ok_or_else(|| {
-        let name = family.compression.to_ascii_lowercase();
+        let name = excerpt(family.compression.to_ascii_lowercase().as_bytes());
         Failure::illegal(format!("Unsupported compression algorithm name: {name}"))
     })?;
     if !BLOOM_FILTERS.contains(&family.bloom_filter.as_str()) {
         return Err(Failure::illegal(format!(
             "No enum constant org.apache.hadoop.hbase.regionserver.BloomType.{}",
-            family.bloom_filter
+            excerpt(family.bloom_filter.as_bytes())
         )));
     }
     if family.name.is_empty() {

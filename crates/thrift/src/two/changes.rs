@@ -13,7 +13,7 @@ use super::types::{
     DELETE_FAMILY_VERSION, TAppend, TColumn, TDelete, TIncrement, TPut, TRowMutations,
 };
 use crate::call::Call;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, excerpt};
 use crate::gateway::{Gateway, completed};
 use crate::mutations::{RowChange, condition, table_name, undeclared};
 
@@ -69,7 +69,7 @@ impl Gateway {
 
     async fn change_if(&self, table: &[u8], condition: &Condition, change: Mutation) -> Result<bool> {
         if change.row != condition.row {
-            let (row, expected) = (change.row.escape_ascii(), condition.row.escape_ascii());
+            let (row, expected) = (excerpt(&change.row), excerpt(&condition.row));
             return Err(Failure::of_class(
                 class::DO_NOT_RETRY_IO,
                 &format!("The row of the action <{row}> doesn't match the original one <{expected}>"),
@@ -201,7 +201,7 @@ fn mutations_of(mutations: &TRowMutations) -> Result<Vec<Mutation>> {
             (None, None) => return Err(Failure::Internal),
         };
         if change.row != mutations.row {
-            let (row, expected) = (change.row.escape_ascii(), mutations.row.escape_ascii());
+            let (row, expected) = (excerpt(&change.row), excerpt(&mutations.row));
             let message = format!(
                 "The row in the recently added Mutation <{row}> doesn't match the original one <{expected}>"
             );

@@ -84,7 +84,8 @@ pub(super) fn filter_of(text: Option<&Bytes>, message: Option<&Bytes>) -> Result
     // As in HBase, the text must be valid even if it is replaced.
     let of_text = text.map(|text| filter(text)).transpose()?;
     let Some(message) = message else { return Ok(of_text.map(Arc::new)) };
-    let invalid = |error: String| Failure::io(format!("invalid filter: {error}"), true);
+    // The error may repeat the name of a class from the request.
+    let invalid = |error: String| Failure::io(format!("invalid filter: {error:.1000}"), true);
     let message = proto::Filter::decode(message.clone()).map_err(|error| invalid(error.to_string()))?;
     let filter = wire::filter::from_proto(&message).map_err(|error| invalid(error.to_string()))?;
     Ok(Some(Arc::new(filter)))

@@ -96,10 +96,10 @@ pub(crate) fn declared(method: &str) -> Option<Declared> {
     match method {
         "getThriftServerType" | "getClusterId" => Some(Declared::Nothing),
         "getScannerRows" | "closeScanner" => Some(Declared::IoAndArgument),
-        _ => [&READS[..], &CHANGES, &DESCRIPTIONS, &DEFINITIONS]
-            .concat()
-            .contains(&method)
-            .then_some(Declared::Io),
+        _ => {
+            let mut groups = [&READS[..], &CHANGES, &DESCRIPTIONS, &DEFINITIONS].into_iter();
+            groups.any(|methods| methods.contains(&method)).then_some(Declared::Io)
+        }
     }
 }
 

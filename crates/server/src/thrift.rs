@@ -85,6 +85,14 @@ fn name_of(service: Service) -> &'static str {
     }
 }
 
+/// The option with the port of a service.
+fn port_key(service: Service) -> &'static str {
+    match service {
+        Service::One => PORT_KEY,
+        Service::Two => PORT2_KEY,
+    }
+}
+
 /// Runs `grampus thrift` or `grampus thrift2` until a stop is requested.
 ///
 /// # Errors
@@ -102,7 +110,7 @@ pub fn run(arguments: &ThriftArguments, service: Service) -> Result<(), String> 
 
 /// The options of the command line as configuration options.
 fn overrides(arguments: &ThriftArguments, service: Service) -> Vec<String> {
-    let key = if service == Service::One { PORT_KEY } else { PORT2_KEY };
+    let key = port_key(service);
     let mut overrides = arguments.overrides.clone();
     overrides.extend(arguments.port.map(|port| format!("{key}={port}")));
     overrides.extend(arguments.bind.map(|address| format!("{ADDRESS_KEY}={address}")));
@@ -114,7 +122,7 @@ async fn serve_cluster(process: Process, cluster: &ClusterKey, service: Service)
     let Process { env, config, open_files_max, .. } = process;
     let own = config.thrift2_port.filter(|_| service == Service::Two);
     let port = own.or(config.thrift_port).unwrap_or(PORT.saturating_add(config.port_offset));
-    let listener = listen(&env, config.thrift_address, port, PORT_KEY).await?;
+    let listener = listen(&env, config.thrift_address, port, port_key(service)).await?;
     let address = listener.local_addr();
     let stop = Stop::new();
     start(&env, &config, open_files_max, cluster.registry(), ThriftListener { service, listener });
@@ -140,12 +148,11 @@ async fn serve_cluster(process: Process, cluster: &ClusterKey, service: Service)
 /// # Errors
 /// One line that states why, and what to change.
 pub(crate) async fn bind(env: &Env, config: &Config) -> Result<Vec<ThriftListener>, String> {
-    let ports =
-        [(Service::One, config.thrift_port, PORT_KEY), (Service::Two, config.thrift2_port, PORT2_KEY)];
+    let ports = [(Service::One, config.thrift_port), (Service::Two, config.thrift2_port)];
     let mut listeners = Vec::new();
-    for (service, port, key) in ports {
+    for (service, port) in ports {
         if let Some(port) = port {
-            let listener = listen(env, config.thrift_address, port, key).await?;
+            let listener = listen(env, config.thrift_address, port, port_key(service)).await?;
             listeners.push(ThriftListener { service, listener });
         }
     }

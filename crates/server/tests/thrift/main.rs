@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
-use common::{Gateway, Server, TempDir, text};
+use common::{Gateway, Server, TempDir, grampus, run, text};
 use serde_json::json;
 use wire::{Argument, Connection, Transport, call};
 
@@ -122,6 +122,19 @@ fn gateways_serve_another_process() {
     server.stop();
     let kind = two.call(&call("getThriftServerType", &[])).unwrap();
     assert_eq!(kind, json!({"reply": {"0": 2}}), "the gateway survives the end of the cluster");
+}
+
+#[test]
+fn a_busy_port_is_reported_with_the_option_of_the_service() {
+    let busy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = busy.local_addr().unwrap().port().to_string();
+    for (command, option) in
+        [("thrift", "hbase.regionserver.thrift.port"), ("thrift2", "grampus.thrift2.port")]
+    {
+        let output = run(grampus().args([command, "--port", &port]));
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && error.contains(&format!("--set {option}=PORT")), "{error}");
+    }
 }
 
 /// Whether the server closes the connection without a response.

@@ -10,10 +10,11 @@ use base::env::{Env, Listener, TaskClass};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use web::body::discard;
 use web::connections::{ConnectedClient, ConnectionLimits, accept_all};
 use web::open_connections::ConnectionActivity;
 
-use crate::body::{BodyReader, discard};
+use crate::body::BodyReader;
 use crate::call::{Call, accept};
 use crate::compression;
 use crate::escape;

@@ -6,18 +6,17 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use base::BoxFuture;
 use base::budget::BudgetShare;
 use base::env::Stream;
-use bytes::{Buf, Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use web::HostGuard;
+use web::body::{self, BodyRefusal};
 use web::open_connections::ConnectionActivity;
 
 use crate::gateway::Gateway;
@@ -25,12 +24,6 @@ use crate::server::HEADER_BYTES_MAX;
 
 /// The media type of calls and responses.
 const MEDIA_TYPE: &str = "application/x-thrift";
-/// If a client sends nothing for this long, the request fails.
-const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit for a body, in addition to the time that its bytes take at [`BYTES_PER_SECOND_MIN`].
-const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The slowest accepted transfer of a long body.
-const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 
 /// The service of one connection.
 #[derive(Clone)]
@@ -92,31 +85,15 @@ impl HttpCalls {
         Ok(())
     }
 
-    async fn receive(&self, mut body: Incoming, memory: &mut BudgetShare) -> Result<Bytes, Refused> {
-        let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the message is too long");
-        let too_slow = (StatusCode::REQUEST_TIMEOUT, "the client sends too slowly");
-        let env = &self.gateway.env;
+    async fn receive(&self, body: Incoming, memory: &mut BudgetShare) -> Result<Bytes, Refused> {
         let bytes_max = self.gateway.options.request_bytes_max;
-        if body.size_hint().lower() > bytes_max as u64 {
-            return Err(too_large);
-        }
-        let (started, mut received) = (env.clock.monotonic(), BytesMut::new());
-        while let Some(frame) = env.timeout(STALL_LIMIT, body.frame()).await.ok_or(too_slow)? {
-            let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body is incomplete"))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if received.len() + data.len() > bytes_max {
-                return Err(too_large);
-            }
-            if !memory.take_large(data.len()) {
-                return Err((StatusCode::SERVICE_UNAVAILABLE, "out of memory for requests; retry"));
-            }
-            received.extend_from_slice(&data);
-            let allowed = TIME_LIMIT + Duration::from_secs(received.len() as u64 / BYTES_PER_SECOND_MIN);
-            if env.clock.monotonic().saturating_sub(started) > allowed {
-                return Err(too_slow);
-            }
-        }
-        Ok(received.freeze())
+        let received = body::receive(&self.gateway.env, body, bytes_max, memory).await;
+        received.map_err(|refusal| match refusal {
+            BodyRefusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the message is too long"),
+            BodyRefusal::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the client sends too slowly"),
+            BodyRefusal::NoMemory => (StatusCode::SERVICE_UNAVAILABLE, "out of memory for requests; retry"),
+            BodyRefusal::Incomplete => (StatusCode::BAD_REQUEST, "the body is incomplete"),
+        })
     }
 }
 

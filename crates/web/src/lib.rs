@@ -4,12 +4,14 @@
 //! call a role. Long responses are written by low-priority threads, so a page does not slow down a
 //! request. Paths are HBase's.
 //!
-//! * [`connections`]: HTTP connections and their limits; [`HostGuard`]: permitted host names;
+//! * [`connections`]: HTTP connections and their limits; [`body`]: bodies of requests;
+//!   [`HostGuard`]: permitted host names;
 //! * [`section`]: the parts of a page; [`Value`]: a value in them;
 //! * [`Query`]: the query string of a URL; [`Refusal`]: an error page.
 //!
 //! This crate knows nothing about regions, RPC, or the origin of metrics.
 
+pub mod body;
 mod configuration;
 pub mod connections;
 mod guard;

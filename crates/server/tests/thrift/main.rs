@@ -344,3 +344,20 @@ fn rows_of_a_scan_in_one_call_do_not_need_an_open_scanner() {
     let next = two.call(&call("getScannerRows", &[(1, Argument::I32(id)), (2, Argument::I32(10))])).unwrap();
     assert_eq!(next.pointer("/reply/0/0/1"), Some(&json!("r")), "the client's scanner is still open: {next}");
 }
+
+#[test]
+fn a_client_that_still_sends_sees_the_refusal_and_can_continue() {
+    let dir = TempDir::new();
+    let server = serve(&dir, &["grampus.thrift.request.bytes.max=100000"]);
+    let mut connection = Connection::open(PORT + server.offset, Transport::Http);
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-thrift\r\n\
+                Content-Length: 4000000\r\n\r\n";
+    connection.stream.write_all(head.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    connection.stream.write_all(&vec![0; 4_000_000]).unwrap();
+    let response = connection.head().unwrap();
+    assert!(response.starts_with("HTTP/1.1 413"), "{response}");
+    let reason = "the message is too long\n";
+    connection.stream.read_exact(&mut vec![0; reason.len()]).unwrap();
+    assert_eq!(connection.call(&call("getTableNames", &[])).unwrap(), json!({"reply": {"0": []}}));
+}

@@ -15,8 +15,9 @@ pub struct RestOptions {
     /// Maximum number of requests that wait for execution; `None` for as many as there are
     /// connections (`hbase.rest.task.queue.size`).
     pub waiting_max: Option<usize>,
-    /// Time after which an idle connection is closed (`hbase.rest.thread.idle.timeout`).
-    pub idle_time: Duration,
+    /// Time after which an idle connection is closed; `None` for never
+    /// (`hbase.rest.thread.idle.timeout`).
+    pub idle_time: Option<Duration>,
     /// Rows in one frame of a stateless scan in protobuf, and in one call to a server
     /// (`hbase.rest.scan.fetchsize`).
     pub fetch_rows: u32,
@@ -49,7 +50,7 @@ impl Default for RestOptions {
             read_only: false,
             requests_max: 100,
             waiting_max: None,
-            idle_time: Duration::from_secs(60),
+            idle_time: Some(Duration::from_secs(60)),
             fetch_rows: 10,
             scanners_max: 10_000,
             scanners_per_client_max: 1_000,

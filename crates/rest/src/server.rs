@@ -43,7 +43,7 @@ const SAFETY_HEADERS: [(HeaderName, &str); 3] = [
 pub async fn serve(env: Env, listener: Box<dyn Listener>, gateway: Arc<Gateway>) {
     let limits = ConnectionLimits {
         connections_max: gateway.options.connections_max,
-        header_time: gateway.options.idle_time.max(Duration::from_secs(1)),
+        header_time: gateway.options.idle_time.unwrap_or(CONNECTION_LIMIT).max(Duration::from_secs(1)),
         stall_time: STALL_LIMIT,
         connection_time: CONNECTION_LIMIT,
         header_bytes_max: HEADER_BYTES_MAX,

@@ -167,7 +167,7 @@ fn options(config: &Config, open_files_max: u64) -> Result<RestOptions, String> 
         read_only: config.rest_read_only,
         requests_max: config.rest_requests_max as usize,
         waiting_max: config.rest_waiting_max.map(bytes),
-        idle_time: Duration::from_millis(config.rest_idle_ms),
+        idle_time: time_or_off(config.rest_idle_ms),
         fetch_rows: config.rest_fetch_rows,
         scanners_max: config.rest_scanners_max as usize,
         scanners_per_client_max: config.rest_scanners_per_client_max as usize,
@@ -180,6 +180,11 @@ fn options(config: &Config, open_files_max: u64) -> Result<RestOptions, String> 
         connections_max: config.rest_connections_max_of(open_files_max) as usize,
         hosts: hosts(config),
     })
+}
+
+/// A time limit. As in HBase, 0 is none.
+pub(crate) fn time_or_off(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
 }
 
 /// The host names that requests to a gateway may use.

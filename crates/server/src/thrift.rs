@@ -19,7 +19,7 @@ use zk::names::Names;
 use crate::arguments::ServerArguments;
 use crate::host::listen;
 use crate::output::print_line;
-use crate::rest::hosts;
+use crate::rest::{hosts, time_or_off};
 use crate::signals::Stop;
 use crate::standalone::Process;
 
@@ -197,7 +197,7 @@ fn options(config: &Config, open_files_max: u64, service: Service) -> ThriftOpti
         read_only: config.thrift_read_only,
         calls_max: config.thrift_calls_max as usize,
         waiting_max: config.thrift_waiting_max as usize,
-        idle_time: Duration::from_millis(config.thrift_idle_ms),
+        idle_time: time_or_off(config.thrift_idle_ms),
         frame_bytes_max: bytes((u64::from(config.thrift_frame_mib_max) << 20).min(message_bytes_max)),
         request_bytes_max: bytes(config.thrift_request_bytes_max.min(message_bytes_max)),
         // The cells of a response exist twice: as they were read, and encoded.

@@ -60,7 +60,7 @@ impl Connection {
                     return None;
                 }
             }
-            match self.receive(self.gateway.options.idle_time).await {
+            match self.receive(self.gateway.options.idle_limit()).await {
                 Ok(true) => {}
                 Ok(false) | Err(_) => return None,
             }
@@ -93,7 +93,7 @@ impl Connection {
             if self.buffer.capacity() > READ_BYTES {
                 self.buffer = BytesMut::new();
             }
-            if !self.receive(self.gateway.options.idle_time).await? {
+            if !self.receive(self.gateway.options.idle_limit()).await? {
                 return Ok(false);
             }
         }
@@ -160,7 +160,7 @@ impl Connection {
             }
             let allowed = TIME_LIMIT + Duration::from_secs(received as u64 / BYTES_PER_SECOND_MIN);
             let left = allowed.checked_sub(clock.monotonic().saturating_sub(started));
-            let left = left.ok_or("the client sends too slowly")?.min(self.gateway.options.idle_time);
+            let left = left.ok_or("the client sends too slowly")?.min(self.gateway.options.idle_limit());
             if !self.receive(left).await? {
                 return Err("the connection ended within a message".into());
             }

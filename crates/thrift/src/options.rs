@@ -23,8 +23,9 @@ pub struct ThriftOptions {
     pub calls_max: usize,
     /// Maximum number of calls that wait for execution (`hbase.thrift.maxQueuedRequests`).
     pub waiting_max: usize,
-    /// Time after which an idle connection is closed (`hbase.thrift.server.socket.read.timeout`).
-    pub idle_time: Duration,
+    /// Time after which an idle connection is closed; `None` for never
+    /// (`hbase.thrift.server.socket.read.timeout`).
+    pub idle_time: Option<Duration>,
     /// Maximum size of a frame in bytes
     /// (`hbase.regionserver.thrift.framed.max_frame_size_in_mb`).
     pub frame_bytes_max: usize,
@@ -47,6 +48,9 @@ pub struct ThriftOptions {
     pub hosts: Vec<String>,
 }
 
+/// Maximum duration of a connection. Clients then open another one.
+pub(crate) const CONNECTION_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
 impl ThriftOptions {
     /// The defaults for a service.
     pub fn new(service: Service) -> ThriftOptions {
@@ -55,7 +59,7 @@ impl ThriftOptions {
             read_only: false,
             calls_max: 1000,
             waiting_max: 1000,
-            idle_time: Duration::from_secs(60),
+            idle_time: Some(Duration::from_secs(60)),
             frame_bytes_max: 2 << 20,
             request_bytes_max: 64 << 20,
             response_bytes_max: 64 << 20,
@@ -66,5 +70,10 @@ impl ThriftOptions {
             connections_max: 1_000,
             hosts: Vec::new(),
         }
+    }
+
+    /// Time limit for a client that sends nothing.
+    pub(crate) fn idle_limit(&self) -> Duration {
+        self.idle_time.unwrap_or(CONNECTION_LIMIT)
     }
 }

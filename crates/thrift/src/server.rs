@@ -11,14 +11,13 @@ use web::connections::{ConnectedClient, ConnectionLimits, accept_streams, serve_
 use crate::connection::Connection;
 use crate::gateway::Gateway;
 use crate::http::{HttpCalls, Rewound};
+use crate::options::CONNECTION_LIMIT;
 use crate::transport::Transport;
 
 /// Maximum size of the header of an HTTP request (`DEFAULT_HTTP_MAX_HEADER_SIZE`).
 pub(crate) const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Time limit for a client that reads nothing of a response.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum duration of a connection. Clients then open another one.
-const CONNECTION_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// The pause between searches for unused scanners.
 const CLEANING_PERIOD: Duration = Duration::from_secs(5);
 
@@ -26,7 +25,7 @@ const CLEANING_PERIOD: Duration = Duration::from_secs(5);
 pub async fn serve(env: Env, listener: Box<dyn Listener>, gateway: Arc<Gateway>) {
     let limits = ConnectionLimits {
         connections_max: gateway.options.connections_max,
-        header_time: gateway.options.idle_time.max(Duration::from_secs(1)),
+        header_time: gateway.options.idle_limit().max(Duration::from_secs(1)),
         stall_time: STALL_LIMIT,
         connection_time: CONNECTION_LIMIT,
         // Longer ones get a response if possible, instead of the end of the connection.

@@ -299,3 +299,14 @@ fn an_applied_change_succeeds_if_its_response_is_large() {
     let appended = connection.request("PUT", "/t/r?check=append&rr=true", &headers, cells);
     assert_eq!((appended.status, appended.body.len() > 200), (200, true), "{}", appended.text());
 }
+
+#[test]
+fn an_idle_timeout_of_zero_never_closes_a_connection() {
+    let dir = TempDir::new();
+    let (_server, port) = serve(&dir, &["hbase.rest.thread.idle.timeout=0"]);
+    let mut connection = Connection::open(port);
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(1200));
+        assert_eq!(connection.get("/version").status, 200);
+    }
+}

@@ -361,3 +361,16 @@ fn a_client_that_still_sends_sees_the_refusal_and_can_continue() {
     connection.stream.read_exact(&mut vec![0; reason.len()]).unwrap();
     assert_eq!(connection.call(&call("getTableNames", &[])).unwrap(), json!({"reply": {"0": []}}));
 }
+
+#[test]
+fn an_idle_timeout_of_zero_never_closes_a_connection() {
+    let dir = TempDir::new();
+    let server = serve(&dir, &["hbase.thrift.server.socket.read.timeout=0"]);
+    for transport in [Transport::Unframed, Transport::Http] {
+        let mut connection = Connection::open(PORT + server.offset, transport);
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(1200));
+            assert_eq!(connection.call(&call("getTableNames", &[])).unwrap(), json!({"reply": {"0": []}}));
+        }
+    }
+}

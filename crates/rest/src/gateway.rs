@@ -57,7 +57,7 @@ impl Gateway {
         })
     }
 
-    /// Checks a request before its body is read: method, path, and the protection of browsers.
+    /// Checks a request before its body is read: method, path, and CSRF protection.
     ///
     /// # Errors
     /// Why it is refused, or the response to the method OPTIONS.

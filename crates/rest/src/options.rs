@@ -27,7 +27,7 @@ pub struct RestOptions {
     pub scanners_per_client_max: usize,
     /// Time after which an unused scanner is closed (`hbase.rest.scannercache.expire.time`).
     pub scanner_time: Duration,
-    /// Whether the method OPTIONS is answered (`hbase.rest.http.allow.options.method`).
+    /// Whether the method OPTIONS is allowed (`hbase.rest.http.allow.options.method`).
     pub allows_options: bool,
     /// Protection against forged requests of browsers (`hbase.rest.csrf.enabled`).
     pub csrf: Option<CsrfOptions>,
@@ -37,10 +37,11 @@ pub struct RestOptions {
     pub response_bytes_max: usize,
     /// Memory in bytes for all bodies together.
     pub memory_bytes: usize,
-    /// Maximum number of connections; more are closed immediately.
+    /// Maximum number of connections. Another one replaces the one that has waited longest for its
+    /// client.
     pub connections_max: usize,
-    /// Host names of this server that requests may use, besides addresses and `localhost`; `*`
-    /// allows any.
+    /// Host names of this server that requests may use, in addition to addresses and `localhost`;
+    /// `*` allows any.
     pub hosts: Vec<String>,
 }
 

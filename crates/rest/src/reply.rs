@@ -53,7 +53,7 @@ impl Reply {
         reply
     }
 
-    /// The response to the creation of what is at `location`.
+    /// The response to a request that has created the resource at `location`.
     pub(crate) fn created(location: &str) -> Reply {
         Reply::empty(StatusCode::CREATED).with(header::LOCATION, location)
     }
@@ -66,7 +66,7 @@ impl Reply {
         self
     }
 
-    /// The client must ask again each time.
+    /// Clients must not use a cached response.
     pub(crate) fn uncached(self) -> Reply {
         self.with(header::CACHE_CONTROL, "no-cache")
     }

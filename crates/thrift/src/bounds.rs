@@ -23,12 +23,12 @@ pub struct Bounds {
     value: Option<(Kind, Position)>,
     /// The structs and containers around the current position.
     levels: Vec<Level>,
-    /// Steps of the header that are left.
+    /// Parts of the header that are not read yet.
     header: &'static [Header],
     bytes_max: usize,
 }
 
-/// Where a value is. It decides on the form of a truth value.
+/// Where a value is. The form of a truth value depends on it.
 #[derive(Clone, Copy, Debug)]
 enum Position {
     Field,
@@ -51,7 +51,7 @@ enum Header {
 }
 
 impl Bounds {
-    /// Searches the end of a message, which has at most `bytes_max` bytes.
+    /// Searches for the end of a message, which has at most `bytes_max` bytes.
     pub fn of_message(protocol: Protocol, bytes_max: usize) -> Bounds {
         let header: &[Header] = match protocol {
             Protocol::Binary => &[Header::Bytes(4), Header::Name, Header::Bytes(4)],

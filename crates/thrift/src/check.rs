@@ -12,8 +12,8 @@ use crate::value::{Decode, Encode};
 use crate::writer::Writer;
 use crate::{one, two};
 
-/// Decodes a call as the arguments of those methods that together have every struct. What is
-/// decoded must have the same value after it is encoded and decoded again.
+/// Decodes a call as the arguments of those methods that together have every struct. Decoded
+/// arguments must have the same value after they are encoded and decoded again.
 ///
 /// # Panics
 /// If it has another value.

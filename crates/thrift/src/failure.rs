@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     Argument(String),
     /// The table exists.
     Exists(String),
-    /// Another Java exception, of which clients see nothing.
+    /// Another Java exception, whose class and message clients do not see.
     Internal,
     /// The arguments are not in the protocol.
     Protocol(Fault),

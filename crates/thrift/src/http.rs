@@ -59,7 +59,8 @@ impl HttpCalls {
         Ok(typed(MEDIA_TYPE, HeldBody { bytes: Some(response.into()), _memory: Some(memory) }))
     }
 
-    /// Refuses what no Thrift client sends, but pages of other sites in a browser can send.
+    /// Refuses requests that no Thrift client sends, but that a browser sends for a page of another
+    /// site.
     fn check(&self, request: &Request<Incoming>) -> Result<(), Refused> {
         if !self.hosts.admits(request.headers()) {
             let reason = "this server does not serve requests for this host name (see grampus.info.hosts)";
@@ -69,7 +70,7 @@ impl HttpCalls {
         if request.headers().iter().map(header_bytes).sum::<usize>() > HEADER_BYTES_MAX {
             return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long"));
         }
-        // As HBase's HTTP server; its client tests check this.
+        // As in HBase, whose client tests check this.
         if request.method() == Method::TRACE {
             return Err((StatusCode::FORBIDDEN, "TRACE is not supported"));
         }

@@ -41,10 +41,11 @@ pub struct ThriftOptions {
     pub scanners_per_client_max: usize,
     /// Time after which an unused scanner is closed (`hbase.client.scanner.timeout.period`).
     pub scanner_time: Duration,
-    /// Maximum number of connections; more are closed immediately.
+    /// Maximum number of connections. Another one replaces the one that has waited longest for its
+    /// client.
     pub connections_max: usize,
-    /// Host names of this server that HTTP requests may use, besides addresses and `localhost`; `*`
-    /// allows any.
+    /// Host names of this server that HTTP requests may use, in addition to addresses and
+    /// `localhost`; `*` allows any.
     pub hosts: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
 //! Scanners that stay open between calls.
 //!
-//! A scanner belongs to this process. HBase numbers its scanners, so that every client can guess
-//! the ids of others. Ids are random here, and valid only for the address of the client that opened
-//! the scanner. The number of scanners is limited, in total and for each client address: a client
-//! that opens too many loses its own least recently used one. Unused scanners are closed.
+//! A scanner belongs to this process. HBase numbers its scanners, so a client can guess the ids of
+//! other clients' scanners. Here, ids are random, and valid only for the address of the client that
+//! opened the scanner. The number of scanners is limited, in total and for each client address: a
+//! client that opens too many loses its own least recently used one. Unused scanners are closed.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -123,7 +123,7 @@ pub(crate) struct OpenScan {
     scanner: Option<Scanner>,
     /// Rows that were read, but did not fit into a response.
     ready: VecDeque<Row>,
-    /// The form of its rows (Thrift 1).
+    /// Whether the columns of its rows are a list in the order of the scan, or a map (Thrift 1).
     pub(crate) has_sorted_columns: bool,
     /// The memory of the rows: [`SCANNER_BYTES`] for those in `scanner`, and the size of `ready`.
     memory: BudgetShare,

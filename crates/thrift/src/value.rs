@@ -422,7 +422,7 @@ mod tests {
                     let mut damaged = call.clone();
                     damaged[at] = byte;
                     let decoded = decode::<Outer>(&damaged).map(drop);
-                    // What the decoder accepts has an end, which is found without decoding.
+                    // `Bounds` finds the end of each message that the decoder accepts.
                     if decoded.is_ok() {
                         let protocol = Protocol::of(damaged[0]).unwrap();
                         let end = Bounds::of_message(protocol, 1 << 20).advance(&damaged);
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn large_sizes_take_no_memory() {
-        // A list of two thousand million structs, and of as many as there are bytes.
+        // A list of two billion structs, and one of as many structs as there are bytes.
         let huge = bytes_of("0f0001 0c 7fffffff");
         let mut share = memory();
         let mut reader = Reader::new(Protocol::Binary, huge.into(), &mut share);

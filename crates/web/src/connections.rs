@@ -1,4 +1,4 @@
-//! Connections, of HTTP and others: their maximum number, and their time limits.
+//! Connections, with and without HTTP: their maximum number, and their time limits.
 //!
 //! A connection has a limit for reading a request header, which is also its idle timeout, a limit
 //! for stalled writes, and a maximum duration. Their number is limited, so that pages never use the

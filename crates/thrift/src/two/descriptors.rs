@@ -68,7 +68,7 @@ pub(super) fn table_to(table: &TableDescriptor) -> TTableDescriptor {
     }
 }
 
-/// Attributes, and settings, which are among them in HBase.
+/// The attributes and the settings, which HBase returns as one map.
 fn all_attributes(table: &TableDescriptor) -> cell::schema::Attributes {
     let mut all = table.attributes.clone();
     all.extend(table.configuration.iter().map(|(key, value)| (key.clone().into(), value.clone().into())));

@@ -255,7 +255,7 @@ fn encode_cell(cell: &cell::Cell<'_>, writer: &mut Writer) {
     writer.end_struct(outer);
 }
 
-/// Rows as a list of `TResult`, also the empty ones.
+/// Rows as a list of `TResult`, including the empty ones.
 pub(super) struct RowResults<'a>(pub(super) &'a [Row]);
 
 impl Encode for RowResults<'_> {

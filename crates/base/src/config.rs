@@ -223,24 +223,25 @@ impl Config {
     }
 
     fn shift_ports(&mut self) -> Result<(), Error> {
-        let offset = self.port_offset;
-        let error =
-            |port: u16| self.refused("grampus.port.offset", format!("port {port} would be above 65535"));
-        let shifted = |port: u16| match port {
-            0 => Ok(0),
-            port => port.checked_add(offset).ok_or_else(|| error(port)),
-        };
-        let (master, region_server) = (shifted(self.master_port)?, shifted(self.region_server_port)?);
-        let zookeeper = shifted(self.zookeeper_port)?;
-        let master_info = self.master_info_port.map(&shifted).transpose()?;
-        let region_server_info = self.region_server_info_port.map(&shifted).transpose()?;
-        let rest = self.rest_port.map(&shifted).transpose()?;
-        let thrift = self.thrift_port.map(&shifted).transpose()?;
-        let thrift2 = self.thrift2_port.map(&shifted).transpose()?;
-        (self.rest_port, self.thrift_port, self.thrift2_port) = (rest, thrift, thrift2);
-        (self.master_port, self.region_server_port, self.zookeeper_port) = (master, region_server, zookeeper);
-        (self.master_info_port, self.region_server_info_port) = (master_info, region_server_info);
-        Ok(())
+        let ports = [&mut self.master_port, &mut self.region_server_port, &mut self.zookeeper_port];
+        let optional_ports = [
+            &mut self.master_info_port,
+            &mut self.region_server_info_port,
+            &mut self.rest_port,
+            &mut self.thrift_port,
+            &mut self.thrift2_port,
+        ];
+        let ports = ports.into_iter().chain(optional_ports.into_iter().flatten());
+        let mut too_high = None;
+        // Port 0 stays: the system chooses a free port.
+        for port in ports.filter(|port| **port != 0) {
+            match port.checked_add(self.port_offset) {
+                Some(shifted) => *port = shifted,
+                None => _ = too_high.get_or_insert(*port),
+            }
+        }
+        let Some(port) = too_high else { return Ok(()) };
+        Err(self.refused("grampus.port.offset", format!("port {port} would be above 65535")))
     }
 }
 

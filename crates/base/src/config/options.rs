@@ -512,7 +512,7 @@ options! {
         /// (status 503). -1: as many as there are connections.
         rest_waiting_max: Option<u64> = "hbase.rest.task.queue.size", "-1", bytes_or_off;
         /// Time after which an idle connection to the REST API is closed. It is also the time limit
-        /// for the header of a request.
+        /// for the header of a request. 0 disables the limit.
         rest_idle_ms: u64 = "hbase.rest.thread.idle.timeout", "60000", millis;
         /// Maximum number of connections to the REST API. At the limit, a new connection replaces
         /// the one whose client has been silent longest.
@@ -579,7 +579,7 @@ options! {
         thrift_calls_max: u32 = "hbase.thrift.maxWorkerThreads", "1000", count;
         /// Maximum number of Thrift calls that wait for execution. Further calls are refused.
         thrift_waiting_max: u32 = "hbase.thrift.maxQueuedRequests", "1000", count;
-        /// Time after which an idle Thrift connection is closed.
+        /// Time after which an idle Thrift connection is closed. 0 disables the limit.
         thrift_idle_ms: u64 = "hbase.thrift.server.socket.read.timeout", "60000", millis;
         /// Maximum size of a frame in MiB. A connection that sends a larger one is closed.
         thrift_frame_mib_max: u32 = "hbase.regionserver.thrift.framed.max_frame_size_in_mb", "2", count;
@@ -595,6 +595,9 @@ options! {
         thrift_request_bytes_max: u64 = "grampus.thrift.request.bytes.max", "64 MiB", bytes;
         /// Maximum size in bytes of the cells in one Thrift response. A larger response is an
         /// `IOError`.
+        ///
+        /// The limit is at most three eighths of the memory for a Thrift service, because the cells
+        /// exist twice: as they were read, and encoded.
         thrift_response_bytes_max: u64 = "grampus.thrift.response.bytes.max", "64 MiB", bytes;
         /// Maximum number of open scanners of one Thrift service. Opening another one fails.
         ///

@@ -286,6 +286,9 @@ fn all_ports_shift_by_the_offset() {
         set(&["grampus.port.offset=100", "hbase.master.info.port=-1", "hbase.master.port=0"]).unwrap();
     assert_eq!((config.master_port, config.region_server_port, config.zookeeper_port), (0, 16120, 2281));
     assert_eq!((config.master_info_port, config.region_server_info_port), (None, Some(16130)));
+    let config =
+        set(&["grampus.port.offset=100", "hbase.rest.port=8080", "grampus.thrift2.port=9091"]).unwrap();
+    assert_eq!((config.rest_port, config.thrift_port, config.thrift2_port), (Some(8180), None, Some(9191)));
     let error = set(&["grampus.port.offset=60000"]).unwrap_err().to_string();
     assert!(error.contains("above 65535"), "{error}");
 }

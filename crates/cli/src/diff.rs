@@ -131,7 +131,7 @@ fn sides(env: &Env, arguments: &DiffArguments) -> Result<[Side; 2], String> {
         client: Client::new(env.clone(), cluster.registry(), ClientOptions::default()),
         name: match is_same_cluster {
             true => table.to_string(),
-            false => format!("{table} at {}", cluster.quorum()),
+            false => format!("{table} at {cluster}"),
         },
         table,
     };

@@ -43,7 +43,7 @@ pub async fn tiers(env: Env, arguments: &TiersArguments) -> Result<(), String> {
         ..ClientOptions::default()
     };
     let client = Client::new(env.clone(), cluster.registry(), options);
-    let failed = |reason: String| format!("no server answers at {}: {reason}", cluster.quorum());
+    let failed = |reason: String| format!("no server answers at {cluster}: {reason}");
     let response = env.timeout(TIMEOUT, volumes(&client)).await;
     let response = response.ok_or_else(|| failed(format!("no response within {} s", TIMEOUT.as_secs())))?;
     let volumes = response.map_err(|error| failed(error.to_string()))?;

@@ -1,5 +1,6 @@
 //! The address of a cluster: its ZooKeeper servers, and the parent of its znodes.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::registry::{Registry, ZOOKEEPER_PORT};
@@ -53,13 +54,20 @@ impl ClusterKey {
                 let hosts: Vec<&str> = self.servers.iter().map(|(host, _)| host.as_str()).collect();
                 format!("{}:{}:{}", hosts.join(","), first.1, self.parent)
             }
-            false => format!("{}:{}", self.quorum(), self.parent),
+            false => self.to_string(),
         }
     }
 
     /// The registry of the cluster.
     pub fn registry(&self) -> Registry {
         Registry::zookeeper(&self.quorum(), &self.parent)
+    }
+}
+
+/// The key in the form that [`FromStr`] parses, with all ports and the parent.
+impl fmt::Display for ClusterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.quorum(), self.parent)
     }
 }
 
@@ -106,6 +114,15 @@ mod tests {
         check("a,b:/other/x", "a:2181,b:2181", "/other/x");
         assert!("a:x".parse::<ClusterKey>().unwrap_err().contains("invalid port x"));
         assert!(" ,".parse::<ClusterKey>().unwrap_err().contains("no ZooKeeper server"));
+    }
+
+    #[test]
+    fn a_displayed_key_has_the_parent_and_is_parsed_back() {
+        for (text, shown) in [("a, b:7", "a:7,b:7:/hbase"), ("a:6,b:7:/other", "a:6,b:7:/other")] {
+            let key: ClusterKey = text.parse().unwrap();
+            assert_eq!(key.to_string(), shown);
+            assert_eq!(shown.parse(), Ok(key));
+        }
     }
 
     #[test]

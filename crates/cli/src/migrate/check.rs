@@ -81,7 +81,7 @@ pub(super) async fn survey(clusters: &Clusters, peer: &str, names: &[String]) ->
         chosen = source.list_descriptors(None, false).await.map_err(|error| clusters.at_source(&error))?;
     }
     if chosen.is_empty() {
-        return Err(format!("HBase at {} has no tables of users", clusters.from.quorum()));
+        return Err(format!("HBase at {} has no tables of users", clusters.from));
     }
     let in_target = clusters.target.admin().list_descriptors(None, false).await;
     let in_target = in_target.map_err(|error| clusters.at_target(&error))?;

@@ -36,11 +36,11 @@ impl Clusters {
 
     /// Describes a failure of HBase.
     pub(super) fn at_source(&self, error: &client::Error) -> String {
-        format!("HBase at {}: {error}", self.from.quorum())
+        format!("HBase at {}: {error}", self.from)
     }
 
     /// Describes a failure of Grampus.
     pub(super) fn at_target(&self, error: &client::Error) -> String {
-        format!("Grampus at {}: {error}", self.to.quorum())
+        format!("Grampus at {}: {error}", self.to)
     }
 }

@@ -23,10 +23,11 @@ pub(super) async fn start(env: &Env, arguments: &StartArguments) -> Result<(), S
     let (peer, state) = (&arguments.clusters.peer, &arguments.migration.state);
     check_peer_name(peer)?;
     let clusters = Clusters::new(env, from, to);
-    let key = |key: &client::ClusterKey| format!("{}:{}", key.quorum(), key.parent());
     let mut record = match Record::load_if_present(state)? {
-        None => Record::new(state, key(from), key(to), peer.clone()),
-        Some(record) if (&record.from, &record.to, &record.peer) != (&key(from), &key(to), peer) => {
+        None => Record::new(state, from.to_string(), to.to_string(), peer.clone()),
+        Some(record)
+            if (&record.from, &record.to, &record.peer) != (&from.to_string(), &to.to_string(), peer) =>
+        {
             return Err(format!("{} records another migration: choose a file with --state", state.display()));
         }
         Some(record) if record.phase != Phase::Started => {

@@ -51,7 +51,7 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
             return Err(format!("{reason}. HBase has all edits, and its tables are as before the switch"));
         }
     };
-    println!("Grampus has all edits: direct the clients to {}", clusters.to.quorum());
+    println!("Grampus has all edits: direct the clients to {}", clusters.to);
     let ms = |from: Duration, to: Duration| (to - from).as_millis();
     println!(
         "{} ms since the switch began: {} ms until HBase refused all writes, {} ms until Grampus had the last edit",

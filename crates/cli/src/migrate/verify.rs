@@ -82,8 +82,7 @@ async fn verify_table(
     println!("{table}: {} of {} rows differ: {}{more}", rows.len(), found.rows, shown.join(", "));
     println!(
         "  show them with: grampus diff {table} --zookeeper {} --other {}",
-        clusters.from.quorum(),
-        clusters.to.quorum()
+        clusters.from, clusters.to
     );
     Ok(false)
 }

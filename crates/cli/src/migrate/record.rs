@@ -22,7 +22,8 @@ pub(super) enum Phase {
     Copied,
     /// The tables of HBase are being made read only.
     Switching,
-    /// Grampus has all edits, and the peer is removed.
+    /// Grampus has all edits. If the switch was interrupted, the tables of HBase may still be
+    /// disabled, and the peer may exist.
     Switched,
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use cell::schema::TableDescriptor;
+use client::ClusterKey;
 use futures_util::future::{try_join, try_join_all};
 use proto::replication_state::State;
 
@@ -31,8 +32,11 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
     match record.phase {
         Phase::Copied | Phase::Switching => {}
         Phase::Started => return Err("the tables are not copied yet: run `grampus migrate copy`".into()),
-        // The last run may have been interrupted before this.
-        Phase::Switched => return finish(&clusters, &record).await,
+        // The last run was interrupted, perhaps before it reported this.
+        Phase::Switched => {
+            println!("{}", switched(&clusters.to));
+            return finish(&clusters, &record).await;
+        }
     }
     prepare(env, &clusters, &mut record, arguments).await?;
     let begun = env.clock.monotonic();
@@ -51,7 +55,7 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
             return Err(format!("{reason}. HBase has all edits, and its tables are as before the switch"));
         }
     };
-    println!("Grampus has all edits: direct the clients to {}", clusters.to);
+    record_switched(&mut record, || println!("{}", switched(&clusters.to)))?;
     let ms = |from: Duration, to: Duration| (to - from).as_millis();
     println!(
         "{} ms since the switch began: {} ms until HBase refused all writes, {} ms until Grampus had the last edit",
@@ -59,9 +63,22 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
         ms(begun, refused),
         ms(refused, drained)
     );
-    record.phase = Phase::Switched;
-    record.save()?;
     finish(&clusters, &record).await
+}
+
+fn switched(to: &ClusterKey) -> String {
+    format!("Grampus has all edits: direct the clients to {to}")
+}
+
+/// Records that Grampus has all edits, then reports it. After the report, clients write to Grampus,
+/// so from then on `--abort` must be refused, also after a crash.
+fn record_switched(record: &mut Record, report: impl FnOnce()) -> Result<(), String> {
+    record.phase = Phase::Switched;
+    record.save().map_err(|error| {
+        format!("Grampus has all edits, but {error}. Do not direct clients to Grampus yet: repeat `grampus migrate switch`")
+    })?;
+    report();
+    Ok(())
 }
 
 /// Does what is possible while HBase still accepts writes: little is left to flush and to send.
@@ -174,5 +191,26 @@ async fn drain(env: &Env, clusters: &Clusters, peer: &str, limit: Duration) -> R
             return Err(format!("HBase has not sent {left} logs within {} s", limit.as_secs()));
         }
         env.clock.sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_switch_is_recorded_before_it_is_reported() {
+        let path = std::env::temp_dir().join(format!("grampus-switch-{}.json", std::process::id()));
+        let mut record = Record::new(&path, "a:1:/hbase".into(), "b:2:/hbase".into(), "p".into());
+        record.phase = Phase::Switching;
+        record.save().unwrap();
+        let mut reported = None;
+        record_switched(&mut record, || reported = Some(Record::load(&path).unwrap().phase)).unwrap();
+        assert_eq!(reported, Some(Phase::Switched));
+        record.remove().unwrap();
+
+        let mut record = Record::new(&path.join("none"), "a:1".into(), "b:2".into(), "p".into());
+        let failed = record_switched(&mut record, || panic!("an unrecorded switch is not reported"));
+        assert!(failed.unwrap_err().contains("Do not direct clients to Grampus yet"));
     }
 }

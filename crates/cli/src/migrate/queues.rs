@@ -58,17 +58,16 @@ impl Queues {
         Err("the replication queues of HBase do not settle: a server takes over queues".into())
     }
 
-    /// How many of these logs are in the queues.
+    /// Whether none of these logs is in the queues.
     ///
     /// # Errors
     /// If the znodes cannot be read.
-    pub(super) async fn count_left(&mut self, pending: &BTreeSet<String>) -> Result<usize, String> {
-        // The first listing with a log is enough. That there is none needs two equal ones.
-        let listed = self.list().await?.iter().filter(|(_, _, log)| pending.contains(log)).count();
-        if listed > 0 {
-            return Ok(listed);
+    pub(super) async fn are_sent(&mut self, pending: &BTreeSet<String>) -> Result<bool, String> {
+        // One listing proves that a log is left. That none is left needs two equal ones.
+        if self.list().await?.iter().any(|(_, _, log)| pending.contains(log)) {
+            return Ok(false);
         }
-        Ok(self.logs().await?.intersection(pending).count())
+        Ok(self.logs().await?.is_disjoint(pending))
     }
 
     async fn list(&mut self) -> Result<Entries, String> {

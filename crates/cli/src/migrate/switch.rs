@@ -168,9 +168,13 @@ async fn describe(clusters: &Clusters, record: &Record) -> Result<Vec<TableDescr
     try_join_all(described).await.map_err(|error| clusters.at_source(&error))
 }
 
-/// Waits until Grampus has all edits that HBase's logs have now.
+/// Waits until Grampus has all edits that HBase's logs have now. `limit` includes all calls to HBase.
 async fn drain(env: &Env, clusters: &Clusters, peer: &str, limit: Duration) -> Result<(), String> {
-    let deadline = env.clock.monotonic() + limit;
+    let sent = env.timeout(limit, all_sent(env, clusters, peer)).await;
+    sent.unwrap_or_else(|| Err(format!("HBase has not sent all its edits within {} s", limit.as_secs())))
+}
+
+async fn all_sent(env: &Env, clusters: &Clusters, peer: &str) -> Result<(), String> {
     let admin = clusters.source.admin();
     let status = async { admin.cluster_status().await.map_err(|error| clusters.at_source(&error)) };
     // A new session each time: an idle one expires, and closing the regions can take long.
@@ -181,17 +185,11 @@ async fn drain(env: &Env, clusters: &Clusters, peer: &str, limit: Duration) -> R
     }
     let rolls = status.servers.iter().map(|server| admin.roll_logs(&server.server));
     try_join_all(rolls).await.map_err(|error| clusters.at_source(&error))?;
-    loop {
-        let left = queues.count_left(&pending).await?;
-        if left == 0 {
-            queues.close().await;
-            return Ok(());
-        }
-        if env.clock.monotonic() >= deadline {
-            return Err(format!("HBase has not sent {left} logs within {} s", limit.as_secs()));
-        }
+    while !queues.are_sent(&pending).await? {
         env.clock.sleep(POLL).await;
     }
+    queues.close().await;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -212,5 +210,18 @@ mod tests {
         let mut record = Record::new(&path.join("none"), "a:1".into(), "b:2".into(), "p".into());
         let failed = record_switched(&mut record, || panic!("an unrecorded switch is not reported"));
         assert!(failed.unwrap_err().contains("Do not direct clients to Grampus yet"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_hang_end_at_the_limit() {
+        let env = base::testing::env(1);
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2181));
+        let _silent = env.net.listen(address).await.unwrap();
+        let (from, to) = ("h:2181".parse().unwrap(), "h:2182".parse().unwrap());
+        let clusters = Clusters::new(&env, &from, &to);
+        let limit = Duration::from_secs(2);
+        let failed = drain(&env, &clusters, "p", limit).await.unwrap_err();
+        assert_eq!(failed, "HBase has not sent all its edits within 2 s");
+        assert_eq!(env.clock.monotonic(), limit);
     }
 }

@@ -125,7 +125,8 @@ impl Record {
             let mut file = std::fs::File::create(&written)?;
             file.write_all(format!("{:#}\n", self.to_json()).as_bytes())?;
             file.sync_all()?;
-            std::fs::rename(&written, &self.path)
+            std::fs::rename(&written, &self.path)?;
+            std::fs::File::open(directory_of(&self.path))?.sync_all()
         };
         let saved: std::io::Result<()> = write();
         saved.map_err(|error| format!("cannot write {}: {error}", self.path.display()))
@@ -209,6 +210,13 @@ fn table_from_json(value: &Value) -> Result<TableRecord, String> {
     })
 }
 
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
 fn text(value: &Value, key: &str) -> Result<String, String> {
     value[key].as_str().map(str::to_string).ok_or(format!("{key} is missing"))
 }
@@ -245,6 +253,15 @@ mod tests {
             let record = Record { phase, ..record(Path::new("file")) };
             assert_eq!(from_json(Path::new("file"), &record.to_json()), Ok(record));
         }
+    }
+
+    #[test]
+    fn the_directory_of_the_file_is_synced() {
+        for (path, expected) in [("/a/b.json", "/a"), ("a/b.json", "a"), ("b.json", "."), ("/b.json", "/")] {
+            assert_eq!(directory_of(Path::new(path)), Path::new(expected), "{path}");
+        }
+        let missing = record(Path::new("/nowhere/at/all/b.json")).save();
+        assert!(missing.unwrap_err().starts_with("cannot write /nowhere/at/all/b.json: "));
     }
 
     #[test]

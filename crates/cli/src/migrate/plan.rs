@@ -173,6 +173,26 @@ pub(super) fn peer_config<'a>(
     }
 }
 
+/// The tables that a peer gets, as text in one order.
+pub(super) fn contents(peer: &ReplicationPeer) -> String {
+    if peer.replicate_all() {
+        return "all".to_owned();
+    }
+    let namespaces = peer.namespaces.iter().map(|name| format!("{}:*", binary(name)));
+    let tables = peer.table_cfs.iter().map(|entry| {
+        let name = TableName::try_from(entry.table_name.as_ref().unwrap_or(&proto::TableName::default()));
+        let name = name.map_or_else(|error| error.to_string(), |name| name.to_string());
+        let families: Vec<String> = entry.families.iter().map(|family| binary(family)).collect();
+        match families.is_empty() {
+            true => name,
+            false => format!("{name} (families {})", families.join(", ")),
+        }
+    });
+    let mut all: Vec<String> = namespaces.chain(tables).collect();
+    all.sort();
+    all.join(", ")
+}
+
 /// The other peers that would get a table's edits once all its families have a replication scope.
 pub(super) fn other_receivers<'a>(
     peers: &'a [ReplicationPeerDescription],

@@ -2,9 +2,10 @@
 
 use base::env::Env;
 use bytes::Bytes;
-use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
-use proto::ReplicationPeerDescription;
+use cell::schema::{NamespaceDescriptor, TableDescriptor};
+use client::ClusterKey;
 use proto::replication_state::State;
+use proto::{ReplicationPeer, ReplicationPeerDescription};
 
 use super::check::{Survey, survey};
 use super::clusters::Clusters;
@@ -37,12 +38,17 @@ pub(super) async fn start(env: &Env, arguments: &StartArguments) -> Result<(), S
     };
     let survey = survey(&clusters, peer, &arguments.tables).await?;
     survey.check()?;
-    check_peer(&survey.peers, &record, &survey)?;
+    add_tables(&mut record, &survey)?;
+    let is_serial = !arguments.no_serial;
+    let config = plan::peer_config(to.peer_key(), record.tables.keys(), is_serial, arguments.bandwidth);
+    let own = survey.peers.iter().find(|description| description.id == *peer);
+    match own {
+        Some(own) => check_peer(own, &config)?,
+        None => forget_copy(&mut record),
+    }
     create_tables(&clusters, &survey).await?;
     set_scopes(&clusters, &survey, &mut record).await?;
-    if !survey.peers.iter().any(|description| description.id == *peer) {
-        let is_serial = !arguments.no_serial;
-        let config = plan::peer_config(to.peer_key(), survey.tables.keys(), is_serial, arguments.bandwidth);
+    if own.is_none() {
         let added = clusters.source.admin().add_peer(peer, config, false).await;
         added.map_err(|error| clusters.at_source(&error))?;
         println!("added the peer {peer} to HBase, disabled: HBase collects edits for Grampus from now on");
@@ -61,9 +67,31 @@ fn check_peer_name(peer: &str) -> Result<(), String> {
     }
 }
 
-/// Checks a peer that exists already.
-fn check_peer(peers: &[ReplicationPeerDescription], record: &Record, survey: &Survey) -> Result<(), String> {
-    let Some(own) = peers.iter().find(|description| description.id == record.peer) else { return Ok(()) };
+/// Adds the tables of this run to the record, which must not have further ones: they were not
+/// checked.
+fn add_tables(record: &mut Record, survey: &Survey) -> Result<(), String> {
+    if let Some(other) = record.tables.keys().find(|name| !survey.tables.contains_key(name)) {
+        return Err(format!(
+            "an earlier start recorded the table {other}, which is not among these tables: name it too, or run `grampus \
+             migrate abort`"
+        ));
+    }
+    for name in survey.tables.keys() {
+        record.tables.entry(name.clone()).or_default();
+    }
+    Ok(())
+}
+
+/// Lets the copy begin again. Without a peer, HBase did not collect the edits that an earlier copy
+/// missed.
+fn forget_copy(record: &mut Record) {
+    for table in record.tables.values_mut() {
+        table.ranges.clear();
+    }
+}
+
+/// Checks that a peer that exists already is the one that would be added.
+fn check_peer(own: &ReplicationPeerDescription, wanted: &ReplicationPeer) -> Result<(), String> {
     let id = &own.id;
     if own.state.state() == State::Enabled {
         return Err(format!(
@@ -71,14 +99,21 @@ fn check_peer(peers: &[ReplicationPeerDescription], record: &Record, survey: &Su
              with --peer"
         ));
     }
-    let listed = own.config.table_cfs.iter().filter_map(|entry| entry.table_name.as_ref());
-    let listed: Vec<TableName> = listed.filter_map(|name| TableName::try_from(name).ok()).collect();
-    match survey.tables.keys().find(|name| !listed.contains(name)) {
-        Some(missing) => {
-            Err(format!("the peer {id} of HBase exists, and does not include the table {missing}"))
-        }
+    let [actual, wanted] = [&own.config, wanted].map(described);
+    match actual.iter().zip(&wanted).find(|(actual, wanted)| actual != wanted) {
+        Some(((what, actual), (_, wanted))) => Err(format!(
+            "the peer {id} of HBase exists with the {what} {actual} instead of {wanted}: remove it (`grampus migrate \
+             abort` if it is of this migration), or choose another name with --peer"
+        )),
         None => Ok(()),
     }
+}
+
+/// What decides which edits a peer gets, with names for messages.
+fn described(peer: &ReplicationPeer) -> [(&'static str, String); 3] {
+    let key = peer.clusterkey();
+    let key = key.parse().map_or_else(|_| key.to_owned(), |key: ClusterKey| key.to_string());
+    [("cluster key", key), ("tables", plan::contents(peer)), ("serial flag", peer.serial().to_string())]
 }
 
 async fn create_tables(clusters: &Clusters, survey: &Survey) -> Result<(), String> {
@@ -118,7 +153,7 @@ fn without_quotas(mut namespace: NamespaceDescriptor) -> NamespaceDescriptor {
 async fn set_scopes(clusters: &Clusters, survey: &Survey, record: &mut Record) -> Result<(), String> {
     for (name, table) in &survey.tables {
         let unscoped = &table.plan.unscoped;
-        let recorded = &mut record.tables.entry(name.clone()).or_default().scoped;
+        let recorded = &mut record.tables.get_mut(name).expect("the table was recorded").scoped;
         recorded.extend(unscoped.iter().cloned());
         recorded.sort();
         recorded.dedup();
@@ -181,8 +216,10 @@ pub(super) async fn abort(env: &Env, arguments: &AbortArguments) -> Result<(), S
 mod tests {
     use std::path::Path;
 
+    use cell::schema::TableName;
     use proto::ReplicationState;
 
+    use super::super::record::{RangeRecord, TableRecord};
     use super::*;
 
     #[test]
@@ -193,24 +230,67 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_existing_peer_must_be_disabled_and_include_the_tables() {
-        let table = TableName::parse("t").unwrap();
-        let record = Record::new(Path::new("file"), String::new(), String::new(), "p".into());
-        let described = |id: &str, state: State, tables: &[TableName]| ReplicationPeerDescription {
-            id: id.into(),
-            state: ReplicationState { state: state as i32 },
-            config: plan::peer_config(String::new(), tables.iter(), true, 0),
+    fn tables(names: &[&str]) -> Vec<TableName> {
+        names.iter().map(|name| TableName::parse(name).unwrap()).collect()
+    }
+
+    fn peer(key: &str, names: &[&str], is_serial: bool) -> ReplicationPeerDescription {
+        ReplicationPeerDescription {
+            id: "p".into(),
+            state: ReplicationState { state: State::Disabled as i32 },
+            config: plan::peer_config(key.into(), tables(names).iter(), is_serial, 0),
             sync_replication_state: None,
-        };
-        let survey = Survey::of_plain_tables([table.clone()]);
-        let check = |peer| check_peer(&[peer], &record, &survey);
-        check(described("p", State::Disabled, std::slice::from_ref(&table))).unwrap();
-        check(described("other", State::Enabled, &[])).unwrap();
-        let enabled = check(described("p", State::Enabled, &[table]));
-        assert!(enabled.unwrap_err().contains("is enabled"));
-        let missing = check(described("p", State::Disabled, &[]));
-        assert!(missing.unwrap_err().contains("does not include the table t"));
+        }
+    }
+
+    #[test]
+    fn an_existing_peer_must_be_the_wanted_one() {
+        let wanted = peer("a,b:2181:/hbase", &["t", "n:u"], true);
+        let check = |own: &ReplicationPeerDescription| check_peer(own, &wanted.config);
+        check(&wanted).unwrap();
+        check(&peer("a:2181,b:2181", &["n:u", "t"], true)).unwrap();
+        let mut enabled = wanted.clone();
+        enabled.state.state = State::Enabled as i32;
+        assert!(check(&enabled).unwrap_err().contains("is enabled"));
+        let mut part = wanted.clone();
+        part.config.table_cfs[0].families = vec!["f".into()];
+        let mut all = wanted.clone();
+        all.config.replicate_all = Some(true);
+        let key = "a,b:2181:/hbase";
+        for (other, reason) in [
+            (peer("a,b:2181:/other", &["t", "n:u"], true), "the cluster key a:2181,b:2181:/other instead of a:2181"),
+            (peer(key, &["t"], true), "the tables t instead of n:u, t:"),
+            (peer(key, &["t", "n:u", "x"], true), "the tables n:u, t, x instead of n:u, t:"),
+            (part, "the tables n:u, t (families f) instead of n:u, t:"),
+            (all, "the tables all instead of n:u, t:"),
+            (peer(key, &["t", "n:u"], false), "the serial flag false instead of true"),
+        ] {
+            let refused = check(&other).unwrap_err();
+            assert!(refused.contains(reason), "{reason}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_start_must_include_the_recorded_tables() {
+        let survey = |names: &[&str]| Survey::of_plain_tables(tables(names));
+        let mut record = Record::new(Path::new("file"), String::new(), String::new(), "p".into());
+        add_tables(&mut record, &survey(&["t"])).unwrap();
+        add_tables(&mut record, &survey(&["t", "u"])).unwrap();
+        assert_eq!(record.tables.keys().cloned().collect::<Vec<_>>(), tables(&["t", "u"]));
+        let refused = add_tables(&mut record, &survey(&["u"])).unwrap_err();
+        assert!(refused.contains("recorded the table t"), "{refused}");
+        assert_eq!(record.tables.len(), 2);
+    }
+
+    #[test]
+    fn a_copy_without_a_peer_begins_again() {
+        let mut record = Record::new(Path::new("file"), String::new(), String::new(), "p".into());
+        let copied = RangeRecord { is_done: true, ..RangeRecord::default() };
+        let table = TableRecord { scoped: vec!["f".into()], ranges: vec![copied], ..TableRecord::default() };
+        record.tables.insert(TableName::parse("t").unwrap(), table.clone());
+        forget_copy(&mut record);
+        let expected = TableRecord { ranges: Vec::new(), ..table };
+        assert_eq!(record.tables.into_values().collect::<Vec<_>>(), [expected]);
     }
 
     #[test]

@@ -130,10 +130,8 @@ async fn create_tables(clusters: &Clusters, survey: &Survey) -> Result<(), Strin
             namespaces.push(namespace);
         }
         let regions = source.regions(name).await.map_err(|error| clusters.at_source(&error))?;
-        let regions =
-            regions.into_iter().filter(|region| !region.is_split_parent() && region.replica_id == 0);
-        let mut splits: Vec<Bytes> =
-            regions.map(|region| region.start_key).filter(|key| !key.is_empty()).collect();
+        let starts = regions.into_iter().map(|region| region.start_key);
+        let mut splits: Vec<Bytes> = starts.filter(|key| !key.is_empty()).collect();
         splits.sort();
         splits.dedup();
         let created = target.create_table(&plan::for_target(&table.source), &splits).await;

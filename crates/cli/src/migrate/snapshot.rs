@@ -7,6 +7,7 @@ use cell::query::Scan;
 use cell::schema::TableName;
 use client::ScanOptions;
 use proto::SnapshotDescription;
+use proto::snapshot_description::Type;
 
 use super::clusters::Clusters;
 use super::record::{RangeRecord, Record};
@@ -74,7 +75,9 @@ pub(super) async fn restore(
     record.save()
 }
 
-/// Checks that a snapshot is of the table, and was taken when HBase collected edits already.
+/// Checks that a snapshot is of the table, has all its cells, and was taken when HBase collected
+/// edits already. A snapshot without a flush lacks cells in memory. Logs that are older than the
+/// peer may have them, which HBase does not send.
 fn check(snapshots: &[SnapshotDescription], chosen: &TableSnapshot, started_ms: u64) -> Result<(), String> {
     let (table, name) = (&chosen.table, &chosen.name);
     let Some(snapshot) = snapshots.iter().find(|snapshot| snapshot.name == *name) else {
@@ -82,6 +85,11 @@ fn check(snapshots: &[SnapshotDescription], chosen: &TableSnapshot, started_ms: 
     };
     if snapshot.table() != table.to_string() {
         return Err(format!("the snapshot {name} is of the table {}, not of {table}", snapshot.table()));
+    }
+    if snapshot.r#type() == Type::Skipflush {
+        return Err(format!(
+            "the snapshot {name} was taken with SKIP_FLUSH, so it lacks cells in memory: take one without it"
+        ));
     }
     match u64::try_from(snapshot.creation_time()) {
         Ok(taken_ms) if taken_ms > started_ms => Ok(()),
@@ -131,5 +139,22 @@ mod tests {
         assert!(check("t=s", 1001).unwrap_err().contains("was taken before"));
         assert!(check("u=s", 1000).unwrap_err().contains("is of the table t"));
         assert!(check("t=other", 1000).unwrap_err().contains("no snapshot other"));
+    }
+
+    #[test]
+    fn a_snapshot_must_have_been_flushed() {
+        let check = |kind: Type| {
+            let snapshot = SnapshotDescription {
+                name: "s".into(),
+                table: Some("t".into()),
+                creation_time: Some(1001),
+                r#type: Some(kind as i32),
+                ..SnapshotDescription::default()
+            };
+            check(&[snapshot], &"t=s".parse().unwrap(), 1000)
+        };
+        check(Type::Flush).unwrap();
+        check(Type::Disabled).unwrap();
+        assert!(check(Type::Skipflush).unwrap_err().contains("SKIP_FLUSH"));
     }
 }

@@ -212,6 +212,9 @@ pub async fn migrate(env: Env, step: &MigrateStep) -> Result<bool, String> {
 /// The record of the migration, and the clients of its clusters.
 fn resume(env: &Env, migration: &MigrationArguments) -> Result<(Record, Clusters), String> {
     let record = Record::load(&migration.state)?;
-    let clusters = Clusters::new(env, &record.from.parse()?, &record.to.parse()?);
+    let parsed = |key: &str| {
+        key.parse::<ClusterKey>().map_err(|error| format!("{}: {error}", migration.state.display()))
+    };
+    let clusters = Clusters::new(env, &parsed(&record.from)?, &parsed(&record.to)?);
     Ok((record, clusters))
 }

@@ -1,8 +1,10 @@
 //! The clients of the two clusters.
 
-use base::env::Env;
-use client::{Client, ClientOptions, ClusterKey};
 use std::time::Duration;
+
+use base::env::Env;
+use cell::schema::{TableDescriptor, TableName};
+use client::{Client, ClientOptions, ClusterKey};
 
 /// Retries of an operation. A step should survive the restart of a server.
 const RETRIES: u32 = 40;
@@ -32,6 +34,24 @@ impl Clusters {
         };
         let client = |key: &ClusterKey| Client::new(env.clone(), key.registry(), options.clone());
         Clusters { source: client(from), target: client(to), from: from.clone(), to: to.clone() }
+    }
+
+    /// The descriptor of a table of HBase; `None`, with a message, if it was dropped.
+    ///
+    /// # Errors
+    /// HBase's.
+    pub(super) async fn describe_if_present(
+        &self,
+        table: &TableName,
+    ) -> Result<Option<TableDescriptor>, String> {
+        match self.source.admin().describe(table).await {
+            Ok(descriptor) => Ok(Some(descriptor)),
+            Err(client::Error::TableNotFound(_)) => {
+                println!("{table}: HBase does not have this table any more, so it is not changed");
+                Ok(None)
+            }
+            Err(error) => Err(self.at_source(&error)),
+        }
     }
 
     /// Describes a failure of HBase.

@@ -57,8 +57,9 @@ pub(super) async fn copy(env: &Env, arguments: &CopyArguments) -> Result<(), Str
         .await;
     copying.bar.finish_and_clear();
     let record = copying.record.into_inner().expect("no holder of this lock panics");
-    record.save()?;
+    let saved = record.save();
     copied.map_err(|error| format!("{error}. Repeat the command to continue"))?;
+    saved?;
     let ranges = record.tables.values().flat_map(|table| &table.ranges);
     let cells: u64 = ranges.clone().map(|range| range.cells).sum();
     println!(

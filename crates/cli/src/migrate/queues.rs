@@ -36,7 +36,7 @@ impl Queues {
     /// If no server of ZooKeeper answers.
     pub(super) async fn connect(env: &Env, source: &ClusterKey, peer: &str) -> Result<Queues, String> {
         let connected = zk::client::Client::connect(env, source.servers(), TIMEOUT).await;
-        let zookeeper = connected.map_err(|error| error.to_string())?;
+        let zookeeper = connected.map_err(|error| format!("ZooKeeper of HBase: {error}"))?;
         let parent = format!("{}/replication/rs", source.parent());
         Ok(Queues { zookeeper, parent, peer: peer.to_owned() })
     }

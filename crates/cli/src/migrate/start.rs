@@ -192,7 +192,7 @@ pub(super) async fn abort(env: &Env, arguments: &AbortArguments) -> Result<(), S
         println!("removed the peer {} from HBase", record.peer);
     }
     for (name, table) in &record.tables {
-        let current = source.describe(name).await.map_err(|error| clusters.at_source(&error))?;
+        let Some(current) = clusters.describe_if_present(name).await? else { continue };
         let mut restored = with_scope(current.clone(), &table.scoped, "0");
         if table.was_stopped {
             restored = with_read_only(restored, false);

@@ -51,7 +51,8 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
     let (refused, drained) = match done.await {
         Ok(times) => times,
         Err(reason) => {
-            writes::make_writable(&clusters, &mut record).await?;
+            let restored = writes::make_writable(&clusters, &mut record).await;
+            restored.map_err(|error| format!("{reason}. {error}"))?;
             return Err(format!("{reason}. HBase has all edits, and its tables are as before the switch"));
         }
     };

@@ -79,7 +79,7 @@ async fn disable(clusters: &Clusters, table: &TableName) -> Result<(), String> {
 /// # Errors
 /// HBase's. The call can be repeated.
 pub(super) async fn make_readable(clusters: &Clusters, record: &Record) -> Result<(), String> {
-    try_join_all(marked(record).map(|table| reopen(clusters, table, true))).await.map(drop)
+    reopen_all(clusters, record, true).await
 }
 
 /// Makes the marked tables writable again, and removes the marks.
@@ -87,8 +87,7 @@ pub(super) async fn make_readable(clusters: &Clusters, record: &Record) -> Resul
 /// # Errors
 /// HBase's, or if the record cannot be written. The call can be repeated.
 pub(super) async fn make_writable(clusters: &Clusters, record: &mut Record) -> Result<(), String> {
-    let opened = try_join_all(marked(record).map(|table| reopen(clusters, table, false))).await;
-    opened.map_err(|error| {
+    reopen_all(clusters, record, false).await.map_err(|error| {
         format!(
             "{error}. The tables of HBase may be disabled or read only: run `grampus migrate switch --abort`"
         )
@@ -107,10 +106,14 @@ fn marked(record: &Record) -> impl Iterator<Item = &TableName> {
     record.tables.iter().filter(|(_, table)| table.was_stopped).map(|(name, _)| name)
 }
 
+/// Reopens the marked tables. An error of one does not prevent that the others are reopened.
+async fn reopen_all(clusters: &Clusters, record: &Record, read_only: bool) -> Result<(), String> {
+    join_all(marked(record).map(|table| reopen(clusters, table, read_only))).await.into_iter().collect()
+}
+
 /// Sets or clears `READONLY`, then enables the table: in this order, no write gets between.
 async fn reopen(clusters: &Clusters, table: &TableName, read_only: bool) -> Result<(), String> {
-    let admin = clusters.source.admin();
-    let current = admin.describe(table).await.map_err(|error| clusters.at_source(&error))?;
+    let Some(current) = clusters.describe_if_present(table).await? else { return Ok(()) };
     if current.read_only() != read_only {
         modify(clusters, &with_read_only(current, read_only)).await?;
     }

@@ -63,7 +63,9 @@ impl AdoptionRecord {
             return Ok(None);
         }
         let content = read(fs, &path).await?;
-        let record = serde_json::from_slice(&content).ok().and_then(|value| AdoptionRecord::of_json(&value));
+        let value: Value = serde_json::from_slice(&content)
+            .map_err(|error| Error::Refused(format!("{path} is damaged: {error}")))?;
+        let record = AdoptionRecord::of_json(&value);
         record.map(Some).ok_or_else(|| Error::Refused(format!("{path} is damaged, or of a newer version")))
     }
 
@@ -114,5 +116,8 @@ mod tests {
         assert_eq!(AdoptionRecord::read(&fs, &root).await.unwrap(), Some(record));
         fs.put(&dir(&root).join(FILE), "{\"format\": 2}");
         assert!(AdoptionRecord::read(&fs, &root).await.is_err());
+        fs.put(&dir(&root).join(FILE), "{\"format\": ");
+        let damaged = AdoptionRecord::read(&fs, &root).await.unwrap_err().to_string();
+        assert!(damaged.contains("is damaged: EOF while parsing"), "{damaged}");
     }
 }

@@ -28,7 +28,7 @@ use crate::inspection::Inspection;
 use crate::procedure::judge_all;
 use crate::record::{AdoptionRecord, kept, kept_master_data};
 use crate::scratch::list;
-use crate::{Progress, Result, catalog, file_lists, master_data, refused};
+use crate::{Error, Progress, Result, catalog, file_lists, master_data, refused};
 
 /// The end of the name of a directory with the logs of a dead server.
 const SPLITTING: &str = "-splitting";
@@ -157,8 +157,8 @@ async fn replace_master_data(
     let judged = judge_all(&content.procedures, &catalog);
     let mut records: Vec<Record> = judged.iter().filter_map(crate::procedure::Judged::record).collect();
     let last = content.procedures.iter().map(|procedure| procedure.proc_id).max().unwrap_or(0);
-    let disabled = record.disabled.iter().filter_map(|name| TableName::parse(name).ok());
-    records.extend(disabled.zip(last + 1..).map(|(table, id)| Record {
+    let disabled: Vec<TableName> = record.disabled.iter().map(|name| parsed(name)).collect::<Result<_>>()?;
+    records.extend(disabled.into_iter().zip(last + 1..).map(|(table, id)| Record {
         id,
         work: Work::DisableTable(table),
         prepared: true,
@@ -167,6 +167,11 @@ async fn replace_master_data(
     }));
     master_data::create(env, fs, root, &content, &records).await?;
     Ok(fs.sync_dir(root.path()).await?)
+}
+
+/// The name of a table in the record.
+fn parsed(name: &str) -> Result<TableName> {
+    TableName::parse(name).map_err(|error| Error::Refused(format!("the record of the adoption: {error}")))
 }
 
 async fn remove_file_lists(fs: &dyn FileSystem, root: &RootDir, record: &AdoptionRecord) -> Result<()> {

@@ -107,7 +107,7 @@ pub(crate) async fn unlisted(fs: &dyn FileSystem, family: &FilePath) -> Result<V
     Ok(names.filter(|name| !listed.contains(name)).collect())
 }
 
-/// The directories of lists below the directories of tables, and of the master's own region.
+/// The directories of lists below `dir`.
 ///
 /// # Errors
 /// File system errors.

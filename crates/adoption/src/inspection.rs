@@ -109,7 +109,7 @@ pub struct Inspection {
     pub estimate: Duration,
     /// Directories below `WALs`.
     pub log_dirs: Vec<String>,
-    /// Directories of file lists.
+    /// Directories of file lists of tables.
     pub file_lists: Vec<String>,
 }
 
@@ -251,9 +251,8 @@ impl Inspector<'_> {
         let replay = found.estimate;
         let regions: u64 = found.tables.iter().map(|table| table.regions).sum();
         found.estimate = replay + OPEN_REGION * u32::try_from(regions).unwrap_or(u32::MAX);
-        for dir in [root.data_dir(), root.master_data().data_dir()] {
-            found.file_lists.extend(file_lists::find(&*fs, &dir).await?.iter().map(ToString::to_string));
-        }
+        let lists = file_lists::find(&*fs, &root.data_dir()).await?;
+        found.file_lists = lists.iter().map(ToString::to_string).collect();
         Ok(())
     }
 

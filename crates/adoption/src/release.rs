@@ -35,7 +35,7 @@ use crate::offline::OfflineServer;
 use crate::procedure::is_repeated_at_start;
 use crate::record::AdoptionRecord;
 use crate::scratch::list;
-use crate::{Error, Progress, Result, file_lists, master_data, refused};
+use crate::{Error, Progress, Result, file_lists, master_data, recovered, refused};
 
 /// Rows of `hbase:meta` per write.
 const ROWS_PER_WRITE: usize = 500;
@@ -256,8 +256,9 @@ impl Releasing<'_> {
         for row in &catalog.regions {
             self.released.regions += 1;
             let region = &row.region;
-            let needs_replay =
-                is_damaged || logged.contains(&region.encoded_name()) || self.has_edits(region).await?;
+            let needs_replay = is_damaged
+                || logged.contains(&region.encoded_name())
+                || recovered::count_edits(&**fs, root, region).await? > 0;
             // An interrupted bulk load is completed or rolled back when the region opens.
             let needs_replay =
                 needs_replay || self.reads_namespaces_of(region) || root.has_bulk_load(&**fs, region).await?;
@@ -286,11 +287,6 @@ impl Releasing<'_> {
     /// Whether the rows of this region are copied to `hbase:meta`.
     fn reads_namespaces_of(&self, region: &RegionInfo) -> bool {
         self.request.version.has_namespaces_in_meta() && region.table == namespace_table()
-    }
-
-    async fn has_edits(&self, region: &RegionInfo) -> Result<bool> {
-        let entries = list(&**self.fs, &self.root.recovered_edits_dir(region)).await?;
-        Ok(entries.iter().any(|entry| entry.name.trim_start_matches('-').parse::<u64>().is_ok()))
     }
 
     async fn descriptor(

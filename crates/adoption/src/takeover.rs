@@ -88,9 +88,7 @@ fn plan(root: &RootDir, inspection: &Inspection) -> AdoptionRecord {
     let prefix = format!("{}/", root.path());
     let relative =
         |path: &FilePath| path.as_str().trim_start_matches(&prefix).trim_start_matches('/').to_string();
-    let master_data = relative(root.master_data().path());
-    let file_lists = inspection.file_lists.iter().map(|path| relative(&FilePath::new(path)));
-    let file_lists = file_lists.filter(|path| !path.starts_with(&master_data)).collect();
+    let file_lists = inspection.file_lists.iter().map(|path| relative(&FilePath::new(path))).collect();
     let removed = inspection.removed_regions();
     AdoptionRecord {
         log_dirs: inspection.log_dirs.iter().filter(|name| !is_splitting(name)).cloned().collect(),

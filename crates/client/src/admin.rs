@@ -290,7 +290,8 @@ impl Admin {
     /// [`Error`].
     pub async fn compact_region(&self, region: &RegionInfo, major: bool) -> Result<()> {
         let mut retry = Retry::new(self.client.env(), self.client.options());
-        let location = self.locate_opened(&region.table, region.start_key.clone(), &mut retry).await?;
+        let position = Position::At(region.start_key.clone());
+        let location = self.client.locate_opened(&region.table, &position, &mut retry).await?;
         let end_key = region.end_key.clone();
         self.at_region_and_daughters(location, end_key, "CompactRegion", &|region| {
             proto::CompactRegionRequest {
@@ -339,23 +340,8 @@ impl Admin {
                 return Ok(());
             }
             let mut retry = Retry::new(self.client.env(), self.client.options());
-            location = self.locate_opened(&table, region.end_key, &mut retry).await?;
-        }
-    }
-
-    /// Locates the region of a row. Retries while the region is being split or moved.
-    async fn locate_opened(
-        &self,
-        table: &TableName,
-        row: Bytes,
-        retry: &mut Retry<'_>,
-    ) -> Result<Arc<Location>> {
-        let position = Position::At(row);
-        loop {
-            match self.client.locate(table, &position).await {
-                Ok(location) => return Ok(location),
-                Err(error) => retry.pause(error).await?,
-            }
+            let position = Position::At(region.end_key);
+            location = self.client.locate_opened(&table, &position, &mut retry).await?;
         }
     }
 
@@ -380,7 +366,7 @@ impl Admin {
             };
             retry.pause(error).await?;
             let RegionInfo { table, start_key, .. } = location.region.clone();
-            location = self.locate_opened(&table, start_key, &mut retry).await?;
+            location = self.client.locate_opened(&table, &Position::At(start_key), &mut retry).await?;
         }
     }
 

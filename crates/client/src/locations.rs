@@ -17,6 +17,7 @@ use crate::Client;
 use crate::connections::{HIGH_PRIORITY, OutgoingCall};
 use crate::error::{Error, Reaction, Result};
 use crate::message::{Cells, Row};
+use crate::retry::Retry;
 
 /// Number of `hbase:meta` rows to read for one lookup: the region's row, and a few that may have to
 /// be skipped.
@@ -168,6 +169,21 @@ impl Client {
         let location = Arc::new(self.look_up(table, position).await?);
         locations.insert(Arc::clone(&location));
         Ok(location)
+    }
+
+    /// Like [`locate`](Self::locate), but retries while the region is being opened, split or moved.
+    pub(crate) async fn locate_opened(
+        &self,
+        table: &TableName,
+        position: &Position,
+        retry: &mut Retry<'_>,
+    ) -> Result<Arc<Location>> {
+        loop {
+            match self.locate(table, position).await {
+                Ok(location) => return Ok(location),
+                Err(error) => retry.pause(error).await?,
+            }
+        }
     }
 
     async fn locate_meta(&self) -> Result<Arc<Location>> {

@@ -229,13 +229,7 @@ impl Table {
             self.client.forget_locations(&self.name);
         }
         let mut retry = Retry::new(self.client.env(), self.client.options());
-        let position = Position::At(row.clone());
-        loop {
-            match self.client.locate(&self.name, &position).await {
-                Ok(location) => return Ok(location),
-                Err(error) => retry.pause(error).await?,
-            }
-        }
+        self.client.locate_opened(&self.name, &Position::At(row.clone()), &mut retry).await
     }
 
     /// The table's regions and their locations in order, from `hbase:meta`. Regions without a

@@ -1,34 +1,29 @@
 //! `grampus diff`: compares all cells of two tables, which may be in different clusters of Grampus
 //! or HBase.
 //!
+//! * `table_pair`: compares two tables, several ranges at the same time; `grampus migrate verify`
+//!   uses it too;
 //! * `range`: the row ranges that are compared independently;
 //! * `comparison`: compares the cells of one range;
 //! * `progress`: the bar while they are compared;
 //! * `report`: prints the differences.
 
 pub(crate) mod comparison;
-pub(crate) mod progress;
+mod progress;
 pub(crate) mod range;
 mod report;
+pub(crate) mod table_pair;
 
 use base::env::Env;
 use bytes::Bytes;
-use cell::query::{CellSelection, FamilyColumns, Scan, TimeRange};
+use cell::query::{FamilyColumns, Scan, TimeRange};
 use cell::schema::{TableDescriptor, TableName};
 use clap::Args;
-use client::{Client, ClientOptions, ClusterKey, ScanOptions};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use client::{Client, ClientOptions, ClusterKey};
 
 use crate::shell::text::from_binary;
-use comparison::{Comparison, TableCells};
-use progress::Progress;
-use range::RowRange;
-
-/// Number of ranges that are compared at the same time.
-const RANGES_AT_ONCE: usize = 8;
-/// Maximum number of cells that a scanner returns at once, so that a large row does not fill the
-/// memory.
-const BATCH_CELLS: u32 = 1000;
+use comparison::Retained;
+use table_pair::{Side, TablePair};
 
 /// Options of `grampus diff`.
 #[derive(Debug, Clone, Args)]
@@ -87,34 +82,14 @@ pub struct DiffArguments {
 pub async fn diff(env: Env, arguments: &DiffArguments) -> Result<bool, String> {
     let sides = sides(&env, arguments)?;
     let scan = scan(arguments, families(arguments, &sides).await?);
-    let ranges = ranges(&sides, &scan).await?;
-    let progress = Progress::new(ranges.len() as u64);
-    let compared = stream::iter(ranges)
-        .map(|range| compare(&sides, range, &scan, arguments.show, &progress))
-        .buffered(RANGES_AT_ONCE)
-        .try_fold(Comparison::new(arguments.show), async |all, one| Ok(all.followed_by(one)))
-        .await;
-    progress.clear();
-    let (compared, names) = (compared?, sides.map(|side| side.name));
+    let pair = TablePair(sides);
+    let compared = pair.compare(&scan, Retained { cells: arguments.show, row_bytes: 0 }).await?;
+    let names = pair.0.map(|side| side.name);
     match arguments.json {
         true => println!("{}", report::json(&compared, &names)),
         false => print!("{}", report::text(&compared, &names)),
     }
     Ok(compared.is_equal())
-}
-
-/// One of the two tables.
-struct Side {
-    client: Client,
-    table: TableName,
-    /// The name in messages, which differs from that of the other side.
-    name: String,
-}
-
-impl Side {
-    fn failed(&self, error: &client::Error) -> String {
-        format!("{}: {error}", self.name)
-    }
 }
 
 fn sides(env: &Env, arguments: &DiffArguments) -> Result<[Side; 2], String> {
@@ -163,50 +138,19 @@ async fn families(arguments: &DiffArguments, sides: &[Side; 2]) -> Result<Vec<By
     Ok(chosen)
 }
 
-/// The scan of each side. Blocks that it reads are not cached.
+/// The scan of each side.
 fn scan(arguments: &DiffArguments, families: Vec<Bytes>) -> Scan {
     let row = |text: &Option<String>| {
         text.as_ref().map_or(Bytes::new(), |text| from_binary(text.as_bytes()).into())
     };
-    let columns = families.into_iter().map(|family| FamilyColumns { family, qualifiers: None }).collect();
-    Scan {
+    let time_range = TimeRange { from: arguments.start_time, to: arguments.end_time };
+    let mut scan = Scan {
         start_row: row(&arguments.start_row),
         stop_row: row(&arguments.stop_row),
-        batch: BATCH_CELLS,
-        raw: arguments.raw,
-        selection: CellSelection {
-            columns,
-            time_range: TimeRange { from: arguments.start_time, to: arguments.end_time },
-            max_versions: arguments.versions.unwrap_or(i32::MAX.cast_unsigned()),
-            cache_blocks: false,
-            ..CellSelection::default()
-        },
-        ..Scan::default()
-    }
-}
-
-async fn ranges(sides: &[Side; 2], scan: &Scan) -> Result<Vec<RowRange>, String> {
-    let mut starts = Vec::new();
-    for side in sides {
-        let regions = side.client.admin().regions(&side.table).await.map_err(|error| side.failed(&error))?;
-        starts.extend(regions.into_iter().map(|region| region.start_key));
-    }
-    Ok(range::ranges(starts, &scan.start_row, &scan.stop_row))
-}
-
-async fn compare(
-    sides: &[Side; 2],
-    range: RowRange,
-    scan: &Scan,
-    show: usize,
-    progress: &Progress,
-) -> Result<Comparison, String> {
-    let scan = Scan { start_row: range.start, stop_row: range.stop, ..scan.clone() };
-    let [first, second] = sides.each_ref().map(|side| {
-        let table = side.client.table(side.table.clone());
-        TableCells::new(table.scan_with(scan.clone(), ScanOptions::default()))
-    });
-    let compared = comparison::compare(first, second, show, |rows| progress.add_rows(rows)).await;
-    progress.end_range();
-    compared.map_err(|(at, error)| sides[at].failed(&error))
+        ..table_pair::scan_of_all(time_range, arguments.raw)
+    };
+    scan.selection.columns =
+        families.into_iter().map(|family| FamilyColumns { family, qualifiers: None }).collect();
+    scan.selection.max_versions = arguments.versions.unwrap_or(scan.selection.max_versions);
+    scan
 }

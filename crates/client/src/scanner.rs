@@ -52,8 +52,9 @@ pub struct Scanner {
     ready: VecDeque<Row>,
     // Received parts of an incomplete row.
     partial: Vec<KeyValue>,
-    // Last returned cell of a row that may be incomplete (batches only).
+    // Last returned cell of a row that may be incomplete (batches and parts only).
     last_returned: Option<KeyValue>,
+    in_parts: bool,
     rows_begun: u32,
 }
 
@@ -94,11 +95,19 @@ impl Scanner {
             ready: VecDeque::new(),
             partial: Vec::new(),
             last_returned: None,
+            in_parts: false,
             rows_begun: 0,
         }
     }
 
-    /// The next row (with a batch size: the next part of a row), `None` at the end.
+    /// Returns the parts of a large row as the servers send them, so that the memory does not depend
+    /// on the size of the row. A part has about [`scan_bytes_max`](crate::ClientOptions) bytes, or
+    /// one larger cell.
+    pub fn in_parts(self) -> Scanner {
+        Scanner { in_parts: true, ..self }
+    }
+
+    /// The next row (with a batch size, or in parts: the next part of a row), `None` at the end.
     ///
     /// # Errors
     /// [`Error`]; the scan has then ended.
@@ -242,6 +251,10 @@ impl Scanner {
         }
         if !partial {
             self.end_row();
+        } else if self.in_parts && let Some(last) = self.partial.last() {
+            self.last_returned = Some(last.clone());
+            let part = std::mem::take(&mut self.partial);
+            self.push_row(part);
         }
     }
 

@@ -200,6 +200,7 @@ async fn scans_succeed_despite_any_retryable_failure() {
         }
         let reversed = round % 2 == 1;
         let batch = [0, 0, 2, 5][round / 2 % 4];
+        let in_parts = round % 5 == 4;
         let caching = [1, 2, 100][round % 3];
         let limit = [0, 0, 25][round / 3 % 3];
         let bounds = [("", ""), ("b", "q"), ("g", "p"), ("c", "")][round / 5 % 4];
@@ -217,13 +218,18 @@ async fn scans_succeed_despite_any_retryable_failure() {
             wanted.reverse();
         }
         wanted.truncate(if limit > 0 { limit as usize } else { usize::MAX });
-        let rows = table.scan_with(scan, ScanOptions { caching, limit }).collect().await.unwrap();
+        let scanner = table.scan_with(scan, ScanOptions { caching, limit });
+        let scanner = if in_parts { scanner.in_parts() } else { scanner };
+        let rows = scanner.collect().await.unwrap();
+        let cells_max = fake.state().cells_max;
+        assert!(!in_parts || rows.iter().all(|row| row.cells.len() <= cells_max), "parts are not merged");
         let mut got: Vec<(String, usize)> = Vec::new();
         for row in &rows {
             assert!(batch == 0 || row.cells.len() <= batch as usize);
             let key = String::from_utf8(row.key().to_vec()).unwrap();
             assert!(row.cells.iter().all(|cell| cell.view(0).row() == key.as_bytes()));
             match got.last_mut() {
+                Some((last, cells)) if *last == key && in_parts => *cells += row.cells.len(),
                 Some((last, cells)) if *last == key && batch > 0 => {
                     assert_eq!(*cells % batch as usize, 0, "only the last part of a row is short");
                     *cells += row.cells.len();

@@ -19,8 +19,22 @@ pub(crate) struct Difference {
     pub(crate) values: [Option<Bytes>; 2],
 }
 
+/// How much of the differences a comparison retains. All are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retained {
+    /// Number of differing cells.
+    pub(crate) cells: usize,
+    /// Bytes for the keys of differing rows.
+    pub(crate) row_bytes: usize,
+}
+
+impl Retained {
+    /// Differences are only counted.
+    pub(crate) const NOTHING: Retained = Retained { cells: 0, row_bytes: 0 };
+}
+
 /// What a comparison found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comparison {
     /// Rows of any of the tables.
     pub(crate) rows: u64,
@@ -34,13 +48,24 @@ pub(crate) struct Comparison {
     pub(crate) values: u64,
     /// The first differences, in key order.
     pub(crate) differences: Vec<Difference>,
-    differences_max: usize,
+    /// Keys of rows with a difference, in order; all of them if there are `differing_rows`.
+    pub(crate) row_keys: Vec<Bytes>,
+    free: Retained,
 }
 
 impl Comparison {
-    /// Nothing was compared yet. At most `differences_max` differences will be kept.
-    pub(crate) fn new(differences_max: usize) -> Comparison {
-        Comparison { differences_max, ..Comparison::default() }
+    /// Nothing was compared yet.
+    pub(crate) fn new(retained: Retained) -> Comparison {
+        Comparison {
+            rows: 0,
+            differing_rows: 0,
+            cells: [0; 2],
+            only: [0; 2],
+            values: 0,
+            differences: Vec::new(),
+            row_keys: Vec::new(),
+            free: retained,
+        }
     }
 
     /// Whether no difference was found.
@@ -57,8 +82,8 @@ impl Comparison {
             self.cells[side] += next.cells[side];
             self.only[side] += next.only[side];
         }
-        let free = self.differences_max - self.differences.len();
-        self.differences.extend(next.differences.into_iter().take(free));
+        next.differences.into_iter().for_each(|difference| self.retain(difference));
+        next.row_keys.into_iter().for_each(|key| self.retain_row(key));
         self
     }
 
@@ -68,8 +93,20 @@ impl Comparison {
             [Some(_), None] => self.only[0] += 1,
             _ => self.only[1] += 1,
         }
-        if self.differences.len() < self.differences_max {
-            self.differences.push(Difference { cell, values });
+        self.retain(Difference { cell, values });
+    }
+
+    fn retain(&mut self, difference: Difference) {
+        if let Some(free) = self.free.cells.checked_sub(1) {
+            self.free.cells = free;
+            self.differences.push(difference);
+        }
+    }
+
+    fn retain_row(&mut self, key: Bytes) {
+        if let Some(free) = self.free.row_bytes.checked_sub(key.len() + size_of::<Bytes>()) {
+            self.free.row_bytes = free;
+            self.row_keys.push(key);
         }
     }
 }
@@ -113,10 +150,10 @@ impl Cells for TableCells {
 pub(crate) async fn compare(
     mut first: impl Cells,
     mut second: impl Cells,
-    differences_max: usize,
+    retained: Retained,
     on_rows: impl Fn(u64),
 ) -> Result<Comparison, (usize, Error)> {
-    let mut found = Comparison::new(differences_max);
+    let mut found = Comparison::new(retained);
     let mut row = CurrentRow::default();
     let (left, right) = join!(first.next(), second.next());
     let (mut left, mut right) = (of_side(0, left)?, of_side(1, right)?);
@@ -142,7 +179,11 @@ pub(crate) async fn compare(
         let [left_value, right_value] =
             taken.each_ref().map(|cell| cell.as_ref().map(|cell| cell.view(0).value));
         if left_value != right_value {
-            found.differing_rows += u64::from(row.begins_to_differ());
+            if row.begins_to_differ() {
+                found.differing_rows += 1;
+                // A copy, because the cell shares the memory of a whole response.
+                found.retain_row(Bytes::copy_from_slice(cell.view(0).row()));
+            }
             found.add(cell, [left_value, right_value].map(|value| value.map(Bytes::copy_from_slice)));
         }
         match order {
@@ -221,8 +262,9 @@ mod tests {
         Known { cells: text.split_whitespace().map(parsed).collect::<Vec<_>>().into_iter(), fails: false }
     }
 
-    fn compared(first: &str, second: &str, differences_max: usize) -> Comparison {
-        let compared = compare(cells(first), cells(second), differences_max, |_| {});
+    fn compared(first: &str, second: &str, cells_max: usize) -> Comparison {
+        let retained = Retained { cells: cells_max, row_bytes: 2 * (1 + size_of::<Bytes>()) };
+        let compared = compare(cells(first), cells(second), retained, |_| {});
         compared.now_or_never().expect("known cells are ready").unwrap()
     }
 
@@ -272,9 +314,19 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_differing_rows_are_retained_up_to_their_limit_of_bytes() {
+        let large = format!("a/p/2=x a/p/1={}", "v".repeat(1000));
+        let found = compared(&large, "", 0);
+        assert_eq!((found.row_keys.as_slice(), found.differing_rows), (&[Bytes::from("a")][..], 1));
+        let both = found.followed_by(compared("b/p/1=x c/p/1=x d/p/1=x", "b/p/1=x", 0));
+        assert_eq!((both.row_keys.as_slice(), both.differing_rows), (&["a", "c"].map(Bytes::from)[..], 3));
+        assert_eq!(both.differences, []);
+    }
+
+    #[test]
     fn an_error_names_its_side() {
         let broken = Known { fails: true, ..cells("a/p/1=x") };
-        let failed = compare(cells("a/p/1=x b/p/1=x"), broken, 10, |_| {}).now_or_never().unwrap();
+        let failed = compare(cells("a/p/1=x b/p/1=x"), broken, Retained::NOTHING, |_| {}).now_or_never().unwrap();
         assert_eq!(failed.unwrap_err().0, 1);
     }
 
@@ -282,7 +334,7 @@ mod tests {
     fn all_rows_are_reported() {
         let text: String = (0..2500).map(|row| format!("{row:04}/p/1=x ")).collect();
         let reported = Counter::new(0);
-        let found = compare(cells(&text), cells(&text), 10, |rows| reported.set(reported.get() + rows));
+        let found = compare(cells(&text), cells(&text), Retained::NOTHING, |rows| reported.set(reported.get() + rows));
         assert_eq!(found.now_or_never().unwrap().unwrap().rows, 2500);
         assert_eq!(reported.get(), 2500);
     }

@@ -11,7 +11,7 @@ use base::env::Env;
 use bytes::Bytes;
 use cell::query::{CellSelection, Scan};
 use cell::schema::TableName;
-use client::{Row, ScanOptions};
+use client::Row;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use proto::replication_state::State;
@@ -25,8 +25,6 @@ use super::snapshot;
 
 /// Bytes of cells that are written together.
 const BATCH_BYTES: u64 = 1 << 20;
-/// Maximum number of cells in one result of a scan, so that a large row does not fill the memory.
-const BATCH_CELLS: u32 = 1000;
 /// Time between two writes of the record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -138,7 +136,6 @@ fn scan(range: &RangeRecord) -> Scan {
         start_row: if is_begun { range.copied_to.clone() } else { range.start.clone() },
         include_start_row: !is_begun,
         stop_row: range.stop.clone(),
-        batch: BATCH_CELLS,
         raw: true,
         selection: CellSelection {
             max_versions: i32::MAX.cast_unsigned(),
@@ -189,7 +186,7 @@ impl<'a> Copying<'a> {
     async fn copy_range(&self, name: TableName, at: usize) -> Result<(), String> {
         let range = self.record().tables[&name].ranges[at].clone();
         let source = self.clusters.source.table(name.clone());
-        let mut scanner = source.scan_with(scan(&range), ScanOptions::default());
+        let mut scanner = source.scan(scan(&range)).in_parts();
         let mut copied = CopiedCells::default();
         loop {
             let row: Option<Row> = scanner.next().await.map_err(|error| self.clusters.at_source(&error))?;

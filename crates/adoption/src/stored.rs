@@ -56,11 +56,17 @@ pub async fn open(stored: &StoredRegions, name: &TableName) -> Result<StoredTabl
             Ok(None) if attempt == ATTEMPTS_MAX => {
                 return Err(Error::Refused(format!("the regions of table {name} change all the time")));
             }
-            Err(error) if attempt == ATTEMPTS_MAX => return Err(error),
+            Err(error) if attempt == ATTEMPTS_MAX || is_final(&error) => return Err(error),
             _ => attempt += 1,
         }
         stored.env.clock.sleep(PAUSE).await;
     }
+}
+
+/// Whether another attempt is useless: the format does not change, and [`StoredRegions::open`] has
+/// retried for long while a store changed.
+fn is_final(error: &Error) -> bool {
+    matches!(error, Error::Engine(engine::Error::Unsupported { .. } | engine::Error::TooBusy { .. }))
 }
 
 /// Opens a table; `None` if its regions changed meanwhile.

@@ -15,7 +15,7 @@ use cell::query::{CellSelection, Scan};
 use cell::schema::TableName;
 use engine::scanner::BlockLoader;
 use engine::stored::StoredRegions;
-use fs::FileSystem;
+use fs::{FilePath, FileSystem};
 use fs::memory::MemoryFs;
 
 fn reader(fs: &MemoryFs) -> StoredRegions {
@@ -61,6 +61,25 @@ async fn store_files_of_hbase_are_read_in_place() {
     assert!(support::tree(&fs).await == before, "reading changes nothing");
     let missing = TableName::parse("nothing").unwrap();
     assert!(stored::open(&reader(&fs), &missing).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unsupported_file_is_reported_without_further_attempts() {
+    let fs = support::image("rootdir-clean").await;
+    let is_store_file = |path: &str| path.contains("/data/ns1/t1/") && path.rsplit('/').next().unwrap().len() == 32;
+    let tree = support::tree(&fs).await;
+    let (path, content) = tree
+        .into_iter()
+        .find_map(|(path, content)| Some((path.clone(), content.filter(|_| is_store_file(&path))?)))
+        .unwrap();
+    let mut content = content.to_vec();
+    let version = content.len() - 4;
+    content[version..].copy_from_slice(&1u32.to_be_bytes());
+    fs.put(&FilePath::new(&path), content);
+    let stored = reader(&fs);
+    let failed = stored::open(&stored, &TableName::parse("ns1:t1").unwrap()).await.err().unwrap();
+    assert!(failed.to_string().contains("HFile version 1.0"), "{failed}");
+    assert!(stored.env.clock.monotonic().is_zero(), "no pause");
 }
 
 /// The cells of a snapshot of one region after the other, and its number of regions.

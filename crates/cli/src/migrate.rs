@@ -53,13 +53,13 @@ pub enum MigrateStep {
     Copy(CopyArguments),
     /// Show what HBase has not sent yet, and estimate when it has
     Status(StatusArguments),
-    /// Compare all cells of both clusters (exit status 0 if they are equal, 1 if not)
+    /// Compare all cells of both clusters (exit status 0 if they are equal, 1 if not, 2 on failure)
     Verify(VerifyArguments),
-    /// Disable the tables of HBase, wait until Grampus has all edits, make the tables read only,
+    /// Disable the tables of HBase, wait until Grampus has all edits, enable the tables read only,
     /// and remove the peer
     Switch(SwitchArguments),
-    /// Give up: remove the peer, and make the tables of HBase as they were. Tables in Grampus
-    /// remain
+    /// Give up: remove the peer, and restore the attributes of the tables in HBase. The tables in
+    /// Grampus remain
     Abort(AbortArguments),
 }
 
@@ -169,17 +169,18 @@ pub struct VerifyArguments {
 pub struct SwitchArguments {
     #[command(flatten)]
     pub(crate) migration: MigrationArguments,
-    /// Make the tables of HBase writable again, if a switch was interrupted
+    /// Make the tables of HBase writable again after an interrupted switch. Refused once a switch
+    /// has reported that Grampus has all edits
     #[arg(long)]
     pub(crate) abort: bool,
     /// Do not disable the tables of HBase: the writers were stopped in another way
     #[arg(long)]
     pub(crate) writers_stopped: bool,
-    /// Do not begin if HBase takes longer to send the edits that it has
+    /// Do not begin if HBase needs longer to send the edits that it has now
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) max_lag: u32,
-    /// Give up if Grampus does not have all edits after this time, and make the tables of HBase
-    /// writable again
+    /// Time, once the tables are disabled, for sending the last edits to Grampus. If it is exceeded,
+    /// the tables of HBase become writable again
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) timeout: u32,
 }

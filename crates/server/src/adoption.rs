@@ -62,7 +62,7 @@ impl Directory {
             let found = owner::znodes(env, &servers, &arguments.znode).await;
             signs.extend(found.map_err(|error| {
                 format!(
-                    "cannot ask ZooKeeper whether HBase lives: {error}; omit --zookeeper if it is stopped"
+                    "cannot check ZooKeeper for servers of HBase: {error}; omit --zookeeper if it is stopped"
                 )
             })?);
         }

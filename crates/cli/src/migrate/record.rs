@@ -13,6 +13,9 @@ use crate::shell::text::{binary, from_binary};
 /// Version of the file's format.
 const VERSION: u64 = 1;
 
+/// How to continue when HBase has lost its peer.
+pub(super) const ABORT_FIRST: &str = "run `grampus migrate abort`, then begin again with `start`";
+
 /// The last step that was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {

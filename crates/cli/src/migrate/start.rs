@@ -32,7 +32,11 @@ pub(super) async fn start(env: &Env, arguments: &StartArguments) -> Result<(), S
             return Err(format!("{} records another migration: choose a file with --state", state.display()));
         }
         Some(record) if record.phase != Phase::Started => {
-            return Err(format!("{} records a migration that has been copied", state.display()));
+            return Err(format!(
+                "{} records a migration whose tables are copied: continue with `grampus migrate status`, or choose \
+                 another file with --state",
+                state.display()
+            ));
         }
         Some(record) => record,
     };

@@ -11,7 +11,7 @@ use proto::replication_state::State;
 use super::StatusArguments;
 use super::clusters::Clusters;
 use super::lag::{self, ServerLag};
-use super::record::{Phase, Record};
+use super::record::{ABORT_FIRST, Phase, Record};
 
 /// Under load there is always a small lag. HBase's servers report every three seconds, so a smaller
 /// one means nothing.
@@ -24,6 +24,10 @@ const CAUGHT_UP_MS: u64 = 3000;
 pub(super) async fn status(env: &Env, arguments: &StatusArguments) -> Result<(), String> {
     let (record, clusters) = super::resume(env, &arguments.migration)?;
     println!("{}", copied(&record));
+    if record.phase == Phase::Switched {
+        // The peer is removed.
+        return Ok(());
+    }
     let interval = Duration::from_secs(u64::from(arguments.interval));
     let mut before = sample(&clusters, &record.peer).await?;
     // A single sample can be older than the last change of the peer.
@@ -54,7 +58,7 @@ async fn sample(clusters: &Clusters, peer: &str) -> Result<Sample, String> {
     let admin = clusters.source.admin();
     let peers = admin.list_peers().await.map_err(|error| clusters.at_source(&error))?;
     let own = peers.iter().find(|description| description.id == peer);
-    let own = own.ok_or_else(|| format!("HBase has no peer {peer}"))?;
+    let own = own.ok_or_else(|| format!("HBase has no peer {peer}, so it collects no edits: {ABORT_FIRST}"))?;
     let status = admin.cluster_status().await.map_err(|error| clusters.at_source(&error))?;
     let servers = lag::of_servers(&status.servers, peer);
     Ok(Sample { is_enabled: own.state.state() == State::Enabled, servers })
@@ -72,7 +76,9 @@ fn copied(record: &Record) -> String {
         Phase::Switching => {
             "a switch was begun: repeat `grampus migrate switch`, or reverse it with --abort".to_owned()
         }
-        Phase::Switched => "the switch was completed".to_owned(),
+        Phase::Switched => {
+            "Grampus has all edits. If `grampus migrate switch` was interrupted, repeat it".to_owned()
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::SwitchArguments;
 use super::clusters::Clusters;
 use super::lag;
 use super::queues::Queues;
-use super::record::{Phase, Record};
+use super::record::{ABORT_FIRST, Phase, Record};
 use super::writes;
 
 /// Time between two reads of the queues. Clients wait for the result.
@@ -150,7 +150,7 @@ async fn check_peer(clusters: &Clusters, record: &Record, max_lag_s: u32) -> Res
         Some(State::Disabled) => {
             return Err(format!("the peer {peer} of HBase is disabled: enable it in HBase's shell"));
         }
-        None => return Err(format!("HBase has no peer {peer}: the migration must be repeated")),
+        None => return Err(format!("HBase has no peer {peer}, so it collects no edits: {ABORT_FIRST}")),
     }
     let status = admin.cluster_status().await.map_err(|error| clusters.at_source(&error))?;
     let lag_ms = lag::largest_ms(&lag::of_servers(&status.servers, peer));

@@ -34,7 +34,7 @@ pub struct AdoptArguments {
     /// Time for which the logs are watched for writes of a living HBase
     #[arg(long, value_name = "SECONDS", default_value_t = 3)]
     pub watch: u64,
-    /// Ignore signs of a living HBase. If it lives, both write to the same files, and data is lost
+    /// Ignore signs of a living HBase. If it lives, both write to the same files, which loses data
     #[arg(long)]
     pub ignore_owner: bool,
     /// Where the options come from.

@@ -2,10 +2,12 @@
 //!
 //! The files of a directory are written in parallel, and an interrupted export resumes with the
 //! unfinished ones ([`manifest`]). DataFusion's COPY writes the files: it encodes columns of
-//! Parquet on several cores, and gives a file its name only when it is complete.
+//! Parquet on several cores, gives a file its name only when it is complete, and syncs it
+//! ([`durable`]).
 
 pub mod manifest;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures_util::{StreamExt, stream};
 
+use crate::durable;
 use crate::import::files::Format;
 use crate::progress::Progress;
 use crate::scan::GrampusScan;
@@ -179,7 +182,7 @@ impl Export<'_> {
         parallel: usize,
     ) -> Result<u64, String> {
         let failed = |error: std::io::Error| format!("cannot use {}: {error}", dir.display());
-        std::fs::create_dir_all(dir).map_err(failed)?;
+        create_directory(dir).map_err(failed)?;
         let header = manifest::header(table.declaration(), format, self.origin.as_deref());
         let mut manifest = match Manifest::open(dir, &header)? {
             Some(manifest) => manifest,
@@ -259,6 +262,20 @@ impl Export<'_> {
         let format = part.format.extension().to_ascii_uppercase();
         format!("COPY {CATALOG}.parts.{name} TO {file} STORED AS {format}{options}")
     }
+}
+
+/// Creates a directory durably. One that exists may have been created by a killed run.
+fn create_directory(dir: &Path) -> std::io::Result<()> {
+    let (existed, parents) = (dir.is_dir(), durable::directories_of(&std::path::absolute(dir)?));
+    std::fs::create_dir_all(dir)?;
+    for parent in parents {
+        match durable::sync(&parent) {
+            // No run of this user has created the directory there.
+            Err(error) if existed && error.kind() == ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 /// Whether a directory has files other than a manifest that was not complete.

@@ -4,7 +4,7 @@
 //! ```text
 //! statements  parses and runs statements, from shell (terminal, script, pipe)
 //!             or postgres (PostgreSQL's protocol)
-//! session     DataFusion's context
+//! session     DataFusion's context; durable: the files that COPY writes
 //! catalog     the declared tables: declaration, mapping, types, system_table
 //! table       a table for DataFusion
 //! predicate   conditions that are pushed down, and the row ranges that can meet them
@@ -25,6 +25,7 @@ mod aggregate;
 mod arrays;
 mod catalog;
 mod declaration;
+mod durable;
 mod export;
 mod import;
 mod mapping;

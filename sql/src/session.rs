@@ -8,6 +8,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
@@ -19,6 +20,7 @@ use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
 use crate::catalog::{Catalog, SCHEMA};
+use crate::durable::DurableFiles;
 use crate::yielding::YieldingJoins;
 
 /// The database's name.
@@ -47,6 +49,8 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize, sender: Sender) 
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     let memory = Arc::new(FairSpillPool::new(memory_bytes_max));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory).build_arc()?;
+    let local = ObjectStoreUrl::local_filesystem();
+    runtime.register_object_store(local.as_ref(), Arc::new(DurableFiles::new()));
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(PushAggregates));
     rules.push(Arc::new(YieldingJoins));

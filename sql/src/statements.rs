@@ -16,6 +16,9 @@ use crate::catalog::Catalog;
 const SHOW_TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
                            WHERE table_catalog = 'grampus' AND table_schema = 'public' ORDER BY table_name";
 
+/// DataFusion's error if the end of a CSV or JSON file cannot be written.
+const NOT_FINISHED: &str = "Error encountered while finalizing writes";
+
 /// The environment in which statements run.
 #[derive(Clone)]
 pub struct Engine {
@@ -116,6 +119,9 @@ pub fn user_message(error: &DataFusionError) -> String {
         | DataFusionError::Execution(text)
         | DataFusionError::NotImplemented(text) => text.clone(),
         DataFusionError::ArrowError(error, _) => arrow_message(error),
+        DataFusionError::Internal(text) if text.contains(NOT_FINISHED) => {
+            "cannot finish a file: it could not be written or synced".to_string()
+        }
         DataFusionError::SchemaError(error, _) => error.to_string(),
         root => root.strip_backtrace(),
     };

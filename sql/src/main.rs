@@ -4,7 +4,7 @@
 //! ```text
 //! statements  parses and runs statements, from shell (terminal, script, pipe)
 //!             or postgres (PostgreSQL's protocol)
-//! session     DataFusion's context; durable: the files that COPY writes
+//! session     DataFusion's context; copy: the options of COPY; durable: the files that it writes
 //! catalog     the declared tables: declaration, mapping, types, system_table
 //! table       a table for DataFusion
 //! predicate   conditions that are pushed down, and the row ranges that can meet them
@@ -24,6 +24,7 @@
 mod aggregate;
 mod arrays;
 mod catalog;
+mod copy;
 mod declaration;
 mod durable;
 mod export;

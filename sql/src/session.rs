@@ -20,6 +20,7 @@ use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 
 use crate::aggregate::rule::PushAggregates;
 use crate::catalog::{Catalog, SCHEMA};
+use crate::copy::CompleteCopy;
 use crate::durable::DurableFiles;
 use crate::yielding::YieldingJoins;
 
@@ -59,9 +60,10 @@ pub fn context(catalog: &Arc<Catalog>, memory_bytes_max: usize, sender: Sender) 
         .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules);
-    if sender == Sender::Clients {
-        state = state.with_analyzer_rule(Arc::new(RejectCopy));
-    }
+    state = match sender {
+        Sender::User => state.with_analyzer_rule(Arc::new(CompleteCopy)),
+        Sender::Clients => state.with_analyzer_rule(Arc::new(RejectCopy)),
+    };
     let context = SessionContext::new_with_state(state.build());
     let database = MemoryCatalogProvider::new();
     database.register_schema(SCHEMA, Arc::clone(catalog) as _)?;

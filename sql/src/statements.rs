@@ -11,6 +11,7 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as LogicalSt
 use datafusion::sql::parser::{DFParser, Statement};
 
 use crate::catalog::Catalog;
+use crate::copy;
 
 /// The query for SHOW TABLES: DataFusion's own would list the tables of catalogs too.
 const SHOW_TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
@@ -61,7 +62,7 @@ impl Engine {
         self.catalog.refresh().await?;
         let statement = match is_show_tables(&statement) {
             true => Self::parse(SHOW_TABLES)?.pop_front().unwrap_or(statement),
-            false => statement,
+            false => copy::with_format(statement),
         };
         let plan = self.context.state().statement_to_plan(statement).await?;
         match &plan {

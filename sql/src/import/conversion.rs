@@ -20,6 +20,8 @@ use crate::declaration::DeclaredColumn;
 
 /// Maximum characters of a value in a message.
 const SHOWN_MAX: usize = 60;
+/// The position after the seconds in `2024-01-05 06:07:08.123`.
+const SECONDS_END: usize = 19;
 /// A cast of a value that does not fit gives NULL, so that the row can be found.
 const CAST: CastOptions<'static> =
     CastOptions { safe: true, format_options: datafusion::arrow::util::display::FormatOptions::new() };
@@ -179,19 +181,10 @@ fn check_equal(array: &ArrayRef, converted: &ArrayRef, column: &DeclaredColumn) 
         cast_with_options(converted, array.data_type(), &CAST).and_then(|back| not_distinct(&back, array));
     let equal = equal.map_err(|error| invalid(0, error.to_string()))?;
     match (0..equal.len()).find(|row| !equal.value(*row)) {
-        Some(row) => {
-            let advice = match column.sql_type.arrow() {
-                DataType::Timestamp(unit, _) => {
-                    format!(
-                        ": it is more precise than {}; declare the column with a finer unit",
-                        unit_name(*unit)
-                    )
-                }
-                _ => String::new(),
-            };
-            let InvalidValue { row, message } = not_valid(array, row, column);
-            Err(invalid(row, message + &advice))
-        }
+        Some(row) => Err(match column.sql_type.arrow() {
+            DataType::Timestamp(unit, _) => too_precise(array, row, column, *unit),
+            _ => not_valid(array, row, column),
+        }),
         None => Ok(()),
     }
 }
@@ -256,29 +249,41 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
 
 /// Times from text. A text with more digits than the unit has is an error.
 fn times(array: &ArrayRef, column: &DeclaredColumn, unit: TimeUnit) -> Result<ArrayRef, InvalidValue> {
+    // This ignores digits after those of the unit.
     let converted = checked_cast(array, column.sql_type.arrow(), column)?;
-    if unit == TimeUnit::Nanosecond {
-        return Ok(converted);
-    }
-    // NULL for times outside the range of nanoseconds, which are not compared.
-    let nanos = DataType::Timestamp(TimeUnit::Nanosecond, None);
-    let general = |error: datafusion::arrow::error::ArrowError| invalid(0, error.to_string());
-    let exact = cast_with_options(array, &nanos, &CAST).map_err(general)?;
-    let coarse = cast_with_options(&converted, &nanos, &CAST).map_err(general)?;
-    let same = not_distinct(&exact, &coarse).map_err(general)?;
-    let lost =
-        (0..array.len()).find(|row| exact.is_valid(*row) && coarse.is_valid(*row) && !same.value(*row));
-    match lost {
-        Some(row) => {
-            let message = not_valid(array, row, column).message;
-            let unit = unit_name(unit);
-            Err(invalid(
-                row,
-                format!("{message}: it is more precise than {unit}; declare the column with a finer unit"),
-            ))
-        }
+    let texts = text(array)?;
+    let is_lost = |row: &usize| texts.is_valid(*row) && decimal_places(texts.value(*row)) > digits(unit);
+    match (0..texts.len()).find(is_lost) {
+        Some(row) => Err(too_precise(array, row, column, unit)),
         None => Ok(converted),
     }
+}
+
+/// The decimal places of the seconds in a valid time, without zeros at the end.
+fn decimal_places(time: &str) -> usize {
+    let Some(fraction) = time.get(SECONDS_END..).and_then(|rest| rest.strip_prefix('.')) else { return 0 };
+    // A time zone may follow.
+    let end = fraction.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(fraction.len());
+    fraction[..end].trim_end_matches('0').len()
+}
+
+/// The decimal places of seconds that a unit has.
+fn digits(unit: TimeUnit) -> usize {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}
+
+fn too_precise(array: &dyn Array, row: usize, column: &DeclaredColumn, unit: TimeUnit) -> InvalidValue {
+    let (message, unit_name) = (not_valid(array, row, column).message, unit_name(unit));
+    let advice = match unit {
+        TimeUnit::Nanosecond => "",
+        _ => "; declare the column with a finer unit",
+    };
+    invalid(row, format!("{message}: it is more precise than {unit_name}{advice}"))
 }
 
 /// The value of a converted array in a row.
@@ -361,6 +366,32 @@ mod tests {
             [Value::Whole(1_704_434_828_123), Value::Whole(-62_135_596_800_000)]
         );
         assert_eq!(texts(&[Some("")], "VARCHAR f:c raw").unwrap(), [raw(b"")]);
+    }
+
+    /// Also outside of the years 1677 to 2262, which a count of nanoseconds can state.
+    #[test]
+    fn times_are_exact_or_an_error() {
+        for (time, unit, expected) in [
+            ("0001-01-01 00:00:00.25", "millis", Ok(-62_135_596_799_750)),
+            ("0001-01-01 00:00:00.250000000000Z", "millis", Ok(-62_135_596_799_750)),
+            ("9999-12-31 23:59:59.000001+00:00", "micros", Ok(253_402_300_799_000_001)),
+            ("1970-01-01 00:00:00.000000001000", "nanos", Ok(1)),
+            ("1970-01-01 00:00:01", "seconds", Ok(1)),
+            ("0001-01-01 00:00:00.0005", "millis", Err("more precise than milliseconds")),
+            ("9999-12-31 23:59:59.5", "seconds", Err("more precise than seconds")),
+            ("9999-12-31T23:59:59.0000001+02:00", "micros", Err("more precise than microseconds")),
+            ("1970-01-01 00:00:00.0000000001", "nanos", Err("more precise than nanoseconds")),
+            ("9999-12-31", "nanos", Err("is not a valid TIMESTAMP")),
+        ] {
+            let converted = texts(&[None, Some(time)], &format!("TIMESTAMP f:c bytes_long {unit}"));
+            match (converted, expected) {
+                (Ok(values), Ok(count)) => assert_eq!(values[1], Value::Whole(count), "{time} {unit}"),
+                (Err(error), Err(part)) => {
+                    assert!(error.row == 1 && error.message.contains(part), "{time} {unit}: {error:?}");
+                }
+                (converted, _) => panic!("{time} {unit}: {converted:?}"),
+            }
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use datafusion::parquet::arrow::arrow_reader::{
 
 use crate::import::compression::TextReader;
 use crate::import::files::{DataFile, Format};
-use crate::import::records::{Chunks, Records, split};
+use crate::import::records::{Chunks, Records, field_count, split};
 
 /// Maximum rows of a piece of Parquet: large row groups are shared among threads.
 const ROWS_MAX: u64 = 128 << 10;
@@ -343,15 +343,6 @@ fn header_names(line: &[u8], delimiter: u8) -> Result<Vec<String>, String> {
         name.map_err(|error| error.to_string())
     });
     names.collect()
-}
-
-fn field_count(record: &[u8], delimiter: u8) -> usize {
-    let mut in_quotes = false;
-    let delimiters = record.iter().filter(|byte| {
-        in_quotes ^= **byte == b'"';
-        **byte == delimiter && !in_quotes
-    });
-    delimiters.count() + 1
 }
 
 /// Columns of text, whose values are converted later: an error can then name its row and column.

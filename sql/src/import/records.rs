@@ -77,6 +77,16 @@ pub fn split(bytes: &[u8], records: Records) -> Vec<&[u8]> {
     found
 }
 
+/// The number of fields of a CSV record.
+pub fn field_count(record: &[u8], delimiter: u8) -> usize {
+    let mut finder = EndFinder::new(Records::Csv { delimiter });
+    let delimiters = record.iter().filter(|byte| {
+        finder.ends(**byte);
+        **byte == delimiter && finder.at_field
+    });
+    delimiters.count() + 1
+}
+
 /// Some complete records of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
@@ -221,6 +231,19 @@ mod tests {
         // Empty lines are not records; they belong to the next one.
         assert_eq!(texts("a\n\n\r\nb\n\n", CSV), ["a\n", "\n\r\nb\n"]);
         assert_eq!(texts("{\"a\":\"\\\"\"}\n{}\n", Records::Lines), ["{\"a\":\"\\\"\"}\n", "{}\n"]);
+    }
+
+    #[test]
+    fn quotes_protect_delimiters() {
+        for (record, fields) in [
+            ("", 1),
+            ("a,b\n", 2),
+            ("\"a,b\",\"c\"\"\n,d\",\r\n", 3),
+            // A quote inside an unquoted field is an ordinary byte.
+            ("5\" pipe,a,b\n", 3),
+        ] {
+            assert_eq!(field_count(record.as_bytes(), b','), fields, "{record}");
+        }
     }
 
     /// Whatever the sizes, chunks together are the records of the file, with their numbers.

@@ -26,7 +26,6 @@ use async_trait::async_trait;
 use cell::mutation::Mutation;
 use cell::schema::TableName;
 use client::{Action, Client};
-use columnar::ColumnLocation;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use tokio::runtime::Handle;
@@ -173,7 +172,7 @@ pub async fn run(
     let options = Arc::new(ReadOptions {
         delimiter: arguments.delimiter,
         csv_columns: arguments.columns.clone(),
-        json_columns: declaration.columns.iter().map(json_column).collect(),
+        json_columns: declaration.columns.iter().map(|column| column.name.clone()).collect(),
         ignores_unknown: arguments.ignore_unknown,
         chunk_bytes: CHUNK_BYTES,
     });
@@ -211,11 +210,6 @@ pub async fn run(
     let state = lock(&import.state).take();
     state.map_or(Ok(()), State::remove)?;
     Ok(import.counts.result())
-}
-
-/// The name of a column, and whether it is part of the row key.
-fn json_column(column: &DeclaredColumn) -> (String, bool) {
-    (column.name.clone(), !matches!(column.location, ColumnLocation::Cell { .. }))
 }
 
 #[derive(Default)]
@@ -387,8 +381,11 @@ impl Import {
             columns.push(at);
             indexes.push(index);
         }
-        let writer = RowWriter::new(&self.declaration, &columns, self.timestamp)
-            .map_err(|error| format!("{shown}: {error}"))?;
+        let writer = match &file.first_members {
+            Some(members) => RowWriter::of_objects(&self.declaration, &columns, self.timestamp, members),
+            None => RowWriter::new(&self.declaration, &columns, self.timestamp),
+        };
+        let writer = writer.map_err(|error| format!("{shown}: {error}"))?;
         Ok(FileColumns { writer, indexes })
     }
 

@@ -42,8 +42,8 @@ pub struct ReadOptions {
     pub delimiter: u8,
     /// The columns of CSV files without a header line.
     pub csv_columns: Option<Vec<String>>,
-    /// The members of JSON objects that are columns, and whether each is part of the row key.
-    pub json_columns: Vec<(String, bool)>,
+    /// The members of JSON objects that are columns.
+    pub json_columns: Vec<String>,
     /// Whether JSON objects may have other members.
     pub ignores_unknown: bool,
     /// Size of a piece of text in bytes.
@@ -76,6 +76,8 @@ pub struct OpenedFile {
     pub file: DataFile,
     /// Its columns, as they are read.
     pub schema: SchemaRef,
+    /// The members of its first JSON object; `None` for other formats and without objects.
+    pub first_members: Option<Vec<String>>,
     parquet: Option<ArrowReaderMetadata>,
     options: Arc<ReadOptions>,
 }
@@ -87,6 +89,7 @@ impl OpenedFile {
     /// A message: the file cannot be read, or is not of its format.
     pub fn new(file: DataFile, options: &Arc<ReadOptions>) -> Result<OpenedFile, String> {
         let failed = |error: &dyn std::fmt::Display| message(&file, error);
+        let mut first_members = None;
         let (schema, parquet) = match file.format {
             Format::Parquet => {
                 let opened = open(&file)?;
@@ -110,10 +113,11 @@ impl OpenedFile {
             Format::Json => {
                 let first = Chunks::new(open_text(&file)?, Records::Lines, 1).header();
                 let first = first.map_err(|error| failed(&error))?.unwrap_or_default();
-                (json_schema(&first, &options.json_columns).map_err(|error| failed(&error))?, None)
+                first_members = json_members(&first).map_err(|error| failed(&error))?;
+                (text_schema(&options.json_columns), None)
             }
         };
-        Ok(OpenedFile { file, schema, parquet, options: Arc::clone(options) })
+        Ok(OpenedFile { file, schema, first_members, parquet, options: Arc::clone(options) })
     }
 
     /// Passes the pieces to `give` in order, until it returns false.
@@ -351,18 +355,12 @@ fn text_schema(names: &[String]) -> SchemaRef {
     Arc::new(Schema::new(names.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// The columns of a JSON file. The first object shows which parts of the row key the objects have;
-/// any other member may be missing in any object.
-fn json_schema(first: &[u8], columns: &[(String, bool)]) -> Result<SchemaRef, String> {
+/// The members of a JSON object; `None` if there is no object.
+fn json_members(object: &[u8]) -> Result<Option<Vec<String>>, String> {
     let (members, _) =
-        infer_json_schema(first, Some(1)).map_err(|error| format!("row 1: {}", plain(&error)))?;
-    // A file without objects.
-    if members.fields().is_empty() {
-        return Ok(text_schema(&columns.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()));
-    }
-    let is_used = |(name, is_of_key): &&(String, bool)| !is_of_key || members.field_with_name(name).is_ok();
-    let names: Vec<String> = columns.iter().filter(is_used).map(|(name, _)| name.clone()).collect();
-    Ok(text_schema(&names))
+        infer_json_schema(object, Some(1)).map_err(|error| format!("row 1: {}", plain(&error)))?;
+    let names: Vec<String> = members.fields().iter().map(|field| field.name().clone()).collect();
+    Ok((!names.is_empty()).then_some(names))
 }
 
 fn slice_bytes(batch: &RecordBatch) -> u64 {

@@ -5,7 +5,7 @@ use cell::cell::ROW_LEN_MAX;
 use cell::mutation::Mutation;
 use cell::{CellType, KeyValue};
 use columnar::{ColumnLocation, Value};
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef};
 
 use crate::declaration::{Declaration, DeclaredColumn};
 use crate::import::conversion::value;
@@ -15,6 +15,8 @@ use crate::import::conversion::value;
 pub struct RowWriter {
     columns: Vec<DeclaredColumn>,
     key: Key,
+    /// Indexes of columns of the row key that must be NULL, because `key` is built without them.
+    absent: Vec<usize>,
     timestamp: i64,
 }
 
@@ -50,10 +52,43 @@ impl RowWriter {
     /// # Errors
     /// A message, if the columns do not determine the row key.
     pub fn new(declaration: &Declaration, columns: &[usize], timestamp: i64) -> Result<RowWriter, String> {
+        Self::with_key_of(declaration, columns, timestamp, &|_| true)
+    }
+
+    /// A writer of JSON objects, in which any member may be missing. `first_members` are those of
+    /// the first object: if it has the whole row key, all objects must. Otherwise the row key is
+    /// built from the declared parts, or from those of the first object if these are ambiguous.
+    ///
+    /// # Errors
+    /// A message, if the columns do not determine the row key.
+    pub fn of_objects(
+        declaration: &Declaration,
+        columns: &[usize],
+        timestamp: i64,
+        first_members: &[String],
+    ) -> Result<RowWriter, String> {
+        let is_first = |column: &DeclaredColumn| first_members.contains(&column.name);
+        if declaration.columns.iter().any(|column| is_whole_row(&column.location) && is_first(column)) {
+            return Self::new(declaration, columns, timestamp);
+        }
+        Self::with_key_of(declaration, columns, timestamp, &|column| !is_whole_row(&column.location))
+            .or_else(|_| Self::with_key_of(declaration, columns, timestamp, &is_first))
+    }
+
+    /// A writer that builds the row key from some of the columns. The others of the row key must be
+    /// NULL.
+    fn with_key_of(
+        declaration: &Declaration,
+        columns: &[usize],
+        timestamp: i64,
+        is_used: &dyn Fn(&DeclaredColumn) -> bool,
+    ) -> Result<RowWriter, String> {
         let columns: Vec<_> = columns.iter().map(|at| declaration.columns[*at].clone()).collect();
-        let key = Key::new(&columns)
+        let key = Key::new(&columns, is_used)
             .map_err(|missing| format!("the row key of {} cannot be built: {missing}", declaration.name))?;
-        Ok(RowWriter { columns, key, timestamp })
+        let is_absent = |at: &usize| is_of_row(&columns[*at]) && !is_used(&columns[*at]);
+        let absent = (0..columns.len()).filter(is_absent).collect();
+        Ok(RowWriter { columns, key, absent, timestamp })
     }
 
     /// Its columns.
@@ -79,6 +114,10 @@ impl RowWriter {
     }
 
     fn row_key(&self, arrays: &[ArrayRef], row: usize) -> Result<Vec<u8>, InvalidRow> {
+        if let Some(at) = self.absent.iter().find(|at| arrays[**at].is_valid(row)) {
+            let message = "the first object has no such part of the row key, so no object may have it";
+            return Err(InvalidRow { column: *at, message: message.into() });
+        }
         let (key, first) = match &self.key {
             Key::Whole(column) => (self.encoded(arrays, *column, row)?, *column),
             Key::Joined { fixed, rest, parts, separator } => {
@@ -114,7 +153,7 @@ impl RowWriter {
     /// contains a separator, has another length, or differs from the whole key.
     fn check_parts(&self, arrays: &[ArrayRef], row: usize, key: &[u8]) -> Result<(), InvalidRow> {
         for (at, column) in self.columns.iter().enumerate() {
-            if matches!(column.location, ColumnLocation::Cell { .. }) || self.key == Key::Whole(at) {
+            if !is_of_row(column) || self.key == Key::Whole(at) || self.absent.contains(&at) {
                 continue;
             }
             let stored = column
@@ -155,16 +194,26 @@ impl RowWriter {
     }
 }
 
+fn is_whole_row(location: &ColumnLocation) -> bool {
+    matches!(location, ColumnLocation::RowBytes { offset: 0, length: None })
+}
+
+fn is_of_row(column: &DeclaredColumn) -> bool {
+    !matches!(column.location, ColumnLocation::Cell { .. })
+}
+
 impl Key {
-    /// Determines how these columns form the row key.
-    fn new(columns: &[DeclaredColumn]) -> Result<Key, String> {
-        let whole = ColumnLocation::RowBytes { offset: 0, length: None };
-        if let Some(at) = columns.iter().position(|column| column.location == whole) {
+    /// Determines how those of these columns that are used form the row key.
+    fn new(columns: &[DeclaredColumn], is_used: &dyn Fn(&DeclaredColumn) -> bool) -> Result<Key, String> {
+        let position = |is_wanted: &dyn Fn(&ColumnLocation) -> bool| {
+            columns.iter().position(|column| is_wanted(&column.location) && is_used(column))
+        };
+        if let Some(at) = position(&is_whole_row) {
             return Ok(Key::Whole(at));
         }
         let at_offset = |from: usize| {
-            columns.iter().position(
-                |column| matches!(column.location, ColumnLocation::RowBytes { offset, .. } if offset == from),
+            position(
+                &|location| matches!(location, ColumnLocation::RowBytes { offset, .. } if *offset == from),
             )
         };
         let (mut fixed, mut rest, mut end) = (Vec::new(), None, 0);
@@ -183,9 +232,9 @@ impl Key {
         let mut parts = Vec::new();
         let mut separators = Vec::new();
         let part_at = |number: usize| {
-            columns.iter().position(|column| {
-                matches!(column.location, ColumnLocation::RowPart { part, offset, .. } if part == number && offset == end)
-            })
+            position(
+                &|location| matches!(location, ColumnLocation::RowPart { part, offset, .. } if *part == number && *offset == end),
+            )
         };
         while let Some(at) = part_at(parts.len()).filter(|_| rest.is_none()) {
             if let ColumnLocation::RowPart { separator, .. } = &columns[at].location {
@@ -195,8 +244,7 @@ impl Key {
         }
         separators.dedup();
         let used = fixed.len() + usize::from(rest.is_some()) + parts.len();
-        let of_row = columns.iter().filter(|column| !matches!(column.location, ColumnLocation::Cell { .. }));
-        match of_row.count() {
+        match columns.iter().filter(|column| is_of_row(column) && is_used(column)).count() {
             0 => Err("the file has no column for it".into()),
             count if count == used && separators.len() <= 1 => {
                 let separator = separators.pop().unwrap_or_default();
@@ -264,6 +312,57 @@ mod tests {
         let gap = writer.put(&[day, number, none, text("v")], 0).unwrap_err();
         assert_eq!(gap.column, 0);
         assert!(RowWriter::new(&declaration, &[0, 2, 3], 1).unwrap_err().contains("do not follow"));
+    }
+
+    fn object_writer(declaration: &Declaration, first_members: &[&str]) -> Result<RowWriter, String> {
+        let columns: Vec<usize> = (0..declaration.columns.len()).collect();
+        let first_members: Vec<String> = first_members.iter().map(ToString::to_string).collect();
+        RowWriter::of_objects(declaration, &columns, 1, &first_members)
+    }
+
+    fn row_of(writer: &RowWriter, values: &[Option<&str>]) -> Result<Bytes, InvalidRow> {
+        let array = |value: &Option<&str>| -> ArrayRef { Arc::new(StringArray::from(vec![*value])) };
+        let arrays: Vec<ArrayRef> = values.iter().map(array).collect();
+        writer.put(&arrays, 0).map(|put| put.unwrap().row)
+    }
+
+    #[test]
+    fn objects_may_lack_the_last_parts_of_the_row_key() {
+        let columns = "a VARCHAR, day VARCHAR, region VARCHAR";
+        let declaration = declaration(columns, "'day' 'row part 2 by |', 'region' 'row part 1 by |'");
+        let writer = object_writer(&declaration, &["region", "a"]).unwrap();
+        assert_eq!(row_of(&writer, &[Some("v"), None, Some("north")]).unwrap(), "north");
+        assert_eq!(row_of(&writer, &[Some("v"), Some("05"), Some("north")]).unwrap(), "north|05");
+        let gap = row_of(&writer, &[Some("v"), Some("05"), None]).unwrap_err();
+        assert!(gap.column == 2 && gap.message.contains("0 bytes"), "{gap:?}");
+    }
+
+    #[test]
+    fn all_objects_have_the_same_kind_of_row_key() {
+        let declaration =
+            declaration("id VARCHAR PRIMARY KEY, region VARCHAR, a VARCHAR", "'region' 'row part 1 by |'");
+        let whole = object_writer(&declaration, &["id"]).unwrap();
+        assert_eq!(row_of(&whole, &[Some("x|1"), None, Some("v")]).unwrap(), "x|1");
+        assert_eq!(row_of(&whole, &[Some("x|1"), Some("x"), Some("v")]).unwrap(), "x|1");
+        assert!(row_of(&whole, &[None, Some("x"), Some("v")]).unwrap_err().message.contains("NULL"));
+        let parts = object_writer(&declaration, &["region"]).unwrap();
+        assert_eq!(row_of(&parts, &[None, Some("x"), Some("v")]).unwrap(), "x");
+        let mixed = row_of(&parts, &[Some("x|1"), Some("x"), Some("v")]).unwrap_err();
+        assert!(mixed.column == 0 && mixed.message.contains("first object"), "{mixed:?}");
+    }
+
+    /// Overlapping parts: the first object decides which of them are used.
+    #[test]
+    fn objects_with_ambiguous_parts_are_alike() {
+        let declaration = declaration(
+            "code VARCHAR, word VARCHAR, a VARCHAR",
+            "'code' 'row[0..2]', 'word' 'row part 1 by |'",
+        );
+        let writer = object_writer(&declaration, &["word", "a"]).unwrap();
+        assert_eq!(row_of(&writer, &[None, Some("north"), Some("v")]).unwrap(), "north");
+        let other = row_of(&writer, &[Some("so"), None, Some("v")]).unwrap_err();
+        assert!(other.column == 0 && other.message.contains("first object"), "{other:?}");
+        assert!(object_writer(&declaration, &["a"]).unwrap_err().contains("no column"));
     }
 
     #[test]

@@ -262,6 +262,24 @@ async fn csv_has_options() {
     assert!(delimiter("ab").is_err() && delimiter("\"").is_err());
 }
 
+/// The first object shows only whether objects have the whole row key or its parts.
+#[tokio::test(flavor = "multi_thread")]
+async fn json_objects_may_lack_parts_of_the_row_key() {
+    let dir = Dir::new("json-key");
+    let columns =
+        ["region VARCHAR row part 1 by | raw", "day VARCHAR row part 2 by | raw", "a BIGINT f:a bytes_long"];
+    let columns = columns.iter().map(|column| DeclaredColumn::from_text(column).unwrap()).collect();
+    let declaration = Declaration { columns, ..declaration() };
+    let file = dir
+        .write("a.json", "{\"a\":1,\"region\":\"x\"}\n{\"day\":\"5\",\"region\":\"x\",\"a\":2,\"more\":0}\n");
+    // With this option, an unknown member is skipped. One of the row key never is.
+    let options = ImportArguments { ignore_unknown: true, ..arguments(&[&file]) };
+    let target = Arc::new(Recorder::default());
+    run(&options, &declaration, Arc::clone(&target) as _, 1).await.unwrap();
+    let rows: Vec<Bytes> = lock(&target.rows).keys().cloned().collect();
+    assert_eq!(rows, ["x", "x|5"]);
+}
+
 /// A failed import leaves its state; the next one skips the finished pieces and writes the same
 /// timestamp.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,9 @@
 //! Imports files into the typed columns of a declared table.
 //!
 //! One thread finds the pieces of the files; workers convert them to puts, and send these in
-//! batches. The puts that servers have not acknowledged are bounded in bytes, so a slow server
-//! slows the workers, which slow the reader. The first error ends the import.
+//! batches. The pieces that wait for workers and the puts that servers have not acknowledged are
+//! bounded in bytes, so a slow server slows the workers, which slow the reader. The first error
+//! ends the import.
 //!
 //! * [`files`]: which files, and their [`compression`]; [`pieces`]: their parts, and [`records`]:
 //!   the ends of records in text;
@@ -29,13 +30,13 @@ use client::{Action, Client};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::declaration::{Declaration, DeclaredColumn};
 use crate::progress::{Progress, grouped};
 use files::Format;
-use pieces::{OpenedFile, Piece, ReadOptions};
+use pieces::{OpenedFile, Piece, PieceRange, ReadOptions};
 use rows::RowWriter;
 use state::State;
 
@@ -48,6 +49,8 @@ const PUT_OVERHEAD: usize = 200;
 const CELL_OVERHEAD: usize = 64;
 /// Bytes of a piece of text. A constant: a resumed import finds the same pieces.
 const CHUNK_BYTES: usize = 4 << 20;
+/// Pieces of that size in memory for each worker: one that it converts, and one that waits.
+const PIECES_PER_WORKER: usize = 2;
 /// The unit in which memory is counted.
 const PERMIT_BYTES: usize = 1 << 10;
 
@@ -177,22 +180,21 @@ pub async fn run(
         chunk_bytes: CHUNK_BYTES,
     });
     let progress = Progress::of_bytes(files.iter().map(|file| file.size).sum());
-    let memory_permits = (arguments.memory.max(1) << 20) / PERMIT_BYTES;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = arguments.parallel.unwrap_or(cores).max(1);
     let import = Arc::new(Import {
         declaration: declaration.clone(),
         target,
         timestamp,
         ignores_unknown: arguments.ignore_unknown,
-        memory: Arc::new(Semaphore::new(memory_permits.min(Semaphore::MAX_PERMITS))),
-        memory_permits: u32::try_from(memory_permits).unwrap_or(u32::MAX),
+        puts: Budget::new(arguments.memory.max(1).saturating_mul(1 << 20)),
+        pieces: Budget::new(pieces_bytes_max(workers)),
         state: Mutex::new(state),
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
         counts: Counts::default(),
         progress,
     });
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = arguments.parallel.unwrap_or(cores).max(1);
     import.run_threads(files, options, workers).await;
     import.progress.clear();
     let failure = lock(&import.failure).take();
@@ -237,8 +239,10 @@ struct Import {
     target: Arc<dyn Target>,
     timestamp: i64,
     ignores_unknown: bool,
-    memory: Arc<Semaphore>,
-    memory_permits: u32,
+    /// For puts that the servers have not acknowledged.
+    puts: Budget,
+    /// For pieces that are not converted yet.
+    pieces: Budget,
     state: Mutex<Option<State>>,
     /// Set with the first failure.
     stop: AtomicBool,
@@ -258,6 +262,32 @@ struct FileColumns {
 struct Work {
     piece: Piece,
     columns: Arc<FileColumns>,
+    memory: OwnedSemaphorePermit,
+}
+
+/// Bytes of the pieces in memory. One piece more, because each may exceed its size by one record.
+fn pieces_bytes_max(workers: usize) -> usize {
+    workers.saturating_mul(PIECES_PER_WORKER).saturating_add(1).saturating_mul(CHUNK_BYTES)
+}
+
+/// A bound on bytes in memory.
+struct Budget {
+    permits: Arc<Semaphore>,
+    total: u32,
+}
+
+impl Budget {
+    fn new(bytes: usize) -> Budget {
+        let total = u32::try_from((bytes / PERMIT_BYTES).min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        Budget { permits: Arc::new(Semaphore::new(total as usize)), total }
+    }
+
+    /// Waits for memory. A request for more than the budget waits for the whole of it.
+    fn acquire(&self, bytes: usize, runtime: &Handle) -> Result<OwnedSemaphorePermit, String> {
+        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.total);
+        let acquired = runtime.block_on(Arc::clone(&self.permits).acquire_many_owned(permits));
+        acquired.map_err(|error| error.to_string())
+    }
 }
 
 /// Puts to send together.
@@ -295,10 +325,10 @@ impl Import {
         let receiver = Arc::new(Mutex::new(receiver));
         let runtime = Handle::current();
         let mut threads = JoinSet::new();
-        let import = Arc::clone(self);
+        let (import, reader_runtime) = (Arc::clone(self), runtime.clone());
         threads.spawn_blocking(move || {
             for file in files {
-                if let Err(message) = import.read_file(file, &options, &sender) {
+                if let Err(message) = import.read_file(file, &options, &sender, &reader_runtime) {
                     import.fail(message);
                 }
                 if import.is_stopped() {
@@ -312,9 +342,14 @@ impl Import {
         }
         drop(receiver);
         while let Some(ended) = threads.join_next().await {
-            if let Err(panicked) = ended {
-                self.fail(panicked.to_string());
-            }
+            self.check(ended.map(Ok));
+        }
+    }
+
+    /// Ends the import if one of its tasks or threads has failed.
+    fn check(&self, ended: Result<Result<(), String>, JoinError>) {
+        if let Err(message) = result_of(ended) {
+            self.fail(message);
         }
     }
 
@@ -334,6 +369,7 @@ impl Import {
         file: files::DataFile,
         options: &Arc<ReadOptions>,
         sender: &SyncSender<Work>,
+        runtime: &Handle,
     ) -> Result<(), String> {
         let file = Arc::new(OpenedFile::new(file, options)?);
         let columns = Arc::new(self.columns(&file)?);
@@ -346,7 +382,16 @@ impl Import {
                 return !self.is_stopped();
             }
             // Workers receive until all pieces are sent, also after a failure.
-            sender.send(Work { piece, columns: Arc::clone(&columns) }).is_ok() && !self.is_stopped()
+            match self.pieces.acquire(piece.memory_bytes(), runtime) {
+                Ok(memory) => {
+                    let work = Work { piece, columns: Arc::clone(&columns), memory };
+                    sender.send(work).is_ok() && !self.is_stopped()
+                }
+                Err(message) => {
+                    self.fail(message);
+                    false
+                }
+            }
         })
     }
 
@@ -400,17 +445,27 @@ impl Import {
             }
             let mut sends = JoinSet::new();
             let read = self.import_piece(&work, &mut sends, runtime);
+            // The content is freed before the servers respond: its puts are a copy.
+            let Work { piece, memory, .. } = work;
+            let piece = piece.into_range();
+            drop(memory);
             let import = Arc::clone(self);
             match read {
                 // Waits for the responses while the next piece is converted.
-                Ok(()) => finishing.spawn_on(async move { import.finish(work.piece, sends).await }, runtime),
-                Err(message) => {
-                    self.fail(message);
-                    continue;
+                Ok(()) => {
+                    finishing.spawn_on(async move { import.finish(piece, sends).await }, runtime);
                 }
-            };
+                Err(message) => self.fail(message),
+            }
+            while let Some(ended) = finishing.try_join_next() {
+                self.check(ended);
+            }
         }
-        runtime.block_on(async { while finishing.join_next().await.is_some() {} });
+        runtime.block_on(async {
+            while let Some(ended) = finishing.join_next().await {
+                self.check(ended);
+            }
+        });
     }
 
     /// Converts a piece and sends its puts.
@@ -420,7 +475,7 @@ impl Import {
         sends: &mut JoinSet<Result<(), String>>,
         runtime: &Handle,
     ) -> Result<(), String> {
-        let Work { piece, columns } = work;
+        let Work { piece, columns, .. } = work;
         let (mut row, mut batch) = (piece.first_row, Batch::default());
         for rows in piece.batches()? {
             let rows = rows?;
@@ -438,7 +493,7 @@ impl Import {
                     }
                 }
                 if batch.is_full() {
-                    self.send(piece, std::mem::take(&mut batch), sends, runtime);
+                    self.send(piece, std::mem::take(&mut batch), sends, runtime)?;
                 }
                 if self.is_stopped() {
                     return Ok(());
@@ -446,7 +501,7 @@ impl Import {
             }
         }
         if !batch.puts.is_empty() {
-            self.send(piece, batch, sends, runtime);
+            self.send(piece, batch, sends, runtime)?;
         }
         Ok(())
     }
@@ -458,10 +513,8 @@ impl Import {
         batch: Batch,
         sends: &mut JoinSet<Result<(), String>>,
         runtime: &Handle,
-    ) {
-        let permits = u32::try_from(batch.bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX);
-        let memory = Arc::clone(&self.memory).acquire_many_owned(permits.min(self.memory_permits));
-        let memory = runtime.block_on(memory);
+    ) -> Result<(), String> {
+        let memory = self.puts.acquire(batch.bytes, runtime)?;
         let (import, file) = (Arc::clone(self), Arc::clone(&piece.file));
         let send = async move {
             let (puts, cells) = (batch.puts.len() as u64, batch.cells);
@@ -476,25 +529,28 @@ impl Import {
             Ok(())
         };
         sends.spawn_on(send, runtime);
+        Ok(())
     }
 
     /// Waits until all puts of a piece are durable, and records it.
-    async fn finish(&self, piece: Piece, mut sends: JoinSet<Result<(), String>>) {
+    async fn finish(&self, piece: PieceRange, mut sends: JoinSet<Result<(), String>>) -> Result<(), String> {
         while let Some(sent) = sends.join_next().await {
-            if let Err(message) = sent.unwrap_or_else(|panicked| Err(panicked.to_string())) {
-                return self.fail(message);
-            }
+            result_of(sent)?;
         }
         if self.is_stopped() {
-            return;
+            return Ok(());
         }
-        let recorded =
-            lock(&self.state).as_mut().map_or(Ok(()), |state| state.record(&piece.file.file, piece.range));
-        match recorded {
-            Ok(()) => self.progress.advance(piece.bytes, self.counts.rows.load(Ordering::Relaxed)),
-            Err(message) => self.fail(message),
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.record(&piece.file.file, piece.range)?;
         }
+        self.progress.advance(piece.bytes, self.counts.rows.load(Ordering::Relaxed));
+        Ok(())
     }
+}
+
+/// The result of a task. One that panicked has failed.
+fn result_of(ended: Result<Result<(), String>, JoinError>) -> Result<(), String> {
+    ended.unwrap_or_else(|error| Err(format!("internal error: {error}")))
 }
 
 /// The imported columns of a batch with the declared types. `first_row` is the number of its first

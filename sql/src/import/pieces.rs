@@ -19,6 +19,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::import::compression::TextReader;
 use crate::import::files::{DataFile, Format};
@@ -67,6 +68,16 @@ enum Content {
     Text(Bytes),
     RowGroup { index: usize, offset: usize, rows: usize },
     Batches(Vec<RecordBatch>),
+}
+
+/// A piece without its content.
+pub struct PieceRange {
+    /// The file.
+    pub file: Arc<OpenedFile>,
+    /// Its range in the file, as that of a [`Piece`].
+    pub range: (u64, u64),
+    /// Its share of the file's bytes, for progress.
+    pub bytes: u64,
 }
 
 /// A file whose columns are known.
@@ -209,6 +220,20 @@ impl OpenedFile {
 }
 
 impl Piece {
+    /// The bytes in memory. Parquet is read in small batches, when the piece is converted.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.content {
+            Content::Text(text) => text.len(),
+            Content::Batches(_) => usize::try_from(self.bytes).unwrap_or(usize::MAX),
+            Content::RowGroup { .. } => 0,
+        }
+    }
+
+    /// Frees the content.
+    pub fn into_range(self) -> PieceRange {
+        PieceRange { file: self.file, range: self.range, bytes: self.bytes }
+    }
+
     /// Reads the piece.
     ///
     /// # Errors
@@ -219,11 +244,13 @@ impl Piece {
             Content::Batches(batches) => Ok(Box::new(batches.iter().cloned().map(Ok))),
             Content::RowGroup { index, offset, rows } => {
                 let metadata = self.file.parquet.clone().expect("a row group belongs to a Parquet file");
+                let group = metadata.metadata().row_group(*index);
+                let batch_rows = batch_rows(group, self.file.options.chunk_bytes);
                 let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(open(file)?, metadata)
                     .with_row_groups(vec![*index])
                     .with_offset(*offset)
                     .with_limit(*rows)
-                    .with_batch_size(BATCH_ROWS_MAX)
+                    .with_batch_size(batch_rows)
                     .build()
                     .map_err(|error| message(file, &error))?;
                 Ok(Box::new(reader.map(|batch| batch.map_err(|error| message(file, &error)))))
@@ -361,6 +388,18 @@ fn json_members(object: &[u8]) -> Result<Option<Vec<String>>, String> {
         infer_json_schema(object, Some(1)).map_err(|error| format!("row 1: {}", plain(&error)))?;
     let names: Vec<String> = members.fields().iter().map(|field| field.name().clone()).collect();
     Ok((!names.is_empty()).then_some(names))
+}
+
+/// Rows of a record batch of a row group, so that a batch has about `bytes_max` bytes.
+fn batch_rows(group: &RowGroupMetaData, bytes_max: usize) -> usize {
+    // The size of values that a dictionary replaces, if the file states it.
+    let column_bytes = |column: &ColumnChunkMetaData| {
+        count(column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0)))
+    };
+    let bytes: u64 = group.columns().iter().map(column_bytes).sum();
+    let row_bytes = bytes / count(group.num_rows()).max(1);
+    let rows = bytes_max as u64 / row_bytes.max(1);
+    usize::try_from(rows).unwrap_or(BATCH_ROWS_MAX).clamp(1, BATCH_ROWS_MAX)
 }
 
 fn slice_bytes(batch: &RecordBatch) -> u64 {

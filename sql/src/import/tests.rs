@@ -280,6 +280,114 @@ async fn json_objects_may_lack_parts_of_the_row_key() {
     assert_eq!(rows, ["x", "x|5"]);
 }
 
+/// A target whose tasks panic.
+struct Panicking;
+
+#[async_trait]
+impl Target for Panicking {
+    async fn apply(&self, _: &TableName, _: Vec<Mutation>) -> Result<(), (usize, String)> {
+        panic!("no such server")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods, reason = "a task that panics")]
+async fn a_panic_ends_the_import_with_an_error() {
+    let dir = Dir::new("panic");
+    let file = dir.write("a.csv", "id,a\nx,1\n");
+    let error = run(&arguments(&[&file]), &declaration(), Arc::new(Panicking), 1).await.unwrap_err();
+    assert!(error.starts_with("internal error: ") && error.contains("no such server"), "{error}");
+    // Of a task that waits for the responses, too.
+    let ended = tokio::spawn(async { panic!("no such piece") }).await;
+    assert!(result_of(ended).unwrap_err().contains("no such piece"));
+}
+
+/// Responds to nothing until it has the put of the last row.
+struct Waiting {
+    last: &'static str,
+    has_last: tokio::sync::watch::Sender<bool>,
+}
+
+#[async_trait]
+impl Target for Waiting {
+    async fn apply(&self, _: &TableName, puts: Vec<Mutation>) -> Result<(), (usize, String)> {
+        if puts.iter().any(|put| put.row == self.last) {
+            self.has_last.send_replace(true);
+        }
+        let mut has_last = self.has_last.subscribe();
+        has_last.wait_for(|has_last| *has_last).await.map(|_| ()).map_err(|error| (0, error.to_string()))
+    }
+}
+
+/// Pieces are freed when they are converted: otherwise this import would wait for memory forever.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_are_freed_before_the_servers_respond() {
+    let dir = Dir::new("freed");
+    let (rows, wide) = (60, "x".repeat(400_000));
+    assert!(rows * wide.len() > pieces_bytes_max(1));
+    let mut text = String::from("id,a,ignored\n");
+    (0..rows).for_each(|row| text.push_str(&format!("{row},{row},{wide}\n")));
+    let file = dir.write("a.csv", text);
+    let options = ImportArguments { ignore_unknown: true, parallel: Some(1), ..arguments(&[&file]) };
+    let target = Waiting { last: "59", has_last: tokio::sync::watch::Sender::new(false) };
+    let imported = run(&options, &declaration(), Arc::new(target), 1).await.unwrap();
+    assert_eq!(imported.rows, rows as u64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_bounds_bytes() {
+    let runtime = Handle::current();
+    let checked = tokio::task::spawn_blocking(move || {
+        let budget = Budget::new(10 << 10);
+        let some = budget.acquire(3 << 10, &runtime).unwrap();
+        assert_eq!(budget.permits.available_permits(), 7);
+        drop(some);
+        // More than the whole budget.
+        let all = budget.acquire(1 << 30, &runtime).unwrap();
+        assert_eq!(budget.permits.available_permits(), 0);
+        drop(all);
+    });
+    checked.await.unwrap();
+}
+
+/// Also if a dictionary replaces long values.
+#[test]
+fn batches_of_parquet_are_bounded_in_bytes() {
+    let dir = Dir::new("parquet-bytes");
+    let chunk_bytes = 64 << 10;
+    let options = Arc::new(ReadOptions {
+        delimiter: b',',
+        csv_columns: None,
+        json_columns: Vec::new(),
+        ignores_unknown: false,
+        chunk_bytes,
+    });
+    for is_repeated in [false, true] {
+        let (path, file) = create(&dir, "a.parquet");
+        let value = |row: usize| format!("{:04000}", if is_repeated { 7 } else { row });
+        let values = StringArray::from_iter_values((0..500).map(value));
+        let schema = Arc::new(Schema::new(vec![Field::new("b", DataType::Utf8, false)]));
+        let records = RecordBatch::try_new(schema, vec![Arc::new(values)]).unwrap();
+        let mut writer = ArrowWriter::try_new(file, records.schema(), None).unwrap();
+        writer.write(&records).unwrap();
+        writer.close().unwrap();
+        let found = files::find(&[path], None).unwrap().remove(0);
+        let opened = Arc::new(OpenedFile::new(found, &options).unwrap());
+        let mut rows = 0;
+        opened
+            .for_each_piece(&mut |piece| {
+                for batch in piece.batches().unwrap() {
+                    let batch = batch.unwrap();
+                    assert!(batch.num_rows() * 4000 <= 2 * chunk_bytes, "{} rows", batch.num_rows());
+                    rows += batch.num_rows();
+                }
+                true
+            })
+            .unwrap();
+        assert_eq!(rows, 500, "repeated: {is_repeated}");
+    }
+}
+
 /// A failed import leaves its state; the next one skips the finished pieces and writes the same
 /// timestamp.
 #[tokio::test(flavor = "multi_thread")]

@@ -25,8 +25,9 @@ use wire::convert;
 
 use crate::health::reachable;
 
-/// Probes within the watchdog's timeout. Three of them may fail in a row.
-const PROBES_PER_TIMEOUT: u32 = 4;
+/// Periods within the watchdog's timeout. A probe that fails takes a whole period, and the next one
+/// begins a period later. So one probe may fail, but not two in a row.
+const PERIODS_PER_TIMEOUT: u32 = 4;
 
 /// A call to one of the process's own ports.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ async fn watch(
     timeout: Duration,
     is_stopping: &AtomicBool,
 ) {
-    let period = timeout / PROBES_PER_TIMEOUT;
+    let period = timeout / PERIODS_PER_TIMEOUT;
     loop {
         let probes = if is_stopping.load(Ordering::Relaxed) { &[] } else { probes };
         if responds(env, runtimes, probes, period).await {
@@ -90,7 +91,7 @@ async fn responds(env: &Env, runtimes: &Runtimes, probes: &[Probe], limit: Durat
     let responses = async {
         runtimes.respond().await;
         // The limit of a call is longer, so that its end is not taken for a response.
-        call_all(env, probes, limit * PROBES_PER_TIMEOUT).await;
+        call_all(env, probes, limit * PERIODS_PER_TIMEOUT).await;
     };
     env.timeout(limit, responses).await.is_some()
 }

@@ -52,8 +52,8 @@ impl Drop for TempDir {
     }
 }
 
-/// Unpacks a root directory that HBase wrote, a test vector of the crate `adoption`. Returns its path
-/// in `dir`.
+/// Unpacks a root directory that HBase wrote, a test vector of the crate `adoption`. Returns its
+/// path in `dir`.
 pub fn unpack(dir: &TempDir, name: &str) -> PathBuf {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adoption/tests/vectors");
     let mut tar = Command::new("tar");
@@ -259,7 +259,8 @@ impl Drop for Server {
 pub struct Gateway(Child, BufReader<ChildStdout>);
 
 impl Gateway {
-    /// Starts a gateway on a free port, and waits for the line with `mark`, which ends with the port.
+    /// Starts a gateway on a free port, and waits for the line with `mark`, which ends with the
+    /// port.
     pub fn start(command: &str, arguments: &[&str], mark: &str) -> (Gateway, u16) {
         let mut process = grampus();
         process.arg(command).args(["--port", "0"]).args(arguments);

@@ -25,9 +25,10 @@ public final class RandomEdits {
   private final boolean keepsAll;
 
   /**
-   * The row keys are `r`, a digit, and a number below `rowsPerDigit`. With `keepsAll`, the tables keep
-   * all versions and delete markers. Otherwise, which cells exist must not depend on compactions: there
-   * are no explicit timestamps, no deletes of single versions, and no puts and deletes at once.
+   * The row keys are `r`, a digit, and a number below `rowsPerDigit`. With `keepsAll`, the tables
+   * keep all versions and delete markers. Otherwise, which cells exist must not depend on
+   * compactions: there are no explicit timestamps, no deletes of single versions, and no puts and
+   * deletes in one call.
    */
   public RandomEdits(Random random, int rowsPerDigit, boolean keepsAll) {
     this.random = random;

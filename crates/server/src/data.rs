@@ -231,11 +231,26 @@ pub(crate) async fn open_files(env: &Env, config: &Config) -> Result<Arc<dyn Fil
 /// # Errors
 /// One line that states why it cannot be locked.
 pub(crate) fn lock_alone(dir: &Path, root: &RootDir) -> Result<DirectoryLock, String> {
+    let lock = DirectoryLock::acquire(&dir.join(root.lock_file().as_str()), false);
+    lock.map_err(|refused| cannot_lock(dir, &refused))
+}
+
+/// Locks a directory of this machine for this process alone, without changing it. Returns `None` if
+/// it has no lock file, which every server creates.
+///
+/// # Errors
+/// One line that states why it cannot be locked.
+pub(crate) fn lock_unchanged(dir: &Path, root: &RootDir) -> Result<Option<DirectoryLock>, String> {
+    let lock = DirectoryLock::acquire_existing(&dir.join(root.lock_file().as_str()));
+    lock.map_err(|refused| cannot_lock(dir, &refused))
+}
+
+fn cannot_lock(dir: &Path, refused: &LockError) -> String {
     let shown = dir.display();
-    DirectoryLock::acquire(&dir.join(root.lock_file().as_str()), false).map_err(|refused| match refused {
+    match refused {
         LockError::InUse => format!("the directory {shown} is in use by another grampus; stop it first"),
         LockError::Io(error) => format!("cannot lock the directory {shown}: {error}"),
-    })
+    }
 }
 
 /// The storage tiers of the options over the root directory `home`; `None` if there are none.

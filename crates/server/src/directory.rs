@@ -14,7 +14,7 @@ use layout::ownership::Owner;
 use os::Runtimes;
 
 use crate::arguments::{PlaceArguments, ServerArguments};
-use crate::data::{lock_alone, open_files};
+use crate::data::{lock_alone, lock_unchanged, open_files};
 use crate::lock::DirectoryLock;
 use crate::standalone::load_config;
 
@@ -119,6 +119,12 @@ impl Directory {
     /// Locks a local directory, so that no server of Grampus uses it. HDFS has no such lock.
     pub fn lock(&self) -> Result<Option<DirectoryLock>, Failure> {
         self.local().map(|dir| lock_alone(dir, &self.root)).transpose().map_err(Failure::Refused)
+    }
+
+    /// The same for a command that changes nothing: a missing lock file is not created.
+    pub fn lock_unchanged(&self) -> Result<Option<DirectoryLock>, Failure> {
+        let lock = self.local().map(|dir| lock_unchanged(dir, &self.root)).transpose();
+        lock.map(Option::flatten).map_err(Failure::Refused)
     }
 
     /// Which program owns it.

@@ -32,6 +32,23 @@ impl DirectoryLock {
     pub fn acquire(path: &Path, is_shared: bool) -> Result<DirectoryLock, LockError> {
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(LockError::Io)?;
+        DirectoryLock::lock(file, path, is_shared)
+    }
+
+    /// Locks the file `path`, but does not create it. `None` if it does not exist: no server has
+    /// locked it. The directory may be read-only.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn acquire_existing(path: &Path) -> Result<Option<DirectoryLock>, LockError> {
+        match File::open(path) {
+            Ok(file) => DirectoryLock::lock(file, path, false).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LockError::Io(error)),
+        }
+    }
+
+    fn lock(file: File, path: &Path, is_shared: bool) -> Result<DirectoryLock, LockError> {
         let operation = match is_shared {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,

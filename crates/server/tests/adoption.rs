@@ -69,6 +69,8 @@ fn a_directory_is_checked_adopted_served_and_released() {
     let json = adopt(&data, &["--check", "--json", disable[0], disable[1]], 0);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["adoptable"], true);
+    let checked = command("fsck", &data, &[], 0);
+    assert!(checked.contains("Status: OK"), "{checked}");
     assert!(tree(&data) == before, "a check changes nothing");
 
     adopt(&data, &disable, 0);
@@ -92,9 +94,13 @@ fn a_directory_is_checked_adopted_served_and_released() {
         "tmob is disabled"
     );
     shell(&server, "put 'tfile', 'new', 'f:q', 'by grampus'; put 'ns1:t1', 'new', 'cf1:q', 'too'");
-    let running = command("release", &data, &["--to", "2.5"], REFUSED);
-    assert!(running.contains("in use by another grampus"), "{running}");
+    for (name, arguments) in [("release", &["--to", "2.5"][..]), ("fsck", &[])] {
+        let running = command(name, &data, arguments, REFUSED);
+        assert!(running.contains("in use by another grampus"), "{name}: {running}");
+    }
     server.kill();
+    let checked = command("fsck", &data, &["--quick"], 0);
+    assert!(checked.contains("Status: OK"), "{checked}");
     let shown = adopt(&data, &["--undo"], REFUSED);
     assert!(shown.contains("grampus release"), "{shown}");
     let released = command("release", &data, &["--to", "2.5"], 0);

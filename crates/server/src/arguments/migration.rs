@@ -60,8 +60,8 @@ pub struct ReleaseArguments {
 
 /// Options of `fsck`.
 ///
-/// Exit status: 0 nothing is wrong; 1 failure; 2 usage error; 3 the directory cannot be checked; 4
-/// something is wrong.
+/// Exit status: 0 nothing is wrong; 1 failure; 2 usage error; 3 the directory cannot be checked or
+/// is in use; 4 something is wrong.
 #[derive(Debug, Args)]
 pub struct FsckArguments {
     /// Root directory of Grampus or HBase: a local directory, or hdfs://HOST:PORT/PATH

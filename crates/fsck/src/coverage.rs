@@ -2,11 +2,11 @@
 
 use base::text::to_string_binary;
 use cell::EndKey;
+use cell::range::{self, KeyRange};
 use cell::region::RegionInfo;
 
 /// Sorts the regions, and returns the holes and overlaps.
 pub(crate) fn problems(regions: &mut [RegionInfo]) -> Vec<String> {
-    let mut found = Vec::new();
     regions.sort_by(|one, other| {
         let by_end = || EndKey(&one.end_key).cmp(&EndKey(&other.end_key));
         one.start_key.cmp(&other.start_key).then_with(by_end)
@@ -14,9 +14,8 @@ pub(crate) fn problems(regions: &mut [RegionInfo]) -> Vec<String> {
     let Some(first) = regions.first() else {
         return vec!["it has no region in hbase:meta".to_owned()];
     };
-    if !first.start_key.is_empty() {
-        found.push(format!("no region has the rows before {}", to_string_binary(&first.start_key)));
-    }
+    let ranges: Vec<KeyRange> = regions.iter().map(RegionInfo::range).collect();
+    let mut found: Vec<String> = range::holes(&ranges).iter().map(hole).collect();
     // The region that reaches furthest so far.
     let mut furthest = first;
     for next in &regions[1..] {
@@ -24,18 +23,22 @@ pub(crate) fn problems(regions: &mut [RegionInfo]) -> Vec<String> {
         if end.is_after(&next.start_key) {
             let (one, other) = (furthest.encoded_name(), next.encoded_name());
             found.push(format!("regions {one} and {other} overlap"));
-        } else if furthest.end_key != next.start_key {
-            let (from, to) = (to_string_binary(&furthest.end_key), to_string_binary(&next.start_key));
-            found.push(format!("no region has the rows from {from} to before {to}"));
         }
         if EndKey(&next.end_key) > end {
             furthest = next;
         }
     }
-    if !furthest.end_key.is_empty() {
-        found.push(format!("no region has the rows from {}", to_string_binary(&furthest.end_key)));
-    }
     found
+}
+
+fn hole(rows: &KeyRange) -> String {
+    let (start, end) = (to_string_binary(&rows.start), to_string_binary(&rows.end));
+    match (rows.start.is_empty(), rows.end.is_empty()) {
+        (true, true) => "no region has any rows".into(),
+        (true, false) => format!("no region has the rows before {end}"),
+        (false, true) => format!("no region has the rows from {start}"),
+        (false, false) => format!("no region has the rows from {start} to before {end}"),
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use wire::meta::region_row;
 
 use crate::catalog::{log_dirs, rows};
 use crate::scratch::{copy_tree, list, walk};
-use crate::{Result, file_lists};
+use crate::{Result, file_lists, offline};
 
 /// The family of the location of `hbase:meta`.
 const INFO: &[u8] = b"info";
@@ -29,8 +29,6 @@ const INFO: &[u8] = b"info";
 const MESSAGE: &[u8] = b"d";
 /// The directory of a region with logs of dead masters.
 const RECOVERED_LOGS: &str = "recovered.wals";
-/// The host of the master under whose name the region is opened.
-const HOST: &str = "grampus-offline";
 
 /// The rows of switches: the names of HBase 2.6 and ours.
 const SWITCHES: [(&[u8], &[u8]); 4] = [
@@ -94,7 +92,7 @@ pub(crate) async fn open(
     root: &RootDir,
     logs: &[FilePath],
 ) -> Result<MasterStore> {
-    let name = ServerName { host: HOST.into(), port: 1, start_code: env.clock.now_ms() };
+    let name = offline::new_name(env, &**fs, &root.master_data()).await?;
     // If the log fails, the next write returns the error.
     let on_fatal = Arc::new(|_: &wal::Error| ());
     Ok(MasterStore::open(env, fs, root, &name, logs, OnDamage::Refuse, on_fatal).await?)

@@ -27,7 +27,7 @@ const FLUSH_BYTES: u64 = 64 << 20;
 
 /// A name that no earlier run had: one that was killed has left its logs, and the clock may not
 /// have advanced since.
-async fn new_name(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<ServerName> {
+pub(crate) async fn new_name(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<ServerName> {
     let dirs = list(fs, &root.wals_dir()).await?;
     let names = dirs.iter().filter_map(|dir| ServerName::parse(dir.name.trim_end_matches("-splitting")));
     let last = names.filter(|name| name.host == HOST).map(|name| name.start_code).max();

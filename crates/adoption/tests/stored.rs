@@ -15,8 +15,8 @@ use cell::query::{CellSelection, Scan};
 use cell::schema::TableName;
 use engine::scanner::BlockLoader;
 use engine::stored::StoredRegions;
-use fs::{FilePath, FileSystem};
 use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
 
 fn reader(fs: &MemoryFs) -> StoredRegions {
     StoredRegions {
@@ -66,7 +66,8 @@ async fn store_files_of_hbase_are_read_in_place() {
 #[tokio::test(start_paused = true)]
 async fn an_unsupported_file_is_reported_without_further_attempts() {
     let fs = support::image("rootdir-clean").await;
-    let is_store_file = |path: &str| path.contains("/data/ns1/t1/") && path.rsplit('/').next().unwrap().len() == 32;
+    let is_store_file =
+        |path: &str| path.contains("data/ns1/t1/") && path.rsplit('/').next().unwrap().len() == 32;
     let tree = support::tree(&fs).await;
     let (path, content) = tree
         .into_iter()

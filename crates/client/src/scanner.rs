@@ -251,7 +251,9 @@ impl Scanner {
         }
         if !partial {
             self.end_row();
-        } else if self.in_parts && let Some(last) = self.partial.last() {
+        } else if self.in_parts
+            && let Some(last) = self.partial.last()
+        {
             self.last_returned = Some(last.clone());
             let part = std::mem::take(&mut self.partial);
             self.push_row(part);

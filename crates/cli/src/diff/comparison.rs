@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn an_error_names_its_side() {
         let broken = Known { fails: true, ..cells("a/p/1=x") };
-        let failed = compare(cells("a/p/1=x b/p/1=x"), broken, Retained::NOTHING, |_| {}).now_or_never().unwrap();
+        let failed =
+            compare(cells("a/p/1=x b/p/1=x"), broken, Retained::NOTHING, |_| {}).now_or_never().unwrap();
         assert_eq!(failed.unwrap_err().0, 1);
     }
 
@@ -334,7 +335,9 @@ mod tests {
     fn all_rows_are_reported() {
         let text: String = (0..2500).map(|row| format!("{row:04}/p/1=x ")).collect();
         let reported = Counter::new(0);
-        let found = compare(cells(&text), cells(&text), Retained::NOTHING, |rows| reported.set(reported.get() + rows));
+        let found = compare(cells(&text), cells(&text), Retained::NOTHING, |rows| {
+            reported.set(reported.get() + rows)
+        });
         assert_eq!(found.now_or_never().unwrap().unwrap().rows, 2500);
         assert_eq!(reported.get(), 2500);
     }

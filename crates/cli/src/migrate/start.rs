@@ -260,7 +260,10 @@ mod tests {
         all.config.replicate_all = Some(true);
         let key = "a,b:2181:/hbase";
         for (other, reason) in [
-            (peer("a,b:2181:/other", &["t", "n:u"], true), "the cluster key a:2181,b:2181:/other instead of a:2181"),
+            (
+                peer("a,b:2181:/other", &["t", "n:u"], true),
+                "the cluster key a:2181,b:2181:/other instead of a:2181",
+            ),
             (peer(key, &["t"], true), "the tables t instead of n:u, t:"),
             (peer(key, &["t", "n:u", "x"], true), "the tables n:u, t, x instead of n:u, t:"),
             (part, "the tables n:u, t (families f) instead of n:u, t:"),

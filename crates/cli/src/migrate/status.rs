@@ -58,7 +58,8 @@ async fn sample(clusters: &Clusters, peer: &str) -> Result<Sample, String> {
     let admin = clusters.source.admin();
     let peers = admin.list_peers().await.map_err(|error| clusters.at_source(&error))?;
     let own = peers.iter().find(|description| description.id == peer);
-    let own = own.ok_or_else(|| format!("HBase has no peer {peer}, so it collects no edits: {ABORT_FIRST}"))?;
+    let own =
+        own.ok_or_else(|| format!("HBase has no peer {peer}, so it collects no edits: {ABORT_FIRST}"))?;
     let status = admin.cluster_status().await.map_err(|error| clusters.at_source(&error))?;
     let servers = lag::of_servers(&status.servers, peer);
     Ok(Sample { is_enabled: own.state.state() == State::Enabled, servers })

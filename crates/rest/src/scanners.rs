@@ -63,8 +63,8 @@ impl Scanners {
         }
     }
 
-    /// Adds a scanner, instead of the least recently used one of a client that has too many. Returns
-    /// whether it was added: there may be too many in total.
+    /// Adds a scanner, instead of the least recently used one of a client that has too many.
+    /// Returns whether it was added: there may be too many in total.
     fn add(&self, id: String, owner: IpAddr, scanner: RowScanner, now: Duration) -> bool {
         self.remove_expired(now);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

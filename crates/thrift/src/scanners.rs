@@ -55,8 +55,8 @@ impl Scanners {
         }
     }
 
-    /// Adds a scanner, instead of the least recently used one of a client that has too many. Returns
-    /// its id, or `None` if there are too many in total.
+    /// Adds a scanner, instead of the least recently used one of a client that has too many.
+    /// Returns its id, or `None` if there are too many in total.
     pub(crate) fn add(&self, owner: IpAddr, scan: OpenScan, env: &Env) -> Option<i32> {
         let now = env.clock.monotonic();
         self.remove_expired(now);
@@ -82,8 +82,8 @@ impl Scanners {
         Some(id)
     }
 
-    /// The scanner with this id, if it belongs to the client and has not expired. It does not expire
-    /// while the caller uses it. [`end_use`](Self::end_use) must follow.
+    /// The scanner with this id, if it belongs to the client and has not expired. It does not
+    /// expire while the caller uses it. [`end_use`](Self::end_use) must follow.
     pub(crate) fn find(&self, id: i32, owner: IpAddr, now: Duration) -> Option<SharedScan> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = open.get_mut(&id).filter(|entry| entry.owner == owner && !self.is_expired(entry, now))?;

@@ -262,6 +262,10 @@ impl Gateway {
         let cells_max = cells_max.and_then(|max| u64::try_from(max).ok()).filter(|max| *max > 0);
         let scanner = self.scanners.find(id, self.env.clock.monotonic()).ok_or_else(Failure::not_found)?;
         let mut scanner = scanner.lock().await;
+        // A request that this one waited for may have failed and removed the scanner.
+        if self.scanners.find(id, self.env.clock.monotonic()).is_none() {
+            return Err(Failure::not_found());
+        }
         let reply = match media {
             Media::Octets => self.next_value(&mut scanner, id).await,
             _ => self.next_cells(&mut scanner, id, media, (rows_max, cells_max)).await,

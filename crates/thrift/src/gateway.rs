@@ -153,6 +153,10 @@ impl Gateway {
             return Ok(None);
         };
         let mut scan = scan.lock().await;
+        // A call that this one waited for may have failed and removed the scanner.
+        if self.scanners.find(id, call.peer, self.env.clock.monotonic()).is_none() {
+            return Ok(None);
+        }
         let rows = scan.next(call, row_count(rows_max), self.options.response_bytes_max).await;
         self.scanners.end_use(id, self.env.clock.monotonic());
         if matches!(rows, Err(ScanFailure::Client(_))) {

@@ -300,7 +300,7 @@ impl Checker<'_> {
 
     fn add_read(&mut self, store: &Store, path: &FilePath, read: ReadFile) {
         read.problems.into_iter().for_each(|what| self.add(Place::Table(store.0.clone()), what));
-        for file in read.mob_files {
+        for file in read.mob_files.into_files() {
             self.mob_files.entry((store.clone(), file)).or_insert_with(|| path.clone());
         }
     }

@@ -53,7 +53,7 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
         Err(reason) => {
             let restored = writes::make_writable(&clusters, &mut record).await;
             restored.map_err(|error| format!("{reason}. {error}"))?;
-            return Err(format!("{reason}. The tables of HBase are writable again, and have all edits"));
+            return Err(format!("{reason}. The tables of HBase are as before the switch, and have all edits"));
         }
     };
     record_switched(&mut record, || println!("{}", switched(&clusters.to)))?;

@@ -179,8 +179,8 @@ pub struct SwitchArguments {
     /// Do not begin if HBase needs longer to send the edits that it has now
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) max_lag: u32,
-    /// Time, once the tables are disabled, for sending the last edits to Grampus. If it is exceeded,
-    /// the tables of HBase become writable again
+    /// Time, once the tables are disabled, for sending the last edits to Grampus. If it is
+    /// exceeded, the tables of HBase become writable again
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) timeout: u32,
 }

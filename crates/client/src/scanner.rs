@@ -100,9 +100,9 @@ impl Scanner {
         }
     }
 
-    /// Returns the parts of a large row as the servers send them, so that the memory does not depend
-    /// on the size of the row. A part has about [`scan_bytes_max`](crate::ClientOptions) bytes, or
-    /// one larger cell.
+    /// Returns the parts of a large row as the servers send them, so that the memory does not
+    /// depend on the size of the row. A part has about
+    /// [`scan_bytes_max`](crate::ClientOptions) bytes, or one larger cell.
     pub fn in_parts(self) -> Scanner {
         Scanner { in_parts: true, ..self }
     }

@@ -45,7 +45,8 @@ pub(crate) fn scan_of_all(time_range: TimeRange, raw: bool) -> Scan {
 }
 
 impl TablePair {
-    /// Compares the cells that `scan` selects, several ranges at the same time, with a progress bar.
+    /// Compares the cells that `scan` selects, several ranges at the same time. Shows a progress
+    /// bar.
     ///
     /// # Errors
     /// The failure of a side, with its name.

@@ -53,7 +53,9 @@ pub(super) async fn switch(env: &Env, arguments: &SwitchArguments) -> Result<(),
         Err(reason) => {
             let restored = writes::make_writable(&clusters, &mut record).await;
             restored.map_err(|error| format!("{reason}. {error}"))?;
-            return Err(format!("{reason}. The tables of HBase are as before the switch, and have all edits"));
+            return Err(format!(
+                "{reason}. The tables of HBase are as before the switch, and have all edits"
+            ));
         }
     };
     record_switched(&mut record, || println!("{}", switched(&clusters.to)))?;
@@ -169,7 +171,8 @@ async fn describe(clusters: &Clusters, record: &Record) -> Result<Vec<TableDescr
     try_join_all(described).await.map_err(|error| clusters.at_source(&error))
 }
 
-/// Waits until Grampus has all edits that HBase's logs have now. `limit` includes all calls to HBase.
+/// Waits until Grampus has all edits that HBase's logs have now. `limit` includes all calls to
+/// HBase.
 async fn drain(env: &Env, clusters: &Clusters, peer: &str, limit: Duration) -> Result<(), String> {
     let sent = env.timeout(limit, all_sent(env, clusters, peer)).await;
     sent.unwrap_or_else(|| Err(format!("HBase has not sent all its edits within {} s", limit.as_secs())))

@@ -13,8 +13,8 @@ use crate::diff::comparison::Retained;
 use crate::diff::table_pair::{self, Side, TablePair};
 use crate::shell::text::binary;
 
-/// Bytes of the keys of differing rows of a table. If there are more, no row is compared again. Each
-/// range that is being compared retains as many.
+/// Bytes of the keys of differing rows of a table. If there are more, no row is compared again.
+/// Each range that is being compared retains as many.
 const ROW_BYTES: usize = 4 << 20;
 /// Number of differing rows that are printed for each table.
 const ROWS_SHOWN: usize = 10;

@@ -22,9 +22,10 @@ pub fn build(arguments: &[String]) -> Result<(), String> {
     let architecture = host.split('-').next().unwrap_or_default();
     let target = format!("{architecture}-unknown-linux-musl");
     step("the standard library for musl", &["rustup", "target", "add", &target])?;
+    // For C code. The linker stays that of the host: with musl-gcc as linker, which does not know
+    // `-static-pie`, the binary needs a loader and crashes.
     let compiler = format!("CC_{}", target.replace('-', "_"));
-    let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
-    let environment = [(compiler.as_str(), "musl-gcc"), (linker.as_str(), "musl-gcc")];
+    let environment = [(compiler.as_str(), "musl-gcc")];
     let mut options = vec!["build", "--locked", "--target", &target];
     if !is_debug {
         options.push("--release");

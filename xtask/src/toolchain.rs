@@ -43,7 +43,7 @@ pub const PYTHON: Tool = Tool {
 pub const MUSL: Tool = Tool {
     program: "musl-gcc",
     probe: &["--version"],
-    purpose: "compiles and links static binaries",
+    purpose: "compiles C code for static binaries",
     install: "apt-get install musl-tools",
 };
 

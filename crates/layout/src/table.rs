@@ -136,8 +136,8 @@ impl RootDir {
             file::write(fs, &staged, Bytes::new()).await?;
             fs.sync_dir(&staged.parent()).await?;
         }
-        // The cleaner archives the MOB files that the restored table does not need, but it looks at
-        // the families of the table only.
+        // The cleaner archives the MOB files that the restored table does not need, but only those
+        // in directories of its families.
         self.archive_mob_files_of_other_families(fs, table).await?;
         self.archive_regions(fs, &table.name).await?;
         self.publish_table(fs, &table.name).await

@@ -45,7 +45,8 @@ pub(crate) fn value_len(cell: &Cell<'_>) -> usize {
 
 impl<'a> MobReference<'a> {
     /// Parses a cell that [is a reference](is_reference); `None` if it is malformed. A client that
-    /// sends tags can send such a cell, so the file's name must not leave the directory of MOB files.
+    /// sends tags can send such a cell, so the name of the file must not leave the directory of MOB
+    /// files.
     pub fn parse(cell: &Cell<'a>) -> Option<MobReference<'a>> {
         let (len, file) = cell.value.split_first_chunk::<LENGTH_LEN>()?;
         // Java's int: a negative length is invalid.

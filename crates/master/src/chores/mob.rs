@@ -3,8 +3,8 @@
 //!
 //! Region servers clean the MOB files of their open regions. The files here may be referenced by
 //! any region of the table, so all store files of the table are read. Nothing is archived if one of
-//! them lacks the list of its MOB files, if the directory of a region lacks its `.regioninfo`, or if
-//! the regions change in the meantime.
+//! them lacks the list of its MOB files, if the directory of a region lacks its `.regioninfo`, or
+//! if the regions change in the meantime.
 //!
 //! Source: HBase `MobFileCleanerChore`, `MobFileCleanupUtil`.
 

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "implements the network that all other code gets through Env")]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use base::BoxFuture;
@@ -23,10 +23,22 @@ impl Network for TcpNetwork {
 
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            let stream = TcpStream::connect((host, port)).await?;
+            let stream = match host.eq_ignore_ascii_case("localhost") {
+                true => connect_to_loopback(port).await?,
+                false => TcpStream::connect((host, port)).await?,
+            };
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+}
+
+/// Connects to this machine. A static binary without `/etc/hosts` cannot resolve `localhost`, which
+/// always is a loopback address (RFC 6761, section 6.3).
+async fn connect_to_loopback(port: u16) -> io::Result<TcpStream> {
+    match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
+        Ok(stream) => Ok(stream),
+        Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.map_err(|_| error),
     }
 }
 
@@ -64,4 +76,22 @@ fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::R
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));
     Ok(Incoming { peer, local, open })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn localhost_is_any_loopback_address() {
+        for address in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+            let Ok(listener) = TcpNetwork.listen(SocketAddr::new(address, 0)).await else {
+                assert!(address.is_ipv6(), "only IPv6 may be off");
+                continue;
+            };
+            TcpNetwork.connect("LocalHost", listener.local_addr().port()).await.unwrap();
+        }
+        let error = TcpNetwork.connect("localhost", 1).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
 }

@@ -93,20 +93,11 @@ fn compression(copy: &CopyTo, path: &Path) -> Result<Option<CompressionTypeVaria
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::path::PathBuf;
 
     use super::*;
-    use crate::export::{self, ExportArguments, StoredArguments};
+    use crate::export;
     use crate::statements::{Engine, Outcome, user_message};
-    use crate::tests::engine;
-
-    /// A new directory for a test.
-    fn directory(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("grampus-copy-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        dir
-    }
+    use crate::tests::{csv_export, directory, engine};
 
     async fn run(engine: &Engine, sql: &str) -> Result<(), String> {
         for statement in Engine::parse(sql).unwrap() {
@@ -116,17 +107,6 @@ mod tests {
             }
         }
         Ok(())
-    }
-
-    fn arguments(file: PathBuf) -> ExportArguments {
-        ExportArguments {
-            table: "t".into(),
-            file,
-            format: Some(Format::Csv),
-            options: Vec::new(),
-            parallel: Some(1),
-            stored: StoredArguments::default(),
-        }
     }
 
     /// The lines of a file, decompressed as its name states.
@@ -144,7 +124,7 @@ mod tests {
         let (dir, env) = (directory("compression"), base::testing::env(1));
         for name in ["a.csv.gz", "b.csv.zst", "c.csv"] {
             let file = dir.join(name);
-            assert_eq!(export::run(&arguments(file.clone()), &engine, &env).await, Ok(300), "{name}");
+            assert_eq!(export::run(&csv_export(file.clone()), &engine, &env).await, Ok(300), "{name}");
             assert_eq!(lines(&file), 301, "{name}");
         }
         for (name, format) in [("d.csv.gz", "CSV"), ("e.json.zstd", "JSON")] {
@@ -179,7 +159,7 @@ mod tests {
     async fn a_name_without_an_extension_is_one_file() {
         let (engine, _) = engine().await;
         let (dir, env) = (directory("extension"), base::testing::env(1));
-        assert_eq!(export::run(&arguments(dir.join("exported")), &engine, &env).await, Ok(300));
+        assert_eq!(export::run(&csv_export(dir.join("exported")), &engine, &env).await, Ok(300));
         assert_eq!(lines(&dir.join("exported")), 301);
         run(&engine, &format!("COPY t TO '{}/copied' STORED AS CSV", dir.display())).await.unwrap();
         assert_eq!(lines(&dir.join("copied")), 301);

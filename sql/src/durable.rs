@@ -190,32 +190,13 @@ mod tests {
     use datafusion::execution::object_store::ObjectStoreUrl;
 
     use super::*;
-    use crate::export::{self, ExportArguments, StoredArguments};
-    use crate::import::files::Format;
+    use crate::export::{self, ExportArguments};
     use crate::statements::Engine;
-    use crate::tests::engine;
-
-    fn directory(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("grampus-durable-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        dir
-    }
+    use crate::tests::{csv_export, directory, engine};
 
     fn replace_files(engine: &Engine, files: DurableFiles) {
         let local = ObjectStoreUrl::local_filesystem();
         engine.context.runtime_env().register_object_store(local.as_ref(), Arc::new(files));
-    }
-
-    fn arguments(file: PathBuf) -> ExportArguments {
-        ExportArguments {
-            table: "t".into(),
-            file,
-            format: Some(Format::Csv),
-            options: Vec::new(),
-            parallel: Some(1),
-            stored: StoredArguments::default(),
-        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -239,7 +220,7 @@ mod tests {
         replace_files(&engine, DurableFiles::with_sync(Arc::new(record)));
         let file = dir.join("new/all.csv");
         let env = base::testing::env(1);
-        assert_eq!(export::run(&arguments(file.clone()), &engine, &env).await, Ok(300));
+        assert_eq!(export::run(&csv_export(file.clone()), &engine, &env).await, Ok(300));
         assert_eq!(*synced.lock().unwrap(), [file, dir.join("new"), dir.clone()]);
         std::fs::remove_dir_all(&dir).unwrap();
     }
@@ -256,20 +237,20 @@ mod tests {
             }
         };
         replace_files(&engine, DurableFiles::with_sync(Arc::new(fails_at("all.csv"))));
-        let error = export::run(&arguments(dir.join("all.csv")), &engine, &env).await.unwrap_err();
+        let error = export::run(&csv_export(dir.join("all.csv")), &engine, &env).await.unwrap_err();
         assert!(error.starts_with("cannot finish"), "{error}");
         replace_files(&engine, DurableFiles::with_sync(Arc::new(fails_at("all.parquet"))));
-        let parquet = ExportArguments { format: None, ..arguments(dir.join("all.parquet")) };
+        let parquet = ExportArguments { format: None, ..csv_export(dir.join("all.parquet")) };
         let error = export::run(&parquet, &engine, &env).await.unwrap_err();
         assert!(error.contains("cannot sync") && error.contains("the disk is broken"), "{error}");
         replace_files(&engine, DurableFiles::with_sync(Arc::new(fails_at("part-00002.csv"))));
         let parts = dir.join("parts/");
-        let error = export::run(&arguments(parts.clone()), &engine, &env).await.unwrap_err();
+        let error = export::run(&csv_export(parts.clone()), &engine, &env).await.unwrap_err();
         assert!(error.contains("resumes the export"), "{error}");
         let manifest = std::fs::read_to_string(parts.join(export::manifest::FILE_NAME)).unwrap();
         assert!(manifest.contains("done 1 ") && !manifest.contains("done 2 "), "{manifest}");
         replace_files(&engine, DurableFiles::new());
-        assert_eq!(export::run(&arguments(parts), &engine, &env).await, Ok(300));
+        assert_eq!(export::run(&csv_export(parts), &engine, &env).await, Ok(300));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -2,6 +2,7 @@
 //! and plans show what is pushed down.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,9 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaPr
 use datafusion::datasource::MemTable;
 
 use crate::catalog::Catalog;
+use crate::export::{ExportArguments, StoredArguments};
 use crate::fake_cluster::{Cells, FakeCluster, Shared};
+use crate::import::files::Format;
 use crate::session::{self, Sender};
 use crate::statements::{Engine, Outcome, user_message};
 
@@ -98,6 +101,26 @@ fn in_memory(records: &[Record]) -> MemTable {
         ],
     );
     MemTable::try_new(schema, vec![vec![batch.unwrap()]]).unwrap()
+}
+
+/// A new directory for the files of a test.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("grampus-sql-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// An export of the table `t` as CSV, one part at a time.
+pub(crate) fn csv_export(file: PathBuf) -> ExportArguments {
+    ExportArguments {
+        table: "t".into(),
+        file,
+        format: Some(Format::Csv),
+        options: Vec::new(),
+        parallel: Some(1),
+        stored: StoredArguments::default(),
+    }
 }
 
 /// An engine over the records in four regions, with the same rows in memory as `memory.public.t`.

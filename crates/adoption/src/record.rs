@@ -39,7 +39,20 @@ pub fn kept_master_data(root: &RootDir) -> FilePath {
 
 /// Where the take-over keeps a directory that it removed.
 pub fn kept(root: &RootDir, relative: &str) -> FilePath {
-    dir(root).join("removed").join(relative)
+    kept_dir(root).join(relative)
+}
+
+fn kept_dir(root: &RootDir) -> FilePath {
+    dir(root).join("removed")
+}
+
+/// Removes the directory of what the take-over removed, durably.
+///
+/// # Errors
+/// File system errors.
+pub(crate) async fn remove_kept(fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
+    fs.delete(&kept_dir(root)).await?;
+    Ok(fs.sync_dir(&dir(root)).await?)
 }
 
 impl AdoptionRecord {

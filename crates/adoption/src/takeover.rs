@@ -58,7 +58,7 @@ pub async fn adopt(
         Owner::Adopting => match AdoptionRecord::read(&**fs, root).await? {
             Some(record) => record,
             None => {
-                return refused("the record of the adoption is missing; undo it with `grampus adopt --undo`");
+                return refused("an undo was interrupted; complete it with `grampus adopt --undo`");
             }
         },
         owner => return refused(format!("the directory cannot be adopted (owner: {owner:?})")),
@@ -190,7 +190,8 @@ async fn remove_file_lists(fs: &dyn FileSystem, root: &RootDir, record: &Adoptio
 /// written. Errors of the file system; then the call may be repeated.
 pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
     let fs = &**fs;
-    match root.owner(fs).await? {
+    let owner = root.owner(fs).await?;
+    match owner {
         Owner::Grampus | Owner::Adopting => {}
         Owner::Released => return Ok(root.open_to_hbase(fs).await?),
         Owner::HBase => return refused("the directory is not adopted: there is nothing to undo"),
@@ -198,6 +199,10 @@ pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
         Owner::Nothing => return refused("this is not a root directory"),
     }
     let Some(record) = AdoptionRecord::read(fs, root).await? else {
+        // An undo that removes the record has restored everything else.
+        if owner == Owner::Adopting && list(fs, &crate::record::dir(root)).await?.is_empty() {
+            return open_to_hbase(fs, root).await;
+        }
         return refused("the directory was not adopted from HBase; use `grampus release`");
     };
     if fs.stat(&root.log_record().parent()).await?.is_some() {
@@ -216,6 +221,12 @@ pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
         let from = root.wals_dir().join(&format!("{name}{SPLITTING}"));
         root.move_path(fs, &from, &root.wals_dir().join(name)).await?;
     }
+    // The record goes last: without it, the undo could not be repeated.
+    crate::record::remove_kept(fs, root).await?;
+    open_to_hbase(fs, root).await
+}
+
+async fn open_to_hbase(fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
     root.remove_entry(fs, ADOPTION_DIR).await?;
     Ok(root.open_to_hbase(fs).await?)
 }

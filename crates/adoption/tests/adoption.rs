@@ -14,7 +14,7 @@ use cell::schema::TableName;
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
-use layout::ownership::Owner;
+use layout::ownership::{ADOPTION_DIR, Owner};
 use layout::{BulkLoadRecord, LoadedFile};
 
 use support::{cells, cells_of, expected_cells, fill, image, request, root, tree, unpack, unsupported_image};
@@ -146,6 +146,36 @@ async fn an_undo_leaves_no_trace() {
         undo(&shared(&fs), &root()).await.unwrap();
         assert_same_tree(name, &fs, name).await;
     }
+}
+
+/// A process that is killed while it removes a directory can leave an empty one.
+#[tokio::test]
+async fn an_undo_that_was_killed_while_it_removed_its_record_can_be_repeated() {
+    let (env, fs) = (env(), image("rootdir-live").await);
+    adopted(&env, &shared(&fs)).await;
+    let adoption_dir = FilePath::root().join(ADOPTION_DIR);
+    let record = fs.contents(&adoption_dir.join("record")).unwrap();
+    undo(&shared(&fs), &root()).await.unwrap();
+    root().fence_from_hbase(&fs).await.unwrap();
+    fs.make_dirs(&adoption_dir).await.unwrap();
+    assert_eq!(owner(&fs).await, Owner::Adopting);
+    let inspection = inspected(&env, &shared(&fs)).await;
+    let refused = adopt(&env, &shared(&fs), &root(), &inspection, &NoProgress).await;
+    assert!(
+        matches!(&refused, Err(Error::Refused(reason)) if reason.contains("adopt --undo")),
+        "{refused:?}"
+    );
+    undo(&shared(&fs), &root()).await.unwrap();
+    assert_same_tree("rootdir-live", &fs, "completed").await;
+
+    // Something that was kept is still there: the record was not removed by an undo.
+    adopted(&env, &shared(&fs)).await;
+    fs.delete(&adoption_dir.join("record")).await.unwrap();
+    root().remove_entry(&fs, layout::identity::MARKER).await.unwrap();
+    assert!(undo(&shared(&fs), &root()).await.is_err());
+    fs.put(&adoption_dir.join("record"), record);
+    undo(&shared(&fs), &root()).await.unwrap();
+    assert_same_tree("rootdir-live", &fs, "with its record").await;
 }
 
 #[tokio::test]

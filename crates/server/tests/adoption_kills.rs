@@ -149,8 +149,8 @@ fn killed_adoptions_and_releases_are_repeated_without_loss() {
         kills += disturb(&adopt, adoption_time);
         adopt.complete(ADOPTED);
         kills += disturb(&undo, adoption_time);
-        // After a killed undo, the undo and the adoption can both be completed.
-        if round % 2 == 0 {
+        // After a killed undo, the adoption can be completed too, unless the undo had almost ended.
+        if round % 2 == 0 || !adopt.command().output().unwrap().status.success() {
             undo.complete(UNDONE);
         }
         adopt.complete(ADOPTED);

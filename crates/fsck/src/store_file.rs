@@ -224,7 +224,7 @@ mod tests {
     async fn many_faults_of_one_kind_are_one_problem() {
         let (fs, path) = file(b"\0").await;
         let malformed = format!("{path}: 100 cells have malformed MOB references, the first at row row000");
-        assert_eq!(read_all(&fs, &path).await.problems, [malformed.clone()]);
+        assert_eq!(read_all(&fs, &path).await.problems, std::slice::from_ref(&malformed));
         let file = fs.open(&path).await.unwrap();
         let mut bytes = file.read_at(0, usize::try_from(file.len()).unwrap()).await.unwrap().to_vec();
         let at = bytes.windows(ENTRY_COUNT.len()).rposition(|window| window == ENTRY_COUNT).unwrap();

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn parents_of_new_directories_are_synced() {
         let dir = directory("parents");
-        assert_eq!(directories_of(&dir.join("a.csv")), [dir.clone()]);
+        assert_eq!(directories_of(&dir.join("a.csv")), std::slice::from_ref(&dir));
         assert_eq!(
             directories_of(&dir.join("new/b/a.csv")),
             [dir.join("new/b"), dir.join("new"), dir.clone()]

@@ -199,11 +199,7 @@ pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
         Owner::Nothing => return refused("this is not a root directory"),
     }
     let Some(record) = AdoptionRecord::read(fs, root).await? else {
-        // An undo that removes the record has restored everything else.
-        if owner == Owner::Adopting && list(fs, &crate::record::dir(root)).await?.is_empty() {
-            return open_to_hbase(fs, root).await;
-        }
-        return refused("the directory was not adopted from HBase; use `grampus release`");
+        return undo_without_record(fs, root, owner).await;
     };
     if fs.stat(&root.log_record().parent()).await?.is_some() {
         return refused(
@@ -223,6 +219,19 @@ pub async fn undo(fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<()> {
     }
     // The record goes last: without it, the undo could not be repeated.
     crate::record::remove_kept(fs, root).await?;
+    open_to_hbase(fs, root).await
+}
+
+/// Completes an undo that was interrupted after it removed the record. It had restored everything.
+async fn undo_without_record(fs: &dyn FileSystem, root: &RootDir, owner: Owner) -> Result<()> {
+    if owner == Owner::Grampus {
+        return refused("the directory was not adopted from HBase; use `grampus release`");
+    }
+    if !list(fs, &crate::record::dir(root)).await?.is_empty() {
+        return refused(format!(
+            "the record of the adoption is missing, but not the files that it describes: restore {ADOPTION_DIR}/record"
+        ));
+    }
     open_to_hbase(fs, root).await
 }
 

@@ -172,7 +172,8 @@ async fn an_undo_that_was_killed_while_it_removed_its_record_can_be_repeated() {
     adopted(&env, &shared(&fs)).await;
     fs.delete(&adoption_dir.join("record")).await.unwrap();
     root().remove_entry(&fs, layout::identity::MARKER).await.unwrap();
-    assert!(undo(&shared(&fs), &root()).await.is_err());
+    let refused = undo(&shared(&fs), &root()).await.unwrap_err().to_string();
+    assert!(refused.contains("restore grampus.adoption/record"), "{refused}");
     fs.put(&adoption_dir.join("record"), record);
     undo(&shared(&fs), &root()).await.unwrap();
     assert_same_tree("rootdir-live", &fs, "with its record").await;

@@ -78,15 +78,9 @@ forms! {
     millis_off_or_auto: Option<u64> = "milliseconds, with or without a unit (`10 s`), or `auto`; -1: none",
         |text| optional(text, AUTO, |text| off_as_max(text, millis_in));
     seconds: u64 = "seconds from 1 to a day, such as `10`, or with a unit: `500 ms` (at least 100), `1 min`",
-        |text| {
-            let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
-            plain.or_else(|| millis_in(text)).filter(|millis| PERIOD_MS.contains(millis))
-        };
+        |text| seconds_in(text).filter(|millis| PERIOD_MS.contains(millis));
     chore_seconds: u64 = "seconds, at least 1, such as `3600`, or with a unit: `1 h`, `7 d`",
-        |text| {
-            let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
-            plain.or_else(|| millis_in(text)).filter(|millis| *millis >= 1000)
-        };
+        |text| seconds_in(text).filter(|millis| *millis >= 1000);
     hour_or_off: Option<u8> = "an hour from 0 to 23; -1: none",
         |text| optional(text, OFF, |text| text.parse().ok().filter(|hour| *hour < 24));
     count: u32 = "a whole number, at least 1", count_in;
@@ -203,6 +197,12 @@ fn millis_in(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.checked_mul(factor)
+}
+
+/// Milliseconds of a number of seconds, or of a number with a unit.
+fn seconds_in(text: &str) -> Option<u64> {
+    let plain = text.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
+    plain.or_else(|| millis_in(text))
 }
 
 fn count_in(text: &str) -> Option<u32> {

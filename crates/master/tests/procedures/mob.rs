@@ -11,11 +11,11 @@ use fs::memory::MemoryFs;
 use proto::exception::class;
 use wire::service::MasterService;
 
-use crate::alter::{disable, name};
+use crate::alter::{disable, enable, name};
 use crate::cluster::Cluster;
-use crate::run;
 use crate::snapshots::{cloned, restore, take};
 use crate::splits::{infos, run_janitor, split};
+use crate::{ProcedureState, power_loss_at_every_call, run};
 
 /// Longer than the period of the cluster's MOB cleaner and the minimum age of an unneeded file.
 const CLEANER_PERIOD: Duration = Duration::from_secs(700);
@@ -80,28 +80,53 @@ fn files_of_a_split_region_are_archived_only_if_every_region_is_known() {
     });
 }
 
+/// A disabled table with a MOB file in the family `g`, which the snapshot `s` does not have.
+async fn disabled_with_added_family(cluster: &Cluster) {
+    create(cluster, &["f"]).await;
+    cluster.wait(take(cluster, "s", &name()).await.unwrap()).await.unwrap();
+    let request = proto::AddColumnRequest {
+        table_name: (&name()).into(),
+        column_families: (&table_with(&["g"]).families[&b"g"[..]]).into(),
+        ..proto::AddColumnRequest::default()
+    };
+    cluster.wait(cluster.master.add_column(request).await.unwrap().proc_id).await.unwrap();
+    cluster.put(&name(), "a", "g", LARGE).await;
+    flush(cluster).await;
+    assert_eq!(mob_files(cluster, &name(), "g").await.len(), 1);
+    disable(cluster).await;
+}
+
 #[test]
 fn a_restore_archives_the_mob_files_of_families_that_the_snapshot_lacks() {
     run(async {
         let cluster = Cluster::start(&env(2), Arc::new(MemoryFs::new())).await.unwrap();
-        create(&cluster, &["f"]).await;
-        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
-        let request = proto::AddColumnRequest {
-            table_name: (&name()).into(),
-            column_families: (&table_with(&["g"]).families[&b"g"[..]]).into(),
-            ..proto::AddColumnRequest::default()
-        };
-        cluster.wait(cluster.master.add_column(request).await.unwrap().proc_id).await.unwrap();
-        cluster.put(&name(), "a", "g", LARGE).await;
-        flush(&cluster).await;
-        assert_eq!(mob_files(&cluster, &name(), "g").await.len(), 1);
-        disable(&cluster).await;
+        disabled_with_added_family(&cluster).await;
         cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
         assert!(mob_files(&cluster, &name(), "g").await.is_empty());
         assert!(!mob_files(&cluster, &name(), "f").await.is_empty());
         let archive = cluster.root.archive_family_dir(&layout::mob::pseudo_region(&name()), b"g");
         assert_eq!(cluster.fs.list(&archive).await.unwrap().len(), 1);
     });
+}
+
+#[test]
+fn a_restore_that_removes_a_mob_family_is_atomic() {
+    power_loss_at_every_call(
+        5,
+        async |cluster| disabled_with_added_family(cluster).await,
+        async |cluster| restore(cluster, "s", &name()).await,
+        async |cluster, state| {
+            enable(cluster).await;
+            let cells = cluster.cells(&name()).await;
+            let [first, last] = ["a", "z"].map(|row| format!("{row}/f={LARGE}"));
+            if cells == [first.clone(), format!("a/g={LARGE}"), last.clone()] {
+                assert_eq!(state, ProcedureState::Unknown, "a submitted procedure must complete");
+                return;
+            }
+            assert_eq!(cells, [first, last]);
+            assert!(mob_files(cluster, &name(), "g").await.is_empty());
+        },
+    );
 }
 
 #[test]

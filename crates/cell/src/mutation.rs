@@ -135,6 +135,11 @@ impl Mutation {
         Mutation::new(MutationKind::Delete, row.into(), cells)
     }
 
+    /// Length of all its cells in bytes, in the format of [`KeyValue`].
+    pub fn cells_len(&self) -> usize {
+        self.cells.iter().map(|cell| cell.bytes().len()).sum()
+    }
+
     /// Adds the values of `cells`, all of `row`, to those stored.
     pub fn increment(row: impl Into<Bytes>, cells: Vec<KeyValue>) -> Mutation {
         Mutation::new(MutationKind::Increment, row.into(), cells)

@@ -58,6 +58,7 @@ mod splitting;
 mod stopping;
 pub mod users;
 pub mod volumes;
+mod write_pause;
 
 pub use admin::Admin;
 pub use client::{ClientRpc, LocalCaller};

@@ -38,6 +38,7 @@ use wal::marker::{self, BulkLoad as LoadEvent, Marker};
 use crate::errors::java_exception;
 use crate::foreign_files::{ForeignFile, FoundFile};
 use crate::server::RegionServer;
+use crate::write_pause::WritePause;
 
 /// Number of calls that are applied at the same time
 /// (`hbase.regionserver.replication.handler.count`).
@@ -282,7 +283,7 @@ fn own_id(server: &RegionServer) -> (u64, u64) {
 async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
     let online: Vec<Arc<Region>> =
         server.regions().all().into_iter().filter(|region| region.info().table == group.table).collect();
-    let mut pending = Vec::new();
+    let (mut pending, mut pause) = (Vec::new(), WritePause::default());
     let mut rest = Vec::new();
     // Regions with a failed mutation. Their later mutations must not overtake it.
     let mut failed: HashSet<std::num::NonZeroU64> = HashSet::new();
@@ -291,11 +292,13 @@ async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
             match region.filter(|region| !failed.contains(&region.number())) {
                 None => rest.extend(mutations),
                 Some(region) => {
+                    let bytes = mutations.iter().map(Mutation::cells_len).sum();
                     let begun = region.begin_batch(mutations.clone()).await;
                     if begun.refusal().is_some() {
                         failed.insert(region.number());
                         rest.extend(mutations);
                     } else {
+                        pause.add(server, &region, bytes);
                         pending.push((region, mutations, begun));
                     }
                 }
@@ -317,6 +320,7 @@ async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
             }
         }
     }
+    pause.wait(server).await;
     retried.extend(rest);
     if retried.is_empty() {
         return Ok(());

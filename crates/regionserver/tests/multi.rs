@@ -80,13 +80,13 @@ fn each_get_of_a_batch_reads_its_own_columns() {
 }
 
 /// A Multi with one region action per group of mutations, and its cell block. Each mutation has one
-/// cell, and is a put or a delete of the row.
-fn mutations(world: &World, groups: &[(MutationType, &[String])]) -> (Bytes, BytesMut) {
+/// cell, and is a put of `value` or a delete of the row.
+pub fn mutations(world: &World, groups: &[(MutationType, &[String])], value: &[u8]) -> (Bytes, BytesMut) {
     let (mut region_action, mut cells) = (Vec::new(), BytesMut::new());
     for &(mutate_type, rows) in groups {
         let is_put = mutate_type == MutationType::Put;
         let cell_type = if is_put { CellType::Put } else { CellType::DeleteColumn };
-        let value = if is_put { &[7; 100][..] } else { &[] };
+        let value = if is_put { value } else { &[] };
         let action = rows.iter().zip(0..).map(|(row, index)| {
             let cell = KeyValue::new(row.as_bytes(), b"f", b"q", cell::LATEST_TIMESTAMP, cell_type, value);
             cells.put_u32(cell.bytes().len() as u32);
@@ -114,7 +114,7 @@ fn a_long_batch_is_published_in_chunks_or_refused_as_a_whole() {
     run(async {
         let world = World::begin().await;
         let rows: Vec<String> = (0..2500).map(|at| format!("r{at:04}")).collect();
-        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)]);
+        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)], &[7; 100]);
         let answer = world.call_raw("Multi", request.clone(), cells.clone()).await;
         let response = proto::MultiResponse::decode(answer.message).unwrap();
         let entries = &response.region_action_result[0].result_or_exception;
@@ -126,7 +126,7 @@ fn a_long_batch_is_published_in_chunks_or_refused_as_a_whole() {
         world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
         world.env.clock.sleep(Duration::from_secs(3)).await;
         let groups = [(MutationType::Put, &rows[..]), (MutationType::Delete, &rows[2499..])];
-        let (request, cells) = mutations(&world, &groups);
+        let (request, cells) = mutations(&world, &groups, &[7; 100]);
         let answer = world.call_raw("Multi", request, cells).await;
         assert!(answer.message.len() < 2000, "one exception for all puts: {} bytes", answer.message.len());
         let response = proto::MultiResponse::decode(answer.message).unwrap();
@@ -144,7 +144,7 @@ fn a_batch_of_puts_needs_no_free_memory_for_its_small_response() {
     run(async {
         let world = World::begin().await;
         let rows: Vec<String> = (0..100).map(|at| format!("r{at:04}")).collect();
-        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)]);
+        let (request, cells) = mutations(&world, &[(MutationType::Put, &rows)], &[7; 100]);
         let budget = world.server.response_budget();
         let held: Vec<_> = std::iter::from_fn(|| budget.hold(60_000)).collect();
         assert!(budget.available() < 60_000, "{}", held.len());

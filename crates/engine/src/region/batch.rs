@@ -78,8 +78,7 @@ impl Batch {
         self.adds_data |= mutation.kind != MutationKind::Delete;
         if !is_logged(region, mutation) {
             self.unlogged_count_and_bytes.0 += 1;
-            self.unlogged_count_and_bytes.1 +=
-                mutation.cells.iter().map(|cell| cell.bytes().len() as u64).sum::<u64>();
+            self.unlogged_count_and_bytes.1 += mutation.cells_len() as u64;
         }
         self.add_settings(region, mutation);
         Ok(())

@@ -87,7 +87,6 @@ impl Region {
             return Ok(Changed { matched: true, results: Vec::new() });
         };
         self.check_change(condition, &mutations, &first.row)?;
-        self.pause_write(&mutations).await;
         let conditions = condition.map(std::slice::from_ref).unwrap_or_default();
         self.claim_and_apply(Change { conditions, mutations: &mutations, of_one_row: true }).await
     }
@@ -115,8 +114,13 @@ impl Region {
             self.check_condition(condition)?;
         }
         self.check_cells(mutations)?;
-        self.pause_write(mutations).await;
-        self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await
+        let changed = self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await?;
+        // This is a whole call of a client.
+        let pause = self.write_pause(mutations.iter().map(Mutation::cells_len).sum());
+        if !pause.is_zero() {
+            self.services.env.clock.sleep(pause).await;
+        }
+        Ok(changed)
     }
 
     async fn claim_and_apply(&self, change: Change<'_>) -> Result<Changed> {

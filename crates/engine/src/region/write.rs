@@ -119,7 +119,6 @@ impl Region {
             pending.published = Err(error);
             return pending;
         }
-        self.pause_write(&mutations).await;
         let mut batch = Batch::with_capacity_for(&mutations);
         for (index, mutation) in mutations.iter().enumerate() {
             if let Err(error) = batch.add(self, mutation) {
@@ -148,7 +147,6 @@ impl Region {
     pub async fn batch_atomic(&self, mutations: Vec<Mutation>) -> Result<()> {
         self.instruments.count_writes(mutations.len() as u64);
         self.admit()?;
-        self.pause_write(&mutations).await;
         let mut batch = Batch::with_capacity_for(&mutations);
         mutations.iter().try_for_each(|mutation| batch.add(self, mutation))?;
         self.commit(batch).await

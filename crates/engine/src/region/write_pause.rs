@@ -1,34 +1,32 @@
-//! The pause before a write while memstores fill faster than they are flushed.
+//! The pause after a write while memstores fill faster than they are flushed.
 
-use cell::mutation::Mutation;
+use std::time::Duration;
 
 use crate::memstore::CHUNK_BYTES_MAX;
 use crate::region::Region;
 use crate::write_pace::FreeMemory;
 
 impl Region {
-    /// Waits until a write of these mutations is in the pace of flushes. Called before the write
-    /// holds any lock.
+    /// How long the caller must wait before it confirms a write of `bytes` bytes, so that writers
+    /// are in the pace of flushes. Zero as long as there is enough memory.
+    ///
+    /// The region itself does not wait, because a call may write to many regions. Such a call waits
+    /// once, for the longest of their pauses.
     ///
     /// Writes to `hbase:meta` do not wait: without them, no region can be assigned.
-    pub(super) async fn pause_write(&self, mutations: &[Mutation]) {
+    pub fn write_pause(&self, bytes: usize) -> Duration {
         let (budget, memstore_bytes) = (&self.services.budget, self.memstore_bytes());
         let is_usual = memstore_bytes < self.flush_bytes && !budget.is_above_low_mark();
         if is_usual || self.info.table.is_meta() {
-            return;
+            return Duration::ZERO;
         }
-        let cells = mutations.iter().flat_map(|mutation| &mutation.cells);
-        let bytes = cells.map(|cell| cell.bytes().len() as u64).sum();
         // Memstores grow by chunks, so the last one could pass the limit.
         let chunk_bytes = CHUNK_BYTES_MAX as u64;
         let free = FreeMemory {
             of_region: self.blocking_bytes.saturating_sub(memstore_bytes + chunk_bytes),
             of_server: budget.limit_bytes().saturating_sub(budget.used_bytes() + chunk_bytes),
         };
-        let clock = &self.services.env.clock;
-        let pause = budget.pace().pause(self.encoded_name(), bytes, free, clock.monotonic());
-        if !pause.is_zero() {
-            clock.sleep(pause).await;
-        }
+        let now = self.services.env.clock.monotonic();
+        budget.pace().pause(self.encoded_name(), bytes as u64, free, now)
     }
 }

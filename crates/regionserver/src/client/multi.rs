@@ -47,6 +47,7 @@ use super::{CallContext, endpoints, malformed};
 use crate::errors::java_exception;
 use crate::quotas::{Operation, PlannedWork};
 use crate::server::RegionServer;
+use crate::write_pause::WritePause;
 use mutation_batch::MutationBatch;
 use parts::{ActionRange, ActionRanges, MultiAnswer, MultiParts, RegionAnswer, RegionParts};
 use unfinished::{UnfinishedRegion, UnfinishedRegions};
@@ -94,6 +95,7 @@ pub(super) async fn multi(
         share: BudgetShare::of(server.response_budget()),
         response: MultiAnswer::default(),
         unfinished: UnfinishedRegions::default(),
+        pause: WritePause::default(),
         message_len: 0,
         ran_non_idempotent: false,
         actions: 0,
@@ -118,6 +120,7 @@ pub(super) async fn multi(
         call.record_message_len(0)?;
     }
     call.finish_regions().await?;
+    call.pause.wait(server).await;
     Ok((call.response.finish(), call.block))
 }
 
@@ -139,6 +142,8 @@ struct MultiCall<'a> {
     response: MultiAnswer,
     // The regions after them.
     unfinished: UnfinishedRegions,
+    // Before the writes so far are confirmed.
+    pause: WritePause,
     // Bytes of the response's message so far.
     message_len: usize,
     // Whether an increment, append or atomic change ran. It must not run twice.
@@ -242,8 +247,12 @@ impl MultiCall<'_> {
         let checked = condition.map(from_proto::condition).transpose()?;
         let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
         let kinds = MutationKinds::in_batch(&mutations);
+        let bytes = mutations.iter().map(mutation_bytes).sum();
         self.ran_non_idempotent = true;
         let changed = region.change(checked.as_ref(), mutations).await;
+        if changed.is_ok() {
+            self.pause.add(self.server, region, bytes);
+        }
         match condition {
             Some(_) => timed.end_checked(&changed, None, kinds),
             None => timed.end_batch(kinds),
@@ -330,6 +339,8 @@ impl MultiCall<'_> {
             }
             if state.batch.is_full(mutations_max) {
                 self.apply_batch(&mut state).await;
+                // A large request is in the pace too.
+                self.pause.wait(self.server).await;
             } else if state.batch.is_chunk_full() {
                 self.submit_chunk(region, &mut state.batch).await;
                 if let Some(exception) = state.refusal() {
@@ -509,8 +520,12 @@ impl MultiCall<'_> {
         self.check_space()?;
         let (timed, kind) =
             (CallTimer::begin(self.server, region, self.context.client.as_deref()), mutation.kind);
+        let bytes = mutation_bytes(&mutation);
         self.ran_non_idempotent = true;
         let changed = region.change(None, vec![mutation]).await;
+        if changed.is_ok() {
+            self.pause.add(self.server, region, bytes);
+        }
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
         let result_cells: Vec<KeyValue> = changed.results.into_iter().flatten().flatten().collect();
@@ -582,7 +597,7 @@ impl MultiCall<'_> {
     /// Submits the collected mutations to the region, if there are any.
     async fn submit_chunk(&mut self, region: &Region, batch: &mut MutationBatch) {
         if batch.has_chunk() {
-            Box::pin(batch.submit_chunk(self.server, region)).await;
+            Box::pin(batch.submit_chunk(self.server, region, &mut self.pause)).await;
         }
     }
 

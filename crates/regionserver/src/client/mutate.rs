@@ -4,6 +4,7 @@ use base::metrics::RecordedDuration;
 use base::spent::{self, CallEnd};
 use bytes::Bytes;
 use cell::mutation::Mutation;
+use engine::Region;
 use proto::exception::Answer;
 use rpc::CellBlock;
 use wire::convert::from_proto;
@@ -15,10 +16,11 @@ use super::{CallContext, ReplyParts};
 use crate::errors::java_exception;
 use crate::quotas::PlannedWork;
 use crate::server::RegionServer;
+use crate::write_pause::WritePause;
 
 /// Bytes of a mutation's cells as they are sent.
 pub(super) fn mutation_bytes(mutation: &Mutation) -> usize {
-    mutation.cells.iter().map(|cell| cell.bytes().len() + size_of::<u32>()).sum()
+    mutation.cells_len() + mutation.cells.len() * size_of::<u32>()
 }
 
 /// Serves a `Mutate`.
@@ -33,7 +35,8 @@ pub(super) async fn mutate(
         .admit(context.client.as_deref(), &region, || PlannedWork { writes: 1, ..PlannedWork::default() })?;
     let mut cells = context.codec.read(cells);
     let mutation = from_proto::mutation(&request.mutation, &mut cells, request.nonce_group())?;
-    quota.record_write(mutation_bytes(&mutation));
+    let bytes = mutation_bytes(&mutation);
+    quota.record_write(bytes);
     let condition = request.condition.as_ref().map(from_proto::condition).transpose()?;
     if let Some(client) = &context.client {
         client.record_mutations(1);
@@ -51,6 +54,7 @@ pub(super) async fn mutate(
     };
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
+        wait_after(server, &region, bytes, written.is_ok()).await;
         charge(timed.end(kind));
         written.map_err(|error| java_exception(&error))?;
         response.processed = Some(true);
@@ -59,6 +63,7 @@ pub(super) async fn mutate(
     let mutations = vec![mutation];
     let kinds = MutationKinds::in_batch(&mutations);
     let changed = region.change(condition.as_ref(), mutations).await;
+    wait_after(server, &region, bytes, changed.is_ok()).await;
     charge(match condition {
         Some(_) => timed.end_checked(&changed, Some(kind), kinds),
         None => timed.end(kind),
@@ -71,4 +76,13 @@ pub(super) async fn mutate(
         results.into_single_with(&cells)
     });
     Ok((response, block))
+}
+
+/// Waits after a write of `bytes` bytes, unless the region refused it.
+async fn wait_after(server: &RegionServer, region: &Region, bytes: usize, is_written: bool) {
+    if is_written {
+        let mut pause = WritePause::default();
+        pause.add(server, region, bytes);
+        pause.wait(server).await;
+    }
 }

@@ -12,6 +12,7 @@ use super::parts::RegionAnswer;
 use crate::errors::java_exception;
 use crate::server::RegionServer;
 use crate::users::ClientIdentity;
+use crate::write_pause::WritePause;
 
 /// Number of cells after which a chunk of a batch of mutations ends. The chunk is submitted to the
 /// region, which takes about 1 ms, and the task yields.
@@ -29,9 +30,9 @@ pub(super) struct MutationBatch {
     chunk: BatchChunk,
     // The submitted chunks, each with the indexes of its mutations in the response.
     submitted: Vec<(Vec<u32>, PendingBatch)>,
-    // Number and bytes of all mutations, submitted or not.
+    submitted_bytes: usize,
+    // Number of all mutations, submitted or not.
     len: usize,
-    bytes: usize,
     kinds: MutationKinds,
     // When the first chunk was submitted.
     begun: Option<Duration>,
@@ -42,13 +43,14 @@ struct BatchChunk {
     indexes: Vec<u32>,
     mutations: Vec<Mutation>,
     cells: usize,
+    bytes: usize,
 }
 
 impl MutationBatch {
     /// Adds the mutation with this index in the response.
     pub(super) fn add(&mut self, index: u32, mutation: Mutation) {
         self.len += 1;
-        self.bytes += mutation.cells.iter().map(|cell| cell.bytes().len()).sum::<usize>();
+        self.chunk.bytes += mutation.cells_len();
         self.chunk.cells += mutation.cells.len().max(1);
         self.chunk.indexes.push(index);
         self.chunk.mutations.push(mutation);
@@ -60,7 +62,7 @@ impl MutationBatch {
     }
 
     pub(super) fn is_full(&self, mutations_max: usize) -> bool {
-        self.len >= mutations_max || self.bytes >= BATCH_BYTES_MAX
+        self.len >= mutations_max || self.submitted_bytes + self.chunk.bytes >= BATCH_BYTES_MAX
     }
 
     pub(super) fn is_chunk_full(&self) -> bool {
@@ -82,12 +84,21 @@ impl MutationBatch {
 
     /// Submits the collected mutations to the region, which adds them to the memstore and the log's
     /// queue. [`finish`](Self::finish) waits until they are durable and visible.
-    pub(super) async fn submit_chunk(&mut self, server: &RegionServer, region: &Region) {
-        let BatchChunk { indexes, mutations, .. } = std::mem::take(&mut self.chunk);
+    pub(super) async fn submit_chunk(
+        &mut self,
+        server: &RegionServer,
+        region: &Region,
+        pause: &mut WritePause,
+    ) {
+        let BatchChunk { indexes, mutations, bytes, .. } = std::mem::take(&mut self.chunk);
         debug_assert!(!mutations.is_empty(), "a chunk has mutations");
         self.begun.get_or_insert_with(|| server.env().clock.monotonic());
         self.kinds |= MutationKinds::in_batch(&mutations);
         let pending = region.begin_batch(mutations).await;
+        if pending.refusal().is_none() {
+            pause.add(server, region, bytes);
+        }
+        self.submitted_bytes += bytes;
         self.submitted.push((indexes, pending));
     }
 

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-const FILES: [&str; 3] = ["Rpc.proto", "NameNode.proto", "DataTransfer.proto"];
+const FILES: [&str; 4] = ["Rpc.proto", "NameNode.proto", "DataNode.proto", "DataTransfer.proto"];
 
 /// The path of the generated code.
 pub fn target() -> PathBuf {

@@ -1,4 +1,4 @@
-//! One connection to a NameNode: Hadoop's RPC (version 9) without SASL.
+//! One connection to a NameNode or DataNode: Hadoop's RPC (version 9) without SASL.
 //!
 //! Concurrent calls share a connection. One task writes requests and one reads responses, so a call
 //! whose caller stops waiting leaves no partial request.
@@ -20,7 +20,10 @@ use crate::generated::{
 };
 use crate::options::Address;
 
-const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+/// The calls of a client to a NameNode.
+pub(crate) const CLIENT_PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+/// The calls of a client to a DataNode.
+pub(crate) const CLIENT_DATANODE_PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol";
 const PROTOCOL_VERSION: u64 = 1;
 /// Magic, version of the RPC, service class, and no authentication.
 const PREAMBLE: [u8; 7] = *b"hrpc\x09\0\0";
@@ -30,7 +33,7 @@ const SUCCESS: u32 = 0;
 /// Hadoop's default for `ipc.maximum.response.length`.
 const RESPONSE_BYTES_MAX: usize = 128 << 20;
 
-/// The client as NameNodes know it.
+/// The client as servers know it.
 pub(crate) struct Identity {
     pub(crate) user: String,
     /// Random; with the id of a call, it identifies the call in a NameNode's cache of results.
@@ -47,7 +50,7 @@ pub(crate) struct CallId {
 
 /// Why a call has no response.
 pub(crate) enum CallError {
-    /// The NameNode returned an exception.
+    /// The server returned an exception.
     Remote(Failure),
     /// The connection failed; the call may have been executed.
     Broken(String),
@@ -66,6 +69,7 @@ struct Calls {
 /// An open connection. Dropping it closes it.
 pub(crate) struct Connection {
     client_id: [u8; 16],
+    protocol: &'static str,
     requests: mpsc::UnboundedSender<Bytes>,
     calls: Arc<Mutex<Calls>>,
     // Ends the reading task when it is dropped.
@@ -77,9 +81,14 @@ fn locked(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
 }
 
 impl Connection {
-    pub(crate) async fn open(env: &Env, address: &Address, identity: &Identity) -> io::Result<Connection> {
+    pub(crate) async fn open(
+        env: &Env,
+        address: &Address,
+        identity: &Identity,
+        protocol: &'static str,
+    ) -> io::Result<Connection> {
         let mut stream = env.net.connect(&address.host, address.port).await?;
-        let start = [&PREAMBLE[..], &context(identity)].concat();
+        let start = [&PREAMBLE[..], &context(identity, protocol)].concat();
         stream.write_all(&start).await?;
         stream.flush().await?;
         let (reading, writing) = tokio::io::split(stream);
@@ -100,7 +109,7 @@ impl Connection {
                 fail_all(&writer_calls, error.to_string());
             }
         });
-        Ok(Connection { client_id: identity.client_id, requests, calls, _end: end })
+        Ok(Connection { client_id: identity.client_id, protocol, requests, calls, _end: end })
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -126,7 +135,7 @@ impl Connection {
     fn frame(&self, method: &str, call: CallId, request: &impl Message) -> Bytes {
         let header = RequestHeader {
             method_name: method.to_owned(),
-            declaring_class_protocol_name: PROTOCOL.to_owned(),
+            declaring_class_protocol_name: self.protocol.to_owned(),
             client_protocol_version: PROTOCOL_VERSION,
         };
         let mut body = rpc_header(self.client_id, call).encode_length_delimited_to_vec();
@@ -153,10 +162,10 @@ fn frame(body: &[u8]) -> Bytes {
     framed.freeze()
 }
 
-fn context(identity: &Identity) -> Bytes {
+fn context(identity: &Identity, protocol: &str) -> Bytes {
     let call = CallId { id: CONTEXT_CALL_ID, retries: -1 };
     let user = UserInformation { effective_user: Some(identity.user.clone()), real_user: None };
-    let context = ConnectionContext { user_info: Some(user), protocol: Some(PROTOCOL.to_owned()) };
+    let context = ConnectionContext { user_info: Some(user), protocol: Some(protocol.to_owned()) };
     let mut body = rpc_header(identity.client_id, call).encode_length_delimited_to_vec();
     body.extend(context.encode_length_delimited_to_vec());
     frame(&body)
@@ -214,7 +223,7 @@ pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), Str
     let message = header.error_message.unwrap_or_default();
     match id {
         0.. => Ok((id, Err(CallError::Remote(Failure::Remote { class, message })))),
-        _ => Err(format!("rejected by the NameNode: {class}: {message}")),
+        _ => Err(format!("rejected by the server: {class}: {message}")),
     }
 }
 
@@ -285,7 +294,7 @@ mod tests {
     #[test]
     fn the_first_bytes_are_those_of_hadoops_client() {
         let identity = Identity { user: "u".to_owned(), client_id: [1; 16] };
-        let sent = context(&identity);
+        let sent = context(&identity, CLIENT_PROTOCOL);
         assert_eq!(sent.len(), 4 + u32::from_be_bytes(sent[..4].try_into().unwrap()) as usize);
         // Header: kind 2, op 0, call id -3 as sint32, client id, retry count -1 as sint32.
         let header = [&[26, 0x08, 2, 0x10, 0, 0x18, 5, 0x22, 16][..], &[1; 16], &[0x28, 1]].concat();

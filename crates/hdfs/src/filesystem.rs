@@ -17,7 +17,7 @@ use crate::generated::{
 };
 use crate::hosts::hosts_of;
 use crate::idle::IdleConnections;
-use crate::located::{Located, locate, located_status};
+use crate::located::{locate, located, located_status};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, OptionsError, Settings};
 use crate::policy::{Policies, satisfy_later, set_policy};
@@ -160,7 +160,7 @@ impl HdfsFileSystem {
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {
-            Some(located) => Located::parse(located).map_err(|what| Error::io(path, "open", what))?,
+            Some(found) => located(&self.shared, path, found).await?,
             None => locate(&self.shared, path, &inode).await?,
         };
         Ok(Arc::new(HdfsReader::new(self.shared.clone(), path.clone(), inode, located)))

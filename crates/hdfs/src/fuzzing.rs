@@ -33,10 +33,10 @@ pub fn namenode_response(bytes: &[u8]) {
     decode::<ErasureCodingPolicyResponse>(&body);
     if let Some(status) = decode::<FileInfoResponse>(&body).and_then(|found| found.fs) {
         let _ = hosts_of("file".to_owned(), &status);
-        let _ = status.locations.map(|located| Located::parse(&located));
+        let _ = status.locations.map(|located| Located::complete(&located));
     }
     if let Some(located) = decode::<BlockLocationsResponse>(&body).and_then(|found| found.locations) {
-        let _ = Located::parse(&located);
+        let _ = Located::complete(&located);
     }
     decode::<UpdateBlockForPipelineResponse>(&body);
     decode::<FsStatsResponse>(&body);
@@ -98,6 +98,7 @@ fn located() -> LocatedBlock {
             host_name: "host".to_owned(),
             datanode_uuid: format!("node-{port}"),
             xfer_port: port,
+            ipc_port: 0,
         };
         DatanodeInfo { id: id.encode_to_vec().into() }.encode_to_vec().into()
     };

@@ -69,6 +69,8 @@ pub struct DatanodeId {
     pub datanode_uuid: ::prost::alloc::string::String,
     #[prost(uint32, required, tag = "4")]
     pub xfer_port: u32,
+    #[prost(uint32, required, tag = "6")]
+    pub ipc_port: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DatanodeInfo {
@@ -103,6 +105,12 @@ pub struct LocatedBlocks {
     pub file_length: u64,
     #[prost(message, repeated, tag = "2")]
     pub blocks: ::prost::alloc::vec::Vec<LocatedBlock>,
+    #[prost(bool, required, tag = "3")]
+    pub under_construction: bool,
+    #[prost(message, optional, tag = "4")]
+    pub last_block: ::core::option::Option<LocatedBlock>,
+    #[prost(bool, required, tag = "5")]
+    pub is_last_block_complete: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileStatus {
@@ -388,6 +396,16 @@ pub struct BoolResponse {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Empty {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VisibleLengthRequest {
+    #[prost(message, required, tag = "1")]
+    pub block: ExtendedBlock,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VisibleLengthResponse {
+    #[prost(uint64, required, tag = "1")]
+    pub length: u64,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BaseHeader {
     #[prost(message, required, tag = "1")]

@@ -52,7 +52,7 @@ mod tests {
             block(100, &[("one", "10.0.0.1"), ("two", "10.0.0.2")]),
             block(30, &[("two", "10.0.0.2"), ("10.0.0.3", "10.0.0.3"), ("10.0.0.3", "10.0.0.3")]),
         ];
-        let locations = Some(LocatedBlocks { file_length: 130, blocks });
+        let locations = Some(LocatedBlocks { file_length: 130, blocks, ..LocatedBlocks::default() });
         let status = FileStatus { length: 130, locations, ..FileStatus::default() };
         let found = hosts_of("file".to_owned(), &status);
         let bytes = |host: &str| found.bytes_by_host.get(host).copied();

@@ -10,8 +10,8 @@
 //! * `hosts`: which hosts have the bytes of a file;
 //! * `policy`: storage policies of directories, and requests to move replicas;
 //! * `suspects`: DataNodes that failed recently;
-//! * `located`, `replica`, `idle`, `reader`: where blocks are, reads of one replica, idle
-//!   connections, and reads of a file;
+//! * `located`, `visible`, `replica`, `idle`, `reader`: where blocks are, the length of one that is
+//!   being written, reads of one replica, idle connections, and reads of a file;
 //! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
 //! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
 //!   this name.
@@ -127,6 +127,7 @@ pub mod simulated;
 mod striped;
 mod suspects;
 mod unacked;
+mod visible;
 mod writer;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::generated::{
     LocatedBlocks, LocatedFileInfoRequest, PathRequest,
 };
 use crate::link::Node;
+use crate::visible::visible_len;
 
 /// A block with its replicas.
 pub(crate) struct Replicated {
@@ -31,12 +32,15 @@ pub(crate) struct Located {
 }
 
 impl Located {
+    /// The blocks of a file, without a last one that is not complete.
+    ///
     /// # Errors
     /// What is wrong with the NameNode's list.
-    pub(crate) fn parse(located: &LocatedBlocks) -> std::result::Result<Located, String> {
+    pub(crate) fn complete(located: &LocatedBlocks) -> std::result::Result<Located, String> {
         let mut blocks: Vec<Replicated> = Vec::with_capacity(located.blocks.len());
         let mut offset = 0;
-        for found in &located.blocks {
+        let open_id = open_block(located).map(|block| block.b.block_id);
+        for found in located.blocks.iter().filter(|found| Some(found.b.block_id) != open_id) {
             if found.offset != offset {
                 return Err(format!("a block begins at {} and not at {offset}", found.offset));
             }
@@ -49,6 +53,13 @@ impl Located {
             true => Ok(Located { blocks, len: offset }),
             false => Err(format!("the blocks have {offset} of {} bytes", located.file_length)),
         }
+    }
+
+    /// Adds a last block that is being written, with the length that readers may see.
+    fn push_open(&mut self, block: Replicated, len: u64) {
+        let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
+        self.blocks.push(Replicated { block: visible, offset: self.len, len, ..block });
+        self.len += len;
     }
 
     /// The parts of the range that begins at `offset`, in order. The range must not go beyond the
@@ -68,6 +79,12 @@ impl Located {
         }
         parts
     }
+}
+
+/// The last block, if it is being written or the NameNode waits for replicas of it.
+fn open_block(located: &LocatedBlocks) -> Option<&LocatedBlock> {
+    let is_open = located.under_construction && !located.is_last_block_complete;
+    located.last_block.as_ref().filter(|_| is_open)
 }
 
 fn replicated(found: &LocatedBlock) -> std::result::Result<Replicated, String> {
@@ -103,7 +120,20 @@ pub(crate) async fn locate(shared: &Shared, path: &FilePath, inode: &str) -> Res
     let found = shared.namenode.call("getBlockLocations", &request).await;
     let found: BlockLocationsResponse = found.map_err(|failure| failure.at(path, "open"))?;
     let found = found.locations.ok_or_else(|| Error::NotFound { path: path.clone() })?;
-    Located::parse(&found).map_err(|what| Error::io(path, "open", what))
+    located(shared, path, &found).await
+}
+
+/// The blocks of a file that the NameNode has listed. If it is being written, the bytes that are
+/// flushed so far.
+pub(crate) async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlocks) -> Result<Located> {
+    let invalid = |what| Error::io(path, "open", what);
+    let mut located = Located::complete(found).map_err(invalid)?;
+    if let Some(open) = open_block(found) {
+        let open = replicated(open).map_err(invalid)?;
+        let len = visible_len(shared, path, &open).await?;
+        located.push_open(open, len);
+    }
+    Ok(located)
 }
 
 #[cfg(test)]
@@ -121,12 +151,12 @@ mod tests {
             block
         };
         let blocks = lens.iter().enumerate().map(block).collect();
-        LocatedBlocks { file_length: lens.iter().sum(), blocks }
+        LocatedBlocks { file_length: lens.iter().sum(), blocks, ..LocatedBlocks::default() }
     }
 
     #[test]
     fn a_range_has_parts_in_several_blocks() {
-        let located = Located::parse(&blocks(&[10, 10, 5])).unwrap();
+        let located = Located::complete(&blocks(&[10, 10, 5])).unwrap();
         assert_eq!(located.len, 25);
         assert_eq!(located.parts(0, 10), [(0, 0, 10)]);
         assert_eq!(located.parts(10, 3), [(1, 0, 3)]);
@@ -139,13 +169,13 @@ mod tests {
     fn a_list_with_gaps_is_refused() {
         let mut gap = blocks(&[10, 10]);
         gap.blocks[1].offset = 11;
-        assert!(Located::parse(&gap).is_err());
-        assert!(Located::parse(&blocks(&[10, 0])).is_ok());
+        assert!(Located::complete(&gap).is_err());
+        assert!(Located::complete(&blocks(&[10, 0])).is_ok());
         let mut endless = blocks(&[10, 10]);
         endless.blocks[1].b.num_bytes = Some(u64::MAX);
-        assert!(Located::parse(&endless).is_err());
+        assert!(Located::complete(&endless).is_err());
         let mut short = blocks(&[10, 10]);
         short.file_length = 21;
-        assert!(Located::parse(&short).is_err());
+        assert!(Located::complete(&short).is_err());
     }
 }

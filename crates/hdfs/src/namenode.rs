@@ -13,7 +13,7 @@ use prost::Message;
 use tokio::sync::Mutex;
 use tracing::warn;
 
-use crate::connection::{CallError, CallId, Connection, Identity};
+use crate::connection::{CLIENT_PROTOCOL, CallError, CallId, Connection, Identity};
 use crate::failure::Failure;
 use crate::options::{Address, Limits, Settings};
 
@@ -69,6 +69,11 @@ impl NameNode {
             pause: settings.pause,
             pause_max: settings.pause_max,
         }
+    }
+
+    /// The client as it introduces itself.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Calls the active NameNode, for as long as [`Limits`] allow.
@@ -163,7 +168,7 @@ impl NameNode {
             return Ok(open.clone());
         }
         *connection = None;
-        let opened = Connection::open(&self.env, &server.address, &self.identity).await;
+        let opened = Connection::open(&self.env, &server.address, &self.identity, CLIENT_PROTOCOL).await;
         let opened = Arc::new(opened.map_err(|error| CallError::Broken(error.to_string()))?);
         *connection = Some(opened.clone());
         Ok(opened)

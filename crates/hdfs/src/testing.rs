@@ -29,6 +29,7 @@ pub(crate) fn info(port: u16) -> Bytes {
         host_name: "host".to_owned(),
         datanode_uuid: format!("node-{port}"),
         xfer_port: port.into(),
+        ipc_port: 0,
     };
     DatanodeInfo { id: id.encode_to_vec().into() }.encode_to_vec().into()
 }

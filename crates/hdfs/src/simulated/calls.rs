@@ -101,7 +101,18 @@ impl Execution<'_> {
     fn locations(&self, inode: &Inode) -> Option<LocatedBlocks> {
         let Content::File(file) = &inode.content else { return None };
         let blocks = self.located_blocks(file.complete_blocks());
-        Some(LocatedBlocks { file_length: file.closed_len(), blocks })
+        let open = file.blocks.last().filter(|block| block.state != BlockState::Complete);
+        let last_block = match open {
+            Some(block) => Some(self.located(block, &block.expected, file.closed_len())),
+            None => blocks.last().cloned(),
+        };
+        Some(LocatedBlocks {
+            file_length: file.closed_len(),
+            blocks,
+            under_construction: file.holder.is_some(),
+            last_block,
+            is_last_block_complete: open.is_none(),
+        })
     }
 
     fn located_status(&self, inode: &Inode, path: Bytes) -> FileStatus {

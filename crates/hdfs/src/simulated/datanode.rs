@@ -16,7 +16,7 @@ use super::messages::{Commands, Heartbeat, InitRecovery, ReplicaFound, UpdateRep
 use super::store::{Refused, ReplicaStore};
 use super::wire::{Outcome, encode, invalid};
 use super::{DataDisk, Record};
-use crate::generated::{DatanodeId, Empty};
+use crate::generated::{DatanodeId, Empty, ExtendedBlock, VisibleLengthRequest, VisibleLengthResponse};
 
 const OP_WRITE_BLOCK: u8 = 80;
 const OP_READ_BLOCK: u8 = 81;
@@ -67,6 +67,7 @@ impl DataNode {
             host_name: options.name.clone(),
             datanode_uuid: options.name.clone(),
             xfer_port: options.port.into(),
+            ipc_port: u32::from(options.port) + 1,
         };
         let (env, store) = (env.clone(), store.clone());
         let node = Arc::new(DataNode { env, options, id, store, disk, record });
@@ -166,6 +167,12 @@ impl DataNode {
                 self.end_recovery(block_id, recovery_id, len).await?;
                 encode(Empty {})
             }
+            "getReplicaVisibleLength" => {
+                let ExtendedBlock { block_id, generation_stamp, .. } =
+                    call.decode::<VisibleLengthRequest>()?.block;
+                let len = self.store.visible_len(block_id, generation_stamp).map_err(exception)?;
+                encode(VisibleLengthResponse { length: len as u64 })
+            }
             other => Err((super::files::IO, format!("Unknown method {other}"))),
         }
     }
@@ -177,6 +184,10 @@ pub(super) fn exception(refused: Refused) -> super::wire::Exception {
         Refused::RecoveryInProgress => (
             "org.apache.hadoop.hdfs.protocol.RecoveryInProgressException",
             "another recovery is in progress".to_owned(),
+        ),
+        Refused::NoReplica(block_id) => (
+            "org.apache.hadoop.hdfs.server.datanode.ReplicaNotFoundException",
+            format!("no replica of block {block_id}"),
         ),
         Refused::Other(message) => (super::files::IO, message),
     }

@@ -12,7 +12,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::wire::{Outcome, invalid, read_frame, response};
-use crate::connection::{CallError, CallId, Connection, Identity};
+use crate::connection::{CLIENT_PROTOCOL, CallError, CallId, Connection, Identity};
 use crate::failure::Failure;
 use crate::generated::{RequestHeader, RpcRequestHeader};
 use crate::options::Address;
@@ -123,7 +123,7 @@ impl Peer {
                     let mut client_id = [0; 16];
                     self.env.random.fill(&mut client_id);
                     let identity = Identity { user: "hdfs".to_owned(), client_id };
-                    let opened = Connection::open(&self.env, &self.address, &identity).await;
+                    let opened = Connection::open(&self.env, &self.address, &identity, CLIENT_PROTOCOL).await;
                     let opened = opened.map_err(|error| CallError::Broken(error.to_string()))?;
                     connection.insert(Arc::new(opened)).clone()
                 }

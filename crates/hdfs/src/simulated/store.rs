@@ -40,6 +40,8 @@ pub(super) struct WriterTicket {
 pub(super) enum Refused {
     /// A recovery with the same or a higher id runs.
     RecoveryInProgress,
+    /// There is no replica of this block.
+    NoReplica(u64),
     Other(String),
 }
 
@@ -321,19 +323,23 @@ impl ReplicaStore {
     /// The bytes of a replica whose generation stamp is at least `stamp`.
     pub(super) fn read(&self, block_id: u64, stamp: u64) -> Result<Vec<u8>, Refused> {
         let state = self.lock();
-        match state.replicas.get(&block_id) {
-            Some(replica) if replica.stamp >= stamp => {
-                let visible = match replica.state {
-                    ReplicaState::Open => replica.acked,
-                    _ => replica.bytes.len(),
-                };
-                Ok(replica.bytes[..visible].to_vec())
-            }
-            Some(replica) => {
-                refused(format!("block {block_id} has the stamp {} and not {stamp}", replica.stamp))
-            }
-            None => refused(format!("ReplicaNotFoundException: block {block_id}")),
-        }
+        let replica = readable(&state, block_id, stamp)?;
+        let visible = match replica.state {
+            ReplicaState::Open => replica.acked,
+            _ => replica.bytes.len(),
+        };
+        Ok(replica.bytes[..visible].to_vec())
+    }
+
+    /// The number of bytes that readers may see; -1 if the replica waits for a recovery.
+    pub(super) fn visible_len(&self, block_id: u64, stamp: u64) -> Result<i64, Refused> {
+        let state = self.lock();
+        let replica = readable(&state, block_id, stamp)?;
+        Ok(match replica.state {
+            ReplicaState::Finalized => replica.bytes.len() as i64,
+            ReplicaState::Open => replica.acked as i64,
+            ReplicaState::Waiting => -1,
+        })
     }
 
     fn new_writer(&self, mut state: MutexGuard<'_, State>, block_id: u64) -> WriterTicket {
@@ -359,6 +365,15 @@ impl ReplicaStore {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A replica whose generation stamp is at least `stamp`.
+fn readable(state: &State, block_id: u64, stamp: u64) -> Result<&Replica, Refused> {
+    match state.replicas.get(&block_id) {
+        Some(replica) if replica.stamp >= stamp => Ok(replica),
+        Some(replica) => refused(format!("block {block_id} has the stamp {} and not {stamp}", replica.stamp)),
+        None => Err(Refused::NoReplica(block_id)),
     }
 }
 

@@ -12,7 +12,7 @@ use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLeve
 use prost::Message;
 
 use super::*;
-use crate::connection::{CallId, Connection, Identity};
+use crate::connection::{CLIENT_PROTOCOL, CallId, Connection, Identity};
 use crate::generated::{BoolResponse, DeleteRequest};
 use crate::options::Address;
 use crate::testing::{NAMENODES, connect_with};
@@ -123,6 +123,43 @@ async fn files_are_written_and_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn readers_of_an_open_file_see_the_flushed_bytes() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let fs = model.client().await;
+    let mut log = log(&fs, "log").await;
+    assert_eq!(read(&fs, "log").await, "");
+    let mut written = String::new();
+    // The log has several blocks in the end.
+    for part in ["one", "two", &"x".repeat(3000), "three"] {
+        log.append_and_sync(part.to_owned().into(), part.len(), SyncLevel::Visible).await.unwrap();
+        written.push_str(part);
+        assert_eq!(read(&fs, "log").await, written);
+    }
+    // A DataNode that restarted does not know which bytes were acknowledged; the others do.
+    model.stores[0].restart();
+    assert_eq!(read(&fs, "log").await, written);
+    model.stores[1].restart();
+    model.stores[2].restart();
+    let error = fs.open(&FilePath::new("log")).await.err().unwrap().to_string();
+    assert!(error.contains("until its lease is recovered"), "{error}");
+    assert_eq!(fs.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
+    assert_eq!(read(&fs, "log").await, written);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_block_without_replicas_is_empty() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let fs = model.client().await;
+    let mut log = log(&fs, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    for store in &model.stores {
+        let blocks: Vec<u64> = store.changes(None).1.iter().map(|replica| replica.block_id).collect();
+        store.delete(&blocks);
+    }
+    assert_eq!(read(&fs, "log").await, "");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fence_closes_the_file_and_stops_its_writer() {
     let model = Model::start(NameNodeOptions::default()).await;
     let (writer, other) = (model.client().await, model.client().await);
@@ -164,7 +201,7 @@ async fn a_failover_preserves_files_and_results() {
     let identity = Identity { user: "u".to_owned(), client_id: [7; 16] };
     let delete = async |port| {
         let address = Address { host: "host".to_owned(), port };
-        let connection = Connection::open(&model.env, &address, &identity).await.unwrap();
+        let connection = Connection::open(&model.env, &address, &identity, CLIENT_PROTOCOL).await.unwrap();
         let request = DeleteRequest { src: "/hbase/removed".to_owned(), recursive: true };
         let response = connection.call("delete", CallId { id: 5, retries: 0 }, &request).await;
         response.ok().map(|mut bytes| BoolResponse::decode_length_delimited(&mut bytes).unwrap().result)

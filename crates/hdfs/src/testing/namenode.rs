@@ -389,7 +389,7 @@ fn end_block(blocks: &mut Vec<LocatedBlock>, last: Option<&ExtendedBlock>) {
 }
 
 fn locations(inode: &Inode) -> LocatedBlocks {
-    LocatedBlocks { file_length: inode.len, blocks: inode.blocks.clone() }
+    LocatedBlocks { file_length: inode.len, blocks: inode.blocks.clone(), ..LocatedBlocks::default() }
 }
 
 fn located_status(inode: &Inode) -> FileStatus {

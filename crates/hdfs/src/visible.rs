@@ -1,0 +1,77 @@
+//! The length of a block that is being written: what its readers may see.
+//!
+//! The NameNode does not know it. Each DataNode of the block states how many bytes all DataNodes
+//! after it have acknowledged, so no DataNode states fewer bytes than the writer knows to be
+//! flushed. A recovery of the lease may truncate what was never acknowledged.
+
+use fs::{Error, FilePath, Result};
+use prost::Message;
+
+use crate::connection::{CLIENT_DATANODE_PROTOCOL, CallError, CallId, Connection};
+use crate::file::Shared;
+use crate::generated::{VisibleLengthRequest, VisibleLengthResponse};
+use crate::link::Node;
+use crate::located::Replicated;
+use crate::options::Address;
+
+/// Why a DataNode did not state a length.
+enum Unknown {
+    /// It has no replica. The writer may not have reached it.
+    NoReplica,
+    Other(String),
+}
+
+/// The number of bytes of `block` that readers may see. 0 if the DataNodes have no replica: the
+/// writer ended before it sent a byte.
+///
+/// # Errors
+/// If a DataNode may have a replica, but none states its length. So it is after a restart of all
+/// DataNodes, until the lease is recovered.
+pub(crate) async fn visible_len(shared: &Shared, path: &FilePath, block: &Replicated) -> Result<u64> {
+    let mut failed = Vec::new();
+    for node in &block.nodes {
+        let asked = shared.env.timeout(shared.settings.read_timeout, len_at(shared, node, block)).await;
+        match asked.unwrap_or_else(|| Err(Unknown::Other("no response".to_owned()))) {
+            Ok(len) => return Ok(len),
+            Err(Unknown::NoReplica) => {}
+            Err(Unknown::Other(why)) => failed.push(format!("{node}: {why}")),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(0),
+        false => Err(Error::io(
+            path,
+            "open",
+            format!(
+                "the file is open, and the length of its last block is not known until its lease is recovered (hdfs \
+                 debug recoverLease): {}",
+                failed.join("; ")
+            ),
+        )),
+    }
+}
+
+async fn len_at(shared: &Shared, node: &Node, block: &Replicated) -> std::result::Result<u64, Unknown> {
+    let broken = |error: std::io::Error| Unknown::Other(error.to_string());
+    let host = if shared.settings.by_hostname { &node.id.host_name } else { &node.id.ip_addr };
+    let port = u16::try_from(node.id.ipc_port);
+    let port = port.map_err(|_| Unknown::Other(format!("invalid port {}", node.id.ipc_port)))?;
+    let address = Address { host: host.clone(), port };
+    let identity = shared.namenode.identity();
+    let opened = Connection::open(&shared.env, &address, identity, CLIENT_DATANODE_PROTOCOL).await;
+    let connection = opened.map_err(broken)?;
+    let request = VisibleLengthRequest { block: block.block.clone() };
+    let called = connection.call("getReplicaVisibleLength", CallId { id: 0, retries: 0 }, &request).await;
+    let mut response = called.map_err(|error| match error {
+        CallError::Remote(failure) if failure.is("ReplicaNotFoundException") => Unknown::NoReplica,
+        CallError::Remote(failure) => Unknown::Other(failure.message()),
+        CallError::Broken(why) => Unknown::Other(why),
+    })?;
+    let response = VisibleLengthResponse::decode_length_delimited(&mut response);
+    let VisibleLengthResponse { length } = response.map_err(|error| Unknown::Other(error.to_string()))?;
+    // -1 of a replica that waits for its recovery.
+    match i64::try_from(length) {
+        Ok(_) => Ok(length),
+        Err(_) => Err(Unknown::Other("its replica waits for a recovery".to_owned())),
+    }
+}

@@ -491,7 +491,10 @@ impl Inspector<'_> {
         self.progress.begin("read logs", paths.len() as u64);
         let started = self.env.clock.monotonic();
         for path in &paths {
-            let bytes = fs.stat(path).await?.map_or(0, |status| status.len);
+            let bytes = match fs.open(path).await {
+                Err(fs::Error::NotFound { .. }) => 0,
+                reader => reader?.len(),
+            };
             found.logs.push(LogReport { path: path.to_string(), bytes });
             self.progress.advance(1);
         }

@@ -43,7 +43,7 @@ pub mod takeover;
 pub use inspection::{Inspection, inspect};
 pub use progress::{NoProgress, Progress};
 pub use release::{Release, Released, Version, release};
-pub use takeover::{adopt, undo};
+pub use takeover::{adopt, close_logs, undo};
 
 /// Why a directory could not be inspected, adopted or released.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -65,7 +65,9 @@ async fn logs(fs: &dyn FileSystem, root: &RootDir) -> Result<Logs> {
     let mut logs = Logs::new();
     for dir in [root.wals_dir(), root.master_data().wals_dir()] {
         for (path, status) in walk(fs, &dir).await?.into_iter().filter(|(_, status)| !status.is_dir) {
-            logs.insert(path.to_string(), (status.len, status.modified_ms));
+            // The NameNode of HDFS does not know the length of a log that is being written.
+            let len = fs.open(&path).await.map_or(status.len, |reader| reader.len());
+            logs.insert(path.to_string(), (len, status.modified_ms));
         }
     }
     Ok(logs)

@@ -35,6 +35,27 @@ const SPLITTING: &str = "-splitting";
 /// Stages that are shown as progress.
 const STAGES: u64 = 6;
 
+/// Ends the writers of HBase's logs before an inspection, so that it sees exactly the edits that a
+/// first start will replay. On HDFS it recovers the leases: HBase cannot write to these logs any
+/// more. It changes no log that has no writer.
+///
+/// # Errors
+/// Errors of the file system. The call may be repeated.
+pub async fn close_logs(fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
+    for root in [root, &root.master_data()] {
+        for dir in catalog::log_dirs(fs, root).await? {
+            for log in list(fs, &dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+                match fs.fence(&dir.join(&log.name)).await {
+                    // It was archived meanwhile.
+                    Err(fs::Error::NotFound { .. }) => {}
+                    fenced => drop(fenced?),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Adopts a directory that was inspected, or continues an adoption that was interrupted. The caller
 /// has checked that it is adoptable.
 ///

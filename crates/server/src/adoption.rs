@@ -33,21 +33,28 @@ pub fn release(arguments: &ReleaseArguments) -> ExitCode {
 }
 
 impl Directory {
-    /// Inspects the directory, and finds signs of a living HBase.
-    async fn inspect(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Inspection, Failure> {
+    /// Inspects the directory, which shows these signs of a living HBase.
+    async fn inspect(
+        &self,
+        arguments: &AdoptArguments,
+        signs: Vec<Sign>,
+        bar: &Bar,
+    ) -> Result<Inspection, Failure> {
         let request = Request { disabled: tables(&arguments.disable)? };
         let (env, fs, root) = (&self.env, &self.fs, &self.root);
         let mut inspection = ::adoption::inspect(env, fs, root, &request, bar).await?;
-        if inspection.owner == Owner::HBase && !arguments.ignore_owner {
-            inspection.signs = self.signs(arguments, bar).await?;
-        }
+        inspection.signs = signs;
         bar.0.clear();
         Ok(inspection)
     }
 
+    /// Signs that a living HBase uses the directory, unless it belongs to Grampus.
     async fn signs(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Vec<Sign>, Failure> {
         let (env, fs, root) = (&self.env, &*self.fs, &self.root);
         let mut signs = Vec::new();
+        if self.owner().await? != Owner::HBase || arguments.ignore_owner {
+            return Ok(signs);
+        }
         if let Some(dir) = self.local() {
             let open = os::open_files_below(dir).into_iter();
             signs.extend(
@@ -110,7 +117,9 @@ fn print(inspection: &Inspection, directory: &Directory, as_json: bool) {
 }
 
 async fn check(directory: &Directory, arguments: &AdoptArguments) -> Result<u8, Failure> {
-    let inspection = directory.inspect(arguments, &Bar::default()).await?;
+    let bar = Bar::default();
+    let signs = directory.signs(arguments, &bar).await?;
+    let inspection = directory.inspect(arguments, signs, &bar).await?;
     print(&inspection, directory, arguments.json);
     Ok(verdict(&inspection))
 }
@@ -122,7 +131,11 @@ async fn take_over(directory: &Directory, arguments: &AdoptArguments) -> Result<
     }
     let lock = directory.lock()?;
     let bar = Bar::default();
-    let inspection = directory.inspect(arguments, &bar).await?;
+    let signs = directory.signs(arguments, &bar).await?;
+    if owner == Owner::HBase && signs.is_empty() {
+        ::adoption::close_logs(&*directory.fs, &directory.root).await?;
+    }
+    let inspection = directory.inspect(arguments, signs, &bar).await?;
     // An interrupted adoption was checked before it began.
     if owner == Owner::HBase && verdict(&inspection) != 0 {
         if let Some(lock) = lock {

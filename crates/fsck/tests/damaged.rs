@@ -41,7 +41,10 @@ struct Watched;
 // SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST_ALLOCATION.fetch_max(layout.size(), Ordering::Relaxed);
+        // Most allocations are not the largest, and need not write to memory that all threads share.
+        if layout.size() > LARGEST_ALLOCATION.load(Ordering::Relaxed) {
+            LARGEST_ALLOCATION.fetch_max(layout.size(), Ordering::Relaxed);
+        }
         // SAFETY: the caller fulfills the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }

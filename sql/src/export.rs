@@ -24,7 +24,7 @@ use crate::import::files::Format;
 use crate::progress::Progress;
 use crate::scan::GrampusScan;
 use crate::statements::{Engine, user_message};
-use crate::stored::StoredOptions;
+use crate::stored::{Place, StoredOptions};
 use crate::table::GrampusTable;
 use manifest::Manifest;
 
@@ -62,10 +62,16 @@ pub struct ExportArguments {
 /// Options of an export without a server.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct StoredArguments {
-    /// Read the rows from this root directory of Grampus or HBase on the local disk, without a
-    /// server. The server must be stopped
+    /// Read the rows from this root directory of Grampus or HBase, without a server: a local
+    /// directory or hdfs://HOST:PORT/PATH. The server must be stopped
     #[arg(long, value_name = "DIR")]
-    pub directory: Option<PathBuf>,
+    pub directory: Option<String>,
+    /// With --directory on HDFS: directory with core-site.xml and hdfs-site.xml
+    #[arg(long, value_name = "DIR", requires = "directory")]
+    pub config: Option<PathBuf>,
+    /// With --directory on HDFS: set an option of these files; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "directory")]
+    pub settings: Vec<String>,
     /// With --directory: read this snapshot. A server may use the directory
     #[arg(long, value_name = "NAME", requires = "directory")]
     pub snapshot: Option<String>,
@@ -82,8 +88,9 @@ pub struct StoredArguments {
 impl ExportArguments {
     /// The directory from which rows are read; `None`: from a cluster.
     pub fn stored(&self) -> Option<StoredOptions> {
-        let StoredArguments { directory, snapshot, flushed, .. } = self.stored.clone();
-        directory.map(|directory| StoredOptions { directory, snapshot, flushed })
+        let StoredArguments { directory, config, settings, snapshot, flushed, .. } = self.stored.clone();
+        let place = directory.map(|directory| Place { directory, config, settings });
+        place.map(|place| StoredOptions { place, snapshot, flushed })
     }
 }
 

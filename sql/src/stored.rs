@@ -4,9 +4,10 @@
 //! Regions are opened one by one as they are read, and their blocks go through a small cache, so
 //! memory does not grow with the table. Nothing is written to the directory.
 
+mod place;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adoption::file_lists::DetectedTracker;
@@ -14,7 +15,6 @@ use adoption::stored;
 use analytics::{ScannedBatch, ScannedRows};
 use async_trait::async_trait;
 use base::env::Env;
-use base::pool::Pool;
 use bytes::Bytes;
 use cell::KeyValue;
 use cell::query::{CellSelection, FamilyColumns, Scan};
@@ -28,7 +28,6 @@ use datafusion::error::{DataFusionError, Result};
 use engine::scanner::BlockLoader;
 use engine::stored::{StoredRegion, StoredRegions};
 use fs::FilePath;
-use fs::local::LocalFs;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use layout::RootDir;
@@ -36,23 +35,20 @@ use proto::grampus::{self as message, AggregateRequest, SelectRequest, SelectRes
 use wire::convert::columns::request::{self, RowQuery};
 use wire::convert::columns::value_message;
 
+pub use place::Place;
+
 use crate::declaration::Declaration;
 use crate::source::{ProgressCallback, RequestUpdater, Source};
 use crate::system_table::{self, Declarations};
 
 /// Bytes of blocks that are cached. Exports read each block once.
 const CACHE_BYTES: u64 = 64 << 20;
-/// Entries of a root directory, one of which each has: of Grampus, of HBase, and of an exported
-/// snapshot.
-const MARKERS: [&str; 3] = ["grampus.root", "hbase.version", ".hbase-snapshot"];
-/// States that files are on volumes outside of the directory.
-const VOLUMES: &str = "grampus.volumes";
 
 /// Which rows of a directory are read.
 #[derive(Debug, Clone)]
 pub struct StoredOptions {
     /// The root directory.
-    pub directory: PathBuf,
+    pub place: Place,
     /// Read this snapshot and not the current rows.
     pub snapshot: Option<String>,
     /// Read tables although logs have edits that are not in store files.
@@ -62,8 +58,7 @@ pub struct StoredOptions {
 impl StoredOptions {
     /// Identifies the rows, for the list of parts of an export.
     pub fn origin(&self) -> String {
-        let directory = std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
-        let directory = directory.to_string_lossy().escape_default().to_string();
+        let directory = self.place.absolute().escape_default().to_string();
         match &self.snapshot {
             Some(snapshot) => format!("snapshot {snapshot} of {directory}"),
             None => format!("directory {directory}"),
@@ -107,13 +102,9 @@ impl Stored {
     /// # Errors
     /// A message: it is no root directory, or cannot be read here.
     pub async fn open(options: StoredOptions, env: &Env) -> Result<Stored, String> {
-        check_directory(&options.directory)?;
-        let readers = std::thread::available_parallelism().map_or(1, usize::from);
-        let files = LocalFs::new(&options.directory, Arc::new(Pool::new("read", readers)));
-        let files = files.map_err(|error| format!("{}: {error}", options.directory.display()))?;
         let stored = StoredRegions {
             env: env.clone(),
-            fs: Arc::new(files),
+            fs: options.place.open(env).await?,
             root: RootDir::new(FilePath::root()),
             tracker: Arc::new(DetectedTracker),
             loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
@@ -173,20 +164,6 @@ impl Stored {
             }
         }
         Ok(Table { table, regions, stored: stored.clone() })
-    }
-}
-
-/// Checks that a directory is a root directory whose files are all in it.
-fn check_directory(dir: &Path) -> Result<(), String> {
-    if dir.to_string_lossy().contains("://") {
-        return Err(format!("{}: only local directories can be exported", dir.display()));
-    }
-    if !MARKERS.iter().any(|marker| dir.join(marker).exists()) {
-        return Err(format!("{}: not a root directory of Grampus or HBase", dir.display()));
-    }
-    match dir.join(VOLUMES).exists() {
-        true => Err(format!("{}: files are on storage tiers; move them home first", dir.display())),
-        false => Ok(()),
     }
 }
 

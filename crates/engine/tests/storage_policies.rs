@@ -18,7 +18,7 @@ use fs::{FilePath, FileSystem, PolicyCounts};
 use hdfs::simulated::{
     DataDisk, DataNode, DataNodeOptions, DiskAccess, Journal, NameNode, NameNodeOptions, ReplicaStore,
 };
-use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
+use hdfs::{HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 /// Types of storage (HDFS: `StorageTypeProto`) of the three replicas of a block.
 const DISK: [u32; 3] = [1; 3];
@@ -63,6 +63,7 @@ impl World {
             user: "u".to_owned(),
             settings: HashMap::new(),
             limits: Limits::default(),
+            if_missing: IfMissing::Create,
         };
         let fs = Arc::new(HdfsFileSystem::connect(&env, &options).await.unwrap());
         World { env, journal, fs }

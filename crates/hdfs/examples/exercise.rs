@@ -18,7 +18,7 @@ use std::time::Duration;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
-use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
+use hdfs::{HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 const DATANODES: u64 = 3;
 /// Attempts to continue in a new log after an error.
@@ -35,7 +35,7 @@ fn main() {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
     let (url, user, limits) = (target[0].clone(), "grampus".to_owned(), Limits::default());
-    let options = HdfsOptions { url, user, settings, limits };
+    let options = HdfsOptions { url, user, settings, limits, if_missing: IfMissing::Create };
     let runtimes = os::Runtimes::start(1, 1).expect("the system has threads");
     let env = os::env(Arc::new(runtimes));
     os::block_on(run(env, options, suite));

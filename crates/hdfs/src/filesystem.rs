@@ -19,7 +19,7 @@ use crate::hosts::hosts_of;
 use crate::idle::IdleConnections;
 use crate::located::{locate, located, located_status};
 use crate::namenode::NameNode;
-use crate::options::{HdfsOptions, OptionsError, Settings};
+use crate::options::{HdfsOptions, IfMissing, OptionsError, Settings};
 use crate::policy::{Policies, satisfy_later, set_policy};
 use crate::reader::HdfsReader;
 use crate::striped::{Library, StripedReader};
@@ -45,14 +45,16 @@ pub enum ConnectError {
     /// The options are invalid or not supported.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The root directory does not exist.
+    #[error("there is no directory {0}")]
+    Missing(String),
     /// A call to the NameNode failed.
     #[error(transparent)]
     Fs(#[from] Error),
 }
 
 impl HdfsFileSystem {
-    /// Connects to HDFS, and creates the root directory if it is missing. Waits for an active
-    /// NameNode for as long as the options permit.
+    /// Connects to HDFS. Waits for an active NameNode for as long as the options permit.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -75,8 +77,10 @@ impl HdfsFileSystem {
         read_defaults(&shared).await?;
         let mut fs = HdfsFileSystem { shared, library, root_id: 0 };
         let root = FilePath::root();
-        fs.make_dirs(&root).await?;
-        let found = fs.file_info(&root).await?.ok_or_else(|| Error::NotFound { path: root.clone() })?;
+        if options.if_missing == IfMissing::Create {
+            fs.make_dirs(&root).await?;
+        }
+        let found = fs.file_info(&root).await?.ok_or_else(|| ConnectError::Missing(options.url.clone()))?;
         if found.flags() & IN_ENCRYPTION_ZONE != 0 {
             return Err(fs.shared.encrypted(&root, "connect").into());
         }

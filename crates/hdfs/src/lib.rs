@@ -2,6 +2,7 @@
 //!
 //! * [`HdfsFileSystem`]: the file system, below a root such as `hdfs://nameservice/hbase`;
 //! * [`HdfsOptions`]: its root, user and settings, as in `core-site.xml` and `hdfs-site.xml`;
+//!   [`open()`] takes them from a configuration;
 //! * [`Limits`]: how long it waits for NameNodes and DataNodes;
 //! * `connection`, `namenode`: Hadoop RPC, and the calls to the NameNodes of a name service;
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
@@ -94,8 +95,8 @@
 //! * Kerberos, and protected or encrypted data transfer, are rejected when the file system is
 //!   opened.
 //! * A block that loses a DataNode gets no replacement while it is written.
-//! * A file of another process that is still being written appears without its last block until it
-//!   is [fenced](fs::FileSystem::fence).
+//! * A file of another process that is still being written has the bytes that were flushed when it
+//!   was opened. A recovery of the lease may truncate those that the writer has not confirmed.
 //! * The bytes of a recovered file are in the memory of DataNodes. Unless
 //!   `dfs.datanode.synconclose` is set, they survive the loss of all these machines' power only if
 //!   they were synced to disk before.
@@ -105,6 +106,7 @@
 mod generated;
 
 mod block;
+mod configured;
 mod connection;
 mod failure;
 mod file;
@@ -135,5 +137,6 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use configured::open;
 pub use filesystem::{ConnectError, HdfsFileSystem};
-pub use options::{HdfsOptions, Limits, OptionsError};
+pub use options::{HdfsOptions, IfMissing, Limits, OptionsError};

@@ -28,6 +28,17 @@ pub struct HdfsOptions {
     pub settings: HashMap<String, String>,
     /// Time limits.
     pub limits: Limits,
+    /// What to do if the root directory does not exist.
+    pub if_missing: IfMissing,
+}
+
+/// What to do about a root directory that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMissing {
+    /// Create it.
+    Create,
+    /// Fail.
+    Fail,
 }
 
 /// How long a file system waits.
@@ -312,7 +323,13 @@ mod tests {
     fn parse(url: &str, settings: &[(&str, &str)]) -> Result<Settings, OptionsError> {
         let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let limits = Limits::default();
-        Settings::parse(&HdfsOptions { url: url.to_owned(), user: "u".to_owned(), settings, limits })
+        Settings::parse(&HdfsOptions {
+            url: url.to_owned(),
+            user: "u".to_owned(),
+            settings,
+            limits,
+            if_missing: IfMissing::Create,
+        })
     }
 
     fn addresses(settings: &Settings) -> Vec<String> {

@@ -16,7 +16,7 @@ pub(crate) use self::namenode::{FakeNameNode, Mode};
 pub(crate) use self::reads::ReadBehavior;
 use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlock, PacketHeader};
 use crate::link::Node;
-use crate::{ConnectError, HdfsFileSystem, HdfsOptions, Limits};
+use crate::{ConnectError, HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -86,6 +86,12 @@ pub(crate) async fn try_connect(
     ];
     let settings: HashMap<String, String> =
         service.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let options = HdfsOptions { url: "hdfs://ns/hbase".to_owned(), user: "u".to_owned(), settings, limits };
+    let options = HdfsOptions {
+        url: "hdfs://ns/hbase".to_owned(),
+        user: "u".to_owned(),
+        settings,
+        limits,
+        if_missing: IfMissing::Create,
+    };
     HdfsFileSystem::connect(env, &options).await
 }

@@ -16,6 +16,7 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use regionserver::Disk;
 
+use crate::hdfs::{self, IfMissing};
 use crate::lock::{DirectoryLock, LockError};
 use crate::tiers;
 
@@ -86,10 +87,10 @@ impl DataDirectory {
     async fn open_remote(env: &Env, config: &Config) -> Result<DataDirectory, String> {
         let shown = &config.root;
         let root = RootDir::new(FilePath::root());
-        let data = crate::hdfs::open(env, config, "hbase.rootdir", &config.root).await?;
+        let data = hdfs::open(env, config, ("hbase.rootdir", &config.root), IfMissing::Create).await?;
         let logs = match &config.wal_dir {
             Some(place) if place != &config.root => {
-                Some(crate::hdfs::open(env, config, "hbase.wal.dir", place).await?)
+                Some(hdfs::open(env, config, ("hbase.wal.dir", place), IfMissing::Create).await?)
             }
             _ => None,
         };
@@ -222,7 +223,9 @@ pub(crate) async fn open_files(env: &Env, config: &Config) -> Result<Arc<dyn Fil
             true => local_fs(dir, &Arc::new(Pool::new("disk", DISK_THREADS)), config),
             false => Err(format!("there is no directory {}", dir.display())),
         },
-        RootUri::Other { .. } => crate::hdfs::open(env, config, "hbase.rootdir", &config.root).await,
+        RootUri::Other { .. } => {
+            hdfs::open(env, config, ("hbase.rootdir", &config.root), IfMissing::Fail).await
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use regionserver::foreign_files::checked_path;
 use regionserver::{ForeignFile, ForeignFiles, FoundFile};
 use tokio::sync::Mutex;
 
+use crate::hdfs::{self, IfMissing};
+
 /// Number of threads that read local files of bulk loads.
 const THREADS: usize = 2;
 
@@ -120,7 +122,8 @@ impl Reachable {
                     authority: authority.to_owned(),
                     path: "/".to_owned(),
                 };
-                let opened = crate::hdfs::open(&self.env, &self.config, "hbase.rootdir", &place).await?;
+                let opened =
+                    hdfs::open(&self.env, &self.config, ("hbase.rootdir", &place), IfMissing::Fail).await?;
                 remote.insert(key, opened.clone());
                 opened
             }

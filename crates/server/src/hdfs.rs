@@ -2,10 +2,8 @@
 
 #[cfg(not(feature = "hdfs"))]
 mod absent;
-#[cfg(feature = "hdfs")]
-mod configured;
 
-#[cfg(not(feature = "hdfs"))]
-pub(crate) use absent::open;
 #[cfg(feature = "hdfs")]
-pub(crate) use configured::open;
+pub(crate) use ::hdfs::{IfMissing, open};
+#[cfg(not(feature = "hdfs"))]
+pub(crate) use absent::{IfMissing, open};

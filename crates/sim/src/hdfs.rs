@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use fs::{FileSystem, SyncLevel};
 use hdfs::simulated::{DataNode, DataNodeOptions, Journal, NameNode, NameNodeOptions, Record, ReplicaStore};
-use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
+use hdfs::{HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 use self::disk::DataNodeDisk;
 use self::watch::{FenceWatch, WatchedFs};
@@ -117,6 +117,7 @@ impl SimHdfs {
             user: "hbase".to_string(),
             settings: settings(),
             limits: Limits::default(),
+            if_missing: IfMissing::Create,
         };
         loop {
             match HdfsFileSystem::connect(&life.env, &options).await {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::env::Env;
 use clap::Parser;
 
-use super::{Stored, StoredOptions};
+use super::{Place, Stored, StoredOptions};
 use crate::catalog::Catalog;
 use crate::export::{self, ExportArguments};
 use crate::session::{self, Sender};
@@ -156,12 +156,14 @@ async fn what_cannot_be_exported_is_refused() {
     let error = dir.export(&lost, &["--snapshot", "lost_v1"]).await.unwrap_err();
     assert!(error.contains("does not exist"), "{error}");
     let empty = TestDir::new("empty");
-    let options =
-        |directory: &Path| StoredOptions { directory: directory.into(), snapshot: None, flushed: false };
-    let error = Stored::open(options(&empty.0), &env()).await.unwrap_err();
+    let options = |directory: &str| {
+        let place = Place { directory: directory.to_string(), config: None, settings: Vec::new() };
+        StoredOptions { place, snapshot: None, flushed: false }
+    };
+    let error = Stored::open(options(empty.0.to_str().unwrap()), &env()).await.unwrap_err();
     assert!(error.contains("not a root directory"), "{error}");
-    let error = Stored::open(options(Path::new("hdfs://h:1/hbase")), &env()).await.unwrap_err();
-    assert!(error.contains("only local directories"), "{error}");
+    let error = Stored::open(options("s3a://bucket/hbase"), &env()).await.unwrap_err();
+    assert!(error.contains("s3a:// is not supported"), "{error}");
     std::fs::write(dir.0.join("root/grampus.volumes"), "").unwrap();
     refused(&["--snapshot", "plain"], "storage tiers").await;
 }

@@ -6,12 +6,21 @@ use base::config::{Config, RootUri};
 use base::env::Env;
 use fs::FileSystem;
 
+/// What to do about a directory that does not exist.
+#[derive(Clone, Copy)]
+pub(crate) enum IfMissing {
+    /// Create it.
+    Create,
+    /// Fail.
+    Fail,
+}
+
 /// Always fails.
 pub(crate) async fn open(
     _: &Env,
     config: &Config,
-    key: &str,
-    _: &RootUri,
+    (key, _): (&str, &RootUri),
+    _: IfMissing,
 ) -> Result<Arc<dyn FileSystem>, String> {
     Err(config.refused(key, "this build has no HDFS (feature hdfs)".into()).to_string())
 }

@@ -1,4 +1,4 @@
-//! A build with HDFS.
+//! Opens a directory as the configuration of Grampus and Hadoop names it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base::config::{Config, RootUri};
 use base::env::Env;
 use fs::FileSystem;
-use hdfs::{HdfsFileSystem, HdfsOptions, Limits};
+
+use crate::{HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 /// The key of the directory service that URIs without an authority refer to.
 const DEFAULT_FS: &str = "fs.defaultFS";
@@ -14,15 +15,15 @@ const LOG_BLOCK_BYTES: &str = "hbase.regionserver.hlog.blocksize";
 /// HDFS requires blocks of a multiple of this size.
 const BLOCK_BYTES_UNIT: u64 = 512;
 
-/// Connects to HDFS, and creates the directory if it is missing. Waits until a NameNode is active.
+/// Connects to HDFS, and waits until a NameNode is active.
 ///
 /// # Errors
 /// One line that names the option `key`, which has the value `place`.
-pub(crate) async fn open(
+pub async fn open(
     env: &Env,
     config: &Config,
-    key: &str,
-    place: &RootUri,
+    (key, place): (&str, &RootUri),
+    if_missing: IfMissing,
 ) -> Result<Arc<dyn FileSystem>, String> {
     let refused = |reason: String| config.refused(key, reason).to_string();
     let options = HdfsOptions {
@@ -30,6 +31,7 @@ pub(crate) async fn open(
         user: config.hadoop_user().to_string(),
         settings: settings(config),
         limits: Limits::default(),
+        if_missing,
     };
     let connected = HdfsFileSystem::connect(env, &options).await;
     let hdfs = connected.map_err(|error| refused(error.to_string()))?;

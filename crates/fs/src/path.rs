@@ -21,14 +21,15 @@ impl FilePath {
     /// If a part is `.` or `..`. Paths come from our own code; `layout` checks names from untrusted
     /// input.
     pub fn new(text: &str) -> FilePath {
-        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-        assert!(parts.iter().all(|part| *part != "." && *part != ".."), "path {text} leaves its root");
-        FilePath(parts.join("/").into())
+        joined("", text)
     }
 
     /// The path of `name` (which may contain slashes) below this one.
+    ///
+    /// # Panics
+    /// As [`FilePath::new`].
     pub fn join(&self, name: &str) -> FilePath {
-        FilePath::new(&format!("{}/{name}", self.0))
+        joined(&self.0, name)
     }
 
     /// The parent directory; the root for a top-level name and for the root itself.
@@ -55,6 +56,20 @@ impl FilePath {
     }
 }
 
+/// The path of the parts of `text` below the path `base`.
+fn joined(base: &str, text: &str) -> FilePath {
+    let mut path = String::with_capacity(base.len() + 1 + text.len());
+    path.push_str(base);
+    for part in text.split('/').filter(|part| !part.is_empty()) {
+        assert!(part != "." && part != "..", "path {text} leaves its root");
+        if !path.is_empty() {
+            path.push('/');
+        }
+        path.push_str(part);
+    }
+    FilePath(path.into())
+}
+
 impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
@@ -64,5 +79,26 @@ impl fmt::Display for FilePath {
 impl fmt::Debug for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_parts_are_dropped() {
+        for (text, expected) in [("", ""), ("/", ""), ("a", "a"), ("/a//b/", "a/b")] {
+            assert_eq!(FilePath::new(text).as_str(), expected, "{text}");
+            let below = if expected.is_empty() { "dir".to_owned() } else { format!("dir/{expected}") };
+            assert_eq!(FilePath::new("dir").join(text).as_str(), below, "{text}");
+        }
+        assert_eq!(FilePath::root().join("a/b"), FilePath::new("a/b"));
+    }
+
+    #[test]
+    #[should_panic(expected = "leaves its root")]
+    fn no_path_leaves_its_root() {
+        FilePath::new("a").join("b/../../c");
     }
 }

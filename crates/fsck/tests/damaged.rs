@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use adoption::inspection::Request as Adoption;
-use adoption::{NoProgress, adopt, inspect};
+use adoption::{Inspection, NoProgress, adopt, inspect};
 use base::env::{Env, Random};
 use fs::FileSystem;
 use fs::memory::MemoryFs;
@@ -171,8 +171,9 @@ impl Original {
         let files = tree.iter().filter_map(has_bytes).collect();
         let mut original = Original { name, tree, files, findings: BTreeSet::new(), cells: Vec::new() };
         let env = base::testing::env(0);
-        original.findings = findings(&env, &original.tree).await.unwrap();
-        original.cells = adopted_cells(&env, &original.tree).await.unwrap();
+        let checked = check(&env, &original.tree).await.unwrap();
+        original.cells = adopted_cells(&env, &original.tree, &checked.inspection).await.unwrap();
+        original.findings = checked.findings;
         let counts = (original.files.len(), original.cells.len());
         assert!(counts.0 > 30 && counts.1 > 100, "{name}: {counts:?}");
         original
@@ -185,12 +186,12 @@ impl Original {
         let count = 1 + below(&*env.random, 8) / 7;
         let damages: Vec<Damage> = (0..count).map(|_| damage(&*env.random, self, &mut tree)).collect();
         let started = Instant::now();
-        let found = findings(&env, &tree).await;
+        let checked = check(&env, &tree).await;
         assert!(started.elapsed() < TIME_LIMIT, "the checks took {:?}", started.elapsed());
-        if found.as_ref().is_none_or(|found| *found != self.findings) {
+        let Some(checked) = checked.filter(|checked| checked.findings == self.findings) else {
             return (Outcome::Reported, damages);
-        }
-        let cells = match adopted_cells(&env, &tree).await {
+        };
+        let cells = match adopted_cells(&env, &tree, &checked.inspection).await {
             Ok(cells) => cells,
             Err(error) => {
                 eprintln!("variant {number}: {error}");
@@ -206,9 +207,15 @@ impl Original {
     }
 }
 
-/// What the check before an adoption and `fsck` report; `None` if one of them refuses the
-/// directory.
-async fn findings(env: &Env, files: &Tree) -> Option<BTreeSet<String>> {
+/// A directory that both checks accept.
+struct Checked {
+    inspection: Inspection,
+    /// What the check before an adoption and `fsck` report.
+    findings: BTreeSet<String>,
+}
+
+/// Checks a directory; `None` if the check before an adoption or `fsck` refuses it.
+async fn check(env: &Env, files: &Tree) -> Option<Checked> {
     let (memory, shared) = memory(files).await;
     let inspection = inspect(env, &shared, &root(), &Adoption::default(), &NoProgress).await;
     let checked = fsck::check(env, &shared, &root(), Request { depth: Depth::Cells }, &NoProgress).await;
@@ -221,14 +228,14 @@ async fn findings(env: &Env, files: &Tree) -> Option<BTreeSet<String>> {
     let tables = checked.tables.iter().map(|table| format!("{table:?}"));
     let counts = [format!("{} logs, {} snapshots", checked.logs, checked.snapshots)];
     let problems = checked.problems.iter().map(ToString::to_string);
-    Some(warnings.chain(tables).chain(counts).chain(problems).collect())
+    let findings = warnings.chain(tables).chain(counts).chain(problems).collect();
+    Some(Checked { inspection, findings })
 }
 
 /// All cells after an adoption.
-async fn adopted_cells(env: &Env, files: &Tree) -> adoption::Result<Vec<String>> {
+async fn adopted_cells(env: &Env, files: &Tree, inspection: &Inspection) -> adoption::Result<Vec<String>> {
     let (memory, shared) = memory(files).await;
-    let inspection = inspect(env, &shared, &root(), &Adoption::default(), &NoProgress).await?;
-    adopt(env, &shared, &root(), &inspection, &NoProgress).await?;
+    adopt(env, &shared, &root(), inspection, &NoProgress).await?;
     cells_of(env, &memory, |_| true).await
 }
 

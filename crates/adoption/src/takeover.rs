@@ -19,6 +19,7 @@ use base::env::Env;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use fs::{FilePath, FileSystem};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use layout::RootDir;
 use layout::ownership::{ADOPTION_DIR, Owner};
 use master::procedure::{Record, Work};
@@ -34,6 +35,8 @@ use crate::{Error, Progress, Result, catalog, file_lists, master_data, refused};
 const SPLITTING: &str = "-splitting";
 /// Stages that are shown as progress.
 const STAGES: u64 = 6;
+/// Number of logs that are closed at the same time: HDFS needs some seconds for each open one.
+const CLOSED_AT_ONCE: usize = 32;
 
 /// Ends the writers of HBase's logs before an inspection, so that it sees exactly the edits that a
 /// first start will replay. On HDFS it recovers the leases: HBase cannot write to these logs any
@@ -41,19 +44,22 @@ const STAGES: u64 = 6;
 ///
 /// # Errors
 /// Errors of the file system. The call may be repeated.
-pub async fn close_logs(fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
+pub async fn close_logs(fs: &dyn FileSystem, root: &RootDir, progress: &dyn Progress) -> Result<()> {
+    let mut logs = Vec::new();
     for root in [root, &root.master_data()] {
         for dir in catalog::log_dirs(fs, root).await? {
-            for log in list(fs, &dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-                match fs.fence(&dir.join(&log.name)).await {
-                    // It was archived meanwhile.
-                    Err(fs::Error::NotFound { .. }) => {}
-                    fenced => drop(fenced?),
-                }
-            }
+            let files = list(fs, &dir).await?.into_iter().filter(|entry| !entry.is_dir);
+            logs.extend(files.map(|file| dir.join(&file.name)));
         }
     }
-    Ok(())
+    progress.begin("close logs", logs.len() as u64);
+    let close = async |log: FilePath| match fs.fence(&log).await {
+        // It was archived meanwhile.
+        Err(fs::Error::NotFound { .. }) => Ok(progress.advance(1)),
+        fenced => fenced.map(|_| progress.advance(1)),
+    };
+    let closed = stream::iter(logs.into_iter().map(close)).buffer_unordered(CLOSED_AT_ONCE);
+    Ok(closed.try_collect::<()>().await?)
 }
 
 /// Adopts a directory that was inspected, or continues an adoption that was interrupted. The caller

@@ -133,7 +133,7 @@ async fn take_over(directory: &Directory, arguments: &AdoptArguments) -> Result<
     let bar = Bar::default();
     let signs = directory.signs(arguments, &bar).await?;
     if owner == Owner::HBase && signs.is_empty() {
-        ::adoption::close_logs(&*directory.fs, &directory.root).await?;
+        ::adoption::close_logs(&*directory.fs, &directory.root, &bar).await?;
     }
     let inspection = directory.inspect(arguments, signs, &bar).await?;
     // An interrupted adoption was checked before it began.

@@ -53,10 +53,14 @@ pub async fn close_logs(fs: &dyn FileSystem, root: &RootDir, progress: &dyn Prog
         }
     }
     progress.begin("close logs", logs.len() as u64);
-    let close = async |log: FilePath| match fs.fence(&log).await {
-        // It was archived meanwhile.
-        Err(fs::Error::NotFound { .. }) => Ok(progress.advance(1)),
-        fenced => fenced.map(|_| progress.advance(1)),
+    let close = async |log: FilePath| {
+        let closed = match fs.fence(&log).await {
+            // It was archived meanwhile.
+            Err(fs::Error::NotFound { .. }) => Ok(()),
+            fenced => fenced.map(drop),
+        };
+        progress.advance(1);
+        closed
     };
     let closed = stream::iter(logs.into_iter().map(close)).buffer_unordered(CLOSED_AT_ONCE);
     Ok(closed.try_collect::<()>().await?)

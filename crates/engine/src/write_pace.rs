@@ -2,8 +2,8 @@
 //!
 //! Without this, writers run at full speed until a limit, and then all are refused until a flush
 //! ends. With it, the memory that is left is spread over the time that the flush is likely to take:
-//! writers that are faster wait a little before each write is confirmed. This takes effect if the
-//! disk of the files is slow and the disk of the logs is fast, and if flushes wait for compactions.
+//! writers that are faster wait a little before each write. This takes effect if the disk of the
+//! files is slow and the disk of the logs is fast, and if flushes wait for compactions.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest pause of one write, or of all writes of a call together.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+pub const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Flushes of fewer bytes say little about the speed: opening and syncing a file takes most of
 /// their time.
 const MEASURED_BYTES_MIN: u64 = 1 << 20;
@@ -88,7 +88,7 @@ impl WritePace {
         self.lock().flush_speed()
     }
 
-    /// How long a write of `bytes` bytes to `region` must wait until it is confirmed.
+    /// How long a write of `bytes` bytes to `region` must wait at `now`.
     pub(crate) fn pause(&self, region: &str, bytes: u64, free: FreeMemory, now: Duration) -> Duration {
         let mut state = self.lock();
         let Some(allowed) = state.allowed_speed(region, free, now) else { return Duration::ZERO };

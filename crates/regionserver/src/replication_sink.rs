@@ -293,12 +293,12 @@ async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
                 None => rest.extend(mutations),
                 Some(region) => {
                     let bytes = mutations.iter().map(Mutation::cells_len).sum();
+                    pause.before(server, &region, bytes).await;
                     let begun = region.begin_batch(mutations.clone()).await;
                     if begun.refusal().is_some() {
                         failed.insert(region.number());
                         rest.extend(mutations);
                     } else {
-                        pause.add(server, &region, bytes);
                         pending.push((region, mutations, begun));
                     }
                 }
@@ -320,7 +320,6 @@ async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
             }
         }
     }
-    pause.wait(server).await;
     retried.extend(rest);
     if retried.is_empty() {
         return Ok(());

@@ -1,35 +1,36 @@
-//! The pause of a call before it confirms its writes, while memstores fill faster than they are
-//! flushed ([`engine::write_pace`]).
+//! The pauses of a call before its writes, while memstores fill faster than they are flushed
+//! ([`engine::write_pace`]).
+//!
+//! They come before the writes and not before the confirmation: in the meantime, a flush could
+//! archive the log, and with it the nonce by which a restarted server recognizes a retry.
 
 use std::time::Duration;
 
 use engine::Region;
+use engine::write_pace::PAUSE_MAX;
 
 use crate::server::RegionServer;
 
-/// The pause of a call. It waits once for all its writes: the time of one write is limited, but a
-/// call may have writes to many regions.
-#[derive(Default)]
+/// The time that a call may still wait. The limit is for all its writes together, because a call
+/// may write to many regions.
 pub(crate) struct WritePause {
-    // On the monotonic clock; zero if the call need not wait.
-    until: Duration,
+    left: Duration,
+}
+
+impl Default for WritePause {
+    /// Before the first write.
+    fn default() -> WritePause {
+        WritePause { left: PAUSE_MAX }
+    }
 }
 
 impl WritePause {
-    /// Adds a write of `bytes` bytes that the region accepted.
-    pub(crate) fn add(&mut self, server: &RegionServer, region: &Region, bytes: usize) {
-        let pause = region.write_pause(bytes);
+    /// Waits before a write of `bytes` bytes to the region.
+    pub(crate) async fn before(&mut self, server: &RegionServer, region: &Region, bytes: usize) {
+        let pause = region.write_pause(bytes).min(self.left);
         if !pause.is_zero() {
-            self.until = self.until.max(server.env().clock.monotonic() + pause);
-        }
-    }
-
-    /// Waits for all writes that were added.
-    pub(crate) async fn wait(&mut self, server: &RegionServer) {
-        if !self.until.is_zero() {
-            let clock = &server.env().clock;
-            let until = std::mem::take(&mut self.until);
-            clock.sleep(until.saturating_sub(clock.monotonic())).await;
+            self.left -= pause;
+            server.env().clock.sleep(pause).await;
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Writers while the disk of the files is slower than they are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::multi::mutations;
 use crate::world::{World, run};
 use base::env::TaskClass;
+use cell::query::Get;
 use cell::schema::FamilyDescriptor;
 use fs::faulty::{Fault, Operation, Rule};
 use fs::memory::MemoryFs;
+use futures_util::future::join;
 use prost::Message;
 use proto::mutation_proto::MutationType;
 
@@ -25,6 +28,8 @@ struct Seen {
     writes: u64,
     refused: u64,
     longest: Duration,
+    /// The longest time between a write and its confirmation.
+    longest_unconfirmed: Duration,
     error: String,
 }
 
@@ -45,13 +50,30 @@ async fn put(world: &World, writer: u64, at: u64) -> Vec<proto::NameBytesPair> {
         .collect()
 }
 
+/// When the last row of a call became visible, or the call ended.
+async fn written_at(world: &World, writer: u64, at: u64, has_ended: &AtomicBool) -> Duration {
+    let row = format!("{writer}-{at}-{}", REGION_ACTIONS - 1);
+    let get = Get { row: row.into(), selection: Arc::default(), existence_only: false };
+    while !has_ended.load(Relaxed) && world.served().get(&get).await.unwrap().cells.is_empty() {
+        world.env.clock.sleep(Duration::from_millis(5)).await;
+    }
+    world.env.clock.monotonic()
+}
+
 /// Writes as fast as the server accepts it, for a time.
 async fn write(world: Arc<World>, writer: u64) -> Seen {
     let (clock, mut seen) = (world.env.clock.clone(), Seen::default());
     let end = clock.monotonic() + RUN;
     while clock.monotonic() < end {
         let begin = clock.monotonic();
-        let exceptions = put(&world, writer, seen.writes + 1).await;
+        let (at, has_ended) = (seen.writes + 1, AtomicBool::new(false));
+        let call = async {
+            let exceptions = put(&world, writer, at).await;
+            has_ended.store(true, Relaxed);
+            (exceptions, clock.monotonic())
+        };
+        let ((exceptions, confirmed), written) = join(call, written_at(&world, writer, at, &has_ended)).await;
+        seen.longest_unconfirmed = seen.longest_unconfirmed.max(confirmed.saturating_sub(written));
         seen.writes += 1;
         if let Some(exception) = exceptions.first() {
             seen.refused += 1;
@@ -92,6 +114,11 @@ fn writers_are_slowed_down_and_never_refused() {
         let longest = seen.iter().map(|seen| seen.longest).max().unwrap();
         // A call waits once, and not once for each region action.
         assert!(longest < Duration::from_secs(2), "{longest:?} {writes}");
+        assert!(longest > Duration::from_millis(500), "{longest:?} {writes}");
+        // It waits before it writes: else a flush could archive the log with the nonce of a write
+        // that is not confirmed.
+        let unconfirmed = seen.iter().map(|seen| seen.longest_unconfirmed).max().unwrap();
+        assert!(unconfirmed < Duration::from_millis(100), "{unconfirmed:?} {writes}");
         let (flushes, backlog) = (world.served().metrics().flushes, world.server.memstore_backlog());
         assert!(flushes > 3, "{flushes} flushes, {writes} writes");
         assert!(backlog.is_some());

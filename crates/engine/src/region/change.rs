@@ -114,13 +114,12 @@ impl Region {
             self.check_condition(condition)?;
         }
         self.check_cells(mutations)?;
-        let changed = self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await?;
         // This is a whole call of a client.
         let pause = self.write_pause(mutations.iter().map(Mutation::cells_len).sum());
         if !pause.is_zero() {
             self.services.env.clock.sleep(pause).await;
         }
-        Ok(changed)
+        self.claim_and_apply(Change { conditions, mutations, of_one_row: false }).await
     }
 
     async fn claim_and_apply(&self, change: Change<'_>) -> Result<Changed> {

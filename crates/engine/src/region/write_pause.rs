@@ -1,4 +1,4 @@
-//! The pause after a write while memstores fill faster than they are flushed.
+//! The pause before a write while memstores fill faster than they are flushed.
 
 use std::time::Duration;
 
@@ -7,17 +7,18 @@ use crate::region::Region;
 use crate::write_pace::FreeMemory;
 
 impl Region {
-    /// How long the caller must wait before it confirms a write of `bytes` bytes, so that writers
-    /// are in the pace of flushes. Zero as long as there is enough memory.
+    /// How long the caller must wait before a write of `bytes` bytes, so that writers are in the
+    /// pace of flushes. Zero as long as there is enough memory, and if the write would be refused.
     ///
-    /// The region itself does not wait, because a call may write to many regions. Such a call waits
-    /// once, for the longest of their pauses.
+    /// The region itself does not wait, because a call that writes to many regions must not wait
+    /// for each of them.
     ///
     /// Writes to `hbase:meta` do not wait: without them, no region can be assigned.
     pub fn write_pause(&self, bytes: usize) -> Duration {
         let (budget, memstore_bytes) = (&self.services.budget, self.memstore_bytes());
         let is_usual = memstore_bytes < self.flush_bytes && !budget.is_above_low_mark();
-        if is_usual || self.info.table.is_meta() {
+        let is_refused = memstore_bytes > self.blocking_bytes || budget.is_exhausted();
+        if is_usual || is_refused || self.info.table.is_meta() {
             return Duration::ZERO;
         }
         // Memstores grow by chunks, so the last one could pass the limit.

@@ -120,7 +120,6 @@ pub(super) async fn multi(
         call.record_message_len(0)?;
     }
     call.finish_regions().await?;
-    call.pause.wait(server).await;
     Ok((call.response.finish(), call.block))
 }
 
@@ -142,7 +141,6 @@ struct MultiCall<'a> {
     response: MultiAnswer,
     // The regions after them.
     unfinished: UnfinishedRegions,
-    // Before the writes so far are confirmed.
     pause: WritePause,
     // Bytes of the response's message so far.
     message_len: usize,
@@ -248,11 +246,9 @@ impl MultiCall<'_> {
         let timed = CallTimer::begin(self.server, region, self.context.client.as_deref());
         let kinds = MutationKinds::in_batch(&mutations);
         let bytes = mutations.iter().map(mutation_bytes).sum();
+        self.pause.before(self.server, region, bytes).await;
         self.ran_non_idempotent = true;
         let changed = region.change(checked.as_ref(), mutations).await;
-        if changed.is_ok() {
-            self.pause.add(self.server, region, bytes);
-        }
         match condition {
             Some(_) => timed.end_checked(&changed, None, kinds),
             None => timed.end_batch(kinds),
@@ -339,8 +335,8 @@ impl MultiCall<'_> {
             }
             if state.batch.is_full(mutations_max) {
                 self.apply_batch(&mut state).await;
-                // A large request is in the pace too.
-                self.pause.wait(self.server).await;
+                // A large request waits for each full batch.
+                self.pause = WritePause::default();
             } else if state.batch.is_chunk_full() {
                 self.submit_chunk(region, &mut state.batch).await;
                 if let Some(exception) = state.refusal() {
@@ -520,12 +516,9 @@ impl MultiCall<'_> {
         self.check_space()?;
         let (timed, kind) =
             (CallTimer::begin(self.server, region, self.context.client.as_deref()), mutation.kind);
-        let bytes = mutation_bytes(&mutation);
+        self.pause.before(self.server, region, mutation_bytes(&mutation)).await;
         self.ran_non_idempotent = true;
         let changed = region.change(None, vec![mutation]).await;
-        if changed.is_ok() {
-            self.pause.add(self.server, region, bytes);
-        }
         timed.end(kind);
         let changed = changed.map_err(|error| java_exception(&error))?;
         let result_cells: Vec<KeyValue> = changed.results.into_iter().flatten().flatten().collect();

@@ -4,7 +4,6 @@ use base::metrics::RecordedDuration;
 use base::spent::{self, CallEnd};
 use bytes::Bytes;
 use cell::mutation::Mutation;
-use engine::Region;
 use proto::exception::Answer;
 use rpc::CellBlock;
 use wire::convert::from_proto;
@@ -52,9 +51,9 @@ pub(super) async fn mutate(
             spent::report_end(CallEnd { at: ended, took: RecordedDuration::between(begun, ended) });
         }
     };
+    WritePause::default().before(server, &region, bytes).await;
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
-        wait_after(server, &region, bytes, written.is_ok()).await;
         charge(timed.end(kind));
         written.map_err(|error| java_exception(&error))?;
         response.processed = Some(true);
@@ -63,7 +62,6 @@ pub(super) async fn mutate(
     let mutations = vec![mutation];
     let kinds = MutationKinds::in_batch(&mutations);
     let changed = region.change(condition.as_ref(), mutations).await;
-    wait_after(server, &region, bytes, changed.is_ok()).await;
     charge(match condition {
         Some(_) => timed.end_checked(&changed, Some(kind), kinds),
         None => timed.end(kind),
@@ -76,13 +74,4 @@ pub(super) async fn mutate(
         results.into_single_with(&cells)
     });
     Ok((response, block))
-}
-
-/// Waits after a write of `bytes` bytes, unless the region refused it.
-async fn wait_after(server: &RegionServer, region: &Region, bytes: usize, is_written: bool) {
-    if is_written {
-        let mut pause = WritePause::default();
-        pause.add(server, region, bytes);
-        pause.wait(server).await;
-    }
 }

@@ -94,10 +94,8 @@ impl MutationBatch {
         debug_assert!(!mutations.is_empty(), "a chunk has mutations");
         self.begun.get_or_insert_with(|| server.env().clock.monotonic());
         self.kinds |= MutationKinds::in_batch(&mutations);
+        pause.before(server, region, bytes).await;
         let pending = region.begin_batch(mutations).await;
-        if pending.refusal().is_none() {
-            pause.add(server, region, bytes);
-        }
         self.submitted_bytes += bytes;
         self.submitted.push((indexes, pending));
     }

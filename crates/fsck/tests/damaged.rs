@@ -41,7 +41,8 @@ struct Watched;
 // SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Most allocations are not the largest, and need not write to memory that all threads share.
+        // Few allocations are the largest so far. The others do not write to memory that all
+        // threads share.
         if layout.size() > LARGEST_ALLOCATION.load(Ordering::Relaxed) {
             LARGEST_ALLOCATION.fetch_max(layout.size(), Ordering::Relaxed);
         }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest pause of one write, or of all writes of a call together.
-pub const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Flushes of fewer bytes say little about the speed: opening and syncing a file takes most of
 /// their time.
 const MEASURED_BYTES_MIN: u64 = 1 << 20;

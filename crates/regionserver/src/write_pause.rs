@@ -1,35 +1,27 @@
-//! The pauses of a call before its writes, while memstores fill faster than they are flushed
+//! The pause of a call before its writes, while memstores fill faster than they are flushed
 //! ([`engine::write_pace`]).
 //!
-//! They come before the writes and not before the confirmation: in the meantime, a flush could
-//! archive the log, and with it the nonce by which a restarted server recognizes a retry.
-
-use std::time::Duration;
+//! It comes before the writes and not before the confirmation: in the meantime, a flush could
+//! archive the log, and with it the nonce by which a restarted server recognizes a retry. For the
+//! same reason a call does not pause between its writes.
 
 use engine::Region;
-use engine::write_pace::PAUSE_MAX;
 
 use crate::server::RegionServer;
 
-/// The time that a call may still wait. The limit is for all its writes together, because a call
-/// may write to many regions.
+/// Whether a call has paused. A call may write to many regions, and pauses once.
+#[derive(Default)]
 pub(crate) struct WritePause {
-    left: Duration,
-}
-
-impl Default for WritePause {
-    /// Before the first write.
-    fn default() -> WritePause {
-        WritePause { left: PAUSE_MAX }
-    }
+    is_over: bool,
 }
 
 impl WritePause {
-    /// Waits before a write of `bytes` bytes to the region.
+    /// Waits before a write of `bytes` bytes to the region, unless the call has waited before.
     pub(crate) async fn before(&mut self, server: &RegionServer, region: &Region, bytes: usize) {
-        let pause = region.write_pause(bytes).min(self.left);
-        if !pause.is_zero() {
-            self.left -= pause;
+        // Also counts the bytes of a write that does not wait, so that the next call waits longer.
+        let pause = region.write_pause(bytes);
+        if !pause.is_zero() && !self.is_over {
+            self.is_over = true;
             server.env().clock.sleep(pause).await;
         }
     }

@@ -67,7 +67,8 @@ pub async fn copy_tree(
 /// Errors of reading.
 pub async fn read(fs: &dyn FileSystem, path: &FilePath) -> Result<Vec<u8>> {
     let reader = fs.open(path).await?;
-    let mut content = Vec::with_capacity(reader.len() as usize);
+    // The length is not reserved at once: that of an open file on HDFS is what a DataNode claims.
+    let mut content = Vec::with_capacity(reader.len().min(PIECE_BYTES) as usize);
     while (content.len() as u64) < reader.len() {
         let len = (reader.len() - content.len() as u64).min(PIECE_BYTES) as usize;
         content.extend_from_slice(&reader.read_at(content.len() as u64, len).await?);

@@ -10,12 +10,13 @@ use crate::connection::{CallError, parse_response};
 use crate::generated::{
     AddBlockResponse, BlockLocationsResponse, BoolResponse, CreateResponse, DatanodeId, DatanodeInfo,
     ErasureCodingPolicyResponse, ExtendedBlock, FileInfoResponse, FsStatsResponse, ListingResponse,
-    LocatedBlock, ServerDefaultsResponse, UpdateBlockForPipelineResponse,
+    LocatedBlock, LocatedBlocks, ServerDefaultsResponse, UpdateBlockForPipelineResponse,
 };
 use crate::hosts::hosts_of;
 use crate::link::{Link, Node, Stage, Target};
-use crate::located::Located;
+use crate::located::{Located, open_replicated};
 use crate::replica::exchange;
+use crate::visible::parse_len;
 
 /// The response of a NameNode to any call.
 pub fn namenode_response(bytes: &[u8]) {
@@ -33,11 +34,12 @@ pub fn namenode_response(bytes: &[u8]) {
     decode::<ErasureCodingPolicyResponse>(&body);
     if let Some(status) = decode::<FileInfoResponse>(&body).and_then(|found| found.fs) {
         let _ = hosts_of("file".to_owned(), &status);
-        let _ = status.locations.map(|located| Located::complete(&located));
+        let _ = status.locations.map(|found| locate(&found, &body));
     }
-    if let Some(located) = decode::<BlockLocationsResponse>(&body).and_then(|found| found.locations) {
-        let _ = Located::complete(&located);
+    if let Some(found) = decode::<BlockLocationsResponse>(&body).and_then(|found| found.locations) {
+        let _ = locate(&found, &body);
     }
+    let _ = parse_len(body.clone());
     decode::<UpdateBlockForPipelineResponse>(&body);
     decode::<FsStatsResponse>(&body);
     decode::<ListingResponse>(&body);
@@ -45,6 +47,16 @@ pub fn namenode_response(bytes: &[u8]) {
     if let Some(added) = decode::<AddBlockResponse>(&body) {
         let _ = Node::all_of(&added.block);
     }
+}
+
+/// Locates the blocks of a file. A DataNode states the length of an open block, here from the last
+/// bytes of the response.
+fn locate(found: &LocatedBlocks, response: &Bytes) -> Result<Located, String> {
+    let mut located = Located::complete(found)?;
+    if let (Some(open), Some(len)) = (open_replicated(found)?, response.last_chunk()) {
+        located.push_open(open, u64::from_be_bytes(*len))?;
+    }
+    Ok(located)
 }
 
 fn decode<M: Message + Default>(body: &Bytes) -> Option<M> {

@@ -27,6 +27,13 @@ const INBOUND_BYTES: usize = 1 << 10;
 /// exception.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
+impl DatanodeId {
+    /// Where clients connect to it: its hostname, or the address by which the NameNode knows it.
+    pub(crate) fn host(&self, by_hostname: bool) -> &str {
+        if by_hostname { &self.host_name } else { &self.ip_addr }
+    }
+}
+
 /// A DataNode that stores a replica.
 #[derive(Clone)]
 pub(crate) struct Node {
@@ -228,10 +235,9 @@ impl Link {
 }
 
 async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> io::Result<Box<dyn Stream>> {
-    let host = if by_hostname { &node.host_name } else { &node.ip_addr };
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "invalid port");
     let port = u16::try_from(node.xfer_port).map_err(invalid)?;
-    env.net.connect(host, port).await
+    env.net.connect(node.host(by_hostname), port).await
 }
 
 fn fault(node: usize, what: String) -> NodeFault {

@@ -55,11 +55,16 @@ impl Located {
         }
     }
 
-    /// Adds a last block that is being written, with the length that readers may see.
-    fn push_open(&mut self, block: Replicated, len: u64) {
+    /// Adds a last block that is not complete, with the length that a DataNode states.
+    ///
+    /// # Errors
+    /// If the file would be too long.
+    pub(crate) fn push_open(&mut self, block: Replicated, len: u64) -> std::result::Result<(), String> {
+        let offset = self.len;
+        self.len = offset.checked_add(len).ok_or_else(|| format!("a block of {len} bytes at {offset}"))?;
         let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
-        self.blocks.push(Replicated { block: visible, offset: self.len, len, ..block });
-        self.len += len;
+        self.blocks.push(Replicated { block: visible, offset, len, ..block });
+        Ok(())
     }
 
     /// The parts of the range that begins at `offset`, in order. The range must not go beyond the
@@ -85,6 +90,14 @@ impl Located {
 fn open_block(located: &LocatedBlocks) -> Option<&LocatedBlock> {
     let is_open = located.under_construction && !located.is_last_block_complete;
     located.last_block.as_ref().filter(|_| is_open)
+}
+
+/// The last block with its replicas, if it is not complete.
+///
+/// # Errors
+/// If a description of a DataNode is invalid.
+pub(crate) fn open_replicated(located: &LocatedBlocks) -> std::result::Result<Option<Replicated>, String> {
+    open_block(located).map(replicated).transpose()
 }
 
 fn replicated(found: &LocatedBlock) -> std::result::Result<Replicated, String> {
@@ -128,10 +141,9 @@ pub(crate) async fn locate(shared: &Shared, path: &FilePath, inode: &str) -> Res
 pub(crate) async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlocks) -> Result<Located> {
     let invalid = |what| Error::io(path, "open", what);
     let mut located = Located::complete(found).map_err(invalid)?;
-    if let Some(open) = open_block(found) {
-        let open = replicated(open).map_err(invalid)?;
+    if let Some(open) = open_replicated(found).map_err(invalid)? {
         let len = visible_len(shared, path, &open).await?;
-        located.push_open(open, len);
+        located.push_open(open, len).map_err(invalid)?;
     }
     Ok(located)
 }
@@ -177,5 +189,23 @@ mod tests {
         let mut short = blocks(&[10, 10]);
         short.file_length = 21;
         assert!(Located::complete(&short).is_err());
+    }
+
+    #[test]
+    fn an_open_block_is_the_last_one() {
+        let mut open = blocks(&[10, 3]);
+        open.file_length = 10;
+        open.under_construction = true;
+        open.last_block = open.blocks.last().cloned();
+        let located = || Located::complete(&open).unwrap();
+        assert_eq!((located().len, located().blocks.len()), (10, 1));
+        let last = || open_replicated(&open).unwrap().unwrap();
+        let mut readable = located();
+        readable.push_open(last(), 7).unwrap();
+        assert_eq!((readable.len, readable.blocks[1].block.num_bytes()), (17, 7));
+        assert_eq!(readable.parts(9, 8), [(0, 9, 1), (1, 0, 7)]);
+        assert!(located().push_open(last(), u64::MAX - 9).is_err());
+        open.is_last_block_complete = true;
+        assert!(open_replicated(&open).unwrap().is_none());
     }
 }

@@ -75,10 +75,9 @@ impl ReadContext<'_> {
                 read => return self.finish(uuid, read),
             }
         }
-        let host = if self.by_hostname { &node.id.host_name } else { &node.id.ip_addr };
         let port = u16::try_from(node.id.xfer_port);
         let port = port.map_err(|_| ReplicaFault::Node("invalid port".to_owned()))?;
-        let stream = self.env.net.connect(host, port).await.map_err(broken)?;
+        let stream = self.env.net.connect(node.id.host(self.by_hostname), port).await.map_err(broken)?;
         let read = exchange(stream, &request, offset, len).await;
         self.finish(uuid, read)
     }

@@ -4,6 +4,7 @@
 //! after it have acknowledged, so no DataNode states fewer bytes than the writer knows to be
 //! flushed. A recovery of the lease may truncate what was never acknowledged.
 
+use bytes::Bytes;
 use fs::{Error, FilePath, Result};
 use prost::Message;
 
@@ -53,25 +54,32 @@ pub(crate) async fn visible_len(shared: &Shared, path: &FilePath, block: &Replic
 
 async fn len_at(shared: &Shared, node: &Node, block: &Replicated) -> std::result::Result<u64, Unknown> {
     let broken = |error: std::io::Error| Unknown::Other(error.to_string());
-    let host = if shared.settings.by_hostname { &node.id.host_name } else { &node.id.ip_addr };
     let port = u16::try_from(node.id.ipc_port);
     let port = port.map_err(|_| Unknown::Other(format!("invalid port {}", node.id.ipc_port)))?;
-    let address = Address { host: host.clone(), port };
+    let address = Address { host: node.id.host(shared.settings.by_hostname).to_owned(), port };
     let identity = shared.namenode.identity();
     let opened = Connection::open(&shared.env, &address, identity, CLIENT_DATANODE_PROTOCOL).await;
     let connection = opened.map_err(broken)?;
     let request = VisibleLengthRequest { block: block.block.clone() };
     let called = connection.call("getReplicaVisibleLength", CallId { id: 0, retries: 0 }, &request).await;
-    let mut response = called.map_err(|error| match error {
+    let response = called.map_err(|error| match error {
         CallError::Remote(failure) if failure.is("ReplicaNotFoundException") => Unknown::NoReplica,
         CallError::Remote(failure) => Unknown::Other(failure.message()),
         CallError::Broken(why) => Unknown::Other(why),
     })?;
-    let response = VisibleLengthResponse::decode_length_delimited(&mut response);
-    let VisibleLengthResponse { length } = response.map_err(|error| Unknown::Other(error.to_string()))?;
-    // -1 of a replica that waits for its recovery.
+    parse_len(response).map_err(Unknown::Other)
+}
+
+/// The length in a response.
+///
+/// # Errors
+/// If it is invalid, or that of a replica whose length only a recovery can decide.
+pub(crate) fn parse_len(response: Bytes) -> std::result::Result<u64, String> {
+    let response = VisibleLengthResponse::decode_length_delimited(response);
+    let length = response.map_err(|error| error.to_string())?.length;
+    // Such a replica has the length -1.
     match i64::try_from(length) {
         Ok(_) => Ok(length),
-        Err(_) => Err(Unknown::Other("its replica waits for a recovery".to_owned())),
+        Err(_) => Err("its replica waits for a recovery".to_owned()),
     }
 }

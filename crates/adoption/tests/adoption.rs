@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use adoption::finding::Severity;
 use adoption::inspection::Request;
-use adoption::{Error, Inspection, NoProgress, Release, Version, adopt, inspect, release, undo};
+use adoption::{Error, Inspection, NoProgress, Release, Version, adopt, close_logs, inspect, release, undo};
 use base::env::Env;
 use cell::schema::TableName;
-use fs::faulty::{Fault, Faulty, Plan, Rule};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::ownership::{ADOPTION_DIR, Owner};
@@ -216,6 +216,23 @@ fn killed_after(env: &Env, fs: &MemoryFs, calls: u64) -> Arc<dyn FileSystem> {
 fn kill_points() -> impl Iterator<Item = u64> {
     let step = |at: &u64| Some(at + 1 + at / 40);
     std::iter::successors(Some(0), step)
+}
+
+#[tokio::test]
+async fn the_logs_of_all_servers_are_closed_and_not_changed() {
+    let (env, fs) = (env(), image("rootdir-live").await);
+    for root in [root(), root().master_data()] {
+        let dirs = adoption::catalog::log_dirs(&fs, &root).await.unwrap();
+        assert!(!dirs.is_empty());
+        for dir in dirs {
+            let plan = Plan::new(env.clock.clone());
+            let plan = plan.rule(Rule::new(Fault::Fail).on(Operation::Fence).at(dir.as_str()));
+            let closed = close_logs(&Faulty::new(shared(&fs), plan), &self::root(), &NoProgress).await;
+            assert!(closed.is_err(), "the logs in {dir} are open");
+        }
+    }
+    close_logs(&fs, &root(), &NoProgress).await.unwrap();
+    assert_same_tree("rootdir-live", &fs, "closed logs").await;
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ import urllib.request
 
 from beans import HBASE
 from javatools import COMPAT, SERVER_OPENS, TARGET, Endpoint, conf_directory, die, hbase_class_path, java, maven
+from servers import set_options
 
 # ZooKeeper's unit of time. Sessions last 2 to 20 ticks, and end up to one tick late.
 TICK_MS = 500
@@ -425,9 +426,7 @@ class Grampus(Cluster):
         command = [self._binary, role]
         if self._network:
             command += ["--bind", self._network.address(name), "--host", host]
-        for key, value in settings.items():
-            command += ["--set", f"{key}={value}"]
-        return command
+        return command + set_options(settings)
 
 
 class HBase(Cluster):

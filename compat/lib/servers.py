@@ -111,12 +111,16 @@ def grampus(binary, directory, port_offset=0, patience_s=30, settings=None, wait
     if not os.access(binary, os.X_OK):
         die(f"{binary} is not an executable; build it with: cargo build --release")
     command = [os.path.abspath(binary), "--data", os.path.join(directory, "data"), "--port-offset", str(port_offset)]
-    for name, value in (settings or {}).items():
-        command += ["--set", f"{name}={value}"]
+    command += set_options(settings or {})
     server = _spawn("Grampus", directory, endpoint, command)
     if wait:
         _wait(server, patience_s, lambda: all(answers(port) for port in endpoint.ports()))
     return server
+
+
+def set_options(settings):
+    """Settings as options of a command of Grampus."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
 def attach(directory, port_offset=0):

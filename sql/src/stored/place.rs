@@ -55,7 +55,11 @@ impl Place {
             false => {
                 let readers = std::thread::available_parallelism().map_or(1, usize::from);
                 let files = LocalFs::new(shown.as_ref(), Arc::new(Pool::new("read", readers)));
-                Arc::new(files.map_err(|error| format!("{shown}: {error}"))?) as Arc<dyn FileSystem>
+                let files = files.map_err(|error| match error {
+                    fs::Error::NotFound { .. } => format!("there is no directory {shown}"),
+                    error => format!("{shown}: {error}"),
+                });
+                Arc::new(files?) as Arc<dyn FileSystem>
             }
         };
         let has = async |name: &str| match files.stat(&FilePath::new(name)).await {

@@ -162,6 +162,8 @@ async fn what_cannot_be_exported_is_refused() {
     };
     let error = Stored::open(options(empty.0.to_str().unwrap()), &env()).await.unwrap_err();
     assert!(error.contains("not a root directory"), "{error}");
+    let error = Stored::open(options("/no/such/directory"), &env()).await.unwrap_err();
+    assert_eq!(error, "there is no directory /no/such/directory");
     let error = Stored::open(options("s3a://bucket/hbase"), &env()).await.unwrap_err();
     assert!(error.contains("s3a:// is not supported"), "{error}");
     std::fs::write(dir.0.join("root/grampus.volumes"), "").unwrap();

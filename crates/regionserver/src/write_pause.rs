@@ -3,7 +3,7 @@
 //!
 //! It comes before the writes and not before the confirmation: in the meantime, a flush could
 //! archive the log, and with it the nonce by which a restarted server recognizes a retry. For the
-//! same reason a call does not pause between its writes.
+//! same reason a call does not pause again after the writes that follow its first pause.
 
 use engine::Region;
 

@@ -51,10 +51,10 @@ impl Directory {
     /// Signs that a living HBase uses the directory, unless it belongs to Grampus.
     async fn signs(&self, arguments: &AdoptArguments, bar: &Bar) -> Result<Vec<Sign>, Failure> {
         let (env, fs, root) = (&self.env, &*self.fs, &self.root);
-        let mut signs = Vec::new();
         if self.owner().await? != Owner::HBase || arguments.ignore_owner {
-            return Ok(signs);
+            return Ok(Vec::new());
         }
+        let mut signs = Vec::new();
         if let Some(dir) = self.local() {
             let open = os::open_files_below(dir).into_iter();
             signs.extend(

@@ -63,7 +63,7 @@ class Bound:
         except OSError as error:
             self._remove()
             die(f"cannot create a control group: {error}; run as root where {self._version.root} is writable (in a "
-                "container: with --privileged), or exclude the part cold with --parts")
+                "container: with --privileged), or exclude the parts cold and ssd with --parts")
         self._write_if_there(*self._version.unswapped)
         return self
 

@@ -12,8 +12,13 @@ def of(server, table):
 
 
 def drop_from_page_cache(server, table):
-    """Drops the files' pages from the page cache, so that the next read is from the disk."""
-    for path in of(server, table):
+    """Drops the pages of the table's store files, so that the next read is from the disk."""
+    drop(of(server, table))
+
+
+def drop(paths):
+    """Drops the files' pages from the page cache."""
+    for path in paths:
         with open(path, "rb") as file:
             # Dirty pages cannot be dropped.
             os.fsync(file.fileno())

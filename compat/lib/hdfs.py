@@ -26,6 +26,10 @@ START_PATIENCE_S = 90
 HDFS = "org.apache.hadoop.hdfs."
 NAMENODE = HDFS + "server.namenode.NameNode"
 DATANODE = HDFS + "server.datanode.DataNode"
+# A DataNode with directories of the type RAM_DISK, and the memory that they may use.
+RAM_DISK = "RAM_DISK"
+RAM_DATANODE = os.path.join(COMPAT, "hdfs", "UnlockedDataNode.java")
+RAM_BYTES = 2 << 30
 SATISFIER = HDFS + "server.sps.ExternalStoragePolicySatisfier"
 # A satisfier that moves replicas as soon as it can, and not after minutes.
 SATISFIER_SETTINGS = {
@@ -242,7 +246,7 @@ class Hdfs(Members):
         for name in self.namenodes:
             self._add(name, NAMENODE)
         for name in self.datanodes:
-            self._add(name, DATANODE)
+            self._add(name, RAM_DATANODE if RAM_DISK in self._storage_types else DATANODE)
         for name in self._satisfier:
             self._add(name, SATISFIER)
 
@@ -282,6 +286,7 @@ class Hdfs(Members):
                 "dfs.datanode.http.address": f"{host}:{web}",
                 "dfs.datanode.ipc.address": f"{host}:{ipc}",
                 "dfs.datanode.hostname": name if self._network else "localhost",
+                "dfs.datanode.max.locked.memory": RAM_BYTES if RAM_DISK in self._storage_types else 0,
             })
         settings.update({**self._daemon_settings, **self._settings})
         write_site(os.path.join(conf, "hdfs-site.xml"), settings)

@@ -22,7 +22,7 @@ use crate::link::{Stage, Target};
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
 use crate::packet::PACKET_DATA_MAX;
-use crate::policy::Policies;
+use crate::policy::{self, Policies};
 use crate::suspects::Suspects;
 
 const CREATE: u32 = 1;
@@ -142,6 +142,9 @@ pub(crate) struct OpenFile {
     /// affect the others.
     client_name: String,
     file_id: u64,
+    /// Whether a DataNode on this machine may keep its replica in memory at first, because the
+    /// file's policy is LAZY_PERSIST. Never so for logs: a commit is on disk.
+    is_lazy: bool,
     block: Option<BlockWriter>,
     /// The last block that was ended.
     ended: Option<ExtendedBlock>,
@@ -186,6 +189,7 @@ impl OpenFile {
             access,
             client_name,
             file_id: status.file_id.unwrap_or_default(),
+            is_lazy: access == AccessPattern::Data && policy::is_lazy(status.storage_policy()),
             block: None,
             ended: None,
             pending: BytesMut::new(),
@@ -454,6 +458,7 @@ impl OpenFile {
             token: &located.block_token,
             client_name: &self.client_name,
             block_bytes: self.block_bytes(),
+            is_lazy: self.is_lazy,
             by_hostname: self.shared.settings.by_hostname,
             stage: Stage::Create,
         };

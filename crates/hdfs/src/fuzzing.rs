@@ -76,6 +76,7 @@ pub fn datanode_messages(bytes: &[u8]) {
         token: &located.block_token,
         client_name: "fuzz",
         block_bytes: 1 << 20,
+        is_lazy: false,
         stage: Stage::Create,
         by_hostname: false,
     };

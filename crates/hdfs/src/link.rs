@@ -104,6 +104,8 @@ pub(crate) struct Target<'a> {
     pub(crate) client_name: &'a str,
     /// Maximum number of bytes that the block will have.
     pub(crate) block_bytes: u64,
+    /// Whether a DataNode on this machine may keep its replica in memory at first.
+    pub(crate) is_lazy: bool,
     pub(crate) by_hostname: bool,
     pub(crate) stage: Stage,
 }
@@ -280,6 +282,7 @@ fn setup_request(nodes: &[Node], target: &Target<'_>) -> Bytes {
         caching_strategy: Some(CachingStrategy { drop_behind: None }),
         storage_type: first.storage_type,
         target_storage_types: rest.iter().filter_map(|node| node.storage_type).collect(),
+        allow_lazy_persist: Some(target.is_lazy),
         storage_id: first.storage_id.clone(),
         target_storage_ids: rest.iter().filter_map(|node| node.storage_id.clone()).collect(),
     };

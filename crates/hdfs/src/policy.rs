@@ -219,6 +219,11 @@ fn is_satisfied(policy: u32, types: &[u32]) -> bool {
     }
 }
 
+/// Whether replicas of files with this policy may be in memory at first.
+pub(crate) fn is_lazy(policy: u32) -> bool {
+    policy == id::LAZY_PERSIST
+}
+
 #[cfg(test)]
 mod tests {
     use super::storage::*;

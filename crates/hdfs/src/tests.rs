@@ -90,6 +90,26 @@ async fn a_data_file_is_one_pipeline_and_has_several_packets() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_store_files_may_be_in_memory_at_first() {
+    const LAZY_PERSIST: u32 = 15;
+    const HOT: u32 = 7;
+    let cluster = Cluster::start(3).await;
+    let mut requested = Vec::new();
+    for (policy, access) in
+        [(LAZY_PERSIST, AccessPattern::Data), (LAZY_PERSIST, AccessPattern::Log), (HOT, AccessPattern::Data)]
+    {
+        cluster.namenode.state.lock().unwrap().storage_policy = Some(policy);
+        let path = FilePath::new(&format!("{access:?}{policy}"));
+        let mut file = cluster.fs.create(&path, access).await.unwrap();
+        file.append("x".into()).await.unwrap();
+        file.close().await.unwrap();
+        let setups = &cluster.datanodes[0].state.lock().unwrap().setups;
+        requested.push(setups.last().unwrap().allow_lazy_persist);
+    }
+    assert_eq!(requested, [Some(true), Some(false), Some(false)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_file_has_several_blocks_if_it_is_longer_than_one() {
     let cluster = Cluster::start(3).await;
     let settings = [("dfs.blocksize", "1k"), ("hbase.regionserver.hlog.blocksize", "1k")];

@@ -107,6 +107,7 @@ impl OpenFile {
             token: &located.block_token,
             client_name: &self.client_name,
             block_bytes,
+            is_lazy: self.is_lazy,
             by_hostname: self.shared.settings.by_hostname,
             stage: block.recovery_stage(located.b.generation_stamp),
         };

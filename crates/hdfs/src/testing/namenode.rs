@@ -40,6 +40,8 @@ pub(crate) struct Namespace {
     pub(crate) permissions: Vec<(u32, u32)>,
     /// The directory whose files are erasure-coded.
     pub(crate) erasure_coded: Option<&'static str>,
+    /// The id of the storage policy of all files.
+    pub(crate) storage_policy: Option<u32>,
     /// Polls until a lease is recovered.
     pub(crate) recovery_polls: usize,
     /// The exception of the next call to recover a lease.
@@ -259,7 +261,8 @@ impl Namespace {
         }
         self.permissions.push((request.masked.perm, request.unmasked.unwrap().perm));
         let inode = self.insert(&request.src, false, Some(request.client_name));
-        encode(CreateResponse { fs: Some(status(&inode)) })
+        let status = FileStatus { storage_policy: self.storage_policy, ..status(&inode) };
+        encode(CreateResponse { fs: Some(status) })
     }
 
     fn add_block(&mut self, request: AddBlockRequest) -> Outcome {

@@ -12,6 +12,10 @@ import time
 
 from javatools import SERVER_OPENS, Endpoint, conf_directory, die, hbase_class_path, java
 
+# Settings with which a killed HBase has all writes that it acknowledged. By default it keeps the last
+# bytes of local files in memory of its process: a kill loses them, even if they were replicated.
+RAW_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "hbase.wal.provider": "filesystem"}
+
 
 class Server:
     """A running server process: its pid, endpoint and log."""

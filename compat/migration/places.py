@@ -11,8 +11,6 @@ import servers
 from javatools import die
 
 OFFSET = 5000
-# HBase's default for local files keeps what it wrote in memory of its process, which a kill loses.
-RAW_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "hbase.wal.provider": "filesystem"}
 
 
 class Local:
@@ -37,7 +35,7 @@ class Local:
 
     def hbase_settings(self):
         """The settings that HBase and its tools need for the directory."""
-        return {"hbase.rootdir": f"file://{self.root}", **(RAW_FILES if self._is_raw else {})}
+        return {"hbase.rootdir": f"file://{self.root}", **(servers.RAW_FILES if self._is_raw else {})}
 
     def start_hbase(self, version):
         self._server = servers.hbase(self._directory, self._offset, settings=self.hbase_settings(), version=version)

@@ -5,6 +5,7 @@ resumed by name. Data and logs are in a fresh directory below compat/target/hdfs
 if something fails. Only processes that were started here are ended.
 """
 import contextlib
+import glob
 import json
 import os
 import re
@@ -30,6 +31,8 @@ DATANODE = HDFS + "server.datanode.DataNode"
 RAM_DISK = "RAM_DISK"
 RAM_DATANODE = os.path.join(COMPAT, "hdfs", "UnlockedDataNode.java")
 RAM_BYTES = 2 << 30
+# Between two copies from memory to disks.
+RAM_COPY_S = 1
 SATISFIER = HDFS + "server.sps.ExternalStoragePolicySatisfier"
 # A satisfier that moves replicas as soon as it can, and not after minutes.
 SATISFIER_SETTINGS = {
@@ -178,6 +181,11 @@ class Hdfs(Members):
                 file.append(sorted(re.findall(r"DatanodeInfoWithStorage\[[^\]]*,([A-Z_]+)\]", line)))
         return found
 
+    def copied_from_memory(self):
+        """The number of replicas on RAM_DISKs that DataNodes have copied to disks."""
+        copies = os.path.join(glob.escape(self.directory), "*", "current", "*", "current", "lazypersist", "**", "blk_*[0-9]")
+        return len(glob.glob(copies, recursive=True))
+
     def storage_policy(self, path):
         """The name of the storage policy of a path, as `hdfs storagepolicies` shows it."""
         report = self._tool(HDFS + "tools.StoragePolicyAdmin", "-getStoragePolicy", "-path", path)
@@ -287,6 +295,7 @@ class Hdfs(Members):
                 "dfs.datanode.ipc.address": f"{host}:{ipc}",
                 "dfs.datanode.hostname": name if self._network else "localhost",
                 "dfs.datanode.max.locked.memory": RAM_BYTES if RAM_DISK in self._storage_types else 0,
+                "dfs.datanode.lazywriter.interval.sec": RAM_COPY_S,
             })
         settings.update({**self._daemon_settings, **self._settings})
         write_site(os.path.join(conf, "hdfs-site.xml"), settings)

@@ -456,7 +456,6 @@ pub struct OpWriteBlock {
     pub storage_type: ::core::option::Option<u32>,
     #[prost(uint32, repeated, packed = "false", tag = "12")]
     pub target_storage_types: ::prost::alloc::vec::Vec<u32>,
-    /// Whether a DataNode on the client's machine may keep its replica in memory at first.
     #[prost(bool, optional, tag = "13")]
     pub allow_lazy_persist: ::core::option::Option<bool>,
     #[prost(string, optional, tag = "16")]

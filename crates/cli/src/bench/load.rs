@@ -199,9 +199,14 @@ impl RunState {
     fn count(&self, rows: u64, due: Duration, tally: &Mutex<Tally>) {
         let now = self.env.clock.monotonic();
         self.rows.fetch_add(rows, Ordering::Relaxed);
-        if now >= self.count_from && self.end.is_none_or(|end| now <= end) {
-            let latency = now.saturating_sub(due);
-            tally.lock().unwrap_or_else(PoisonError::into_inner).record(rows, latency);
+        if now < self.count_from {
+            return;
+        }
+        let latency = now.saturating_sub(due);
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.end {
+            Some(end) if now > end => tally.record_late(latency),
+            _ => tally.record(rows, latency),
         }
     }
 

@@ -17,6 +17,12 @@ pub(super) struct Tally {
     rows: u64,
     unreadable: u64,
     latencies_ns: Histogram<u64>,
+    /// The longest latency of the calls that ended after the run.
+    longest_late_ns: u64,
+}
+
+fn nanoseconds(latency: Duration) -> u64 {
+    u64::try_from(latency.as_nanos()).unwrap_or(LONGEST_NS)
 }
 
 impl Tally {
@@ -26,13 +32,20 @@ impl Tally {
             rows: 0,
             unreadable: 0,
             latencies_ns: latencies_ns.expect("the bounds of the histogram are valid"),
+            longest_late_ns: 0,
         }
     }
 
     /// Counts a call.
     pub(super) fn record(&mut self, rows: u64, latency: Duration) {
         self.rows += rows;
-        self.latencies_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST_NS));
+        self.latencies_ns.saturating_record(nanoseconds(latency));
+    }
+
+    /// Counts a call that was in flight at the end of the run: only its latency, and only if it is
+    /// the longest. Without these calls, a server that stops would seem to have had no slow call.
+    pub(super) fn record_late(&mut self, latency: Duration) {
+        self.longest_late_ns = self.longest_late_ns.max(nanoseconds(latency));
     }
 
     /// Counts a call whose response was unreadable. Its rows and latency are not counted.
@@ -49,6 +62,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: &Tally) {
         self.rows += other.rows;
         self.unreadable += other.unreadable;
+        self.longest_late_ns = self.longest_late_ns.max(other.longest_late_ns);
         self.latencies_ns.add(&other.latencies_ns).expect("all histograms have the same bounds");
     }
 
@@ -67,9 +81,9 @@ impl Tally {
         self.latencies_ns.value_at_quantile(share) as f64 / 1e3
     }
 
-    /// The longest latency.
+    /// The longest latency, also of calls that were in flight at the end.
     pub(super) fn latency_max_us(&self) -> f64 {
-        self.latencies_ns.max() as f64 / 1e3
+        self.latencies_ns.max().max(self.longest_late_ns) as f64 / 1e3
     }
 
     /// The mean latency.
@@ -113,5 +127,18 @@ mod tests {
         tally.record(1, Duration::from_secs(100_000));
         assert_eq!(tally.calls(), 2);
         assert!(tally.latency_max_us() >= 3_600e6 * 0.999);
+    }
+
+    #[test]
+    fn a_call_in_flight_at_the_end_can_only_be_the_longest() {
+        let (mut tally, mut other) = (Tally::new(), Tally::new());
+        tally.record(20, Duration::from_millis(80));
+        tally.record_late(Duration::from_secs(9));
+        other.record_late(Duration::from_secs(28));
+        tally.add(&other);
+        tally.record_late(Duration::from_millis(1));
+        assert_eq!((tally.calls(), tally.rows()), (1, 20));
+        assert!(tally.latency_us(1.0) < 81e3);
+        assert!((tally.latency_max_us() - 28e6).abs() < 1.0);
     }
 }

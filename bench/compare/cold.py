@@ -41,6 +41,24 @@ VALUE_BYTES = 1_000
 ROW_BYTES = VALUE_BYTES + 55
 
 
+def limit_bytes(arguments):
+    """The memory of a server's control group."""
+    return (arguments.cold_memory + BEYOND_HEAP_MIB) * MIB
+
+
+def hbase(arguments, settings=None):
+    """A fresh HBase with a small cache and further settings."""
+    # Heap that is first touched during the measurement would be taken from the page cache.
+    return subject.hbase(f"{arguments.cold_memory}m", {"hfile.block.cache.size": CACHE_SHARE, **(settings or {})}, pages=True,
+                         jvm=["-XX:+AlwaysPreTouch"])
+
+
+def grampus(arguments, settings=None):
+    """A fresh Grampus with a cache of the same size and further settings."""
+    return subject.grampus(arguments.grampus, settings={
+        "grampus.memory": f"{arguments.cold_memory} MiB", "hfile.block.cache.size": CACHE_SHARE, **(settings or {})})
+
+
 class Cold:
     """Gets at three ratios of hits."""
 
@@ -54,9 +72,9 @@ class Cold:
 
     def run(self):
         """Measures; there are no targets."""
-        limit_bytes = (self._arguments.cold_memory + BEYOND_HEAP_MIB) * MIB
-        with Bound("hbase", limit_bytes) as of_hbase, Bound("grampus", limit_bytes) as of_grampus, ExitStack() as started:
-            servers = [(self._hbase(), of_hbase), (self._grampus(), of_grampus)]
+        limit = limit_bytes(self._arguments)
+        with Bound("hbase", limit) as of_hbase, Bound("grampus", limit) as of_grampus, ExitStack() as started:
+            servers = [(hbase(self._arguments), of_hbase), (grampus(self._arguments), of_grampus)]
             for server, bound in servers:
                 with cores.of_servers(), bound.inside():
                     started.enter_context(server)
@@ -68,15 +86,6 @@ class Cold:
                         self._measure(server, bound, percent, run)
         self._record.write(self.lines())
         return []
-
-    def _hbase(self):
-        # Heap that is first touched during the measurement would be taken from the page cache.
-        return subject.hbase(f"{self._arguments.cold_memory}m", {"hfile.block.cache.size": CACHE_SHARE}, pages=True,
-                             jvm=["-XX:+AlwaysPreTouch"])
-
-    def _grampus(self):
-        return subject.grampus(self._arguments.grampus, settings={
-            "grampus.memory": f"{self._arguments.cold_memory} MiB", "hfile.block.cache.size": CACHE_SHARE})
 
     def _prepare(self, server, bound):
         """Fills the table, then the cache, and takes what memory is left."""

@@ -19,7 +19,6 @@ import cores
 import pages
 import process
 import storefiles
-import subject
 from bound import Bound
 from generator import Generator
 from javatools import TARGET
@@ -37,7 +36,7 @@ AGAIN_SECONDS = 60
 # How much of the hit ratio a restart may cost.
 LOSS_MAX = 0.05
 NAMES = ("hbase", "grampus")
-PHASES = ("before the restart", "after the restart")
+PHASES = BEFORE, AFTER = "before the restart", "after the restart"
 
 
 class Ssd:
@@ -53,30 +52,25 @@ class Ssd:
 
     def run(self):
         """Measures and returns the missed targets."""
-        limit_bytes = (self._arguments.cold_memory + cold.BEYOND_HEAP_MIB) * MIB
+        limit = cold.limit_bytes(self._arguments)
         os.makedirs(TARGET, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="ssd.", dir=TARGET) as caches, ExitStack() as started:
-            trials = [Trial(name, os.path.join(caches, name), started.enter_context(Bound(name, limit_bytes)))
+            trials = [Trial(name, os.path.join(caches, name), started.enter_context(Bound(name, limit)))
                       for name in NAMES]
             for trial in trials:
                 trial.start(started, self._server(trial))
                 self._fill(trial)
-            for phase in PHASES:
-                if phase == PHASES[1]:
-                    self._restart(trials)
-                for run in range(1, self._arguments.runs + 1):
-                    for trial in trials:
-                        self._measure(trial, phase, run)
+            self._measure_all(trials, BEFORE)
+            self._restart(trials)
+            self._measure_all(trials, AFTER)
         self._record.write(self.lines())
         return list(self._complaints())
 
     def _server(self, trial):
-        settings = {"hfile.block.cache.size": cold.CACHE_SHARE, "hbase.bucketcache.ioengine": f"file:{trial.cache}",
-                    "hbase.bucketcache.size": self._cache_mib, "hbase.bucketcache.persistent.path": f"{trial.cache}.index"}
-        memory = self._arguments.cold_memory
-        if trial.name == "hbase":
-            return subject.hbase(f"{memory}m", settings, pages=True, jvm=["-XX:+AlwaysPreTouch"])
-        return subject.grampus(self._arguments.grampus, settings={**settings, "grampus.memory": f"{memory} MiB"})
+        settings = {"hbase.bucketcache.ioengine": f"file:{trial.cache}", "hbase.bucketcache.size": self._cache_mib,
+                    "hbase.bucketcache.persistent.path": f"{trial.cache}.index"}
+        server = cold.hbase if trial.name == "hbase" else cold.grampus
+        return server(self._arguments, settings)
 
     def _fill(self, trial):
         print(f"{trial.name}: filling {self._table.rows:,} rows", flush=True)
@@ -92,6 +86,11 @@ class Ssd:
             trial.restart()
         for trial in trials:
             self._generator.run(trial.server, *self._words(), "--seconds", AGAIN_SECONDS)
+
+    def _measure_all(self, trials, phase):
+        for run in range(1, self._arguments.runs + 1):
+            for trial in trials:
+                self._measure(trial, phase, run)
 
     def _words(self):
         return ["randomRead", *self._table.options(), "--clients", cold.CLIENTS]

@@ -27,8 +27,8 @@ START_PATIENCE_S = 90
 HDFS = "org.apache.hadoop.hdfs."
 NAMENODE = HDFS + "server.namenode.NameNode"
 DATANODE = HDFS + "server.datanode.DataNode"
-# A DataNode with directories of the type RAM_DISK, and the memory that they may use.
 RAM_DISK = "RAM_DISK"
+# The DataNode with such a directory: a source file, which `java` compiles. And the memory that it may use.
 RAM_DATANODE = os.path.join(COMPAT, "hdfs", "UnlockedDataNode.java")
 RAM_BYTES = 2 << 30
 # Between two copies from memory to disks.

@@ -143,7 +143,7 @@ pub(crate) struct OpenFile {
     client_name: String,
     file_id: u64,
     /// Whether a DataNode on this machine may keep its replica in memory at first, because the
-    /// file's policy is LAZY_PERSIST. Never so for logs: a commit is on disk.
+    /// file's policy is LAZY_PERSIST. Never so for logs, which alone have the newest writes.
     is_lazy: bool,
     block: Option<BlockWriter>,
     /// The last block that was ended.

@@ -42,8 +42,8 @@ impl Tally {
         self.latencies_ns.saturating_record(nanoseconds(latency));
     }
 
-    /// Counts a call that was in flight at the end of the run: only its latency, and only if it is
-    /// the longest. Without these calls, a server that stops would seem to have had no slow call.
+    /// Records the latency of a call that was in flight at the end of the run, for the longest
+    /// latency only. Without it, a server that stops responding would seem to have no slow call.
     pub(super) fn record_late(&mut self, latency: Duration) {
         self.longest_late_ns = self.longest_late_ns.max(nanoseconds(latency));
     }

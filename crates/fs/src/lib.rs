@@ -402,6 +402,10 @@ pub trait FileWriter: Send + 'static {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// Recommended number of bytes of an append to a file that is written front to back.
+    fn append_bytes(&self) -> usize {
+        256 << 10
+    }
     /// Appends `bytes`.
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
     /// Writes `bytes`, of which only the first `content_len` count as appended. The rest is an end

@@ -220,6 +220,10 @@ impl FileWriter for MeasuredWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let clock = self.instruments.clock.clone();

@@ -264,6 +264,10 @@ impl FileWriter for ReservingWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.reserve.space.record_write(bytes.len() as u64);

@@ -154,6 +154,10 @@ impl FileWriter for SharedWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         self.inner.append(bytes)
     }

@@ -38,9 +38,6 @@ use crate::sidecar::writer::SidecarWriter;
 use cell_statistics::{CellStatistics, deletes_family};
 pub use options::WriterOptions;
 
-/// Number of pending bytes at which they are written to the file system.
-const CHUNK_LEN: usize = 256 << 10;
-
 /// File info that only the store knows.
 #[derive(Clone, Debug, Default)]
 pub struct StoreInfo {
@@ -88,6 +85,8 @@ pub struct WrittenFile {
 /// reader opens.
 pub struct Writer {
     file: Box<dyn FileWriter>,
+    /// Number of pending bytes at which they are appended to the file.
+    append_bytes: usize,
     options: WriterOptions,
     out: Output,
     block: BlockBuilder,
@@ -126,6 +125,7 @@ impl Writer {
         let bloom = |bloom: BloomType| BloomWriter::new(&options.bloom_options, bloom);
         let has_delete_family_bloom = options.delete_family_bloom && options.bloom != BloomType::RowCol;
         Ok(Writer {
+            append_bytes: file.append_bytes(),
             file,
             out: Output::new(codec, options.checksum, options.checksum_chunk_bytes),
             block: BlockBuilder::new(options.encoding, fields, options.compress_tags),
@@ -156,7 +156,7 @@ impl Writer {
     /// If the cell sorts before the previous cell.
     pub async fn append(&mut self, cell: &Cell<'_>) -> Result<()> {
         self.push(cell)?;
-        if self.out.pending_len() >= CHUNK_LEN { self.write_out().await } else { Ok(()) }
+        if self.out.pending_len() >= self.append_bytes { self.write_out().await } else { Ok(()) }
     }
 
     fn push(&mut self, cell: &Cell<'_>) -> Result<()> {

@@ -66,6 +66,10 @@ impl FileWriter for TieredWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.record_written(bytes.len() as u64);

@@ -113,6 +113,10 @@ impl FileWriter for FaultyWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let content_len = bytes.len();
         Box::pin(self.append_planned(bytes, content_len))

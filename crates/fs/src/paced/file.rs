@@ -71,6 +71,10 @@ impl FileWriter for PacedWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.inner.append_bytes()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let action = Action::Write(self.extent(bytes.len()));
         let work = self.inner.append(bytes);

@@ -99,6 +99,10 @@ impl FileWriter for ScheduledWriter {
         self.inner.len()
     }
 
+    fn append_bytes(&self) -> usize {
+        self.unsynced.queue.limits().transfer_bytes
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let request = self.request(Action::Write, bytes.len());
         Box::pin(self.run(request, move |file| file.append(bytes)))

@@ -5,6 +5,7 @@
 //! those of its tables ([`tables`]). Names and meanings are HBase's.
 
 mod files;
+mod merge_speed;
 mod mob;
 mod region;
 mod server;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
+pub use merge_speed::MergeSpeed;
 pub use mob::MobInstruments;
 pub(crate) use region::RegionCounts;
 pub use region::{GetSample, Operation, RegionInstruments, Usage};
@@ -33,6 +35,7 @@ pub struct Instruments {
     server: Arc<ServerInstruments>,
     tally: Arc<Tally>,
     tables: Arc<Tables>,
+    merges: MergeSpeed,
 }
 
 impl Instruments {
@@ -40,12 +43,17 @@ impl Instruments {
     pub fn begin(now: Duration) -> Instruments {
         let server = Arc::new(ServerInstruments::begin(now));
         let tables = Tables::begin(&server, now);
-        Instruments { server, tally: Arc::default(), tables }
+        Instruments { server, tally: Arc::default(), tables, merges: MergeSpeed::default() }
     }
 
     /// The metrics of all regions together.
     pub fn server(&self) -> &Arc<ServerInstruments> {
         &self.server
+    }
+
+    /// The speed of compactions.
+    pub fn merges(&self) -> &MergeSpeed {
+        &self.merges
     }
 
     /// Updates the server's meters from the counts of its regions. Called before the meters are

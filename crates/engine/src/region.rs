@@ -19,6 +19,7 @@ mod change;
 mod check;
 mod close;
 mod compact;
+mod compaction_progress;
 mod delta;
 mod encode;
 mod files;

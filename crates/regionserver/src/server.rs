@@ -695,6 +695,14 @@ impl RegionServer {
         self.services.budget.flush_seconds().map(Duration::from_secs_f64)
     }
 
+    /// How long compactions take, at the speed of recent ones, until no store has more files than
+    /// the minimum for a compaction; `None` before the first compaction.
+    pub fn compaction_backlog(&self) -> Option<Duration> {
+        let files: usize = self.regions.all().iter().map(|region| region.files_to_merge()).sum();
+        let files_per_s = self.services.instruments.merges().files_per_s().filter(|speed| *speed > 0.0)?;
+        Duration::try_from_secs_f64(files as f64 / files_per_s).ok()
+    }
+
     /// Number of writes that waited because memstores filled faster than they were flushed.
     pub fn paused_writes(&self) -> u64 {
         self.services.budget.pace().paused_writes()

@@ -1,4 +1,4 @@
-//! Writers while the disk of the files is slower than they are.
+//! Writers while flushes or compactions are slower than they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -86,6 +86,26 @@ async fn write(world: Arc<World>, writer: u64) -> Seen {
     seen
 }
 
+/// Writes from several writers at the same time.
+async fn write_all(world: &Arc<World>) -> Vec<Seen> {
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (send, ended) = tokio::sync::oneshot::channel();
+            let world = world.clone();
+            let env = world.env.clone();
+            env.spawn(TaskClass::Service, async move {
+                let _ = send.send(write(world, writer).await);
+            });
+            ended
+        })
+        .collect();
+    let mut seen = Vec::new();
+    for writer in writers {
+        seen.push(writer.await.unwrap());
+    }
+    seen
+}
+
 #[test]
 fn writers_are_slowed_down_and_never_refused() {
     run(async {
@@ -94,21 +114,7 @@ fn writers_are_slowed_down_and_never_refused() {
         let slow =
             Rule::new(Fault::Delay(Duration::from_millis(200))).on(Operation::Append).at("data/default/");
         world.faulty.add(slow);
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                let (send, ended) = tokio::sync::oneshot::channel();
-                let world = world.clone();
-                let env = world.env.clone();
-                env.spawn(TaskClass::Service, async move {
-                    let _ = send.send(write(world, writer).await);
-                });
-                ended
-            })
-            .collect();
-        let mut seen = Vec::new();
-        for writer in writers {
-            seen.push(writer.await.unwrap());
-        }
+        let seen = write_all(&world).await;
         let writes: u64 = seen.iter().map(|seen| seen.writes).sum();
         assert_eq!(seen.iter().map(|seen| seen.refused).sum::<u64>(), 0, "{seen:?}");
         let longest = seen.iter().map(|seen| seen.longest).max().unwrap();
@@ -123,5 +129,22 @@ fn writers_are_slowed_down_and_never_refused() {
         assert!(flushes > 3, "{flushes} flushes, {writes} writes");
         assert!(backlog.is_some());
         assert!(world.server.paused_writes() > 0);
+    });
+}
+
+#[test]
+fn the_backlog_of_compactions_is_known() {
+    run(async {
+        let mut family = FamilyDescriptor::new("f");
+        family.configuration.insert("hbase.hstore.blockingStoreFiles".into(), "8".into());
+        let world = Arc::new(World::on(MemoryFs::new(), family).await);
+        assert_eq!(world.server.compaction_backlog(), None);
+        // Flushes read no files.
+        let slow =
+            Rule::new(Fault::Delay(Duration::from_millis(100))).on(Operation::Read).at("data/default/");
+        world.faulty.add(slow);
+        write_all(&world).await;
+        let backlog = world.server.compaction_backlog();
+        assert!(backlog.is_some_and(|backlog| backlog > Duration::from_secs(1)), "{backlog:?}");
     });
 }

@@ -283,6 +283,9 @@ base::current_values! {
         lost: Gauge<u64> = "diskLost",
         /// Milliseconds that flushing all memstores takes at the speed of recent flushes.
         memstores_backlog: Gauge<u64> = "memStoreBacklogMillis" in Milliseconds,
+        /// Milliseconds that compactions take, at the speed of recent ones, until no store has more
+        /// files than the minimum for a compaction.
+        compactions_backlog: Gauge<u64> = "compactionBacklogMillis" in Milliseconds,
         /// Writes that waited because memstores filled faster than they were flushed.
         paused_writes: Counted = "pausedWriteCount",
         /// Files whose move to the storage of their policy was requested of HDFS.
@@ -405,6 +408,11 @@ fn server_metrics(
     }
 }
 
+/// Milliseconds; 0 if unknown.
+fn millis(time: Option<Duration>) -> u64 {
+    time.map_or(0, |time| time.as_millis() as u64)
+}
+
 fn disk_metrics(server: &RegionServer) -> DiskMetrics {
     let space = &server.disk().space;
     let policies = server.policy_counts().unwrap_or_default();
@@ -416,7 +424,8 @@ fn disk_metrics(server: &RegionServer) -> DiskMetrics {
         refusals: space.refusals().into(),
         waits: u64::from(server.waits_for_space()).into(),
         lost: u64::from(space.lost().is_some()).into(),
-        memstores_backlog: server.memstore_backlog().map_or(0, |backlog| backlog.as_millis() as u64).into(),
+        memstores_backlog: millis(server.memstore_backlog()).into(),
+        compactions_backlog: millis(server.compaction_backlog()).into(),
         paused_writes: server.paused_writes().into(),
         policy_moves: policies.moves.into(),
         policy_errors: policies.errors.into(),

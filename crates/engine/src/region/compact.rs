@@ -25,6 +25,7 @@ use wal::marker::Compaction;
 use crate::compaction::{self, FileFacts, Selection, SelectionRequest, SelectionTime, Settings};
 use crate::error::Result;
 use crate::instruments::CompactionWork;
+use crate::region::compaction_progress::CompactionProgress;
 use crate::region::output::{OutputFile, OutputSource};
 use crate::region::{Region, RegionState};
 use crate::store::StoreFile;
@@ -230,7 +231,8 @@ impl Region {
             let path = self.services.root.family_dir(&self.info, selected.family());
             return Err(fs::Error::NoSpace { path }.into());
         }
-        let _progress = ProgressGuard::begin(self, inputs.iter().map(|file| file.cell_count()).sum());
+        let outputs_max = selected.selection.boundaries.len().max(1);
+        let progress = CompactionProgress::begin(self, inputs, outputs_max, throttle);
         let started = self.services.env.clock.monotonic();
         let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();
         replaced.extend(self.retired_names(at).into_iter().chain(self.stray_names(at)));
@@ -242,9 +244,10 @@ impl Region {
                 replaced,
             )
             .rewriting_mob(selected.rewrites_mob());
-            self.write_outputs(at, &source, throttle).await?
+            self.write_outputs(at, &source, &progress).await?
         };
         let Some(mut outputs) = written else { return Ok(0) };
+        progress.complete();
         let uncached: Vec<_> = outputs.iter_mut().map(OutputFile::take_uncached).collect();
         let cell_bytes = outputs.iter().map(|output| output.cell_bytes).sum();
         let _mob_files: Vec<_> = outputs.iter_mut().flat_map(OutputFile::take_mob_files).collect();
@@ -411,6 +414,13 @@ impl Region {
             }
         });
         pressures.fold(0.0, f64::max)
+    }
+
+    /// How many more files the stores have than the minimum for a compaction.
+    pub fn files_to_merge(&self) -> usize {
+        let view = self.view.load();
+        let stores = view.stores.iter().zip(&self.compaction_settings);
+        stores.map(|(store, settings)| store.files.len().saturating_sub(settings.files_min)).sum()
     }
 
     /// The compaction settings of the store of `family`.
@@ -590,24 +600,4 @@ fn facts_of(files: &[Arc<StoreFile>]) -> Vec<FileFacts> {
 /// The state of the stores' compactions when a region opens.
 pub(super) fn none_in_progress(stores: usize) -> Vec<Mutex<InProgress>> {
     (0..stores).map(|_| Mutex::default()).collect()
-}
-
-/// Counts the input cells of a compaction: as compacting when it begins, as compacted when this is
-/// dropped.
-struct ProgressGuard<'a> {
-    region: &'a Region,
-    cells: u64,
-}
-
-impl ProgressGuard<'_> {
-    fn begin(region: &Region, cells: u64) -> ProgressGuard<'_> {
-        region.counters.compacting_cells.fetch_add(cells, Relaxed);
-        ProgressGuard { region, cells }
-    }
-}
-
-impl Drop for ProgressGuard<'_> {
-    fn drop(&mut self) {
-        self.region.counters.compacted_cells.fetch_add(self.cells, Relaxed);
-    }
 }

@@ -1,5 +1,7 @@
 //! The status page of a region server.
 
+use std::time::Duration;
+
 use base::history::{Unit, Window};
 use proto::get_region_info_response::CompactionState;
 use regionserver::schedule::compactions::Pool;
@@ -123,15 +125,16 @@ impl RegionServerPages {
         let running = regions.iter().filter(|one| one.metrics.is_flushing).count();
         let waiting = self.server.schedule().flushes().saturating_sub(running);
         let count = |count: usize| Value::count(count as u64);
-        let backlog = match self.server.memstore_backlog() {
+        let backlog = |backlog: Option<Duration>, first: &str| match backlog {
             Some(backlog) => Value::text(format!("{:.1} s", backlog.as_secs_f64())),
-            None => Value::text("unknown before the first large flush"),
+            None => Value::text(format!("unknown before the first {first}")),
         };
         Facts::new("Flushes and compactions")
             .and("Flushes running", count(running))
             .and("Flushes waiting", count(waiting))
-            .and("Time to flush all memstores", backlog)
+            .and("Time to flush all memstores", backlog(self.server.memstore_backlog(), "large flush"))
             .and("Compactions running", count(compactions.running()))
+            .and("Time to compact all stores", backlog(self.server.compaction_backlog(), "compaction"))
             .and("Long compactions waiting", count(compactions.waiting_in(Pool::Long)))
             .and("Short compactions waiting", count(compactions.waiting_in(Pool::Short)))
             .and(

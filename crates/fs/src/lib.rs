@@ -402,8 +402,8 @@ pub trait FileWriter: Send + 'static {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Recommended number of bytes of an append to a file that is written front to back.
-    fn append_bytes(&self) -> usize {
+    /// Recommended size of the appends to a long file, in bytes.
+    fn transfer_bytes(&self) -> usize {
         256 << 10
     }
     /// Appends `bytes`.

@@ -125,7 +125,7 @@ impl Writer {
         let bloom = |bloom: BloomType| BloomWriter::new(&options.bloom_options, bloom);
         let has_delete_family_bloom = options.delete_family_bloom && options.bloom != BloomType::RowCol;
         Ok(Writer {
-            append_bytes: file.append_bytes(),
+            append_bytes: file.transfer_bytes().min(options.pending_bytes_max),
             file,
             out: Output::new(codec, options.checksum, options.checksum_chunk_bytes),
             block: BlockBuilder::new(options.encoding, fields, options.compress_tags),

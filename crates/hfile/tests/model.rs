@@ -6,9 +6,13 @@ mod support;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use cell::schema::{BlockEncoding, BloomType, Compression};
 use cell::{CellOrder, CellType, KeyBuf, KeyValue};
+use fs::FileSystem;
+use fs::faulty::{Faulty, Plan};
+use fs::scheduled::{DeviceClass, DeviceQueue, ScheduledFs};
 use hfile::{
     Block, BlockKind, BlockRef, BloomOptions, ChecksumType, FilterCounts, RetainKinds, Stop, WriterOptions,
 };
@@ -391,4 +395,46 @@ fn only_requested_blocks_are_retained() {
         assert_eq!(kinds.iter().filter(|kind| **kind == BlockKind::LeafIndex).count(), 1, "{kinds:?}");
         assert!(!writer.has_retained());
     });
+}
+
+/// The lengths by which a file on a device of class `class` grows while it is written, without the
+/// last one.
+fn appended(class: DeviceClass, pending_bytes_max: usize) -> Vec<u64> {
+    support::run(async {
+        let clock = base::testing::env(1).clock;
+        let memory = Arc::new(fs::memory::MemoryFs::new());
+        let scheduled: Arc<dyn FileSystem> =
+            Arc::new(ScheduledFs::new(memory.clone(), DeviceQueue::new(class, clock.clone())));
+        // Wrappers pass the preferred size on.
+        let fs = Faulty::new(scheduled, Plan::new(clock));
+        let options = WriterOptions { pending_bytes_max, ..WriterOptions::default() };
+        let mut writer = hfile::Writer::create(&fs, &support::path("file"), options).await.unwrap();
+        let mut lengths = vec![0];
+        for number in 0..8000_u32 {
+            let row = number.to_be_bytes();
+            let cell = KeyValue::new(&row, b"f", b"q", 7, CellType::Put, &[b'v'; 1000]);
+            writer.append(&cell.view(0)).await.unwrap();
+            let length = memory.open(&support::path("file")).await.unwrap().len();
+            if Some(&length) != lengths.last() {
+                lengths.push(length);
+            }
+        }
+        writer.finish().await.unwrap();
+        lengths.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    })
+}
+
+#[test]
+fn appends_have_the_size_that_the_device_prefers() {
+    const BLOCK: u64 = 100 << 10;
+    for (class, pending_bytes_max, expected) in [
+        (DeviceClass::hdd(), usize::MAX, 2 << 20),
+        (DeviceClass::nvme(), usize::MAX, 256 << 10),
+        (DeviceClass::hdd(), 512 << 10, 512 << 10),
+        (DeviceClass::nvme(), 1 << 20, 256 << 10),
+    ] {
+        let lengths = appended(class, pending_bytes_max);
+        assert!(lengths.len() >= 3, "{lengths:?}");
+        assert!(lengths.iter().all(|len| (expected..expected + BLOCK).contains(len)), "{lengths:?}");
+    }
 }

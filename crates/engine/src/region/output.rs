@@ -28,6 +28,10 @@ use crate::store::{StoreFile, StoreView};
 /// Bytes of cells between two calls of a compaction's [`CompactionThrottle`].
 const THROTTLE_BYTES: u64 = 64 << 10;
 
+/// The pending bytes of all output files of a compaction together. A compaction can have thousands
+/// of outputs, one for each time window.
+const PENDING_BYTES_MAX: usize = 64 << 20;
+
 /// The family attribute that, if true, adds a column sidecar to the family's files. A Grampus
 /// extension; HBase keeps attributes it does not know.
 const COLUMN_SIDECAR: &str = "COLUMN_SIDECAR";
@@ -474,6 +478,7 @@ impl Region {
     async fn create_file(&self, output: &OutputFile, source: &OutputSource) -> Result<Writer> {
         let mut options = self.writer_options(&self.families[output.store], source)?;
         options.retain = self.caching(output.store).keep_written(!source.files.is_empty());
+        options.pending_bytes_max = PENDING_BYTES_MAX / source.boundaries.len().max(1);
         options.include_tags = match source.files.is_empty() {
             true => self.has_tags.load(Ordering::Relaxed),
             false => source.files.iter().any(|file| file.reader().info().includes_tags),

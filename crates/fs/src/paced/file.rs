@@ -71,8 +71,8 @@ impl FileWriter for PacedWriter {
         self.inner.len()
     }
 
-    fn append_bytes(&self) -> usize {
-        self.inner.append_bytes()
+    fn transfer_bytes(&self) -> usize {
+        self.inner.transfer_bytes()
     }
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {

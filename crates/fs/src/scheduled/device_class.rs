@@ -16,9 +16,8 @@ pub struct DeviceClass {
     pub max_background: usize,
     /// How many of these may write. Requests of logs do not count.
     pub max_writers: usize,
-    /// Recommended size of sequential writes, in bytes:
-    /// [`append_bytes`](crate::FileWriter::append_bytes). The scheduler does not split or merge
-    /// requests.
+    /// The [`transfer_bytes`](crate::FileWriter::transfer_bytes) of its writers. The scheduler does
+    /// not split or merge requests.
     pub transfer_bytes: usize,
     /// Cost of an access in addition to its bytes: the bytes that are transferred in the same time.
     /// On a spindle, for accesses that do not continue the previous one.

@@ -99,7 +99,7 @@ impl FileWriter for ScheduledWriter {
         self.inner.len()
     }
 
-    fn append_bytes(&self) -> usize {
+    fn transfer_bytes(&self) -> usize {
         self.unsynced.queue.limits().transfer_bytes
     }
 

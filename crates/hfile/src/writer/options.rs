@@ -49,6 +49,9 @@ pub struct WriterOptions {
     pub retain: RetainKinds,
     /// What the file is for.
     pub purpose: Purpose,
+    /// The writer appends to the file when this many bytes are pending, or fewer if the storage
+    /// prefers that.
+    pub pending_bytes_max: usize,
     /// Whether to write a column sidecar. Ignored unless `order` is [`CellOrder::Plain`].
     pub sidecar: bool,
 }
@@ -74,6 +77,7 @@ impl Default for WriterOptions {
             create_time_ms: 0,
             retain: RetainKinds::default(),
             purpose: Purpose::of(Role::Flush),
+            pending_bytes_max: usize::MAX,
             sidecar: false,
         }
     }

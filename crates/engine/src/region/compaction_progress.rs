@@ -11,7 +11,7 @@ use crate::region::compact::CompactionThrottle;
 use crate::store::StoreFile;
 
 /// Counts the input cells of a compaction: as compacting when it begins, as compacted when this is
-/// dropped. Its progress counts for the speed of all compactions.
+/// dropped. What it reads counts in the speed of all compactions.
 pub(super) struct CompactionProgress<'a> {
     region: &'a Region,
     throttle: &'a dyn CompactionThrottle,

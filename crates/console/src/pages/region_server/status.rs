@@ -126,7 +126,7 @@ impl RegionServerPages {
         let waiting = self.server.schedule().flushes().saturating_sub(running);
         let count = |count: usize| Value::count(count as u64);
         let backlog = |backlog: Option<Duration>, first: &str| match backlog {
-            Some(backlog) => Value::text(format!("{:.1} s", backlog.as_secs_f64())),
+            Some(backlog) => Value::duration(backlog.as_millis() as u64),
             None => Value::text(format!("unknown before the first {first}")),
         };
         Facts::new("Flushes and compactions")

@@ -45,7 +45,7 @@ func attributes(s *session) {
 	for _, attribute := range []struct{ name, value string }{
 		{"COMPRESSION", "GZ"}, {"COMPRESSION", "SNAPPY"}, {"DATA_BLOCK_ENCODING", "FAST_DIFF"}, {"BLOOMFILTER", "ROWCOL"},
 		{"IN_MEMORY", "true"}, {"TTL", "3600"}, {"KEEP_DELETED_CELLS", "TRUE"}, {"MIN_VERSIONS", "2"},
-		{"BLOCKSIZE", "4096"}, {"BLOCKCACHE", "false"}, {"REPLICATION_SCOPE", "1"}, {"BLOOMFILTER", "NOSUCH"}, {"VERSIONS", "0"}, {"TTL", "0"},
+		{"BLOCKSIZE", "4096"}, {"BLOCKCACHE", "false"}, {"REPLICATION_SCOPE", "1"}, {"BLOOMFILTER", "NOSUCH"}, {"TTL", "0"},
 	} {
 		name := s.name("with_" + strings.ToLower(attribute.name+"_"+attribute.value))
 		err := s.create(name, map[string]map[string]string{"f": {attribute.name: attribute.value}})

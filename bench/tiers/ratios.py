@@ -2,7 +2,7 @@
 from cases import CASES
 from record import aligned
 
-HEADS = ("case", "rows/s", "mean ms", "longest ms", "written, by tier", "to slow", "study", "to fast", "study",
+HEADS = ("case", "rows/s", "slowest s", "mean ms", "longest ms", "written, by tier", "to slow", "study", "to fast", "study",
          "mean latency to slow", "study")
 
 
@@ -29,6 +29,7 @@ class Ratios:
         return [
             case.name,
             f"{self._median(case.name, 'rows_per_second'):,.0f}",
+            f"{min(self._of(case.name, 'slowest_second_rows')):,.0f}",
             f"{self._median(case.name, 'mean_ms'):,.1f}",
             f"{max(self._of(case.name, 'longest_ms')):,.0f}",
             self._written(case),

@@ -60,9 +60,15 @@ class Trial:
                 "mean_ms": got["latency_us"]["mean"] / 1e3,
                 "p99_ms": got["latency_us"]["p99"] / 1e3,
                 "longest_ms": got["latency_us"]["max"] / 1e3,
+                "slowest_second_rows": min(self._whole_seconds(got["rows_by_second"])),
                 "cpu_us_per_row": got["server_cpu_us_per_row"],
                 "written_mib": [written / MIB for written in sampled.written()],
             }
+
+    def _whole_seconds(self, rows):
+        # The last second may be shorter than one, and seconds without a row may miss at the end.
+        seconds = max(int(self._arguments.seconds), 1)
+        return (rows + [0] * seconds)[:seconds]
 
     def _require_space(self, directory):
         # With memory as the only limit, a run writes about 100 MB of rows per second, three times.

@@ -206,7 +206,7 @@ impl RunState {
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
         match self.end {
             Some(end) if now > end => tally.record_late(latency),
-            _ => tally.record(rows, latency),
+            _ => tally.record(rows, latency, now - self.count_from),
         }
     }
 

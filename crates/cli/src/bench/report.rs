@@ -50,6 +50,7 @@ impl Measurement {
             "rate": load.rate,
             "seconds": self.outcome.length.as_secs_f64(),
             "rows": tally.rows(),
+            "rows_by_second": tally.rows_by_second(),
             "calls": tally.calls(),
             "unreadable": tally.unreadable(),
             "rows_per_second": self.rows_per_second(),
@@ -148,7 +149,7 @@ mod tests {
 
     fn measurement() -> Measurement {
         let mut tally = Tally::new();
-        (0..1_000).for_each(|_| tally.record(10, Duration::from_micros(250)));
+        (0..1_000).for_each(|_| tally.record(10, Duration::from_micros(250), Duration::ZERO));
         Measurement {
             plan: Plan {
                 workload: Workload::RandomRead,

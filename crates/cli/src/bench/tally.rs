@@ -14,7 +14,7 @@ const DIGITS: u8 = 3;
 /// Counters of one client, or of several together.
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
-    rows: u64,
+    rows_by_second: Vec<u64>,
     unreadable: u64,
     latencies_ns: Histogram<u64>,
     /// The longest latency of the calls that ended after the run.
@@ -29,16 +29,20 @@ impl Tally {
     pub(super) fn new() -> Tally {
         let latencies_ns = Histogram::new_with_bounds(SHORTEST_NS, LONGEST_NS, DIGITS);
         Tally {
-            rows: 0,
+            rows_by_second: Vec::new(),
             unreadable: 0,
             latencies_ns: latencies_ns.expect("the bounds of the histogram are valid"),
             longest_late_ns: 0,
         }
     }
 
-    /// Counts a call.
-    pub(super) fn record(&mut self, rows: u64, latency: Duration) {
-        self.rows += rows;
+    /// Counts a call that ended at `since_begin`.
+    pub(super) fn record(&mut self, rows: u64, latency: Duration, since_begin: Duration) {
+        let second = since_begin.as_secs() as usize;
+        if self.rows_by_second.len() <= second {
+            self.rows_by_second.resize(second + 1, 0);
+        }
+        self.rows_by_second[second] += rows;
         self.latencies_ns.saturating_record(nanoseconds(latency));
     }
 
@@ -60,7 +64,11 @@ impl Tally {
 
     /// Adds the counters of another tally.
     pub(super) fn add(&mut self, other: &Tally) {
-        self.rows += other.rows;
+        let seconds = self.rows_by_second.len().max(other.rows_by_second.len());
+        self.rows_by_second.resize(seconds, 0);
+        for (sum, rows) in self.rows_by_second.iter_mut().zip(&other.rows_by_second) {
+            *sum += rows;
+        }
         self.unreadable += other.unreadable;
         self.longest_late_ns = self.longest_late_ns.max(other.longest_late_ns);
         self.latencies_ns.add(&other.latencies_ns).expect("all histograms have the same bounds");
@@ -68,7 +76,13 @@ impl Tally {
 
     /// Rows that calls read or wrote.
     pub(super) fn rows(&self) -> u64 {
-        self.rows
+        self.rows_by_second.iter().sum()
+    }
+
+    /// Rows of the calls that ended in each second of the run. They show a standstill, which the
+    /// latencies of the few calls in flight hardly do.
+    pub(super) fn rows_by_second(&self) -> &[u64] {
+        &self.rows_by_second
     }
 
     /// Completed calls.
@@ -100,15 +114,16 @@ mod tests {
     fn percentiles_are_those_of_all_that_were_added() {
         let (mut all, mut other) = (Tally::new(), Tally::new());
         for call in 1..=900 {
-            all.record(2, Duration::from_micros(call));
+            all.record(2, Duration::from_micros(call), Duration::ZERO);
         }
         all.record_unreadable();
         other.record_unreadable();
         for call in 901..=1_000 {
-            other.record(2, Duration::from_micros(call));
+            other.record(2, Duration::from_micros(call), Duration::from_millis(2_500));
         }
         all.add(&other);
         assert_eq!((all.calls(), all.rows(), all.unreadable()), (1_000, 2_000, 2));
+        assert_eq!(all.rows_by_second(), [1_800, 0, 200]);
         let near = |share: f64, wanted: f64| {
             let got = all.latency_us(share);
             assert!((got - wanted).abs() <= wanted * 0.002, "{share}: {got}, not {wanted}");
@@ -123,8 +138,8 @@ mod tests {
     #[test]
     fn a_call_beyond_the_bounds_counts_as_one_at_the_bound() {
         let mut tally = Tally::new();
-        tally.record(1, Duration::ZERO);
-        tally.record(1, Duration::from_secs(100_000));
+        tally.record(1, Duration::ZERO, Duration::ZERO);
+        tally.record(1, Duration::from_secs(100_000), Duration::ZERO);
         assert_eq!(tally.calls(), 2);
         assert!(tally.latency_max_us() >= 3_600e6 * 0.999);
     }
@@ -132,7 +147,7 @@ mod tests {
     #[test]
     fn a_call_in_flight_at_the_end_can_only_be_the_longest() {
         let (mut tally, mut other) = (Tally::new(), Tally::new());
-        tally.record(20, Duration::from_millis(80));
+        tally.record(20, Duration::from_millis(80), Duration::ZERO);
         tally.record_late(Duration::from_secs(9));
         other.record_late(Duration::from_secs(28));
         tally.add(&other);

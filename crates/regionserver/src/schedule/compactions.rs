@@ -6,12 +6,14 @@
 //! is queued in the pool that fits its size. A request of the server is selected when it leaves the
 //! queue of short compactions; if it turns out to be long, it moves to the other pool. Invariants:
 //!
-//! * At most one server request per store is queued in a pool.
+//! * At most one server request per store is queued in a pool. It moves forward when the store
+//!   becomes more urgent.
 //! * A region's state shows a compaction from its selection to its end, even if it fails, so that
 //!   callers can poll the state.
 //! * While compactions are switched off none starts, and running ones abort.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -98,16 +100,55 @@ type QueuePosition = (i64, u64);
 #[derive(Default)]
 struct Queue {
     waiting: BTreeMap<QueuePosition, QueueEntry>,
-    // Stores with a queued server request: encoded region name and family.
-    requested: HashSet<(Arc<str>, Bytes)>,
+    // The positions of the server requests.
+    requested: HashMap<StoreName, QueuePosition>,
     running: usize,
 }
+
+/// Encoded name of a region, and a family.
+type StoreName = (Arc<str>, Bytes);
 
 struct QueueEntry {
     region: Arc<Region>,
     family: Bytes,
     // None for a server request, which is not selected yet.
     compaction: Option<QueuedCompaction>,
+}
+
+impl Queue {
+    /// Adds an entry. A repeated server request only moves the entry that is queued already, if it
+    /// is more urgent than before.
+    fn insert(&mut self, position: QueuePosition, entry: QueueEntry) {
+        if entry.compaction.is_none() {
+            match self.requested.entry(entry.store()) {
+                Entry::Occupied(queued) if queued.get().0 <= position.0 => return,
+                Entry::Occupied(mut queued) => {
+                    let before = queued.insert(position);
+                    self.waiting.remove(&before);
+                }
+                Entry::Vacant(requested) => {
+                    requested.insert(position);
+                }
+            }
+        }
+        self.waiting.insert(position, entry);
+    }
+
+    /// Removes the most urgent entry.
+    fn pop(&mut self) -> Option<(QueuePosition, QueueEntry)> {
+        let (position, entry) = self.waiting.pop_first()?;
+        if entry.compaction.is_none() {
+            let requested = self.requested.remove(&entry.store());
+            debug_assert_eq!(requested, Some(position), "a server request has one position");
+        }
+        Some((position, entry))
+    }
+}
+
+impl QueueEntry {
+    fn store(&self) -> StoreName {
+        (self.region.encoded_name().clone(), self.family.clone())
+    }
 }
 
 /// A selected compaction. It is counted in its region's state until dropped.
@@ -296,14 +337,8 @@ impl Compactions {
     }
 
     fn enqueue(&self, pool: Pool, priority: i64, entry: QueueEntry) {
-        {
-            let queue = &mut self.queues()[pool as usize];
-            let store = (entry.region.encoded_name().clone(), entry.family.clone());
-            if entry.compaction.is_none() && !queue.requested.insert(store) {
-                return;
-            }
-            queue.waiting.insert((priority, self.arrivals.fetch_add(1, Relaxed)), entry);
-        }
+        let position = (priority, self.arrivals.fetch_add(1, Relaxed));
+        self.queues()[pool as usize].insert(position, entry);
         self.start_queued(pool);
     }
 
@@ -332,12 +367,9 @@ impl Compactions {
         if queue.running >= concurrency.max(1) {
             return None;
         }
-        let (position, entry) = queue.waiting.pop_first()?;
-        if entry.compaction.is_none() {
-            queue.requested.remove(&(entry.region.encoded_name().clone(), entry.family.clone()));
-        }
+        let next = queue.pop()?;
         queue.running += 1;
-        Some((position, entry))
+        Some(next)
     }
 
     async fn run(&self, pool: Pool, (priority, _): QueuePosition, entry: QueueEntry) {

@@ -5,7 +5,7 @@
 //! those of its tables ([`tables`]). Names and meanings are HBase's.
 
 mod files;
-mod merge_speed;
+mod merges;
 mod mob;
 mod region;
 mod server;
@@ -20,7 +20,8 @@ use std::time::Duration;
 use cell::schema::TableName;
 
 pub(crate) use files::{CompactionWork, FlushWork};
-pub use merge_speed::MergeSpeed;
+pub use merges::Merges;
+pub(crate) use merges::{Merge, MergeNumber};
 pub use mob::MobInstruments;
 pub(crate) use region::RegionCounts;
 pub use region::{GetSample, Operation, RegionInstruments, Usage};
@@ -35,7 +36,7 @@ pub struct Instruments {
     server: Arc<ServerInstruments>,
     tally: Arc<Tally>,
     tables: Arc<Tables>,
-    merges: MergeSpeed,
+    merges: Merges,
 }
 
 impl Instruments {
@@ -43,7 +44,7 @@ impl Instruments {
     pub fn begin(now: Duration) -> Instruments {
         let server = Arc::new(ServerInstruments::begin(now));
         let tables = Tables::begin(&server, now);
-        Instruments { server, tally: Arc::default(), tables, merges: MergeSpeed::default() }
+        Instruments { server, tally: Arc::default(), tables, merges: Merges::default() }
     }
 
     /// The metrics of all regions together.
@@ -51,8 +52,8 @@ impl Instruments {
         &self.server
     }
 
-    /// The speed of compactions.
-    pub fn merges(&self) -> &MergeSpeed {
+    /// The compactions that reduce the number of files.
+    pub fn merges(&self) -> &Merges {
         &self.merges
     }
 

@@ -24,6 +24,7 @@ mod delta;
 mod encode;
 mod files;
 mod flush;
+mod flush_wait;
 mod inventory;
 mod maintenance;
 mod metrics;

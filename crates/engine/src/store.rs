@@ -76,6 +76,11 @@ impl StoreFile {
         self.reader.info().entry_count / if self.is_reference() { 2 } else { 1 }
     }
 
+    /// Bytes without compression; always those of the whole file.
+    pub(crate) fn plain_bytes(&self) -> u64 {
+        self.reader.trailer().total_plain_bytes
+    }
+
     /// The open file; always the whole file.
     pub fn reader(&self) -> &Arc<Reader> {
         &self.reader

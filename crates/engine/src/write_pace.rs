@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The longest pause. A client writes once per pause, so a slow pace of many clients needs long
+/// ones.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Flushes of fewer bytes say little about the speed: opening and syncing a file takes most of
 /// their time.
 const MEASURED_BYTES_MIN: u64 = 1 << 20;
@@ -44,36 +45,66 @@ pub(crate) struct FreeMemory {
 struct State {
     /// The active flushes, by the encoded name of the region.
     active: HashMap<Arc<str>, ActiveFlush>,
-    /// The end of the last flush, or the begin of the first that is active.
+    /// The end of the last flush, or the begin of the first that runs.
     measured_until: Duration,
-    /// Bytes of recent flushes, and the seconds in which at least one was active.
+    /// Bytes of recent flushes, and the seconds in which at least one ran.
     flushed_bytes: f64,
     flush_seconds: f64,
-    /// When the writes accepted so far will have taken the time that the pace allows.
-    accepted_until: Duration,
+    /// The writes to all regions.
+    accepted: AcceptedBytes,
 }
 
 #[derive(Debug)]
 struct ActiveFlush {
-    begun: Duration,
-    bytes: u64,
+    phase: FlushPhase,
+    /// The writes to the region.
+    accepted: AcceptedBytes,
+}
+
+#[derive(Debug)]
+enum FlushPhase {
+    /// It waits for compactions, probably until this time.
+    Waits(Duration),
+    /// It runs.
+    Runs { begun: Duration, bytes: u64 },
+}
+
+/// The bytes of accepted writes that exceed what the pace allowed so far.
+///
+/// They are kept as bytes and not as a time, so that a moment of low speed does not delay the
+/// writes after it.
+#[derive(Debug, Default)]
+struct AcceptedBytes {
+    ahead: f64,
+    at: Duration,
 }
 
 impl WritePace {
-    /// A flush of about `bytes` bytes begins, or waits for compactions that must come first.
+    /// A flush waits for compactions that must come first, probably until `end`. Called again when
+    /// `end` changes.
+    pub(crate) fn flush_waits(&self, region: &Arc<str>, end: Duration) {
+        self.lock().flush(region, FlushPhase::Waits(end));
+    }
+
+    /// A flush waits no longer: it begins next, or is given up.
+    pub(crate) fn flush_waits_no_longer(&self, region: &Arc<str>) {
+        self.lock().active.remove(region);
+    }
+
+    /// A flush of about `bytes` bytes begins.
     pub fn flush_begun(&self, region: &Arc<str>, bytes: u64, now: Duration) {
         let mut state = self.lock();
-        if state.active.is_empty() {
+        if !state.active.values().any(ActiveFlush::runs) {
             state.measured_until = now;
         }
-        state.active.insert(region.clone(), ActiveFlush { begun: now, bytes });
+        state.flush(region, FlushPhase::Runs { begun: now, bytes });
     }
 
     /// A flush ended after it emptied memstores of `bytes` bytes; 0 if it failed.
     pub fn flush_ended(&self, region: &Arc<str>, bytes: u64, now: Duration) {
         let mut state = self.lock();
-        let was_active = state.active.remove(region).is_some();
-        debug_assert!(was_active, "a flush begins before it ends");
+        let ended = state.active.remove(region);
+        debug_assert!(ended.is_some_and(|flush| flush.runs()), "a flush begins before it ends");
         if bytes < MEASURED_BYTES_MIN {
             return;
         }
@@ -83,22 +114,24 @@ impl WritePace {
         state.measured_until = now;
     }
 
+    /// Whether a flush runs, or waits for compactions. If none does, no writer has to wait.
+    pub fn has_active_flushes(&self) -> bool {
+        !self.lock().active.is_empty()
+    }
+
     /// Bytes per second that flushes empty, or `None` if that is not known yet.
     pub fn flush_speed(&self) -> Option<f64> {
         self.lock().flush_speed()
     }
 
-    /// How long a write of `bytes` bytes to `region` must wait at `now`.
+    /// How long a write of `bytes` bytes to `region` must wait at `now`. A caller that only needs
+    /// the time passes 0 bytes.
     pub(crate) fn pause(&self, region: &str, bytes: u64, free: FreeMemory, now: Duration) -> Duration {
-        let mut state = self.lock();
-        let Some(allowed) = state.allowed_speed(region, free, now) else { return Duration::ZERO };
-        let begin = state.accepted_until.max(now);
-        let takes = Duration::from_secs_f64((bytes as f64 / allowed).min(PAUSE_MAX.as_secs_f64()));
-        state.accepted_until = (begin + takes).min(now + PAUSE_MAX);
-        if begin > now {
+        let pause = self.lock().pause(region, bytes, free, now);
+        if bytes > 0 && !pause.is_zero() {
             self.paused_writes.fetch_add(1, Relaxed);
         }
-        begin - now
+        pause
     }
 
     /// Number of writes that had to wait.
@@ -113,26 +146,69 @@ impl WritePace {
 }
 
 impl State {
+    fn flush(&mut self, region: &Arc<str>, phase: FlushPhase) {
+        match self.active.get_mut(region) {
+            Some(flush) => flush.phase = phase,
+            None => {
+                let flush = ActiveFlush { phase, accepted: AcceptedBytes::default() };
+                self.active.insert(region.clone(), flush);
+            }
+        }
+    }
+
     fn flush_speed(&self) -> Option<f64> {
         (self.flush_seconds > 0.0).then(|| (self.flushed_bytes / self.flush_seconds).max(1.0))
     }
 
-    /// Bytes per second that writers may write until the next flush ends; `None` without a limit.
-    fn allowed_speed(&self, region: &str, free: FreeMemory, now: Duration) -> Option<f64> {
-        let of_region = self.active.get(region).map(|flush| self.time_left(flush, now));
-        let next = self.active.values().map(|flush| self.time_left(flush, now)).min();
-        let speed = |free: u64, left: Duration| free.max(1) as f64 / left.as_secs_f64();
-        let of_region = of_region.map(|left| speed(free.of_region, left));
-        let of_server = next.map(|left| speed(free.of_server, left));
-        of_region.into_iter().chain(of_server).reduce(f64::min)
+    /// Writers may fill the memory of a region until its flush ends, and that of the server until
+    /// the next flush ends.
+    fn pause(&mut self, region: &str, bytes: u64, free: FreeMemory, now: Duration) -> Duration {
+        let flush_speed = self.flush_speed().unwrap_or(ASSUMED_SPEED);
+        let time_left = |flush: &ActiveFlush| flush.time_left(flush_speed, now);
+        let Some(next) = self.active.values().map(time_left).min() else { return Duration::ZERO };
+        let of_server = self.accepted.pause(bytes, speed(free.of_server, next), now);
+        let of_region = self.active.get_mut(region).map(|flush| {
+            let allowed = speed(free.of_region, flush.time_left(flush_speed, now));
+            flush.accepted.pause(bytes, allowed, now)
+        });
+        of_server.max(of_region.unwrap_or_default())
+    }
+}
+
+/// The speed, in bytes per second, at which the free memory lasts for a time.
+fn speed(free: u64, time: Duration) -> f64 {
+    free.max(1) as f64 / time.as_secs_f64()
+}
+
+impl ActiveFlush {
+    fn runs(&self) -> bool {
+        matches!(self.phase, FlushPhase::Runs { .. })
     }
 
-    /// How long a flush is likely to take from now on.
-    fn time_left(&self, flush: &ActiveFlush, now: Duration) -> Duration {
-        let since = now.saturating_sub(flush.begun);
-        let speed = self.flush_speed().unwrap_or(ASSUMED_SPEED);
-        let estimated = Duration::from_secs_f64(flush.bytes as f64 / speed);
-        estimated.saturating_sub(since).max(since.mul_f64(OVERDUE_SHARE)).max(LEFT_MIN)
+    /// How long the flush is likely to take from now on. It empties `flush_speed` bytes per second.
+    fn time_left(&self, flush_speed: f64, now: Duration) -> Duration {
+        let left = match self.phase {
+            // The flush itself follows, but it frees memory at once.
+            FlushPhase::Waits(end) => end.saturating_sub(now),
+            FlushPhase::Runs { begun, bytes } => {
+                let since = now.saturating_sub(begun);
+                let estimated = Duration::from_secs_f64(bytes as f64 / flush_speed);
+                estimated.saturating_sub(since).max(since.mul_f64(OVERDUE_SHARE))
+            }
+        };
+        left.max(LEFT_MIN)
+    }
+}
+
+impl AcceptedBytes {
+    /// How long a write of `bytes` bytes must wait at `now`, at a speed of `allowed` bytes per
+    /// second.
+    fn pause(&mut self, bytes: u64, allowed: f64, now: Duration) -> Duration {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        let ahead = (self.ahead - allowed * passed).max(0.0);
+        self.ahead = (ahead + bytes as f64).min(allowed * PAUSE_MAX.as_secs_f64());
+        self.at = now;
+        Duration::from_secs_f64((ahead / allowed).min(PAUSE_MAX.as_secs_f64()))
     }
 }
 
@@ -210,7 +286,7 @@ mod tests {
         let pace = measured(&region);
         pace.flush_begun(&region, 10 * MIB, at(2000));
         let (written, longest) = write(&pace, &region, 20 * MIB, (at(2000), at(6000)));
-        // In the end, one write per second.
+        // In the end, one write per longest pause.
         let expected = 20 * MIB + 4 * MIB / 64;
         assert!(written < expected, "{written} of 20 MiB");
         assert!(longest <= PAUSE_MAX);
@@ -219,6 +295,48 @@ mod tests {
         pace.flush_begun(&region, 10 * MIB, at(2000));
         let (written, _) = write(&pace, &region, 20 * MIB, (at(2000), at(6000)));
         assert!(written < expected, "{written} of 20 MiB");
+    }
+
+    #[test]
+    fn the_free_memory_lasts_until_compactions_make_room() {
+        let region = "a".into();
+        let pace = measured(&region);
+        pace.flush_waits(&region, at(5000));
+        let (written, longest) = write(&pace, &region, 20 * MIB, (at(2000), at(4900)));
+        assert!((16 * MIB..=20 * MIB).contains(&written), "{written} of 20 MiB");
+        assert!(longest < at(50), "{longest:?}");
+        // The wait does not count as a flush.
+        pace.flush_waits_no_longer(&region);
+        assert_eq!(pace.flush_speed(), Some(10.0 * MIB as f64));
+        assert_eq!(write(&pace, &region, MIB, (at(5000), at(5001))).1, Duration::ZERO);
+    }
+
+    #[test]
+    fn writes_have_the_present_pace_and_not_an_earlier_one() {
+        let region: Arc<str> = "a".into();
+        let pace = WritePace::default();
+        pace.flush_waits(&region, at(100_000));
+        let free = FreeMemory { of_region: 100 * MIB, of_server: u64::MAX };
+        let pauses: Vec<_> = (0..10).map(|_| pace.pause(&region, MIB / 10, free, at(0))).collect();
+        assert!(pauses[0].is_zero() && pauses[9] > at(800), "{pauses:?}");
+        // The compaction is faster than expected.
+        pace.flush_waits(&region, at(1000));
+        let pause = pace.pause(&region, MIB / 10, free, at(0));
+        assert!(pause < at(20), "{pause:?}");
+    }
+
+    #[test]
+    fn writes_to_one_region_do_not_delay_those_to_another() {
+        let (slow, fast) = ("a".into(), "b".into());
+        let pace = WritePace::default();
+        pace.flush_waits(&slow, at(100_000));
+        pace.flush_waits(&fast, at(1000));
+        let free = FreeMemory { of_region: 100 * MIB, of_server: 1000 * MIB };
+        for _ in 0..10 {
+            pace.pause(&slow, MIB / 10, free, at(0));
+        }
+        assert!(pace.pause(&slow, MIB / 10, free, at(0)) > at(500));
+        assert!(pace.pause(&fast, MIB / 10, free, at(0)) < at(20));
     }
 
     #[test]

@@ -283,7 +283,7 @@ fn own_id(server: &RegionServer) -> (u64, u64) {
 async fn apply(server: &Arc<RegionServer>, group: Group) -> Answer<()> {
     let online: Vec<Arc<Region>> =
         server.regions().all().into_iter().filter(|region| region.info().table == group.table).collect();
-    let (mut pending, mut pause) = (Vec::new(), WritePause::default());
+    let (mut pending, mut pause) = (Vec::new(), WritePause::within(None));
     let mut rest = Vec::new();
     // Regions with a failed mutation. Their later mutations must not overtake it.
     let mut failed: HashSet<std::num::NonZeroU64> = HashSet::new();

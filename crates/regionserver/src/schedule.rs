@@ -140,35 +140,21 @@ impl Schedule {
     /// Flushes a region, and measures the speed. Returns whether it succeeded.
     async fn flush_one(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
         let (pace, clock, name) = (self.budget.pace(), &self.env.clock, region.encoded_name());
-        // The time also counts while the flush waits for compactions: writers must not be faster
-        // than these.
-        pace.flush_begun(name, region.memstore_bytes(), clock.monotonic());
-        let flushed_bytes = self.flush_after_compactions(region, reason).await;
-        pace.flush_ended(name, flushed_bytes.unwrap_or(0), clock.monotonic());
-        flushed_bytes.is_some()
-    }
-
-    /// Flushes a region once its stores have fewer files than the maximum. Returns the bytes of the
-    /// memstores that it flushed, or `None` if it failed.
-    async fn flush_after_compactions(&self, region: &Arc<Region>, reason: FlushReason) -> Option<u64> {
-        // On a full disk compactions cannot reduce the number of files, so this flush does not wait
-        // for them.
-        if reason != FlushReason::Space {
-            region.wait_for_fewer_files().await;
-        }
         let bytes = region.memstore_bytes();
+        pace.flush_begun(name, bytes, clock.monotonic());
         let outcome = region.flush().await;
+        pace.flush_ended(name, if outcome.is_ok() { bytes } else { 0 }, clock.monotonic());
         // Only scheduled flushes request compactions; a flush by an RPC does not, as in HBase.
         region.request_compactions();
         match outcome {
             Ok(flushed) => {
                 info!(region = %region.name(), ?reason, ?flushed, "flushed");
                 self.compactions.notify_of_new_files(region);
-                Some(bytes)
+                true
             }
             Err(error) => {
                 warn!(region = %region.name(), %error, "flush failed; will retry");
-                None
+                false
             }
         }
     }
@@ -235,9 +221,15 @@ impl Schedule {
         });
     }
 
-    /// Flushes a region once fewer than the maximum number of flushes run. Returns whether it
-    /// succeeded. The flush counts as active from the request to the end of this call.
+    /// Flushes a region once its stores have fewer files than the maximum, and fewer than the
+    /// maximum number of flushes run. Returns whether it succeeded. The flush counts as active from
+    /// the request to the end of this call.
     async fn flush_in_slot(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
+        // On a full disk compactions cannot reduce the number of files, so this flush does not wait
+        // for them. One that waits takes no slot from regions that have room for more files.
+        if reason != FlushReason::Space {
+            region.wait_for_fewer_files().await;
+        }
         let slot = self.flush_slots.acquire().await;
         let flushed = self.flush_one(region, reason).await;
         drop(slot);

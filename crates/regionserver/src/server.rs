@@ -703,6 +703,11 @@ impl RegionServer {
         Duration::try_from_secs_f64(files as f64 / files_per_s).ok()
     }
 
+    /// Whether writers may have to wait now.
+    pub(crate) fn paces_writers(&self) -> bool {
+        self.services.budget.pace().has_active_flushes()
+    }
+
     /// Number of writes that waited because memstores filled faster than they were flushed.
     pub fn paused_writes(&self) -> u64 {
         self.services.budget.pace().paused_writes()

@@ -276,6 +276,65 @@ fn a_request_is_queued_once_and_can_be_cleared() {
 }
 
 #[test]
+fn a_store_that_becomes_more_urgent_is_compacted_first() {
+    run(async {
+        let world = world().await;
+        let [early, urgent] = [open(&world.services, "early").await, open(&world.services, "urgent").await];
+        let files = async |region: &Arc<Region>, count| {
+            for at in 0..count {
+                put(region, &at.to_string()).await;
+                region.flush().await.unwrap();
+            }
+            region.request_compactions();
+        };
+        world.file("a").await;
+        for (table, delay) in [("t", LONG), ("early", Duration::from_secs(1))] {
+            let slow = Rule::new(Fault::Delay(delay)).on(Operation::Read);
+            world.faulty.add(slow.at(&format!("data/default/{table}/")));
+        }
+        world.request(CompactionKind::Major).await;
+        files(&early, 3).await;
+        files(&urgent, 3).await;
+        let compactions = world.schedule.compactions();
+        assert_eq!((compactions.running(), compactions.waiting()), (1, 2), "at most one runs");
+        // Two more files move it forward.
+        files(&urgent, 2).await;
+        assert_eq!((compactions.running(), compactions.waiting()), (1, 2));
+        while urgent.metrics().compactions == 0 {
+            world.env.clock.sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(early.metrics().compactions, 0);
+        world.env.clock.sleep(LONG).await;
+        assert_eq!((early.metrics().compactions, urgent.metrics().compactions), (1, 1));
+    });
+}
+
+#[test]
+fn a_flush_that_waits_for_compactions_delays_no_other_region() {
+    run(async {
+        let world = world().await;
+        let others = ["one", "two", "three"].map(|table| open(&world.services, table));
+        let others = futures_util::future::join_all(others).await;
+        world.schedule.compactions().switch(false);
+        // More than `hbase.hstore.blockingStoreFiles`.
+        for region in &others[..2] {
+            for row in 0..17 {
+                put(region, &row.to_string()).await;
+                region.flush().await.unwrap();
+            }
+            put(region, "unflushed").await;
+            world.schedule.request_flush(region, FlushReason::Size);
+        }
+        put(&others[2], "unflushed").await;
+        world.schedule.request_flush(&others[2], FlushReason::Size);
+        world.env.clock.sleep(Duration::from_secs(1)).await;
+        let unflushed: Vec<_> =
+            others.iter().map(|region| region.metrics().memstore_data_bytes > 0).collect();
+        assert_eq!(unflushed, [true, true, false]);
+    });
+}
+
+#[test]
 fn compacted_files_are_archived_after_the_last_scanner() {
     run(async {
         let world = world().await;

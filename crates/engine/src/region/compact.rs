@@ -15,7 +15,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base::BoxFuture;
 use bytes::Bytes;
@@ -232,7 +231,7 @@ impl Region {
             return Err(fs::Error::NoSpace { path }.into());
         }
         let outputs_max = selected.selection.boundaries.len().max(1);
-        let progress = CompactionProgress::begin(self, inputs, outputs_max, throttle);
+        let progress = CompactionProgress::begin(self, (at, inputs), outputs_max, throttle);
         let started = self.services.env.clock.monotonic();
         let mut replaced: Vec<String> = inputs.iter().map(|file| file.name().to_string()).collect();
         replaced.extend(self.retired_names(at).into_iter().chain(self.stray_names(at)));
@@ -434,26 +433,6 @@ impl Region {
     /// Whether the table allows compactions (`COMPACTION_ENABLED`).
     pub fn is_compaction_enabled(&self) -> bool {
         self.table.attribute("COMPACTION_ENABLED").is_none_or(|text| !text.eq_ignore_ascii_case("false"))
-    }
-
-    /// Whether a flush should wait for a compaction because a store has too many files.
-    pub fn has_too_many_files(&self) -> bool {
-        let view = self.view.load();
-        let mut stores = view.stores.iter().zip(&self.compaction_settings);
-        self.is_compaction_enabled()
-            && stores.any(|(store, settings)| store.files.len() > settings.blocking_files)
-    }
-
-    /// Waits for compactions while a store has too many files, because a flush would add another
-    /// one. The wait is limited by [`blocking_wait`](crate::region::RegionOptions::blocking_wait).
-    pub async fn wait_for_fewer_files(&self) {
-        const CHECK_PERIOD: Duration = Duration::from_millis(900);
-        let clock = &self.services.env.clock;
-        let until = clock.monotonic() + self.options().blocking_wait;
-        while self.has_too_many_files() && !self.info.table.is_meta() && clock.monotonic() < until {
-            self.request_compactions();
-            clock.sleep(CHECK_PERIOD).await;
-        }
     }
 
     /// Requests a compaction of each store that has enough files.

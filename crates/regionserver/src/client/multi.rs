@@ -82,6 +82,7 @@ pub(super) async fn multi(
     let reads_into_block = cells.is_empty() && matches!(context.form, ResultForm::Block(_));
     let rows_read = if reads_into_block { row_count } else { 0 };
     let cells = context.codec.read(cells);
+    let timeout = context.timeout;
     let mut call = MultiCall {
         server,
         context,
@@ -95,7 +96,7 @@ pub(super) async fn multi(
         share: BudgetShare::of(server.response_budget()),
         response: MultiAnswer::default(),
         unfinished: UnfinishedRegions::default(),
-        pause: WritePause::default(),
+        pause: WritePause::within(timeout),
         message_len: 0,
         ran_non_idempotent: false,
         actions: 0,
@@ -104,6 +105,9 @@ pub(super) async fn multi(
     let request_condition = request.rest.condition.as_ref();
     if request_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
+    }
+    if region_count > 1 && server.paces_writers() {
+        call.pause.before_all(server, &written_regions(server, &request)?).await;
     }
     for region_action in request.regions() {
         let region_action = region_action?;
@@ -121,6 +125,18 @@ pub(super) async fn multi(
     }
     call.finish_regions().await?;
     Ok((call.response.finish(), call.block))
+}
+
+/// The regions of a request that it writes to, as far as they are online.
+fn written_regions(server: &RegionServer, request: &MultiParts) -> Answer<Vec<Arc<Region>>> {
+    let mut regions = Vec::new();
+    for region_action in request.regions() {
+        let region_action = region_action?;
+        if region_action.writes()? {
+            regions.extend(server.regions().find(&region_action.rest.region.value));
+        }
+    }
+    Ok(regions)
 }
 
 /// State of a call while its response grows.
@@ -336,7 +352,7 @@ impl MultiCall<'_> {
             if state.batch.is_full(mutations_max) {
                 self.apply_batch(&mut state).await;
                 // A large request waits for each full batch.
-                self.pause = WritePause::default();
+                self.pause.allow_again();
             } else if state.batch.is_chunk_full() {
                 self.submit_chunk(region, &mut state.batch).await;
                 if let Some(exception) = state.refusal() {

@@ -51,7 +51,7 @@ pub(super) async fn mutate(
             spent::report_end(CallEnd { at: ended, took: RecordedDuration::between(begun, ended) });
         }
     };
-    WritePause::default().before(server, &region, bytes).await;
+    WritePause::within(context.timeout).before(server, &region, bytes).await;
     if condition.is_none() && !kind.reads() {
         let written = region.batch_atomic(vec![mutation]).await;
         charge(timed.end(kind));

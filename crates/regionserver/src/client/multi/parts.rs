@@ -97,6 +97,16 @@ impl RegionParts {
         ActionRanges { messages: self.messages(), position: 0 }
     }
 
+    /// Whether an action may be a mutation.
+    pub(super) fn writes(&self) -> Answer<bool> {
+        for action in self.action_ranges() {
+            if !matches!(action?.1, ActionRange::Get(..)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Decodes the action that [`action_ranges`](Self::action_ranges) found at this position.
     pub(super) fn action(&self, at: Range<usize>) -> Answer<proto::Action> {
         proto::Action::decode(self.bytes.slice(at)).map_err(malformed)

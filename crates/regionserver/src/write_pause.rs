@@ -12,8 +12,8 @@ use engine::Region;
 
 use crate::server::RegionServer;
 
-/// How often a pause checks whether the flush has ended meanwhile, and the shortest time between two
-/// checks.
+/// How often a pause checks whether the flush has ended meanwhile, and the shortest time between
+/// two checks.
 const CHECKS: u32 = 10;
 const CHECK_PERIOD_MIN: Duration = Duration::from_millis(50);
 

@@ -37,11 +37,12 @@ impl WritePause {
     }
 
     /// Waits before the first write of a call to several regions, for the one with the longest
-    /// pause.
+    /// pause. After that the call does not pause, even if it did not have to wait here.
     pub(crate) async fn before_all(&mut self, server: &RegionServer, regions: &[Arc<Region>]) {
         // The writes themselves count their bytes.
         let pause = || regions.iter().map(|region| region.write_pause(0)).max().unwrap_or_default();
         self.wait(server, pause(), pause).await;
+        self.is_over = true;
     }
 
     /// Waits before a write of `bytes` bytes to the region, unless the call has waited before.
@@ -50,8 +51,8 @@ impl WritePause {
         self.wait(server, region.write_pause(bytes), || region.write_pause(0)).await;
     }
 
-    /// Waits for `pause`, and not longer than a new call would have to wait.
-    async fn wait(&mut self, server: &RegionServer, pause: Duration, now: impl Fn() -> Duration) {
+    /// Waits for `pause`, and not longer than a new call would have to wait (`present`).
+    async fn wait(&mut self, server: &RegionServer, pause: Duration, present: impl Fn() -> Duration) {
         if self.is_over || pause.is_zero() {
             return;
         }
@@ -62,7 +63,7 @@ impl WritePause {
             let part = pause.min(check_period);
             server.env().clock.sleep(part).await;
             self.left -= part;
-            pause = (pause - part).min(now());
+            pause = (pause - part).min(present());
         }
     }
 }

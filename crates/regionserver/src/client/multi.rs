@@ -106,8 +106,9 @@ pub(super) async fn multi(
     if request_condition.is_some() && region_count != 1 {
         return Err(JavaException::do_not_retry("a condition for several regions"));
     }
-    if region_count > 1 && server.paces_writers() {
-        call.pause.before_all(server, &written_regions(server, &request)?).await;
+    if region_count > 1 {
+        let written = if server.paces_writers() { written_regions(server, &request)? } else { Vec::new() };
+        call.pause.before_all(server, &written).await;
     }
     for region_action in request.regions() {
         let region_action = region_action?;

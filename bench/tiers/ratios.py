@@ -2,7 +2,7 @@
 from cases import CASES
 from record import aligned
 
-HEADS = ("case", "rows/s", "slowest s", "mean ms", "longest ms", "written, by tier", "to slow", "study", "to fast", "study",
+HEADS = ("case", "rows/s", "slowest second", "mean ms", "longest ms", "written, by tier", "to slow", "study", "to fast", "study",
          "mean latency to slow", "study")
 
 
